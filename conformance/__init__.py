@@ -1,0 +1,1 @@
+"""The suite and the command: cases meet oracles here."""

@@ -1,0 +1,1 @@
+"""Who answers a case: the reference, the frameworks, a user's own adapter."""

@@ -1,0 +1,190 @@
+"""Casts by integer arithmetic over bit patterns, written from the formats' fields.
+
+One text for numpy arrays and Python integers (see ``words``): no branch depends on data, only on
+formats. Exponents are kept non-negative by adding ``OFFSET``; a significand is kept with its leading
+one in bit 63.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from oracles.reference.words import WIDTH
+from specs.formats import Format
+from specs.vocabulary import Rounding
+
+OFFSET = 4096
+TOP = WIDTH - 1
+MORE_THAN_ALL = WIDTH + 1
+"""A shift that leaves neither a kept bit nor a first dropped bit, only what is sticky."""
+
+Select = Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """The parts of a source pattern."""
+
+    sign: Any
+    nan: Any
+    infinity: Any
+    zero: Any
+    significand: Any
+    exponent: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A rounded value as a target pattern, and where the value lay (for finite, nonzero inputs).
+
+    ``code`` keeps counting past the largest pattern, so that overflow is a comparison; for integer
+    targets it is the wrapped pattern.
+    """
+
+    code: Any
+    overflow: Any
+    beyond: Any
+    tiny: Any
+    subnormal: Any
+
+
+def unpack(source: Format, pattern: Any, select: Select) -> Unpacked:
+    """Take a source pattern apart."""
+    if source.is_integral:
+        return _unpack_integer(source, pattern, select)
+    entry = source.entry
+    top_field = (1 << entry.exponent) - 1
+    field = (pattern >> entry.mantissa) & top_field
+    mantissa = pattern & ((1 << entry.mantissa) - 1)
+    magnitude = pattern & (source.mask ^ source.sign_bit)
+    sign = (pattern >> (source.bits - 1)) & entry.sign
+    never = pattern < 0
+    nan, infinity = never, never
+    match entry.nan:
+        case "ieee":
+            nan = magnitude > source.infinity_code
+        case "all-ones":
+            nan = magnitude == (1 << (entry.exponent + entry.mantissa)) - 1
+        case "negative-zero":
+            nan = pattern == source.sign_bit
+    if entry.infinity:
+        infinity = magnitude == source.infinity_code
+    hidden = 1 << entry.mantissa
+    if entry.zero == "none":
+        zero, significand = never, mantissa | hidden
+    else:
+        zero = (magnitude == 0) & (nan ^ True)
+        significand = mantissa | select(field == 0, 0, hidden)
+        field = select(field == 0, 1, field)
+    significand, leading_zeros = _normalise(significand, source.precision, select)
+    exponent = field + (OFFSET - entry.bias) - leading_zeros
+    return Unpacked(sign, nan, infinity, zero, significand, exponent)
+
+
+def _unpack_integer(source: Format, pattern: Any, select: Select) -> Unpacked:
+    never = pattern < 0
+    if source.is_signed:
+        sign = (pattern >> (source.bits - 1)) & 1
+        magnitude = select(sign == 1, (0 - pattern) & source.mask, pattern)
+    else:
+        sign, magnitude = pattern & 0, pattern
+    significand, leading_zeros = _normalise(magnitude, source.bits, select)
+    exponent = (OFFSET + source.bits - 1) - leading_zeros
+    return Unpacked(sign, never, never, magnitude == 0, significand, exponent)
+
+
+def _normalise(value: Any, width: int, select: Select) -> tuple[Any, Any]:
+    """Shift a value of at most ``width`` bits until bit 63 is its leading one; count the steps."""
+    value = value << (WIDTH - width)
+    count = value & 0
+    step = 1 << (width - 1).bit_length()
+    while step := step >> 1:
+        small = value < (1 << (WIDTH - step))
+        value = select(small, value << step, value)
+        count = count + select(small, step, 0)
+    return value, count
+
+
+def convert(
+    target: Format, rounding: Rounding, parts: Unpacked, select: Select
+) -> Converted:
+    """Round a finite value to a target."""
+    if target.is_integral:
+        return _to_integer(target, rounding, parts, select)
+    lowest = target.lowest_exponent + OFFSET
+    low = parts.exponent < lowest
+    above = select(low, 0, parts.exponent - lowest)
+    below = select(low, lowest - parts.exponent, 0)
+    kept, rounded, inexact = _round(
+        parts, (WIDTH - target.precision) + below, rounding, select
+    )
+    base = above << target.entry.mantissa
+    if target.entry.zero == "none":
+        base = base - (1 << target.entry.mantissa)
+    tiny = kept == 0
+    code, truncated = base + rounded, base + kept
+    largest = target.max_code
+    overflow = (code > largest) & (tiny ^ True)
+    beyond = ((truncated > largest) | ((truncated == largest) & inexact)) & (tiny ^ True)
+    if target.is_signed:
+        code = code | select(parts.sign == 1, target.sign_bit, 0)
+    else:
+        overflow = overflow | (parts.sign == 1)
+        beyond = beyond | (parts.sign == 1)
+    return Converted(code, overflow, beyond, tiny, low & (tiny ^ True))
+
+
+def _to_integer(target: Format, rounding: Rounding, parts: Unpacked, select: Select) -> Converted:
+    units = OFFSET + TOP
+    large = parts.exponent > units
+    drop = select(large, 0, units - parts.exponent)
+    kept, rounded, inexact = _round(parts, drop, rounding, select)
+    shift = select(large, parts.exponent - units, 0)
+    rounded = rounded << shift
+    bound = select(parts.sign == 1, target.sign_bit, target.max_code)
+    overflow = large | (rounded > bound)
+    beyond = large | (kept > bound) | ((kept == bound) & inexact)
+    code = select(parts.sign == 1, 0 - rounded, rounded) & target.mask
+    return Converted(code, overflow, beyond, kept == 0, parts.exponent < 0)
+
+
+def _round(parts: Unpacked, drop: Any, rounding: Rounding, select: Select) -> tuple[Any, Any, Any]:
+    """Drop low bits: what is kept, what it rounds to, and whether anything was dropped."""
+    drop = select(drop > MORE_THAN_ALL, MORE_THAN_ALL, drop)
+    kept = parts.significand >> drop
+    sticky_only = select(parts.significand == 0, 0, 1)
+    rest = select(drop == MORE_THAN_ALL, sticky_only, parts.significand << (WIDTH - drop))
+    first = rest >> TOP
+    sticky = select((rest << 1) == 0, 0, 1)
+    some = first | sticky
+    odd = kept & 1
+    match rounding:
+        case "nearest-even":
+            increment = first & (sticky | odd)
+        case "nearest-away":
+            increment = first
+        case "toward-zero":
+            increment = kept & 0
+        case "floor":
+            increment = parts.sign & some
+        case "ceil":
+            increment = (parts.sign ^ 1) & some
+        case "odd":
+            increment = (odd ^ 1) & some
+    return kept, kept + increment, some == 1
+
+
+def has_fraction(parts: Unpacked, select: Select) -> Any:
+    """Whether a finite, nonzero value is not whole."""
+    below_one = parts.exponent < OFFSET
+    shift = select(below_one, 0, parts.exponent - (OFFSET - 1))
+    return (parts.significand << shift) > 0
+
+
+def zero_code(target: Format, parts: Unpacked, select: Select) -> Any:
+    """The pattern of a zero, with its sign where the target's zero has one."""
+    if target.is_integral or target.entry.zero != "signed":
+        return parts.sign & 0
+    return select(parts.sign == 1, target.sign_bit, 0)

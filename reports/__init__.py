@@ -1,0 +1,1 @@
+"""What came out: verdicts, drawings, counterexamples, summaries."""

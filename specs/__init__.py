@@ -1,0 +1,1 @@
+"""What the documents say: YAML, and the few modules that read it."""

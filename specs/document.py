@@ -1,0 +1,204 @@
+"""The shape of a document's YAML; pydantic checks it and the JSON schema comes from it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from specs.formats import formats
+from specs.vocabulary import (
+    CODE_WORDS,
+    INPUT_CLASSES,
+    NAN_SIGNS,
+    OTHERWISE,
+    ROUNDINGS,
+    Level,
+)
+
+PLAIN_WORDS = ("value", "wrap", "same", "plain-text", "parses-to", "error", "unspecified")
+OUTCOME_WORDS = (*CODE_WORDS, *ROUNDINGS, *NAN_SIGNS, *PLAIN_WORDS)
+PAIR_WORDS = ("listed", "unlisted", "same", "different", "exact", "inexact", "rounds")
+KIND_WORDS = ("float", "integer", "boolean", "complex", "text", "numeric", "any")
+RANKS = ("0", "1", "2", "3", "4", "5-or-more")
+ELEMENTS = ("none", "some", "more-than-int32-max")
+TILE_RANKS = ("same", "differs")
+ABSENT = "absent"
+HEX = re.compile(r"0x[0-9a-f]+")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def _one_of(known: tuple[str, ...], what: str) -> AfterValidator:
+    def check(word: str) -> str:
+        if word not in known:
+            raise ValueError(f"unknown {what} `{word}`; the words are {', '.join(known)}")
+        return word
+
+    return AfterValidator(check)
+
+
+def _outcome_word(word: str) -> str:
+    if word not in OUTCOME_WORDS and not HEX.fullmatch(word):
+        raise ValueError(
+            f"unknown outcome `{word}`; it is one of {', '.join(OUTCOME_WORDS)}"
+            " or a quoted hex pattern such as '0x7f'"
+        )
+    return word
+
+
+def _dtype(word: str) -> str:
+    if word not in formats():
+        raise ValueError(f"unknown dtype `{word}`; the dtypes are {', '.join(formats())}")
+    return word
+
+
+def _identifier(word: str) -> str:
+    if not ID.fullmatch(word):
+        raise ValueError(f"`{word}` cannot stand in a case id; use letters, digits and . _ -")
+    return word
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+def _worded(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Dtype = Annotated[str, AfterValidator(_dtype)]
+Identifier = Annotated[str, BeforeValidator(_worded), AfterValidator(_identifier)]
+OutcomeWord = Annotated[str, AfterValidator(_outcome_word)]
+InputClass = Annotated[str, _one_of((*INPUT_CLASSES, OTHERWISE), "input class")]
+Words = Annotated[
+    list[Annotated[str, BeforeValidator(_worded)]],
+    BeforeValidator(_listed, json_schema_input_type=str | int | list[str | int]),
+]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Entry(BaseModel):
+    """What all parts of a document share: no unknown keys, no changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OutcomeEntry(Entry):
+    """An outcome that needs more than a word: its own level or clause, or a choice."""
+
+    is_: OutcomeWord | None = Field(None, alias="is")
+    either: list[OutcomeWord] | None = None
+    level: Level | None = None
+    clause: Text | None = None
+    and_recommended: OutcomeWord | None = Field(None, alias="and-recommended")
+
+
+Cell = OutcomeWord | OutcomeEntry
+
+
+class ConflictEntry(Entry):
+    """Where two texts disagree: with which, about what, and which reading is taken and why."""
+
+    with_: Text = Field(alias="with")
+    about: Text
+    taken: Text
+
+
+class TableEntry(Entry):
+    """A table of the page: the header names dtypes or a parameter's values, a row an input class."""
+
+    columns: Text = "to"
+    x: list[Annotated[str, BeforeValidator(_worded)]]
+    rows: dict[InputClass, Cell | list[Cell]]
+
+
+class RuleEntry(Entry):
+    """One rule about values: where it applies, what must come out, its clause, its level."""
+
+    clause: Text
+    level: Level
+    when: dict[str, Words]
+    then: Cell | dict[InputClass, Cell] | None = None
+    table: TableEntry | None = None
+    conflict: list[ConflictEntry] = []
+    note: Text | None = None
+
+
+class TensorConditions(Entry):
+    """Which tensors a tensor rule speaks of; what is not named may be anything."""
+
+    rank: Annotated[Words, Field(default=list(RANKS))]
+    elements: Annotated[Words, Field(default=list(ELEMENTS))]
+    tile_rank: Annotated[Words, Field(default=list(TILE_RANKS), alias="tile-rank")]
+
+
+class TensorRuleEntry(Entry):
+    """One rule about the tensor as a whole: its rank, its number of elements, its tile shape."""
+
+    clause: Text
+    level: Level
+    when: TensorConditions = TensorConditions.model_validate({})
+    then: Literal["same-shape", "unspecified"]
+    note: Text | None = None
+
+
+class ParameterEntry(Entry):
+    """A parameter of the operation, and on which pairs it has an effect."""
+
+    values: Annotated[list[Identifier], Field(min_length=1)]
+    default: Identifier
+    since: Identifier | None = None
+    affects: dict[str, Words]
+
+
+class VersionEntry(Entry):
+    """A dated edition: its pairs and rules, or what it changes in the edition it extends."""
+
+    extends: Identifier | None = None
+    from_: list[Dtype] | None = Field(None, alias="from")
+    to: list[Dtype] | None = None
+    pairs: str | None = None
+    add_types: list[Dtype] = Field([], alias="add-types")
+    attributes: dict[str, Text] = {}
+    rules: list[str] | None = None
+    add: list[str] = []
+    remove: list[str] = []
+    replace: dict[str, str] = {}
+
+
+class ExampleEntry(Entry):
+    """An example the page works out: inputs and the outputs it prints."""
+
+    clause: Text
+    level: Level = "required"
+    versions: Words
+    from_: Dtype = Field(alias="from")
+    to: Dtype
+    with_: dict[str, Identifier] = Field({}, alias="with")
+    table: dict[str, str]
+
+
+class DocumentEntry(Entry):
+    """A whole document."""
+
+    document: Identifier
+    title: Text
+    operation: Literal["cast"]
+    seed: Text
+    scope: Literal["every-dtype", "own-dtypes"] = "every-dtype"
+    parameters: dict[Identifier, ParameterEntry] = {}
+    groups: dict[str, list[Dtype]] = {}
+    pair_groups: dict[str, dict[Dtype, list[Dtype]]] = Field({}, alias="pair-groups")
+    versions: Annotated[dict[Identifier, VersionEntry], Field(min_length=1)]
+    rules: Annotated[dict[str, RuleEntry], Field(min_length=1)]
+    tensors: Annotated[dict[str, TensorRuleEntry], Field(min_length=1)]
+    examples: dict[Identifier, ExampleEntry] = {}
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of a document, for editors."""
+    schema = DocumentEntry.model_json_schema(by_alias=True)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "A Castigate document"
+    return schema

@@ -1,0 +1,132 @@
+"""A version with everything it inherits: its types, its listed pairs, its rules, its cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from specs.cases import Case
+from specs.document import ABSENT, ParameterEntry
+from specs.formats import Format, format_named, formats
+from specs.load import Document
+from specs.pairs import is_exact, rounds
+
+
+@dataclass(frozen=True)
+class Edition:
+    """One version of a document, inheritance resolved."""
+
+    document: Document
+    version: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    listed: frozenset[tuple[str, str]]
+    rules: tuple[str, ...]
+    attributes: tuple[tuple[str, str], ...]
+
+    def parameters(self) -> Iterator[tuple[str, ParameterEntry]]:
+        """The parameters that this version has."""
+        order = list(self.document.entry.versions)
+        for name, parameter in self.document.entry.parameters.items():
+            if parameter.since is None or order.index(self.version) >= order.index(parameter.since):
+                yield name, parameter
+
+    def matches(self, conditions: dict[str, list[str]], case: Case) -> bool:
+        """Whether all conditions hold for a case; a rule that names no pair means listed ones."""
+        source, target = format_named(case.source), format_named(case.target)
+        for key, words in conditions.items():
+            match key:
+                case "from":
+                    holds = any(self._is(source, word) for word in words)
+                case "to":
+                    holds = any(self._is(target, word) for word in words)
+                case "pair":
+                    holds = all(self._pair(source, target, word) for word in words)
+                case _:
+                    holds = case.mode.get(key, ABSENT) in words
+            if not holds:
+                return False
+        pair_words = conditions.get("pair", [])
+        return "unlisted" in pair_words or (source.name, target.name) in self.listed
+
+    def _is(self, form: Format, word: str) -> bool:
+        groups = self.document.entry.groups
+        return (
+            word in (form.name, form.kind, "any")
+            or (word == "numeric" and form.is_numeric)
+            or (word in groups and form.name in groups[word])
+        )
+
+    def _pair(self, source: Format, target: Format, word: str) -> bool:
+        if word.startswith("not-"):
+            return not self._pair(source, target, word.removeprefix("not-"))
+        match word:
+            case "listed" | "unlisted":
+                return ((source.name, target.name) in self.listed) == (word == "listed")
+            case "same" | "different":
+                return (source == target) == (word == "same")
+            case "exact" | "inexact":
+                return is_exact(source, target) == (word == "exact")
+            case "rounds":
+                return rounds(source, target)
+        return target.name in self.document.entry.pair_groups[word].get(source.name, [])
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Every pair that is a case: all dtypes there are, or only those the document names."""
+        if self.document.entry.scope == "every-dtype":
+            yield from product(formats(), formats())
+        else:
+            yield from product(self.sources, self.targets)
+
+    def cases(self) -> Iterator[Case]:
+        """Every case of this version, modes spelled out, then its examples."""
+        name = self.document.name
+        for source, target in self.pairs():
+            pair = Case(name, self.version, source, target)
+            effective = [
+                [(key, value) for value in parameter.values]
+                for key, parameter in self.parameters()
+                if self.matches(parameter.affects, pair)
+            ]
+            for modes in product(*effective):
+                yield Case(name, self.version, source, target, modes)
+        for example_name, example in self.document.entry.examples.items():
+            if self.version in example.versions:
+                modes = tuple(example.with_.items())
+                yield Case(name, self.version, example.from_, example.to, modes, example_name)
+
+
+@cache
+def edition(document: Document, version: str) -> Edition:
+    """Resolve what a version inherits."""
+    entry = document.entry.versions[version]
+    base = edition(document, entry.extends) if entry.extends else None
+    sources = (*(entry.from_ or (base.sources if base else ())), *entry.add_types)
+    targets = (*(entry.to or (base.targets if base else ())), *entry.add_types)
+    if entry.pairs is not None:
+        group = document.entry.pair_groups[entry.pairs]
+        listed = frozenset((source, target) for source in group for target in group[source])
+    elif base is not None and not (entry.from_ or entry.to or entry.add_types):
+        listed = base.listed
+    else:
+        listed = frozenset(product(sources, targets))
+    inherited = base.rules if base else tuple(document.entry.rules)
+    kept = entry.rules if entry.rules is not None else inherited
+    rules = [entry.replace.get(rule, rule) for rule in kept if rule not in entry.remove]
+    return Edition(
+        document=document,
+        version=version,
+        sources=sources,
+        targets=targets,
+        listed=listed,
+        rules=(*rules, *entry.add),
+        attributes=tuple((dict(base.attributes if base else ()) | entry.attributes).items()),
+    )
+
+
+def editions(document: Document) -> Iterator[Edition]:
+    """Every version of a document, in its order."""
+    for version in document.entry.versions:
+        yield edition(document, version)

@@ -1,0 +1,180 @@
+"""Every dtype as one ``Format``, read from ``formats.yaml``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from specs.errors import CastigateError
+from specs.yaml_source import read_yaml
+
+FORMATS_FILE = Path(__file__).with_name("formats.yaml")
+
+Kind = Literal["float", "integer", "boolean", "complex", "text"]
+NanPlace = Literal["ieee", "all-ones", "negative-zero", "none"]
+ZeroKind = Literal["signed", "unsigned", "none"]
+
+
+class FormatEntry(BaseModel):
+    """One entry of ``formats.yaml``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Kind
+    sign: int = 0
+    exponent: int = 0
+    mantissa: int = 0
+    bias: int = 0
+    infinity: bool = False
+    nan: NanPlace = "none"
+    zero: ZeroKind = "unsigned"
+    bits: int = 0
+    signed: bool = False
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A dtype by its fields; two formats are the same when their names are."""
+
+    name: str
+    entry: FormatEntry = field(compare=False)
+    bits: int = field(compare=False)
+
+    @property
+    def kind(self) -> Kind:
+        return self.entry.kind
+
+    @property
+    def is_numeric(self) -> bool:
+        """Float, integer or boolean: one real number per pattern."""
+        return self.entry.kind in ("float", "integer", "boolean")
+
+    @property
+    def is_integral(self) -> bool:
+        """Integer or boolean: every value is whole."""
+        return self.entry.kind in ("integer", "boolean")
+
+    @cached_property
+    def is_signed(self) -> bool:
+        """Whether negative values exist."""
+        return bool(self.entry.sign) or self.entry.signed
+
+    @cached_property
+    def has_signed_nan(self) -> bool:
+        """Whether a NaN of this format carries a sign."""
+        return bool(self.entry.sign) and self.entry.nan in ("ieee", "all-ones")
+
+    @cached_property
+    def mask(self) -> int:
+        """All bits of a pattern."""
+        return (1 << self.bits) - 1
+
+    @cached_property
+    def sign_bit(self) -> int:
+        """The pattern of the sign alone; 0 where there is none."""
+        return 1 << (self.bits - 1) if self.is_signed else 0
+
+    @cached_property
+    def storage(self) -> str:
+        """The numpy dtype that holds one pattern: the smallest unsigned one, raw bytes beyond 64 bits."""
+        if self.entry.kind == "text":
+            return "O"
+        if self.bits > 64:
+            return f"V{self.bits // 8}"
+        return f"uint{next(width for width in (8, 16, 32, 64) if self.bits <= width)}"
+
+    @cached_property
+    def precision(self) -> int:
+        """Significant bits of a normal number, the hidden one included."""
+        return self.entry.mantissa + 1
+
+    @cached_property
+    def lowest_exponent(self) -> int:
+        """The exponent of the leading bit of the smallest normal number."""
+        return (0 if self.entry.zero == "none" else 1) - self.entry.bias
+
+    @cached_property
+    def infinity_code(self) -> int:
+        """The pattern of +infinity (only where there is one)."""
+        return ((1 << self.entry.exponent) - 1) << self.entry.mantissa
+
+    @cached_property
+    def max_code(self) -> int:
+        """The pattern of the largest finite value."""
+        if self.is_integral:
+            return self.mask >> 1 if self.is_signed else self.mask
+        if self.entry.infinity or self.entry.nan == "ieee":
+            return self.infinity_code - 1
+        magnitude = (1 << (self.entry.exponent + self.entry.mantissa)) - 1
+        return magnitude - 1 if self.entry.nan == "all-ones" else magnitude
+
+    @cached_property
+    def lowest_code(self) -> int:
+        """The pattern of the lowest finite value."""
+        if self.is_integral:
+            return self.sign_bit
+        return self.max_code | self.sign_bit if self.is_signed else 0
+
+    @cached_property
+    def one_code(self) -> int:
+        """The pattern of the value one."""
+        return 1 if self.is_integral else self.entry.bias << self.entry.mantissa
+
+    @cached_property
+    def nan_codes(self) -> tuple[range, ...]:
+        """Every NaN pattern, positive (or unsigned) ones first."""
+        match self.entry.nan:
+            case "none":
+                return ()
+            case "negative-zero":
+                return (range(self.sign_bit, self.sign_bit + 1),)
+            case "ieee":
+                positive = range(self.infinity_code + 1, 1 << (self.entry.exponent + self.entry.mantissa))
+            case "all-ones":
+                ones = (1 << (self.entry.exponent + self.entry.mantissa)) - 1
+                positive = range(ones, ones + 1)
+        if not self.entry.sign:
+            return (positive,)
+        return (positive, range(positive.start | self.sign_bit, positive.stop | self.sign_bit))
+
+    def hexadecimal(self, code: int) -> str:
+        """A pattern as this project writes it: 0x and all its digits."""
+        return f"0x{code:0{-(-self.bits // 4)}x}"
+
+
+@cache
+def formats() -> dict[str, Format]:
+    """All formats by name, in the order of the file."""
+    source = read_yaml(FORMATS_FILE)
+    result: dict[str, Format] = {}
+    for name, fields in source.data.items():
+        try:
+            entry = FormatEntry.model_validate(fields)
+        except ValidationError as error:
+            raise source.error((name,), f"{name}: {error.errors()[0]['msg']}") from None
+        result[name] = Format(name, entry, _width(entry, result))
+    return result
+
+
+def format_named(name: str) -> Format:
+    """The format of that name, or an error that lists them all."""
+    try:
+        return formats()[name]
+    except KeyError:
+        known = ", ".join(formats())
+        raise CastigateError(f"unknown dtype `{name}`; the dtypes are {known}") from None
+
+
+def _width(entry: FormatEntry, known: dict[str, Format]) -> int:
+    match entry.kind:
+        case "float":
+            return entry.sign + entry.exponent + entry.mantissa
+        case "complex":
+            return 2 * known[entry.part].bits
+        case _:
+            return entry.bits

@@ -1,0 +1,76 @@
+"""What a rule allows for an input: one small frozen dataclass per kind of outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from specs.vocabulary import Rounding
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """One bit pattern of the target."""
+
+    code: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """The value rounded to the target."""
+
+    rounding: Rounding
+
+
+@dataclass(frozen=True)
+class Value:
+    """The value itself, where the target has it."""
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """The rounded integer's low bits, read as the target."""
+
+
+@dataclass(frozen=True)
+class Same:
+    """The input itself, bit for bit or letter for letter."""
+
+
+@dataclass(frozen=True)
+class Nan:
+    """Any NaN of the target, or any of one sign; the payload is open."""
+
+    sign: Literal["any", "+", "-"]
+
+
+@dataclass(frozen=True)
+class Either:
+    """Any one of several outcomes."""
+
+    options: tuple[Exactly | Round | Wrap, ...]
+
+
+@dataclass(frozen=True)
+class PlainText:
+    """A text in plain notation: digits, at most one point, a sign, no exponent."""
+
+
+@dataclass(frozen=True)
+class ParsesTo:
+    """A text that reads back as the input: its value when rounded to the source, or its literal."""
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """An error; no answer may come."""
+
+
+@dataclass(frozen=True)
+class Anything:
+    """The document leaves it open."""
+
+
+Outcome = (
+    Exactly | Round | Value | Wrap | Same | Nan | Either | PlainText | ParsesTo | Rejected | Anything
+)

@@ -1,0 +1,55 @@
+"""Facts about a pair of formats that a rule's `pair` condition may ask for."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+
+from specs.formats import Format
+
+
+@cache
+def value_of(target: Format, code: int) -> Fraction:
+    """The value of a finite pattern of a numeric format."""
+    if target.is_integral:
+        return Fraction(code - (target.mask + 1) if code & target.sign_bit else code)
+    magnitude = code & ~target.sign_bit
+    exponent, mantissa = divmod(magnitude, 1 << target.entry.mantissa)
+    hidden = exponent > 0 or target.entry.zero == "none"
+    significand = mantissa + (1 << target.entry.mantissa if hidden else 0)
+    power = max(exponent - target.entry.bias, target.lowest_exponent) - target.entry.mantissa
+    value = significand * Fraction(2) ** power
+    return -value if code & target.sign_bit else value
+
+
+def is_exact(source: Format, target: Format) -> bool:
+    """Whether the target holds every finite value of the source."""
+    if not (source.is_numeric and target.is_numeric):
+        return source == target
+    return (
+        not rounds(source, target)
+        and value_of(source, source.max_code) <= value_of(target, target.max_code)
+        and value_of(source, source.lowest_code) >= value_of(target, target.lowest_code)
+        and (source.entry.zero == "none" or target.entry.zero != "none")
+    )
+
+
+def rounds(source: Format, target: Format) -> bool:
+    """Whether some value of the source that lies in the target's range is not one of the target's."""
+    if not (source.is_numeric and target.is_numeric):
+        return False
+    return _quantum(source) < _quantum(target) or _significant_bits(source) > _capacity(target)
+
+
+def _quantum(form: Format) -> int:
+    """The exponent of the smallest step between values."""
+    return 0 if form.is_integral else form.lowest_exponent - form.entry.mantissa
+
+
+def _significant_bits(form: Format) -> int:
+    """The most significant bits a value has, -2^(n-1) needing only one."""
+    return form.bits - form.is_signed if form.is_integral else form.precision
+
+
+def _capacity(form: Format) -> float:
+    return float("inf") if form.is_integral else form.precision

@@ -1,0 +1,145 @@
+"""The closed vocabulary of a document: input classes, roundings, outcome words, levels.
+
+Every source pattern of a case falls into exactly one ``Atom``. An input class is a set of atoms, so
+whether a document's rules are total and unambiguous is a question about a small finite set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Literal
+
+from specs.formats import Format
+
+Level = Literal["required", "recommended", "unspecified"]
+Rounding = Literal["nearest-even", "nearest-away", "toward-zero", "floor", "ceil", "odd"]
+Sign = Literal["+", "-", "none"]
+Zone = Literal["none", "tiny", "subnormal", "inside", "beyond", "overflow"]
+ZONES: tuple[Zone, ...] = ("tiny", "subnormal", "inside", "beyond", "overflow")
+AtomKind = Literal[
+    "nan", "infinity", "zero", "finite",
+    "text-infinity", "text-minus-infinity", "text-minus-infinity-other-case", "text-nan",
+    "text-whole", "text-decimal", "text-other",
+]  # fmt: skip
+
+ROUNDINGS: dict[str, Rounding] = {
+    "nearest-even": "nearest-even",
+    "nearest-away": "nearest-away",
+    "toward-zero": "toward-zero",
+    "floor": "floor",
+    "ceil": "ceil",
+    "odd": "odd",
+}
+NAN_SIGNS: dict[str, Literal["any", "+", "-"]] = {"nan": "any", "+nan": "+", "-nan": "-"}
+CODE_WORDS: dict[str, Callable[[Format], int]] = {
+    "zero": lambda target: 0,
+    "-zero": lambda target: target.sign_bit,
+    "inf": lambda target: target.infinity_code,
+    "-inf": lambda target: target.infinity_code | target.sign_bit,
+    "max": lambda target: target.max_code,
+    "lowest": lambda target: target.lowest_code,
+    "one": lambda target: target.one_code,
+    "true": lambda target: 1,
+    "false": lambda target: 0,
+}
+
+
+@dataclass(frozen=True)
+class Atom:
+    """What a rule can tell about one input: its kind, its sign, where it lies, whether it is whole.
+
+    ``zone`` places a finite value among the target's: ``tiny`` below the smallest positive value in
+    magnitude, ``subnormal`` below the smallest normal one, ``inside`` up to the lowest or largest,
+    ``beyond`` outside them though it rounds back in, ``overflow`` outside even after rounding with
+    unbounded exponent. Zeros and what is no number have none.
+    """
+
+    kind: AtomKind
+    sign: Sign = "none"
+    zone: Zone = "none"
+    whole: bool = True
+
+    @property
+    def is_finite(self) -> bool:
+        return self.kind in ("zero", "finite", "text-whole", "text-decimal")
+
+    def __str__(self) -> str:
+        sign = "-" if self.sign == "-" else ""
+        zone = f" {self.zone}" if self.zone != "none" else ""
+        return f"{sign}{self.kind}{zone}{'' if self.whole else ' with a fraction'}"
+
+
+INPUT_CLASSES: dict[str, Callable[[Atom], bool]] = {
+    "nan": lambda atom: atom.kind == "nan",
+    "+nan": lambda atom: atom.kind == "nan" and atom.sign == "+",
+    "-nan": lambda atom: atom.kind == "nan" and atom.sign == "-",
+    "unsigned-nan": lambda atom: atom.kind == "nan" and atom.sign == "none",
+    "inf": lambda atom: atom.kind == "infinity" and atom.sign == "+",
+    "-inf": lambda atom: atom.kind == "infinity" and atom.sign == "-",
+    "zero": lambda atom: atom.kind == "zero" and atom.sign != "-",
+    "-zero": lambda atom: atom.kind == "zero" and atom.sign == "-",
+    "overflow": lambda atom: atom.zone == "overflow" and atom.sign != "-",
+    "-overflow": lambda atom: atom.zone == "overflow" and atom.sign == "-",
+    "above-max": lambda atom: atom.zone in ("beyond", "overflow") and atom.sign != "-",
+    "underflow": lambda atom: atom.zone in ("tiny", "subnormal"),
+    "below-smallest": lambda atom: atom.zone == "tiny" and atom.sign != "-",
+    "negative": lambda atom: atom.kind == "finite" and atom.sign == "-",
+    "in-range": lambda atom: atom.is_finite and atom.zone not in ("beyond", "overflow"),
+    "whole": lambda atom: INPUT_CLASSES["in-range"](atom) and atom.whole,
+    "fraction": lambda atom: INPUT_CLASSES["in-range"](atom) and not atom.whole,
+    "infinity-literal": lambda atom: atom.kind == "text-infinity",
+    "minus-infinity-literal": lambda atom: atom.kind == "text-minus-infinity",
+    "minus-infinity-literal-other-case": lambda atom: atom.kind == "text-minus-infinity-other-case",
+    "nan-literal": lambda atom: atom.kind == "text-nan",
+    "whole-literal": lambda atom: atom.kind == "text-whole",
+    "whole-literal-in-range": lambda atom: (
+        INPUT_CLASSES["whole-literal"](atom) and INPUT_CLASSES["in-range"](atom)
+    ),
+    "number-literal": lambda atom: atom.kind in ("text-whole", "text-decimal"),
+    "number-literal-in-range": lambda atom: (
+        INPUT_CLASSES["number-literal"](atom) and INPUT_CLASSES["in-range"](atom)
+    ),
+}
+OTHERWISE = "otherwise"
+
+
+@cache
+def atoms(source: Format) -> tuple[Atom, ...]:
+    """Every atom that an input of this source may fall into, whatever the target."""
+    return tuple(_atoms(source))
+
+
+def _atoms(source: Format) -> Iterator[Atom]:
+    if source.kind == "text":
+        yield from _text_atoms()
+        return
+    if not source.is_numeric:
+        return
+    signs: tuple[Sign, ...] = ("+", "-") if source.is_signed else ("none",)
+    if source.nan_codes:
+        yield from (Atom("nan", sign) for sign in (signs if source.has_signed_nan else ("none",)))
+    if source.entry.infinity:
+        yield from (Atom("infinity", sign) for sign in signs)
+    if source.is_integral or source.entry.zero == "unsigned":
+        yield Atom("zero", signs[0])
+    elif source.entry.zero == "signed":
+        yield from (Atom("zero", sign) for sign in signs)
+    wholes = (True,) if source.is_integral else (True, False)
+    for sign, zone, whole in product(signs, ZONES, wholes):
+        yield Atom("finite", sign, zone, whole)
+
+
+def _text_atoms() -> Iterator[Atom]:
+    specials: tuple[AtomKind, ...] = (
+        "text-infinity", "text-minus-infinity", "text-minus-infinity-other-case", "text-nan",
+        "text-other",
+    )  # fmt: skip
+    yield from (Atom(kind) for kind in specials)
+    kinds: tuple[AtomKind, ...] = ("text-whole", "text-decimal")
+    signs: tuple[Sign, ...] = ("+", "-")
+    for kind, sign, zone, whole in product(kinds, signs, ("none", *ZONES), (True, False)):
+        if whole or kind == "text-decimal":
+            yield Atom(kind, sign, zone, whole)
