@@ -140,7 +140,7 @@ class Format:
                 positive = range(ones, ones + 1)
         if not self.entry.sign:
             return (positive,)
-        return (positive, range(positive.start | self.sign_bit, positive.stop | self.sign_bit))
+        return (positive, range(positive.start + self.sign_bit, positive.stop + self.sign_bit))
 
     def hexadecimal(self, code: int) -> str:
         """A pattern as this project writes it: 0x and all its digits."""

@@ -129,7 +129,10 @@ def convert(
     overflow = (code > largest) & (tiny ^ True)
     beyond = ((truncated > largest) | ((truncated == largest) & inexact)) & (tiny ^ True)
     if target.is_signed:
-        code = code | select(parts.sign == 1, target.sign_bit, 0)
+        signed = parts.sign == 1
+        if target.entry.zero == "unsigned":
+            signed = signed & ((code == 0) ^ True)
+        code = code | select(signed, target.sign_bit, 0)
     else:
         overflow = overflow | (parts.sign == 1)
         beyond = beyond | (parts.sign == 1)

@@ -48,6 +48,8 @@ class Word:
     def __add__(self, other: Word | int) -> Word:
         return Word(self.value + int(other))
 
+    __radd__ = __add__
+
     def __sub__(self, other: Word | int) -> Word:
         return Word(self.value - int(other))
 

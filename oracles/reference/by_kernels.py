@@ -1,0 +1,151 @@
+"""Expectations of a whole array by the kernels, all inputs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.expected import Expected
+from oracles.reference.kernels import (
+    Converted,
+    Select,
+    Unpacked,
+    convert,
+    has_fraction,
+    unpack,
+    zero_code,
+)
+from oracles.reference.words import select_arrays
+from specs.formats import Format
+from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
+from specs.ruling import Ruling
+from specs.vocabulary import OTHERWISE, Rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the input classes ask about inputs; conditions are words of the array or one input."""
+
+    parts: Unpacked
+    converted: Converted
+    fraction: Any
+    nan_has_sign: bool
+
+    @property
+    def finite(self) -> Any:
+        """Neither NaN nor infinite; zero included."""
+        return (self.parts.nan | self.parts.infinity) ^ True
+
+    @property
+    def some(self) -> Any:
+        """Finite and not zero."""
+        return self.finite & (self.parts.zero ^ True)
+
+    @property
+    def minus(self) -> Any:
+        return self.parts.sign == 1
+
+    @property
+    def plus(self) -> Any:
+        return self.parts.sign == 0
+
+    @property
+    def out(self) -> Any:
+        """Finite, and outside the target's range before or after rounding."""
+        return self.some & (self.converted.beyond | self.converted.overflow)
+
+
+CLASSES: dict[str, Callable[[Facts], Any]] = {
+    "nan": lambda f: f.parts.nan,
+    "+nan": lambda f: f.parts.nan & f.plus & f.nan_has_sign,
+    "-nan": lambda f: f.parts.nan & f.minus & f.nan_has_sign,
+    "unsigned-nan": lambda f: f.parts.nan & (not f.nan_has_sign),
+    "inf": lambda f: f.parts.infinity & f.plus,
+    "-inf": lambda f: f.parts.infinity & f.minus,
+    "zero": lambda f: f.parts.zero & f.plus,
+    "-zero": lambda f: f.parts.zero & f.minus,
+    "overflow": lambda f: f.some & f.converted.overflow & f.plus,
+    "-overflow": lambda f: f.some & f.converted.overflow & f.minus,
+    "above-max": lambda f: f.out & f.plus,
+    "below-smallest": lambda f: f.some & f.converted.tiny & f.plus,
+    "underflow": lambda f: f.some & (f.converted.tiny | f.converted.subnormal) & (f.out ^ True),
+    "negative": lambda f: f.some & f.minus,
+    "in-range": lambda f: f.finite & (f.out ^ True),
+    "whole": lambda f: f.finite & (f.out ^ True) & ((f.some & f.fraction) ^ True),
+    "fraction": lambda f: f.some & (f.out ^ True) & f.fraction,
+}
+
+
+def facts_of(ruling: Ruling, pattern: Any, select: Select) -> Facts:
+    """Everything about inputs that a numeric ruling may ask for."""
+    parts = unpack(ruling.source, pattern, select)
+    converted = convert(_numeric(ruling.target), ruling.rounding, parts, select)
+    return Facts(parts, converted, has_fraction(parts, select), ruling.source.has_signed_nan)
+
+
+def _numeric(target: Format) -> Format:
+    assert target.is_numeric, f"{target.name} has no numbers"
+    return target
+
+
+def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
+    """What a case with numeric source and target allows for each input, by the kernels."""
+    pattern = inputs.astype(np.uint64)
+    facts = facts_of(ruling, pattern, select_arrays)
+    places = np.zeros(inputs.size, np.uint8)
+    left = np.ones(inputs.size, bool)
+    codes = np.zeros(inputs.size, np.uint64)
+    others = codes
+    ordered = sorted(
+        enumerate(ruling.branches), key=lambda item: item[1].input_class == OTHERWISE
+    )
+    for place, branch in ordered:
+        if branch.input_class == OTHERWISE:
+            mask = left
+        else:
+            mask = CLASSES[branch.input_class](facts)
+            left = left & ~mask
+        places[mask] = place
+        patterns = _patterns(ruling, branch.outcome, facts, pattern)
+        if patterns:
+            others = np.where(mask, patterns[-1], others)
+            codes = np.where(mask, patterns[0], codes)
+    storage = ruling.target.storage
+    return Expected(places, codes.astype(storage), others.astype(storage))
+
+
+def _patterns(ruling: Ruling, outcome: Outcome, facts: Facts, pattern: Any) -> tuple[Any, ...]:
+    match outcome:
+        case Either(options=options):
+            return tuple(one_pattern(ruling, option, facts, pattern) for option in options)
+        case Exactly() | Round() | Value() | Wrap() | Same():
+            return (one_pattern(ruling, outcome, facts, pattern),)
+    return ()
+
+
+def one_pattern(ruling: Ruling, outcome: Outcome, facts: Facts, pattern: Any) -> Any:
+    """The pattern that a single outcome names, for every input."""
+    match outcome:
+        case Exactly(code=code):
+            return np.uint64(code)
+        case Same():
+            return pattern
+        case Round(rounding=rounding) if rounding != ruling.rounding:
+            return rounded(ruling.target, facts.parts, rounding, select_arrays)
+    return rounded(ruling.target, facts.parts, ruling.rounding, select_arrays, facts.converted)
+
+
+def rounded(
+    target: Format,
+    parts: Unpacked,
+    rounding: Rounding,
+    select: Select,
+    converted: Converted | None = None,
+) -> Any:
+    """The target's pattern of a finite value, zeros included."""
+    known = converted or convert(target, rounding, parts, select)
+    return select(parts.zero, zero_code(target, parts, select), known.code)

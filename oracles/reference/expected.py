@@ -1,0 +1,21 @@
+"""What a case allows for a whole array of inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Per input: the branch that takes it, the pattern it allows, a second one where there are two.
+
+    ``codes`` means something only where the branch's outcome names patterns.
+    """
+
+    places: NDArray[np.uint8]
+    codes: NDArray[Any]
+    others: NDArray[Any]

@@ -1,0 +1,131 @@
+"""Text by the definition: which literal it is, what it is worth, whether it reads back as a value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from oracles.reference import exact
+from oracles.reference.allowed import Allowed
+from oracles.reference.exact import Infinity, NotANumber, Number
+from specs.formats import Format
+from specs.outcomes import Anything, Exactly, Outcome, ParsesTo, PlainText, Same
+from specs.ruling import Ruling
+from specs.vocabulary import Atom, AtomKind
+
+NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+PLAIN = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
+LITERALS: dict[str, AtomKind] = {
+    "inf": "text-infinity",
+    "+inf": "text-infinity",
+    "-inf": "text-minus-infinity-other-case",
+    "nan": "text-nan",
+}
+FAR = 20_000
+"""A power of two (or ten) beyond every format, standing in for exponents too large to write out."""
+BITS = 192
+"""Bits of a quotient that are kept before the rest becomes one sticky bit."""
+CHUNK = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """What a text is, and its value if it is a number."""
+
+    kind: AtomKind
+    number: Number | None = None
+
+
+def read_literal(text: str) -> Literal:
+    """The literal that a whole text is."""
+    if text == "-INF":
+        return Literal("text-minus-infinity")
+    if text.isascii() and text.lower() in LITERALS:
+        return Literal(LITERALS[text.lower()])
+    match = NUMBER.fullmatch(text)
+    if match is None:
+        return Literal("text-other")
+    sign, whole, fraction, power = match.groups()
+    number = _number(sign == "-", whole, fraction or "", power or "0")
+    return Literal("text-whole" if fraction is None and power is None else "text-decimal", number)
+
+
+def _number(negative: bool, whole: str, fraction: str, power: str) -> Number:
+    digits = (whole + fraction).lstrip("0")
+    sign = int(negative)
+    if not digits:
+        return Number(sign, 0, 0)
+    exponent = int(power) if len(power) < CHUNK else FAR * (-1 if power.startswith("-") else 1)
+    magnitude = len(digits) - len(fraction) + exponent
+    if abs(magnitude) > FAR:
+        return Number(sign, 1, FAR if magnitude > 0 else -FAR)
+    value = 0
+    for start in range(0, len(digits), CHUNK):
+        chunk = digits[start : start + CHUNK]
+        value = value * 10 ** len(chunk) + int(chunk)
+    ten = exponent - len(fraction)
+    if ten >= 0:
+        return Number(sign, value * 10**ten, 0)
+    divisor = 10**-ten
+    shift = max(0, BITS + divisor.bit_length() - value.bit_length())
+    quotient, rest = divmod(value << shift, divisor)
+    return Number(sign, quotient << 1 | (rest != 0), -shift - 1)
+
+
+def atom_of_text(target: Format, ruling: Ruling, literal: Literal) -> Atom:
+    """The atom that a text falls into."""
+    number = literal.number
+    if number is None:
+        return Atom(literal.kind)
+    sign = "-" if number.sign else "+"
+    if number.significand == 0:
+        return Atom(literal.kind, "-" if number.sign else "+")
+    return exact.number_atom(literal.kind, "-" if sign == "-" else "+", target, ruling.rounding, number)
+
+
+def allow_text(ruling: Ruling, text: str) -> Allowed:
+    """What a case allows for one text, by the definition."""
+    literal = read_literal(text)
+    place = ruling.branch_of[atom_of_text(ruling.target, ruling, literal)]
+    branch = ruling.branches[place]
+    if isinstance(branch.outcome, Exactly):
+        return Allowed(place, branch, (branch.outcome.code,))
+    if literal.number is None or isinstance(branch.outcome, Same | Anything):
+        return Allowed(place, branch)
+    return exact.resolve(ruling, place, literal.number, 0)
+
+
+def accepts(source: Format, outcome: Outcome, given: int | str, answer: str) -> bool:
+    """Whether a text is an allowed answer to an input."""
+    match outcome:
+        case Same():
+            return answer == given
+        case PlainText():
+            return PLAIN.fullmatch(answer) is not None
+        case ParsesTo():
+            assert isinstance(given, int)
+            return reads_back(source, given, answer)
+        case Anything():
+            return True
+    return False
+
+
+def reads_back(source: Format, code: int, answer: str) -> bool:
+    """Whether a text, rounded to the source's nearest value, is the value of a pattern again."""
+    datum = exact.decode(source, code)
+    match datum:
+        case NotANumber():
+            return answer.lower().lstrip("+-") == "nan"
+        case Infinity(sign=sign):
+            return answer.lower() in (("-inf",) if sign else ("inf", "+inf"))
+        case Number():
+            number = read_literal(answer).number
+            if number is None:
+                return False
+            if number.significand == 0 or datum.significand == 0:
+                return number.significand == datum.significand
+            unit = exact.unit_of(source, number)
+            if source.is_integral and not exact.is_whole(number):
+                return False
+            multiple = exact.round_magnitude(number, unit, "nearest-even")
+            return exact.encode(source, number.sign, multiple, unit) == code

@@ -1,0 +1,3 @@
+"""The suite's own version."""
+
+VERSION = "0.1.0"
