@@ -1,0 +1,114 @@
+"""Which answers of an array are allowed: bits against outcomes, without tolerance."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from oracles.reference import by_exact, by_kernels, text
+from oracles.reference.expected import Expected
+from specs.formats import Format
+from specs.outcomes import Anything, Nan, ParsesTo, PlainText, Rejected, Same
+from specs.ruling import Ruling
+
+
+class Expectations:
+    """What is expected of each input, remembered for the last few rulings.
+
+    ``independent`` asks the definition instead of the kernels: so the backend that answers with the
+    kernels is never judged by them.
+    """
+
+    def __init__(self, independent: bool) -> None:
+        self.independent = independent
+        self._known: dict[Ruling, tuple[Bits, Expected]] = {}
+
+    def of(self, ruling: Ruling, inputs: Bits) -> Expected:
+        """The expectations of a ruling for these inputs."""
+        known = self._known.get(ruling)
+        if known is not None and known[0] is inputs:
+            return known[1]
+        by_definition = (
+            self.independent
+            or ruling.worked
+            or not (ruling.source.is_numeric and ruling.target.is_numeric)
+        )
+        expected = (by_exact if by_definition else by_kernels).expect(ruling, inputs)
+        if len(self._known) >= 32:
+            self._known.pop(next(iter(self._known)))
+        self._known[ruling] = (inputs, expected)
+        return expected
+
+
+def levels_broken(
+    ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
+) -> NDArray[np.uint8]:
+    """Per input: 0 the answer is allowed, 1 only a recommendation is broken, 2 the branch is."""
+    if ruling.target.kind == "text":
+        return _text_levels(ruling, inputs, expected, answers)
+    wrong = (answers != expected.codes) & (answers != expected.others)
+    for place, branch in enumerate(ruling.branches):
+        match branch.outcome:
+            case Anything():
+                wrong &= expected.places != place
+            case Nan(sign=sign):
+                here = expected.places == place
+                wrong = np.where(here, ~is_nan(ruling.target, answers, sign), wrong)
+            case Rejected():
+                wrong |= expected.places == place
+    return wrong.astype(np.uint8) * 2
+
+
+def is_nan(target: Format, answers: Bits, sign: str) -> NDArray[np.bool_]:
+    """Which patterns are NaNs of a sign; in a format without signed NaNs every NaN is."""
+    ranges = target.nan_codes
+    if target.has_signed_nan and sign != "any":
+        ranges = (ranges[1 if sign == "-" else 0],)
+    found = np.zeros(answers.shape, bool)
+    for codes in ranges:
+        found |= (answers >= codes[0]) & (answers <= codes[-1])
+    return found
+
+
+def _text_levels(
+    ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
+) -> NDArray[np.uint8]:
+    places: list[int] = expected.places.tolist()
+    graded = [
+        grade_text(ruling, place, given, answer)
+        for place, given, answer in zip(places, inputs.tolist(), answers.tolist(), strict=True)
+    ]
+    return np.array(graded, np.uint8)
+
+
+@lru_cache(maxsize=1 << 18)
+def grade_text(ruling: Ruling, place: int, given: int | str, answer: str) -> int:
+    """0 where a text is allowed, 1 where only a recommendation is broken, 2 where the branch is."""
+    branch = ruling.branches[place]
+    if not text.accepts(ruling.source, branch.outcome, given, answer):
+        return 2
+    if branch.recommended and not text.accepts(ruling.source, branch.recommended, given, answer):
+        return 1
+    return 0
+
+
+def allowed_words(ruling: Ruling, given: int | str) -> tuple[str, ...]:
+    """What is allowed for an input, in the words of the ``judge`` format."""
+    if ruling.is_rejection:
+        return ("error",)
+    allowed = by_exact.allow(ruling, given)
+    match allowed.branch.outcome:
+        case Anything():
+            return ("anything",)
+        case Nan(sign=sign):
+            return (f"{sign}nan" if sign in "+-" else "any-nan",)
+        case Same() if isinstance(given, str):
+            return (given,)
+        case PlainText():
+            return ("plain-text",)
+        case ParsesTo():
+            return ("parses-to-input",)
+    return tuple(ruling.target.hexadecimal(code) for code in allowed.codes)

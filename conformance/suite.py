@@ -1,0 +1,87 @@
+"""The suite as pytest sees it: one node per backend, one item per case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conformance.meet import Meeting
+from reports.counterexample import block
+from reports.judgement import Judgement
+from specs.cases import Case
+
+RECORD = "castigate"
+
+
+class Suite(pytest.File):
+    """All backends of a run."""
+
+    def __init__(self, *, meetings: list[Meeting], cases: list[Case], **more: Any) -> None:
+        super().__init__(**more)
+        self.meetings = meetings
+        self.cases = cases
+
+    def collect(self) -> Iterator[BackendNode]:
+        """One node per backend."""
+        for meeting in self.meetings:
+            yield BackendNode.from_parent(
+                self, name=meeting.backend.name, meeting=meeting, cases=self.cases
+            )
+
+
+class BackendNode(pytest.Collector):
+    """All cases of one backend."""
+
+    def __init__(self, *, meeting: Meeting, cases: list[Case], **more: Any) -> None:
+        super().__init__(**more)
+        self.meeting = meeting
+        self.cases = cases
+
+    def collect(self) -> Iterator[CaseItem]:
+        """One item per case, named by its id."""
+        for case in self.cases:
+            yield CaseItem.from_parent(self, name=case.id, meeting=self.meeting, case=case)
+
+
+class CaseItem(pytest.Item):
+    """One case on one backend."""
+
+    def __init__(self, *, meeting: Meeting, case: Case, **more: Any) -> None:
+        super().__init__(**more)
+        self.meeting = meeting
+        self.case = case
+
+    def runtest(self) -> None:
+        """Judge the case and turn its verdict into pytest's words."""
+        judgement = self.meeting.judge(self.case)
+        self.user_properties.append((RECORD, _record(self.case, judgement)))
+        match judgement.verdict:
+            case "unsupported":
+                pytest.skip(judgement.message)
+            case "differs":
+                first = judgement.divergences[0].rule if judgement.divergences else judgement.message
+                pytest.xfail(f"differs from a document it does not claim: {first}")
+            case "deviates" if self.config.getoption("--level") == "required":
+                return
+            case "violates" | "deviates" | "error" | "crashed" | "not-run":
+                pytest.fail(block(self.case, judgement), pytrace=False)
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        """Where the item stands: it has no line, only a name."""
+        return self.path, None, f"{self.meeting.backend.name} {self.case.id}"
+
+
+def _record(case: Case, judgement: Judgement) -> dict[str, str | int]:
+    """What the summary and JUnit XML keep of a judgement."""
+    return {
+        "backend": judgement.backend,
+        "document": case.document,
+        "version": case.version,
+        "verdict": judgement.verdict,
+        "inputs": judgement.inputs,
+        "open": judgement.open_inputs,
+        "wrong": judgement.wrong,
+        "message": judgement.message,
+    }

@@ -1,0 +1,116 @@
+"""numpy's ``astype`` between its own dtypes and those of ml_dtypes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oracles.adapters.framework import first_line, load, require_variant
+from oracles.adapters.plain_modes import require_plain
+from oracles.adapters.script import given, masked, printed
+from oracles.packing import is_packed
+from oracles.protocol import Bits, Unsupported
+from specs.cases import Case
+from specs.formats import format_named
+
+VARIANTS: tuple[str, ...] = ()
+
+ML_DTYPES: Mapping[str, str] = {
+    "bfloat16": "bfloat16",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float8e8m0": "float8_e8m0fnu",
+    "float6e2m3": "float6_e2m3fn",
+    "float6e3m2": "float6_e3m2fn",
+    "float4e2m1": "float4_e2m1fn",
+    "int4": "int4",
+    "int2": "int2",
+    "uint4": "uint4",
+    "uint2": "uint2",
+}
+"""The formats that numpy itself lacks; all others go by numpy's own name."""
+
+HEADER = """\
+# ml_dtypes {version}: {case}
+import ml_dtypes
+import numpy as np
+
+"""
+
+
+class MlDtypes:
+    """A cast by ``astype``."""
+
+    name = "ml_dtypes"
+    # No document describes what ``astype`` does between these dtypes.
+    claims: tuple[str, ...] = ()
+
+    def __init__(self, variant: str | None = None) -> None:
+        self._ml_dtypes: Any = load("ml_dtypes", "ml_dtypes")
+        require_variant(self.name, variant, VARIANTS)
+        self.version = f"{self._ml_dtypes.__version__}+numpy.{np.__version__}"
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by one ``astype``."""
+        require_plain(case, "astype")
+        x, target = self._array(case.source, bits), self._dtype(case.target)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return _bits(case.target, x.astype(target))
+        except TypeError as error:
+            raise Unsupported(first_line(error)) from None
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Bits into an array of the dtype, copied, and out again."""
+        return _bits(dtype, self._array(dtype, bits).copy())
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        """A script that asks numpy the same, without this project."""
+        storage = format_named(case.target).storage
+        way_in = "astype" if case.source == "string" else "view"
+        answers = f'y.view("{storage}")' if storage != "O" else "y.tolist()"
+        return (
+            HEADER.format(version=self.version, case=case)
+            + f"{given(case.source, bits)}\n"
+            + f"x = bits.{way_in}({_expression(case.source)})\n"
+            + f"y = x.astype({_expression(case.target)})\n"
+            + f"answers = {answers}{masked(case.target)}\n"
+            + printed(case.source, case.target)
+        )
+
+    def _array(self, dtype: str, bits: Bits) -> Bits:
+        if dtype == "string":
+            return np.asarray(bits, dtype=np.str_)
+        return bits.view(self._dtype(dtype))
+
+    def _dtype(self, dtype: str) -> np.dtype[Any]:
+        if dtype == "string":
+            return np.dtype(np.str_)
+        if dtype not in ML_DTYPES:
+            return np.dtype(dtype)
+        scalar_type: Any = getattr(self._ml_dtypes, ML_DTYPES[dtype], None)
+        if scalar_type is None:
+            version = self._ml_dtypes.__version__
+            raise Unsupported(f"ml_dtypes {version} has no {ML_DTYPES[dtype]}")
+        found: np.dtype[Any] = np.dtype(scalar_type)
+        return found
+
+
+def _bits(dtype: str, array: Bits) -> Bits:
+    entry = format_named(dtype)
+    if entry.kind == "text":
+        return array.astype(object)
+    codes: Bits = array.view(entry.storage)
+    return codes & np.uint8(entry.mask) if is_packed(entry) else codes
+
+
+def _expression(dtype: str) -> str:
+    if dtype == "string":
+        return "np.str_"
+    return f"ml_dtypes.{ML_DTYPES[dtype]}" if dtype in ML_DTYPES else f"np.{dtype}"

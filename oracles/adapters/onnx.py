@@ -1,0 +1,125 @@
+"""ONNX's own evaluator, on models that ONNX's own checker has accepted."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from oracles.adapters.framework import first_line, load, require_variant
+from oracles.adapters.onnx_models import (
+    FIRST_NUMBERED,
+    LATEST,
+    Graph,
+    ModelBuilder,
+    cast_graph,
+    element_name,
+)
+from oracles.adapters.plain_modes import require_plain
+from oracles.adapters.script import given, masked, printed
+from oracles.packing import is_packed
+from oracles.protocol import Bits, Unsupported
+from specs.cases import Case
+from specs.formats import format_named
+
+VARIANTS: tuple[str, ...] = ()
+
+MODELS_KEPT = 64
+
+NO_SUCH_CAST = ("annot cast", "expected number, got str", "between instances of 'str'")
+"""How numpy and ml_dtypes say that they lack a cast; a text that cannot be read is a ValueError."""
+
+HEADER = """\
+# onnx {version}: {case}
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+"""
+
+RUN = """\
+onnx.checker.check_model(model, full_check=True)
+
+feed = {{"x": {x}}}
+(y,) = ReferenceEvaluator(model).run(None, feed)
+answers = {answers}
+"""
+
+
+class Onnx:
+    """Cast as onnx.reference.ReferenceEvaluator answers it, after onnx.checker."""
+
+    name = "onnx"
+    claims: tuple[str, ...] = ("onnx-cast",)
+
+    def __init__(self, variant: str | None = None) -> None:
+        self._onnx: Any = load("onnx", "onnx")
+        self._reference: Any = load("onnx.reference", "onnx")
+        require_variant(self.name, variant, VARIANTS)
+        self.version = str(self._onnx.__version__)
+        self._models = ModelBuilder(self._onnx)
+        self._evaluator = lru_cache(MODELS_KEPT)(self._checked_evaluator)
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by a model that holds nothing but its Cast."""
+        require_plain(case, "ONNX's Cast")
+        graph = cast_graph(case)
+        evaluator = self._evaluator(graph, bits.ndim)
+        if graph.opset < FIRST_NUMBERED:
+            raise Unsupported("ReferenceEvaluator reads the attribute `to` only as a number")
+        try:
+            return self._answer(evaluator, graph, bits)
+        except TypeError as error:
+            reason = first_line(error.__cause__ or error)
+            if not any(words in reason for words in NO_SUCH_CAST):
+                raise
+            raise Unsupported(reason) from None
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Bits through a model that holds nothing but an Identity."""
+        graph = Graph(LATEST, dtype, dtype, "Identity")
+        try:
+            evaluator = self._evaluator(graph, bits.ndim)
+        except self._onnx.shape_inference.InferenceError as error:
+            raise Unsupported(first_line(error)) from None
+        return self._answer(evaluator, graph, bits)
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        """A script that asks the evaluator the same, without this project."""
+        source, target = format_named(case.source), format_named(case.target)
+        x = "bits"
+        if source.kind != "text":
+            x += f".view(helper.tensor_dtype_to_np_dtype(TensorProto.{element_name(case.source)}))"
+        answers = "y.tolist()"
+        if target.kind != "text":
+            answers = f'y.view("{target.storage}"){masked(case.target)}'
+        model = self._models.script(cast_graph(case), None, shape='["n"]')
+        return (
+            HEADER.format(version=self.version, case=case)
+            + f"{given(case.source, bits)}\n\n{model}"
+            + RUN.format(x=x, answers=answers)
+            + printed(case.source, case.target)
+        )
+
+    def _checked_evaluator(self, graph: Graph, rank: int) -> Any:
+        # The checker wants a shape, so there is a model for every rank.
+        model = self._models.with_input(graph, rank)
+        self._onnx.checker.check_model(model, full_check=True)
+        return self._reference.ReferenceEvaluator(model)
+
+    def _answer(self, evaluator: Any, graph: Graph, bits: Bits) -> Bits:
+        source, target = format_named(graph.source), format_named(graph.target)
+        x = bits if source.kind == "text" else bits.view(self._dtype(graph.source))
+        with np.errstate(all="ignore"):
+            (y,) = evaluator.run(None, {"x": x})
+        if target.kind == "text":
+            return np.asarray(y, dtype=object)
+        if y.dtype != self._dtype(graph.target):
+            raise TypeError(f"asked for {graph.target}, got {y.dtype}")
+        codes: Bits = y.view(target.storage)
+        return codes & np.uint8(target.mask) if is_packed(target) else codes
+
+    def _dtype(self, dtype: str) -> Any:
+        return self._onnx.helper.tensor_dtype_to_np_dtype(self._models.element_type(dtype))

@@ -1,0 +1,129 @@
+"""ONNX models with one node: for onnxruntime and for ONNX's own evaluator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from oracles.protocol import Unsupported
+from specs.cases import Case
+
+LATEST = 25
+"""The opset for documents that know nothing of opsets."""
+
+FIRST_NUMBERED = 6
+"""The first opset whose Cast takes `to` as a number."""
+
+FIRST_FREE_INITIALIZER = 4
+"""The first IR version in which an initializer need not be a graph input too."""
+
+SHORT_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}
+
+
+def element_name(dtype: str) -> str:
+    """The dtype's name in the enum TensorProto."""
+    return SHORT_NAMES.get(dtype, dtype.upper())
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One node between an input x and an output y; no operator: x itself is the output."""
+
+    opset: int
+    source: str
+    target: str
+    operator: str | None
+    modes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def output(self) -> str:
+        """The output's name."""
+        return "y" if self.operator else "x"
+
+    @property
+    def attributes(self) -> dict[str, int | str]:
+        """The node's attributes but for `to`."""
+        return {name: int(value) if value.isdigit() else value for name, value in self.modes}
+
+
+def cast_graph(case: Case) -> Graph:
+    """The graph of a case: its opset, its pair, and those parameters that Cast has too."""
+    opset = int(case.version) if case.document == "onnx-cast" else LATEST
+    modes = tuple(item for item in case.modes if item[0] in ("saturate", "round_mode"))
+    return Graph(opset, case.source, case.target, "Cast", modes)
+
+
+class ModelBuilder:
+    """Builds the models of graphs with the onnx package it is given."""
+
+    def __init__(self, onnx: Any) -> None:
+        self._onnx = onnx
+        self._helper = onnx.helper
+
+    def element_type(self, dtype: str) -> int:
+        """The dtype's number in the enum TensorProto."""
+        try:
+            return int(self._onnx.TensorProto.DataType.Value(element_name(dtype)))
+        except ValueError:
+            version = self._onnx.__version__
+            raise Unsupported(f"onnx {version} has no dtype {element_name(dtype)}") from None
+
+    def with_input(self, graph: Graph, rank: int | None) -> Any:
+        """The model whose x is a graph input, of that rank or of any shape at all."""
+        x = self._value("x", graph.source, rank)
+        return self._model(graph, rank, inputs=[x], initializers=[])
+
+    def with_constant(
+        self, graph: Graph, shape: tuple[int, ...], content: bytes | list[bytes]
+    ) -> Any:
+        """The model whose x is an initializer: texts, or the raw bytes of its patterns."""
+        element_type, raw = self.element_type(graph.source), isinstance(content, bytes)
+        x = self._helper.make_tensor("x", element_type, shape, content, raw=raw)
+        return self._model(graph, len(shape), inputs=[], initializers=[x])
+
+    def script(self, graph: Graph, constant: str | None, shape: str) -> str:
+        """The statements that build a Cast's model; ``constant`` is x's initializer, if any."""
+        source, target = element_name(graph.source), element_name(graph.target)
+        to = f"TensorProto.{target}" if graph.opset >= FIRST_NUMBERED else repr(target)
+        attributes = "".join(f", {name}={value!r}" for name, value in graph.attributes.items())
+        x = constant or f'helper.make_tensor_value_info("x", TensorProto.{source}, {shape})'
+        ends = "[x], [y]" if constant is None else "[], [y], [x]"
+        return (
+            f'node = helper.make_node("Cast", ["x"], ["y"], to={to}{attributes})\n'
+            f"x = {x}\n"
+            f'y = helper.make_tensor_value_info("y", TensorProto.{target}, {shape})\n'
+            f'graph = helper.make_graph([node], "cast", {ends})\n'
+            f'opset = helper.make_opsetid("", {graph.opset})\n'
+            "model = helper.make_model("
+            f"graph, opset_imports=[opset], ir_version={self._ir_version(graph)})\n"
+        )
+
+    def _value(self, name: str, dtype: str, rank: int | None) -> Any:
+        shape = None if rank is None else [f"d{axis}" for axis in range(rank)]
+        return self._helper.make_tensor_value_info(name, self.element_type(dtype), shape)
+
+    def _model(
+        self, graph: Graph, rank: int | None, *, inputs: list[Any], initializers: list[Any]
+    ) -> Any:
+        helper, output = self._helper, self._value(graph.output, graph.target, rank)
+        body = helper.make_graph(self._nodes(graph), "one_node", inputs, [output], initializers)
+        opsets = [helper.make_opsetid("", graph.opset)]
+        ir_version = self._ir_version(graph)
+        return helper.make_model(body, opset_imports=opsets, ir_version=ir_version)
+
+    def _ir_version(self, graph: Graph) -> int:
+        opsets = [self._helper.make_opsetid("", graph.opset)]
+        oldest = int(self._helper.find_min_ir_version_for(opsets, ignore_unknown=True))
+        return max(FIRST_FREE_INITIALIZER, oldest)
+
+    def _nodes(self, graph: Graph) -> list[Any]:
+        match graph.operator:
+            case None:
+                return []
+            case "Cast":
+                numbered = graph.opset >= FIRST_NUMBERED
+                to = self.element_type(graph.target) if numbered else element_name(graph.target)
+                attributes = {"to": to} | graph.attributes
+            case _:
+                attributes = graph.attributes
+        return [self._helper.make_node(graph.operator, ["x"], ["y"], **attributes)]

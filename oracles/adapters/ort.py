@@ -1,0 +1,165 @@
+"""onnxruntime: one Cast in a session of its own, at the very opset that a case names."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from oracles.adapters.framework import first_line, load, require_variant
+from oracles.adapters.onnx_models import LATEST, Graph, ModelBuilder, cast_graph
+from oracles.adapters.ort_script import reproduction
+from oracles.adapters.plain_modes import require_plain
+from oracles.packing import is_packed, pack, unpack
+from oracles.protocol import Bits, Unsupported
+from specs.cases import Case
+from specs.formats import Format, format_named
+
+VARIANTS: tuple[str, ...] = ("folded", "cpu")
+"""An execution provider is a variant too, by its short name, where onnxruntime has it."""
+
+SESSIONS_KEPT = 32
+ONLY_FATAL = 4
+NO_FALLBACK = "session.disable_cpu_ep_fallback"
+
+MISSING_KERNELS = (
+    # Where Cast has no float16 kernel, onnxruntime puts a second Cast before it, and stumbles.
+    "InsertedPrecisionFreeCast",
+    # What NO_FALLBACK says when the provider lacks the kernel.
+    "fallback to CPU EP",
+)
+"""How a missing kernel shows where onnxruntime does not say NOT_IMPLEMENTED."""
+
+
+class Ort:
+    """Cast as onnxruntime's kernels answer it, or (`folded`) its constant folding at load."""
+
+    name = "ort"
+    claims: tuple[str, ...] = ("onnx-cast",)
+
+    def __init__(self, variant: str | None = None) -> None:
+        self._ort: Any = load("onnxruntime", "ort")
+        self._states: Any = load("onnxruntime.capi.onnxruntime_pybind11_state", "ort")
+        self._onnx: Any = load("onnx", "ort")
+        self.version = str(self._ort.__version__)
+        self._models = ModelBuilder(self._onnx)
+        available = self._ort.get_available_providers()
+        providers = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
+        require_variant(self.name, variant, tuple(dict.fromkeys((*VARIANTS, *providers))))
+        self._folded = variant == "folded"
+        self._provider = providers["cpu" if variant is None or self._folded else variant]
+        self._session = lru_cache(SESSIONS_KEPT)(self._session_with_input)
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by a model that holds nothing but its Cast."""
+        require_plain(case, "onnxruntime's Cast")
+        with self._refusals():
+            return self._answer(cast_graph(case), bits)
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Bits through a model whose input is its output."""
+        try:
+            return self._answer(Graph(LATEST, dtype, dtype, operator=None), bits)
+        except (self._states.Fail, self._states.InvalidArgument) as error:
+            raise Unsupported(first_line(error)) from None
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        """A script that asks onnxruntime the same, without this project."""
+        return reproduction(
+            self._models, self.version, case, bits, folded=self._folded, provider=self._provider
+        )
+
+    def _takes_constant(self, dtype: str) -> bool:
+        # An OrtValue cannot hold text, so text comes in as an initializer on every road.
+        return self._folded or dtype == "string"
+
+    def _answer(self, graph: Graph, bits: Bits) -> Bits:
+        source = format_named(graph.source)
+        feed: dict[str, Any] = {}
+        if self._takes_constant(graph.source):
+            session = self._session_with_constant(graph, bits)
+        else:
+            session = self._session(graph)
+            buffer = _buffer(source, bits)
+            element_type = self._models.element_type(graph.source)
+            make = self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type
+            feed["x"] = make(buffer, element_type)
+        (answer,) = session.run_with_ort_values(None, feed)
+        return _bits(format_named(graph.target), answer)
+
+    def _session_with_input(self, graph: Graph) -> Any:
+        return self._open(self._models.with_input(graph, rank=None), self._options())
+
+    def _session_with_constant(self, graph: Graph, bits: Bits) -> Any:
+        source = format_named(graph.source)
+        model = self._models.with_constant(graph, bits.shape, _content(source, bits))
+        if not self._folded:
+            return self._open(model, self._options())
+        with TemporaryDirectory() as folder:
+            optimized = Path(folder, "optimized.onnx")
+            options = self._options()
+            options.graph_optimization_level = self._ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+            options.optimized_model_filepath = str(optimized)
+            session = self._open(model, options)
+            if self._onnx.load(optimized).graph.node:
+                raise Unsupported("onnxruntime did not fold this Cast at load")
+        return session
+
+    def _open(self, model: Any, options: Any) -> Any:
+        content = model.SerializeToString()
+        return self._ort.InferenceSession(content, options, providers=[self._provider])
+
+    def _options(self) -> Any:
+        options = self._ort.SessionOptions()
+        options.graph_optimization_level = self._ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+        options.log_severity_level = ONLY_FATAL
+        if self._provider != "CPUExecutionProvider":
+            # Otherwise the CPU would answer, unnoticed, for a provider that lacks the kernel.
+            options.add_session_config_entry(NO_FALLBACK, "1")
+        return options
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except self._states.NotImplemented as error:
+            raise Unsupported(first_line(error)) from None
+        except (self._states.Fail, self._states.InvalidGraph) as error:
+            if not any(sign in str(error) for sign in MISSING_KERNELS):
+                raise
+            raise Unsupported(first_line(error)) from None
+
+
+def _buffer(source: Format, bits: Bits) -> Bits:
+    """What an OrtValue wraps: its shape is the tensor's, its first bytes are the packed codes."""
+    if not is_packed(source):
+        return np.require(bits, requirements=["C", "A"])
+    packed, buffer = pack(bits, source.bits), np.zeros(bits.shape, np.uint8)
+    buffer.reshape(-1)[: packed.size] = packed
+    return buffer
+
+
+def _content(source: Format, bits: Bits) -> bytes | list[bytes]:
+    """What an initializer holds."""
+    if source.kind == "text":
+        return [text.encode() for text in bits.ravel()]
+    return (pack(bits, source.bits) if is_packed(source) else bits).tobytes()
+
+
+def _bits(target: Format, answer: Any) -> Bits:
+    """The patterns in an OrtValue, whose ``numpy()`` lacks most of the small formats."""
+    if target.kind == "text":
+        return np.asarray(answer.numpy(), dtype=object)
+    shape = answer.shape()
+    raw = np.empty(answer.tensor_size_in_bytes(), np.uint8)
+    ctypes.memmove(raw.ctypes.data, answer.data_ptr(), raw.nbytes)
+    if is_packed(target):
+        raw = unpack(raw, int(np.prod(shape, dtype=int)), target.bits)
+    return raw.view(target.storage).reshape(shape)

@@ -1,0 +1,61 @@
+"""A failure people can use: the smallest input, drawn; the rule; how much fails; a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reports.drawing import line, pattern
+from reports.judgement import Divergence, Judgement
+from specs.cases import Case
+from specs.formats import Format, format_named
+
+SHOWN_RUNS = 4
+
+
+def block(case: Case, judgement: Judgement) -> str:
+    """The whole failure as text."""
+    return "\n".join(_lines(case, judgement))
+
+
+def _lines(case: Case, judgement: Judgement) -> Iterator[str]:
+    yield f"{case.id} on {judgement.backend}: {judgement.verdict}"
+    if judgement.message:
+        yield f"  {judgement.message}"
+    for divergence in judgement.divergences:
+        yield from _divergence(case, judgement, divergence)
+    if judgement.reproduction:
+        yield "  reproduce"
+        yield from (f"    {part}" for part in judgement.reproduction.strip().splitlines())
+
+
+def _divergence(case: Case, judgement: Judgement, divergence: Divergence) -> Iterator[str]:
+    source, target = format_named(case.source), format_named(case.target)
+    yield f"  rule      {divergence.rule}, {divergence.level}"
+    yield f"  clause    {divergence.clause}"
+    rows = [("input", line(source, divergence.smallest))]
+    rows += [("expected", _allowed(target, word)) for word in divergence.allowed]
+    rows += [("answer", line(target, divergence.answer))]
+    widths = [max(len(columns[place]) for _, columns in rows) for place in range(3)]
+    for name, columns in rows:
+        cells = "  ".join(cell.ljust(width) for cell, width in zip(columns, widths, strict=True))
+        yield f"  {name:<9} {cells}".rstrip()
+    yield f"  fails     {divergence.count} of {judgement.inputs} inputs: {runs(source, divergence)}"
+
+
+def _allowed(target: Format, word: str) -> tuple[str, str, str]:
+    if word.startswith("0x") and target.kind != "text":
+        return line(target, int(word, 16))
+    return word, "", ""
+
+
+def runs(source: Format, divergence: Divergence) -> str:
+    """The runs of failing inputs, the first few written out."""
+    shown = [
+        pattern(source, run.first)
+        if run.count == 1
+        else f"{pattern(source, run.first)} to {pattern(source, run.last)}"
+        for run in divergence.runs[:SHOWN_RUNS]
+    ]
+    if len(divergence.runs) > SHOWN_RUNS or divergence.count > sum(r.count for r in divergence.runs):
+        shown.append("…")
+    return ", ".join(shown)

@@ -1,0 +1,73 @@
+"""What was found out about one case on one backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Verdict = Literal[
+    "conforms",
+    "violates",
+    "deviates",
+    "differs",
+    "open",
+    "unsupported",
+    "error",
+    "crashed",
+    "not-run",
+]
+VERDICTS: tuple[Verdict, ...] = (
+    "conforms",
+    "violates",
+    "deviates",
+    "differs",
+    "open",
+    "unsupported",
+    "error",
+    "crashed",
+    "not-run",
+)
+Datum = int | str
+"""A bit pattern, or a text of the string dtype."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive inputs, in the order in which they were tested, whose answers break one rule."""
+
+    first: Datum
+    last: Datum
+    count: int
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The inputs on which a backend breaks one rule, and the smallest of them."""
+
+    rule: str
+    clause: str
+    level: str
+    count: int
+    runs: tuple[Run, ...]
+    smallest: Datum
+    answer: Datum
+    allowed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on a case, with all that is needed to explain it."""
+
+    case: str
+    backend: str
+    verdict: Verdict
+    message: str = ""
+    inputs: int = 0
+    open_inputs: int = 0
+    divergences: tuple[Divergence, ...] = field(default=())
+    reproduction: str = ""
+
+    @property
+    def wrong(self) -> int:
+        """How many inputs got an answer outside what is allowed."""
+        return sum(divergence.count for divergence in self.divergences)
