@@ -13,6 +13,7 @@ from reports.judgement import Judgement
 from specs.cases import Case
 
 RECORD = "castigate"
+OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
 
 
 class Suite(pytest.File):
@@ -67,6 +68,12 @@ class CaseItem(pytest.Item):
                 return
             case "violates" | "deviates" | "error" | "crashed" | "not-run":
                 pytest.fail(block(self.case, judgement), pytrace=False)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """What pytest shows: our own words as they are, the suite's own faults with their trace."""
+        if isinstance(excinfo.value, OUTCOMES):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         """Where the item stands: it has no line, only a name."""

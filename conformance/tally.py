@@ -8,6 +8,7 @@ import pytest
 
 from conformance.suite import RECORD
 from reports.summary import Row, verdict_table
+from specs.load import documents
 
 WIDTH = 120
 
@@ -37,4 +38,10 @@ class Tally:
         """Show the table."""
         if self.counts:
             terminalreporter.section("verdicts")
-            terminalreporter.write_line(verdict_table(self.counts, WIDTH))
+            ordered = dict(sorted(self.counts.items(), key=lambda item: _order(item[0])))
+            terminalreporter.write_line(verdict_table(ordered, WIDTH))
+
+
+def _order(row: Row) -> tuple[str, str, int]:
+    backend, document, version = row
+    return backend, document, list(documents()[document].entry.versions).index(version)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from oracles.reference.by_kernels import rounded
 from oracles.reference.kernels import OFFSET, TOP, Converted, Unpacked, convert, unpack
@@ -140,6 +141,7 @@ def answer_text(ruling: Ruling, text: str) -> int | str:
     return 0
 
 
+@lru_cache(maxsize=1 << 18)
 def write(source: Format, code: int) -> str:
     """A pattern's value as text: plain notation with the fewest digits that read back."""
     parts = unpack(source, Word(code), select_words)
