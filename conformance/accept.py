@@ -9,10 +9,14 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Bits
 from oracles.reference import by_exact, by_kernels, text
+from oracles.reference.allowed import Allowed
 from oracles.reference.expected import Expected
 from specs.formats import Format
 from specs.outcomes import Anything, Nan, ParsesTo, PlainText, Rejected, Same
 from specs.ruling import Ruling
+
+WORDS = ("any-nan", "+nan", "-nan", "anything", "error", "plain-text", "parses-to-input")
+"""What is said of outcomes that are no list of patterns or texts."""
 
 
 class Expectations:
@@ -36,7 +40,8 @@ class Expectations:
             or ruling.worked
             or not (ruling.source.is_numeric and ruling.target.is_numeric)
         )
-        expected = (by_exact if by_definition else by_kernels).expect(ruling, inputs)
+        expect = by_exact.expect if by_definition else by_kernels.expect
+        expected = expect(ruling, inputs)
         if len(self._known) >= 32:
             self._known.pop(next(iter(self._known)))
         self._known[ruling] = (inputs, expected)
@@ -49,7 +54,7 @@ def levels_broken(
     """Per input: 0 the answer is allowed, 1 only a recommendation is broken, 2 the branch is."""
     if ruling.target.kind == "text":
         return _text_levels(ruling, inputs, expected, answers)
-    wrong = (answers != expected.codes) & (answers != expected.others)
+    wrong: NDArray[np.bool_] = (answers != expected.codes) & (answers != expected.others)
     for place, branch in enumerate(ruling.branches):
         match branch.outcome:
             case Anything():
@@ -59,16 +64,13 @@ def levels_broken(
                 wrong = np.where(here, ~is_nan(ruling.target, answers, sign), wrong)
             case Rejected():
                 wrong |= expected.places == place
-    return wrong.astype(np.uint8) * 2
+    return np.where(wrong, np.uint8(2), np.uint8(0))
 
 
 def is_nan(target: Format, answers: Bits, sign: str) -> NDArray[np.bool_]:
-    """Which patterns are NaNs of a sign; in a format without signed NaNs every NaN is."""
-    ranges = target.nan_codes
-    if target.has_signed_nan and sign != "any":
-        ranges = (ranges[1 if sign == "-" else 0],)
+    """Which patterns are NaNs of a sign."""
     found = np.zeros(answers.shape, bool)
-    for codes in ranges:
+    for codes in _nan_ranges(target, sign):
         found |= (answers >= codes[0]) & (answers <= codes[-1])
     return found
 
@@ -95,16 +97,15 @@ def grade_text(ruling: Ruling, place: int, given: int | str, answer: str) -> int
     return 0
 
 
-def allowed_words(ruling: Ruling, given: int | str) -> tuple[str, ...]:
-    """What is allowed for an input, in the words of the ``judge`` format."""
-    if ruling.is_rejection:
-        return ("error",)
-    allowed = by_exact.allow(ruling, given)
+def allowed_words(ruling: Ruling, allowed: Allowed, given: int | str) -> tuple[str, ...]:
+    """What is allowed for an input: hex patterns, a text, or one of ``WORDS``."""
     match allowed.branch.outcome:
         case Anything():
             return ("anything",)
         case Nan(sign=sign):
             return (f"{sign}nan" if sign in "+-" else "any-nan",)
+        case Rejected():
+            return ("error",)
         case Same() if isinstance(given, str):
             return (given,)
         case PlainText():
@@ -112,3 +113,16 @@ def allowed_words(ruling: Ruling, given: int | str) -> tuple[str, ...]:
         case ParsesTo():
             return ("parses-to-input",)
     return tuple(ruling.target.hexadecimal(code) for code in allowed.codes)
+
+
+def is_nan_code(target: Format, code: int | str, sign: str) -> bool:
+    """Whether one pattern is a NaN of a sign."""
+    ranges = _nan_ranges(target, sign)
+    return any(code in codes for codes in ranges)
+
+
+def _nan_ranges(target: Format, sign: str) -> tuple[range, ...]:
+    """The NaN patterns of a sign; in a format without signed NaNs every NaN is of any sign."""
+    if target.has_signed_nan and sign != "any":
+        return (target.nan_codes[1 if sign == "-" else 0],)
+    return target.nan_codes

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.accept import Expectations, allowed_words, levels_broken
+from conformance.accept import Expectations, levels_broken
+from conformance.blame import blame
+from conformance.divergences import datum_of, divergences
 from conformance.inputs import inputs_of
 from oracles.protocol import Bits, Unsupported
 from oracles.reference.expected import Expected
 from oracles.registry import Backend
-from reports.judgement import Datum, Divergence, Judgement, Run, Verdict
+from reports.judgement import Judgement, Verdict
 from specs.cases import Case
 from specs.formats import Format
-from specs.outcomes import Anything
 from specs.ruling import Ruling, ruling
 from specs.tensors import tensor_rule
 
 SHAPES: tuple[tuple[int, ...], ...] = (
     (), (1,), (0,), (5,), (2, 3), (3, 0), (2, 1, 2), (0, 2, 2), (1, 2, 1, 2), (1, 1, 2, 1, 2),
 )  # fmt: skip
-KEPT_RUNS = 20
-"""Runs that are kept of one divergence; all inputs are counted."""
 
 
 class AnswerError(Exception):
     """An answer that has not the form an answer must have."""
+
+
+class OracleError(Exception):
+    """An oracle raised on inputs that have an answer; the message names them."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class Meeting:
         rules = ruling(case)
         for dtype in (case.source, case.target):
             if dtype in self.broken:
-                return self._verdict(case, "error", f"the adapter, not the framework: {dtype}: {self.broken[dtype]}")
+                return self._verdict(
+                    case, "error", f"the adapter, not the framework: {dtype}: {self.broken[dtype]}"
+                )
         inputs = inputs_of(case, rules, self.settings.seed, self.settings.max_examples)
         try:
             if rules.is_rejection:
@@ -63,11 +67,8 @@ class Meeting:
             return self._answered(case, rules, inputs)
         except Unsupported as reason:
             return self._verdict(case, "unsupported", one_line(reason))
-        except AnswerError as fault:
-            return self._verdict(case, "error", str(fault))
-        except Exception as error:
-            verdict: Verdict = "open" if rules.is_open else "error"
-            return self._verdict(case, verdict, described(error))
+        except (AnswerError, OracleError) as fault:
+            return self._verdict(case, "error", str(fault), inputs=inputs.size)
 
     def _verdict(self, case: Case, verdict: Verdict, message: str = "", **more: Any) -> Judgement:
         return Judgement(case.id, self.backend.name, verdict, message, **more)
@@ -89,30 +90,36 @@ class Meeting:
 
     def _answered(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
         expected = self.expectations.of(rules, inputs)
-        open_places = [
-            place for place, branch in enumerate(rules.branches) if isinstance(branch.outcome, Anything)
-        ]
-        is_open = np.isin(expected.places, open_places)
+        is_open = np.isin(expected.places, rules.open_places)
         asked, message = inputs, ""
         try:
             answer = self._ask(case, rules, inputs)
         except (Unsupported, AnswerError):
             raise
         except Exception as error:
-            if not is_open.any() or is_open.all():
-                raise
+            if is_open.all():
+                return self._verdict(case, "open", described(error), inputs=inputs.size)
             # An error is a fair answer to an open input, so the others are asked without them.
-            message = f"open inputs: {described(error)}"
-            asked = inputs[~is_open]
-            expected = Expected(*(part[~is_open] for part in (expected.places, expected.codes, expected.others)))
-            answer = self._ask(case, rules, asked)
+            message = f"open inputs: {described(error)}" if is_open.any() else ""
+            asked, expected = inputs[~is_open], expected.at(~is_open)
+            answer = self._ask_or_blame(case, rules, asked)
         broken = levels_broken(rules, asked, expected, answer)
-        fault = self._shape_fault(case, rules, asked[broken == 0], answer[broken == 0])
+        fault = self._shape_fault(case, rules, asked[broken == 0])
         if fault is not None:
             return fault
+        opened = int(is_open.sum())
         return self._compared(
-            case, rules, asked, expected, answer, broken, message, int(is_open.sum()), inputs.size
+            case, rules, asked, expected, answer, broken, message, opened, inputs.size
         )
+
+    def _ask_or_blame(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
+        try:
+            return self._ask(case, rules, inputs)
+        except (Unsupported, AnswerError):
+            raise
+        except Exception as error:
+            guilty = blame(rules.source, inputs, lambda part: self._ask(case, rules, part))
+            raise OracleError(f"{guilty}: {described(error)}") from error
 
     def _compared(
         self,
@@ -126,9 +133,8 @@ class Meeting:
         open_inputs: int = 0,
         total: int = 0,
     ) -> Judgement:
-        found = list(_divergences(rules, inputs, expected, answer, broken))
-        divergences = tuple(divergence for divergence, _ in found)
-        levels = {divergence.level for divergence in divergences}
+        found = list(divergences(rules, inputs, expected, answer, broken))
+        levels = {divergence.level for divergence, _ in found}
         verdict: Verdict = "violates" if "required" in levels else "deviates"
         if not levels:
             verdict = "open" if rules.is_open else "conforms"
@@ -144,7 +150,7 @@ class Meeting:
             message,
             inputs=total or inputs.size,
             open_inputs=open_inputs,
-            divergences=divergences,
+            divergences=tuple(divergence for divergence, _ in found),
             reproduction=script,
         )
 
@@ -152,9 +158,7 @@ class Meeting:
         """Whether breaking a document's rule counts: the oracle claims it, or the user named it."""
         return document in self.settings.asked_for or self.backend.claims(document)
 
-    def _shape_fault(
-        self, case: Case, rules: Ruling, inputs: Bits, answers: Bits
-    ) -> Judgement | None:
+    def _shape_fault(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement | None:
         """The first shape that an otherwise sound cast does not keep."""
         if case.example is not None or inputs.size == 0:
             return None
@@ -179,7 +183,7 @@ class Meeting:
         make = getattr(self.backend.oracle, "reproduce", None)
         if make is not None:
             return str(make(case, smallest))
-        given = _datum(smallest[0])
+        given = datum_of(smallest[0])
         shown = repr(given) if isinstance(given, str) else rules.source.hexadecimal(given)
         return f"castigate explain {case.id} {shown} --backend {self.backend.name}"
 
@@ -191,65 +195,17 @@ def checked(target: Format, inputs: Bits, answer: object) -> Bits:
     if answer.shape != inputs.shape:
         raise AnswerError(f"the answer has shape {answer.shape}, the input {inputs.shape}")
     if answer.dtype != np.dtype(target.storage):
-        raise AnswerError(f"the answer's storage is {answer.dtype}, {target.name} is held in {target.storage}")
+        raise AnswerError(
+            f"the answer's storage is {answer.dtype}, {target.name} is held in {target.storage}"
+        )
     if target.kind == "text":
         if not all(isinstance(text, str) for text in answer.reshape(-1).tolist()):
             raise AnswerError("the answer holds something else than texts")
-    elif target.bits < 8 * answer.dtype.itemsize and answer.size and int(answer.max()) > target.mask:
+    elif (
+        target.bits < 8 * answer.dtype.itemsize and answer.size and int(answer.max()) > target.mask
+    ):
         raise AnswerError(f"the answer holds {int(answer.max()):#x}, wider than {target.name}")
     return answer
-
-
-def _divergences(
-    rules: Ruling, inputs: Bits, expected: Expected, answer: Bits, broken: NDArray[np.uint8]
-) -> Iterator[tuple[Divergence, int]]:
-    """One divergence per rule and level, the worst first, each with its smallest input's place."""
-    grouped: dict[tuple[str, str, str], NDArray[np.bool_]] = {}
-    for place, branch in enumerate(rules.branches):
-        for grade, level in ((2, branch.level), (1, "recommended")):
-            here = (broken == grade) & (expected.places == place)
-            if here.any():
-                key = (branch.rule, branch.clause, level)
-                grouped[key] = grouped.get(key, np.zeros(here.shape, bool)) | here
-    for (rule, clause, level), here in sorted(
-        grouped.items(), key=lambda item: (item[0][2] != "required", item[0])
-    ):
-        where = np.flatnonzero(here)
-        worst = min(where.tolist(), key=lambda index: simplicity(rules.source, inputs[index]))
-        divergence = Divergence(
-            rule,
-            clause,
-            level,
-            where.size,
-            tuple(_runs(inputs, where)),
-            _datum(inputs[worst]),
-            _datum(answer[worst]),
-            allowed_words(rules, _datum(inputs[worst])),
-        )
-        yield divergence, worst
-
-
-def simplicity(source: Format, given: Any) -> tuple[int, int, int]:
-    """What makes an input small: few set bits, then small magnitude; for texts their length."""
-    if isinstance(given, str):
-        return len(given), 0, 0
-    code = _datum(given)
-    assert isinstance(code, int)
-    return code.bit_count(), code & ~source.sign_bit, code
-
-
-def _runs(inputs: Bits, where: NDArray[np.intp]) -> Iterator[Run]:
-    breaks = np.flatnonzero(np.diff(where) > 1)
-    starts = np.concatenate([[0], breaks + 1])[:KEPT_RUNS]
-    ends = np.concatenate([breaks, [where.size - 1]])[:KEPT_RUNS]
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        yield Run(_datum(inputs[where[start]]), _datum(inputs[where[end]]), end - start + 1)
-
-
-def _datum(given: Any) -> Datum:
-    if isinstance(given, str):
-        return given
-    return int.from_bytes(given.tobytes(), "little")
 
 
 def one_line(error: BaseException) -> str:

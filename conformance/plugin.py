@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="who answers (repeatable): a name, name:variant, package.module:Class or path/file.py:Class",
+        help="who answers: name, name:variant, package.module:Class, path/file.py:Class",
     )
     group.addoption(
         "--document",
@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Build the oracles before anything is collected, so that a wrong name stops the run at once."""
+    """Build the oracles before anything is collected: a wrong name stops the run at once."""
     config.stash[BACKENDS] = []
     config.pluginmanager.register(Tally(), "castigate-tally")
     if config.getoption("help"):

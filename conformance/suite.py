@@ -62,7 +62,9 @@ class CaseItem(pytest.Item):
             case "unsupported":
                 pytest.skip(judgement.message)
             case "differs":
-                first = judgement.divergences[0].rule if judgement.divergences else judgement.message
+                first = (
+                    judgement.divergences[0].rule if judgement.divergences else judgement.message
+                )
                 pytest.xfail(f"differs from a document it does not claim: {first}")
             case "deviates" if self.config.getoption("--level") == "required":
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oracles.reference.exact import Number, decode
+from oracles.reference.text import exact_decimal
 from specs.formats import Format
 
 LITERALS = (
@@ -17,9 +18,11 @@ LITERALS = (
     "1e-5", "1E8", "1e5", "1E+5", "-1.5e-3", "1e38", "3.4028235e38", "65504", "65519", "448",
     "5.960464477539063e-8", "1e-45", "1e-46", "5e-324", "2e-324", "1.7976931348623157e308",
     "1e39", "-1e39", "1e309", "-1e309", "1e400", "1e-400", "0e999",
-    "INF", "+INF", "-INF", "inf", "+inf", "-inf", "Inf", "+iNf", "-Inf", "NaN", "nan", "NAN", "nAn",
+    "INF", "+INF", "-INF", "inf", "+inf", "-inf", "Inf", "+iNf", "-Inf", "NaN", "nan", "NAN",
+    "nAn",
     "", " ", " 1", "1 ", ".5", "1.", "1e", "e5", "0x10", "1_000", "1,5", "--1", "+-1", "Hello World!",
-    "Infinity", "-Infinity", "+NaN", "-NaN", "nan(1)", "true", "True", "false", "\u0663", "\uff11", "1\u00a0",
+    "Infinity", "-Infinity", "+NaN", "-NaN", "nan(1)", "true", "True", "false", "\u0663", "\uff11",
+    "1\u00a0",
 )  # fmt: skip
 NEAR_TIES = 40
 LONGEST = 340
@@ -42,19 +45,13 @@ def _around_midpoint(target: Format, code: int) -> list[str]:
     if not (isinstance(low, Number) and isinstance(high, Number)):
         return []
     unit = min(low.exponent, high.exponent)
-    total = (low.significand << (low.exponent - unit)) + (high.significand << (high.exponent - unit))
+    total = (low.significand << (low.exponent - unit)) + (
+        high.significand << (high.exponent - unit)
+    )
     middle = exact_decimal(total, unit - 1)
     if "." not in middle:
         middle += ".0"
     return [middle, f"{middle}1", f"-{middle}", f"{middle[:-1]}{max(int(middle[-1]) - 1, 0)}9"]
-
-
-def exact_decimal(significand: int, exponent: int) -> str:
-    """``significand * 2**exponent`` in plain notation, all its digits."""
-    if exponent >= 0:
-        return str(significand << exponent)
-    digits = str(significand * 5**-exponent).rjust(1 - exponent, "0")
-    return f"{digits[:exponent]}.{digits[exponent:]}"
 
 
 def _random_number(chance: np.random.Generator) -> str:

@@ -49,7 +49,7 @@ class Backend:
         return self.oracle.version
 
     def claims(self, document: str) -> bool:
-        """Whether the oracle means to implement a document; one that says nothing claims them all."""
+        """Whether the oracle means to implement a document; one without ``claims`` means all."""
         claimed = getattr(self.oracle, "claims", None)
         return claimed is None or document in claimed
 
@@ -61,7 +61,9 @@ def load_backend(name: str) -> Backend:
     try:
         if left in BUILTINS:
             builtin = BUILTINS[left]
-            made = getattr(importlib.import_module(builtin.module), builtin.attribute)(right or None)
+            made = getattr(importlib.import_module(builtin.module), builtin.attribute)(
+                right or None
+            )
         elif left in third_party:
             made = _entry_point(third_party[left], right)
         elif left.endswith(".py") and right:
@@ -97,7 +99,8 @@ def _module_from(path: Path) -> ModuleType:
     if not path.is_file():
         raise CastigateError(f"backend file {path} does not exist")
     spec = importlib.util.spec_from_file_location(f"castigate_backend_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -129,7 +132,9 @@ def listing() -> str:
     parts = [f"installed: {', '.join(installed())}"]
     missing = [name for name in BUILTINS if name not in set(installed())]
     if missing:
-        hints = ", ".join(f"{name} (pip install 'castigate[{BUILTINS[name].extra}]')" for name in missing)
+        hints = ", ".join(
+            f"{name} (pip install 'castigate[{BUILTINS[name].extra}]')" for name in missing
+        )
         parts.append(f"not installed: {hints}")
     parts.append("or give package.module:Class or path/to/file.py:Class")
     return "; ".join(parts)

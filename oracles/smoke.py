@@ -36,7 +36,7 @@ def smoke(backend: Backend) -> dict[str, str]:
 
 
 def samples(form: Format) -> Bits:
-    """Patterns of every kind: all of them up to 16 bits, the ends, specials and single bits beyond."""
+    """All patterns up to 16 bits; the ends, specials and single bits beyond."""
     if form.kind == "text":
         return np.array(TEXTS, object)
     if form.bits > 64:

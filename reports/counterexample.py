@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.drawing import line, pattern
+from reports.drawing import allowed_line, columns, line, pattern
 from reports.judgement import Divergence, Judgement
 from specs.cases import Case
 from specs.formats import Format, format_named
@@ -33,19 +33,10 @@ def _divergence(case: Case, judgement: Judgement, divergence: Divergence) -> Ite
     yield f"  rule      {divergence.rule}, {divergence.level}"
     yield f"  clause    {divergence.clause}"
     rows = [("input", line(source, divergence.smallest))]
-    rows += [("expected", _allowed(target, word)) for word in divergence.allowed]
+    rows += [("expected", allowed_line(target, word)) for word in divergence.allowed]
     rows += [("answer", line(target, divergence.answer))]
-    widths = [max(len(columns[place]) for _, columns in rows) for place in range(3)]
-    for name, columns in rows:
-        cells = "  ".join(cell.ljust(width) for cell, width in zip(columns, widths, strict=True))
-        yield f"  {name:<9} {cells}".rstrip()
+    yield from columns(rows)
     yield f"  fails     {divergence.count} of {judgement.inputs} inputs: {runs(source, divergence)}"
-
-
-def _allowed(target: Format, word: str) -> tuple[str, str, str]:
-    if word.startswith("0x") and target.kind != "text":
-        return line(target, int(word, 16))
-    return word, "", ""
 
 
 def runs(source: Format, divergence: Divergence) -> str:
@@ -56,6 +47,8 @@ def runs(source: Format, divergence: Divergence) -> str:
         else f"{pattern(source, run.first)} to {pattern(source, run.last)}"
         for run in divergence.runs[:SHOWN_RUNS]
     ]
-    if len(divergence.runs) > SHOWN_RUNS or divergence.count > sum(r.count for r in divergence.runs):
+    if len(divergence.runs) > SHOWN_RUNS or divergence.count > sum(
+        r.count for r in divergence.runs
+    ):
         shown.append("…")
     return ", ".join(shown)

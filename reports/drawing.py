@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from oracles.reference.exact import NotANumber, decode
+from collections.abc import Iterator
+
+from oracles.reference.exact import NotANumber, Number, decode
+from oracles.reference.text import exact_decimal
 from oracles.reference.written import write
 from reports.judgement import Datum
 from specs.formats import Format
+
+LONGEST = 24
+"""Characters of a value that are still read at a glance."""
 
 
 def pattern(form: Format, datum: Datum) -> str:
@@ -18,6 +24,7 @@ def fields(form: Format, datum: Datum) -> str:
     if isinstance(datum, str):
         return f"{len(datum)} characters"
     bits = f"{datum:0{form.bits}b}"
+    widths: tuple[int, ...]
     if form.kind == "float":
         widths = (form.entry.sign, form.entry.exponent, form.entry.mantissa)
     else:
@@ -31,7 +38,7 @@ def fields(form: Format, datum: Datum) -> str:
 
 
 def value(form: Format, datum: Datum) -> str:
-    """The value in decimal, with a NaN's sign and payload."""
+    """The exact value in decimal where it is short, else its first digits; a NaN's payload."""
     if isinstance(datum, str) or not form.is_numeric:
         return ""
     decoded = decode(form, datum)
@@ -39,9 +46,12 @@ def value(form: Format, datum: Datum) -> str:
         sign = {None: "", 0: "+", 1: "-"}[decoded.sign]
         payload = datum & ((1 << form.entry.mantissa) - 1)
         return f"{sign}NaN, payload {payload:#x}"
-    sign = "-" if form.kind == "float" and form.is_signed and datum == form.sign_bit else ""
-    text = sign + write(form, datum)
-    return text if len(text) <= 40 else f"about {_scientific(text)}"
+    text = write(form, datum)
+    if isinstance(decoded, Number):
+        minus = "-" if decoded.sign else ""
+        whole = minus + exact_decimal(decoded.significand, decoded.exponent)
+        text = whole if len(whole) <= LONGEST else f"about {_scientific(text)}"
+    return text
 
 
 def _scientific(text: str) -> str:
@@ -53,6 +63,26 @@ def _scientific(text: str) -> str:
     return f"{minus}{digits[0]}.{digits[1:9] or '0'}e{power}"
 
 
-def line(form: Format, datum: Datum) -> tuple[str, str, str]:
-    """Pattern, fields and value: the three columns in which a datum is shown."""
+Columns = tuple[str, str, str]
+"""Pattern, fields and value."""
+
+
+def line(form: Format, datum: Datum) -> Columns:
+    """The three columns in which a datum is shown."""
     return pattern(form, datum), fields(form, datum), value(form, datum)
+
+
+def allowed_line(target: Format, word: str) -> Columns:
+    """The columns of what is allowed: a pattern, or a word that stands alone."""
+    if word.startswith("0x") and target.kind != "text":
+        return line(target, int(word, 16))
+    return word, "", ""
+
+
+def columns(rows: list[tuple[str, Columns]]) -> Iterator[str]:
+    """Named rows under one another, their columns aligned."""
+    first = max(9, *(len(name) for name, _ in rows))
+    widths = [max(len(cells[place]) for _, cells in rows) for place in range(3)]
+    for name, cells in rows:
+        aligned = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        yield f"  {name:<{first}} {aligned}".rstrip()

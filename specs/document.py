@@ -106,7 +106,7 @@ class ConflictEntry(Entry):
 
 
 class TableEntry(Entry):
-    """A table of the page: the header names dtypes or a parameter's values, a row an input class."""
+    """A table of the page: columns are dtypes or a parameter's values, rows input classes."""
 
     columns: Text = "to"
     x: list[Annotated[str, BeforeValidator(_worded)]]

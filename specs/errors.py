@@ -1,4 +1,4 @@
-"""The errors a user can cause, each a single line that says what is wrong, where, and what to do."""
+"""The errors a user can cause: one line each, what is wrong, where, and what to do."""
 
 from __future__ import annotations
 

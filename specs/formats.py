@@ -81,7 +81,7 @@ class Format:
 
     @cached_property
     def storage(self) -> str:
-        """The numpy dtype that holds one pattern: the smallest unsigned one, raw bytes beyond 64 bits."""
+        """The numpy dtype that holds a pattern: the smallest unsigned one, or raw bytes."""
         if self.entry.kind == "text":
             return "O"
         if self.bits > 64:
@@ -134,7 +134,9 @@ class Format:
             case "negative-zero":
                 return (range(self.sign_bit, self.sign_bit + 1),)
             case "ieee":
-                positive = range(self.infinity_code + 1, 1 << (self.entry.exponent + self.entry.mantissa))
+                positive = range(
+                    self.infinity_code + 1, 1 << (self.entry.exponent + self.entry.mantissa)
+                )
             case "all-ones":
                 ones = (1 << (self.entry.exponent + self.entry.mantissa)) - 1
                 positive = range(ones, ones + 1)

@@ -72,5 +72,15 @@ class Anything:
 
 
 Outcome = (
-    Exactly | Round | Value | Wrap | Same | Nan | Either | PlainText | ParsesTo | Rejected | Anything
+    Exactly
+    | Round
+    | Value
+    | Wrap
+    | Same
+    | Nan
+    | Either
+    | PlainText
+    | ParsesTo
+    | Rejected
+    | Anything
 )

@@ -35,7 +35,7 @@ def is_exact(source: Format, target: Format) -> bool:
 
 
 def rounds(source: Format, target: Format) -> bool:
-    """Whether some value of the source that lies in the target's range is not one of the target's."""
+    """Whether some value of the source in the target's range is not one of the target's."""
     if not (source.is_numeric and target.is_numeric):
         return False
     return _quantum(source) < _quantum(target) or _significant_bits(source) > _capacity(target)

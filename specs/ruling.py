@@ -78,6 +78,15 @@ class Ruling:
         return dict(self.taken)
 
     @cached_property
+    def open_places(self) -> tuple[int, ...]:
+        """The branches that leave their inputs open."""
+        return tuple(
+            place
+            for place, branch in enumerate(self.branches)
+            if isinstance(branch.outcome, Anything)
+        )
+
+    @cached_property
     def is_rejection(self) -> bool:
         """Whether the document wants the case refused as a whole."""
         return all(isinstance(branch.outcome, Rejected) for branch in self.branches)
@@ -85,7 +94,7 @@ class Ruling:
     @cached_property
     def is_open(self) -> bool:
         """Whether the document leaves the case open as a whole."""
-        return all(isinstance(branch.outcome, Anything) for branch in self.branches)
+        return len(self.open_places) == len(self.branches)
 
     @cached_property
     def identity(self) -> int:

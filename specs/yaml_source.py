@@ -79,7 +79,7 @@ def _mapping(
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, ScalarNode):
             raise DocumentError(f"{path}:{line}: a key must be a plain word")
-        if key_node.tag.endswith(":float"):
+        if str(key_node.tag).endswith(":float"):
             raise _float_banned(path, line, key_node.value)
         key = str(key_node.value)
         if key in result:
@@ -93,7 +93,7 @@ def _mapping(
 
 
 def _scalar(path: Path, node: ScalarNode, line: int) -> str | int | bool | None:
-    kind = node.tag.rsplit(":", 1)[-1]
+    kind = str(node.tag).rsplit(":", 1)[-1]
     match kind:
         case "str":
             return str(node.value)

@@ -235,6 +235,7 @@ class TestShapes:
         views = {str(shape): np.resize(flat, shape) for shape in SHAPES} | layouts(flat)
         for name, view in views.items():
             answer = oracle.cast(case, view)
+            assert isinstance(answer, np.ndarray), name
             assert answer.shape == view.shape, name
             assert answer.dtype == np.dtype(format_named(target).storage), name
             wanted = [expected[pattern] for pattern in patterns_of(view.ravel())]

@@ -119,7 +119,8 @@ class Onnx:
         if y.dtype != self._dtype(graph.target):
             raise TypeError(f"asked for {graph.target}, got {y.dtype}")
         codes: Bits = y.view(target.storage)
-        return codes & np.uint8(target.mask) if is_packed(target) else codes
+        # Of a tensor of rank 0 numpy would make a scalar.
+        return np.asarray(codes & np.uint8(target.mask)) if is_packed(target) else codes
 
     def _dtype(self, dtype: str) -> Any:
         return self._onnx.helper.tensor_dtype_to_np_dtype(self._models.element_type(dtype))

@@ -1,1 +1,1 @@
-"""Two independent truths about a cast: ``exact`` (the definition) and ``kernels`` (what answers)."""
+"""Two independent truths about a cast: ``exact``, the definition, and ``kernels``."""

@@ -46,7 +46,7 @@ def _negative(source: Format, code: int) -> int:
 
 
 def _values(target: Format, codes: Iterable[int]) -> Iterator[Number]:
-    """Each value that is not zero, and the middle between each and the next (also past the largest)."""
+    """Each value but zero, and the middle between each and the next (also past the largest)."""
     for code in codes:
         number = decode(target, code)
         assert isinstance(number, Number)

@@ -16,6 +16,8 @@ from specs.ruling import Ruling
 
 def allow(ruling: Ruling, given: int | str) -> Allowed:
     """What a case allows for one input, a pattern or a text."""
+    if ruling.is_rejection:
+        return Allowed(0, ruling.branches[0])
     if isinstance(given, str):
         return text.allow_text(ruling, given)
     return exact.allow(ruling, given)

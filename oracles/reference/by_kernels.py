@@ -28,7 +28,7 @@ from specs.vocabulary import OTHERWISE, Rounding
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the input classes ask about inputs; conditions are words of the array or one input."""
+    """All that the input classes ask about inputs, of an array or of one input."""
 
     parts: Unpacked
     converted: Converted
@@ -100,9 +100,7 @@ def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
     left = np.ones(inputs.size, bool)
     codes = np.zeros(inputs.size, np.uint64)
     others = codes
-    ordered = sorted(
-        enumerate(ruling.branches), key=lambda item: item[1].input_class == OTHERWISE
-    )
+    ordered = sorted(enumerate(ruling.branches), key=lambda item: item[1].input_class == OTHERWISE)
     for place, branch in ordered:
         if branch.input_class == OTHERWISE:
             mask = left

@@ -1,7 +1,7 @@
 """The definition: one value at a time, in Python integers only.
 
-A finite value is ``(-1)**sign * significand * 2**exponent``. Nothing here shares code or method with
-``kernels``: the two are told apart on purpose, so that one can catch the other.
+A finite value is ``(-1)**sign * significand * 2**exponent``. Nothing here shares code or method
+with ``kernels``: the two are kept apart on purpose, so that one can catch the other.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def encode(target: Format, sign: int, multiple: int, unit: int) -> int:
 
 @cache
 def limits(target: Format) -> tuple[Number, Number, Number, Number]:
-    """The largest value, the magnitude of the lowest, the smallest positive, the smallest normal."""
+    """The largest value, the lowest, the smallest positive and the smallest normal one."""
     largest = _finite(target, target.max_code)
     lowest = _finite(target, target.lowest_code) if target.is_signed else Number(1, 0, 0)
     if target.is_integral:

@@ -19,3 +19,7 @@ class Expected:
     places: NDArray[np.uint8]
     codes: NDArray[Any]
     others: NDArray[Any]
+
+    def at(self, where: NDArray[np.bool_]) -> Expected:
+        """The expectations of some of the inputs."""
+        return Expected(self.places[where], self.codes[where], self.others[where])

@@ -1,8 +1,8 @@
 """Casts by integer arithmetic over bit patterns, written from the formats' fields.
 
 One text for numpy arrays and Python integers (see ``words``): no branch depends on data, only on
-formats. Exponents are kept non-negative by adding ``OFFSET``; a significand is kept with its leading
-one in bit 63.
+formats. Exponents are kept non-negative by adding ``OFFSET``; a significand is kept with its
+leading one in bit 63.
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ def _normalise(value: Any, width: int, select: Select) -> tuple[Any, Any]:
     return value, count
 
 
-def convert(
-    target: Format, rounding: Rounding, parts: Unpacked, select: Select
-) -> Converted:
+def convert(target: Format, rounding: Rounding, parts: Unpacked, select: Select) -> Converted:
     """Round a finite value to a target."""
     if target.is_integral:
         return _to_integer(target, rounding, parts, select)
@@ -117,9 +115,7 @@ def convert(
     low = parts.exponent < lowest
     above = select(low, 0, parts.exponent - lowest)
     below = select(low, lowest - parts.exponent, 0)
-    kept, rounded, inexact = _round(
-        parts, (WIDTH - target.precision) + below, rounding, select
-    )
+    kept, rounded, inexact = _round(parts, (WIDTH - target.precision) + below, rounding, select)
     base = above << target.entry.mantissa
     if target.entry.zero == "none":
         base = base - (1 << target.entry.mantissa)

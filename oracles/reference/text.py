@@ -1,4 +1,4 @@
-"""Text by the definition: which literal it is, what it is worth, whether it reads back as a value."""
+"""Text by the definition: which literal it is, its value, whether it reads back as an input."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def atom_of_text(target: Format, ruling: Ruling, literal: Literal) -> Atom:
     sign = "-" if number.sign else "+"
     if number.significand == 0:
         return Atom(literal.kind, "-" if number.sign else "+")
-    return exact.number_atom(literal.kind, "-" if sign == "-" else "+", target, ruling.rounding, number)
+    return exact.number_atom(
+        literal.kind, "-" if sign == "-" else "+", target, ruling.rounding, number
+    )
 
 
 def allow_text(ruling: Ruling, text: str) -> Allowed:
@@ -129,3 +131,11 @@ def reads_back(source: Format, code: int, answer: str) -> bool:
                 return False
             multiple = exact.round_magnitude(number, unit, "nearest-even")
             return exact.encode(source, number.sign, multiple, unit) == code
+
+
+def exact_decimal(significand: int, exponent: int) -> str:
+    """``significand * 2**exponent`` in plain notation, all its digits and none too many."""
+    if exponent >= 0:
+        return str(significand << exponent)
+    digits = str(significand * 5**-exponent).rjust(1 - exponent, "0")
+    return f"{digits[:exponent]}.{digits[exponent:]}".rstrip("0").rstrip(".")

@@ -9,7 +9,7 @@ from oracles.reference.by_kernels import rounded
 from oracles.reference.kernels import OFFSET, TOP, Converted, Unpacked, convert, unpack
 from oracles.reference.words import MASK, WIDTH, Word, select_words
 from specs.formats import Format
-from specs.outcomes import Exactly, Nan, Same
+from specs.outcomes import Exactly, Nan
 from specs.ruling import Ruling
 
 DIGITS = "0123456789"
@@ -19,7 +19,7 @@ LARGEST_POWER = 6_000
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A number read from text: ``digits * 10**power``, and whether it had a point or an exponent."""
+    """A number read from text: ``digits * 10**power``, and whether it was digits only."""
 
     negative: bool
     digits: int
@@ -61,27 +61,32 @@ def _run(text: str) -> tuple[str, str]:
     return text[:length], text[length:]
 
 
+def ten_to(power: int) -> int:
+    """10**power for a power that is not negative."""
+    return int(10**power)
+
+
 def _integer(digits: str) -> int:
     """A decimal integer of any length, halved until the pieces are short."""
     if len(digits) <= 1000:
         return int(digits)
     middle = len(digits) // 2
     low = digits[middle:]
-    return _integer(digits[:middle]) * 10 ** len(low) + _integer(low)
+    return _integer(digits[:middle]) * ten_to(len(low)) + _integer(low)
 
 
 def words_of(number: Scanned) -> Unpacked:
     """A number as the kernels' parts, everything beyond 64 bits jammed into the last one."""
-    size = len(str(number.digits)) if number.digits < 10**1000 else number.digits.bit_length() * 3 // 10
+    size = number.digits.bit_length() * 3 // 10
     power = number.power if number.digits else 0
     if size + power > LARGEST_POWER:
         numerator, denominator = 1 << 16_000, 1
     elif number.digits and size + power < -LARGEST_POWER:
         numerator, denominator = 1, 1 << 16_000
     elif power >= 0:
-        numerator, denominator = number.digits * 10**power, 1
+        numerator, denominator = number.digits * ten_to(power), 1
     else:
-        numerator, denominator = number.digits, 10**-power
+        numerator, denominator = number.digits, ten_to(-power)
     exponent = numerator.bit_length() - denominator.bit_length()
     scaled, rest = _divide(numerator, denominator, TOP - exponent)
     if scaled > MASK:
@@ -155,7 +160,7 @@ def write(source: Format, code: int) -> str:
     power_of_two = int(parts.exponent) - OFFSET - TOP
     significand = int(parts.significand)
     if source.is_integral:
-        return f"{minus}{significand << power_of_two if power_of_two > 0 else significand >> -power_of_two}"
+        return f"{minus}{significand >> -power_of_two}"
     numerator = significand << max(power_of_two, 0)
     denominator = 1 << max(-power_of_two, 0)
     place = _leading_place(numerator, denominator)
@@ -171,17 +176,17 @@ def write(source: Format, code: int) -> str:
 def _leading_place(numerator: int, denominator: int) -> int:
     """The power of ten of a value's first digit."""
     place = (numerator.bit_length() - denominator.bit_length()) * 30_103 // 100_000
-    while numerator * 10 ** max(-place - 1, 0) >= denominator * 10 ** max(place + 1, 0):
+    while numerator * ten_to(max(-place - 1, 0)) >= denominator * ten_to(max(place + 1, 0)):
         place += 1
-    while numerator * 10 ** max(-place, 0) < denominator * 10 ** max(place, 0):
+    while numerator * ten_to(max(-place, 0)) < denominator * ten_to(max(place, 0)):
         place -= 1
     return place
 
 
 def _nearest_multiple(numerator: int, denominator: int, place: int) -> int:
     """The value in units of 10**place, to the nearest."""
-    upper = numerator * 10 ** max(-place, 0)
-    lower = denominator * 10 ** max(place, 0)
+    upper = numerator * ten_to(max(-place, 0))
+    lower = denominator * ten_to(max(place, 0))
     return (2 * upper + lower) // (2 * lower)
 
 

@@ -1,0 +1,172 @@
+"""The command ``castigate``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance import listing
+from conformance.explaining import drawn, explain
+from conformance.inputs import inputs_of
+from conformance.recorded import Tally, judge_stream
+from conformance.selection import case_named
+from oracles.registry import load_backend
+from specs.document import json_schema
+from specs.errors import CastigateError
+from specs.lint import prove
+from specs.load import document_named, documents, load_document
+from specs.release import VERSION
+from specs.ruling import ruling
+
+app = typer.Typer(
+    name="castigate",
+    help="Tells, bit for bit, whether a framework converts numbers the way its documents say.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+CaseArgument = Annotated[str, typer.Argument(metavar="CASE", help="A case id.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"castigate {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""
+
+
+@app.command()
+def specs(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DOCUMENT[:VERSION] | lint | schema]",
+            help="A document to show; `lint` proves documents; `schema` prints their JSON schema.",
+        ),
+    ] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]…", help="With `lint`: YAML files.")
+    ] = None,
+) -> None:
+    """Show documents, versions, cases and rules, or prove documents total and unambiguous."""
+    if files and what != "lint":
+        raise CastigateError("only `castigate specs lint` takes files")
+    match what:
+        case None:
+            lines = listing.all_documents()
+        case "lint":
+            given = [load_document(path) for path in files or []]
+            proofs = [prove(document) for document in given or documents().values()]
+            lines = listing.proofs(proofs)
+        case "schema":
+            lines = iter([json.dumps(json_schema(), indent=2)])
+        case _:
+            name, _, version = what.partition(":")
+            document = document_named(name)
+            lines = listing.version(document, version) if version else listing.document(document)
+    for line in lines:
+        typer.echo(line)
+
+
+@app.command(name="explain")
+def explain_command(
+    case: CaseArgument,
+    inputs: Annotated[list[str], typer.Argument(metavar="INPUT…", help="Hex patterns or texts.")],
+    backend: Annotated[
+        list[str] | None,
+        typer.Option("--backend", metavar="NAME", help="Who answers (repeatable)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+) -> None:
+    """Show what a case allows for inputs, the rule and clause, and what each backend answers."""
+    chosen = case_named(case)
+    backends = [load_backend(name) for name in backend or []]
+    for word in inputs:
+        explained = explain(chosen, word, backends)
+        lines = [json.dumps(explained, ensure_ascii=False)] if as_json else drawn(chosen, explained)
+        for line in lines:
+            typer.echo(line)
+
+
+@app.command()
+def inputs(
+    cases: Annotated[list[str], typer.Argument(metavar="CASE…", help="Case ids.")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
+    max_examples: Annotated[int, typer.Option(min=0, help="Random inputs per wide source.")] = 1000,
+) -> None:
+    """Print the quick tier's inputs, one hex pattern a line (texts as {"text": "…"})."""
+    for name in cases:
+        case = case_named(name)
+        rules = ruling(case)
+        given = inputs_of(case, rules, seed, max_examples)
+        form = rules.source
+        if form.kind == "text":
+            lines = [json.dumps({"text": text}, ensure_ascii=False) for text in given.tolist()]
+        elif form.bits > 64:
+            lines = [form.hexadecimal(int.from_bytes(one.tobytes(), "little")) for one in given]
+        else:
+            lines = [form.hexadecimal(code) for code in given.tolist()]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+@app.command()
+def judge(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE|-]", help="JSON lines; - or none: stdin.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print only JSON lines, no summary on stderr.")
+    ] = False,
+) -> None:
+    """Judge recorded answers: {"case": "…", "input": "0x…", "output": "0x…"} a line."""
+    tally = Tally()
+    if file is None or str(file) == "-":
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+        _judge(sys.stdin, tally)
+    else:
+        try:
+            with file.open(encoding="utf-8", errors="replace") as stream:
+                _judge(stream, tally)
+        except OSError as error:
+            raise CastigateError(f"{file} cannot be read: {error.strerror}") from None
+    if not tally.lines:
+        raise CastigateError(f"{file or 'stdin'} is empty; give one JSON line per answer")
+    if not as_json:
+        counts = ", ".join(
+            f"{count} {verdict}" for verdict, count in sorted(tally.verdicts.items())
+        )
+        malformed = f"; {tally.malformed} malformed" if tally.malformed else ""
+        typer.echo(f"{tally.lines} lines: {counts or 'nothing judged'}{malformed}", err=True)
+    raise typer.Exit(tally.exit_code)
+
+
+def _judge(stream: object, tally: Tally) -> None:
+    for result in judge_stream(stream, tally):  # type: ignore[arg-type]
+        sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+
+
+def main() -> None:
+    """Run the command; what the user got wrong is one line on stderr and exit code 2."""
+    try:
+        app()
+    except CastigateError as error:
+        sys.stderr.write(f"castigate: {error}\n")
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader has gone; nothing is left to say, and Python must not try to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,90 @@
+"""What a case allows for an input, the rule that says so, and what each backend answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from conformance.accept import allowed_words
+from conformance.divergences import datum_of
+from conformance.meet import checked, described
+from conformance.recorded import datum, listed
+from oracles.protocol import Unsupported
+from oracles.reference import by_exact
+from oracles.registry import Backend
+from reports.drawing import allowed_line, columns, line
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.ruling import Ruling, ruling
+
+
+def read_input(rules: Ruling, word: str) -> int | str:
+    """An input from the command line: a hex pattern, or the text itself for the string dtype."""
+    if rules.source.kind == "text":
+        return word
+    if not word.lower().startswith("0x"):
+        raise CastigateError(
+            f"input `{word[:40]}` is no hex pattern; write {rules.source.name} as 0x and"
+            f" {-(-rules.source.bits // 4)} digits"
+        )
+    try:
+        int(word, 16)
+    except ValueError:
+        raise CastigateError(f"input `{word[:40]}` has a digit that is not hexadecimal") from None
+    return datum(rules.source, word, "input")
+
+
+def explain(case: Case, word: str, backends: list[Backend]) -> dict[str, Any]:
+    """Everything about one input of a case, as data."""
+    rules = ruling(case)
+    given = read_input(rules, word)
+    allowed = by_exact.allow(rules, given)
+    return {
+        "case": case.id,
+        "input": {"text": given} if isinstance(given, str) else rules.source.hexadecimal(given),
+        "rule": allowed.branch.rule,
+        "level": allowed.branch.level,
+        "clause": allowed.branch.clause,
+        "allowed": listed(rules, allowed, given),
+        "answers": {backend.name: _answer(backend, case, rules, given) for backend in backends},
+    }
+
+
+def _answer(backend: Backend, case: Case, rules: Ruling, given: int | str) -> Any:
+    storage = np.dtype(rules.source.storage)
+    if storage.kind == "V":
+        assert isinstance(given, int)
+        inputs = np.frombuffer(given.to_bytes(storage.itemsize, "little"), storage)
+    else:
+        inputs = np.array([given], storage)
+    try:
+        answer = datum_of(checked(rules.target, inputs, backend.oracle.cast(case, inputs))[0])
+    except Unsupported as reason:
+        return {"unsupported": str(reason)}
+    except Exception as error:
+        return {"error": described(error)}
+    return {"text": answer} if isinstance(answer, str) else rules.target.hexadecimal(answer)
+
+
+def drawn(case: Case, explained: dict[str, Any]) -> Iterator[str]:
+    """The same for people: patterns, fields and values in columns."""
+    rules = ruling(case)
+    given = _datum(explained["input"])
+    yield explained["case"]
+    yield f"  rule      {explained['rule']}, {explained['level']}"
+    yield f"  clause    {explained['clause']}"
+    words = allowed_words(rules, by_exact.allow(rules, given), given)
+    rows = [("input", line(rules.source, given))]
+    rows += [("allowed", allowed_line(rules.target, word)) for word in words]
+    for name, answer in explained["answers"].items():
+        if isinstance(answer, dict) and "text" not in answer:
+            rows.append((name, (": ".join(next(iter(answer.items()))), "", "")))
+        else:
+            rows.append((name, line(rules.target, _datum(answer))))
+    yield from columns(rows)
+
+
+def _datum(value: Any) -> int | str:
+    return str(value["text"]) if isinstance(value, dict) else int(value, 16)

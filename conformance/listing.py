@@ -1,0 +1,77 @@
+"""Documents, versions, cases and rules as lines of text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from specs.editions import Edition, edition, editions
+from specs.errors import CastigateError
+from specs.lint import Proof
+from specs.load import Document, documents
+from specs.ruling import rule_case
+
+
+def all_documents() -> Iterator[str]:
+    """One line per document."""
+    for made in documents().values():
+        versions = ", ".join(made.entry.versions)
+        cases = sum(1 for one in editions(made) for _ in one.cases())
+        yield f"{made.name:<12} {cases:>6} cases  versions {versions}  ({made.entry.title})"
+
+
+def document(made: Document) -> Iterator[str]:
+    """A document's versions, then its rules with level and clause, then its conflicts."""
+    yield f"{made.entry.title} ({made.name}), sha256 {made.digest}"
+    yield ""
+    for one in editions(made):
+        yield f"  {made.name}:{one.version:<6} {_counts(one)}"
+    yield ""
+    width = max(map(len, made.entry.rules))
+    for name, rule in made.entry.rules.items():
+        yield f"  {name:<{width}}  {rule.level:<12} {rule.clause}"
+        for conflict in rule.conflict:
+            yield f"  {'':<{width}}  conflict with {conflict.with_}: {conflict.about}"
+            yield f"  {'':<{width}}  taken: {conflict.taken}"
+
+
+def version(made: Document, name: str) -> Iterator[str]:
+    """A version's types, parameters, counts and cases."""
+    if name not in made.entry.versions:
+        known = ", ".join(made.entry.versions)
+        raise CastigateError(f"{made.name} has no version `{name}`; it has {known}")
+    one = edition(made, name)
+    yield f"{made.name}:{name}: {_counts(one)}"
+    yield f"  from {' '.join(one.sources)}"
+    yield f"  to   {' '.join(one.targets)}"
+    for key, parameter in one.parameters():
+        yield f"  {key}: {' '.join(parameter.values)} (default {parameter.default})"
+    yield from (f"  attribute {key}: {kind}" for key, kind in one.attributes)
+    yield ""
+    for case in one.cases():
+        ruling = rule_case(made, case)
+        rules = dict.fromkeys(branch.rule for branch in ruling.branches)
+        yield f"  {case.id}  {', '.join(rules)}"
+
+
+def _counts(one: Edition) -> str:
+    kinds: Counter[str] = Counter()
+    for case in one.cases():
+        ruling = rule_case(one.document, case)
+        if case.example is not None:
+            kinds["examples"] += 1
+        elif (case.source, case.target) in one.listed:
+            kinds["of listed pairs"] += 1
+        else:
+            kinds["rejections" if ruling.is_rejection else "of pairs not listed"] += 1
+    parts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"{len(one.listed)} listed pairs, {kinds.total()} cases ({parts})"
+
+
+def proofs(made: Iterable[Proof]) -> Iterator[str]:
+    """What a lint run proved."""
+    for proof in made:
+        yield (
+            f"{proof.document}: {proof.cases} cases of {proof.versions} versions are total and"
+            f" unambiguous under {proof.rules} rules"
+        )

@@ -1,0 +1,207 @@
+"""Verdicts on recorded answers: JSON lines in, the same lines with a verdict out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import IO, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from conformance.accept import WORDS, allowed_words, grade_text, is_nan_code
+from conformance.selection import case_named
+from oracles.reference import by_exact
+from oracles.reference.allowed import Allowed
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.formats import Format
+from specs.outcomes import Anything, Nan, Rejected
+from specs.ruling import Ruling, ruling
+
+LONGEST_LINE = 1 << 20
+"""Characters of a line; an endless one is cut off here and reported."""
+
+
+class TextDatum(BaseModel):
+    """A value of the string dtype."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str
+
+
+class ErrorDatum(BaseModel):
+    """The error that came instead of an answer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    error: str
+
+
+HexDatum = Annotated[str, Field(pattern=r"^0[xX][0-9a-fA-F]+$")]
+
+
+class RecordedLine(BaseModel):
+    """One line: a case, an input, and what came out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    case: str
+    input: HexDatum | TextDatum
+    output: HexDatum | TextDatum | ErrorDatum
+
+
+@dataclass
+class Tally:
+    """What a stream of lines came to."""
+
+    lines: int = 0
+    malformed: int = 0
+    verdicts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """2 bad input, 3 nothing was judged, 1 a violation, 0 otherwise."""
+        if self.malformed:
+            return 2
+        if not self.verdicts:
+            return 3
+        return 1 if self.verdicts.get("violates") or self.verdicts.get("deviates") else 0
+
+
+def judge_stream(stream: IO[str], tally: Tally) -> Iterator[dict[str, Any]]:
+    """Judge line after line; a malformed one becomes an error and nothing else is lost."""
+    for number, line in _lines(stream):
+        tally.lines += 1
+        try:
+            if line is None:
+                raise CastigateError(f"longer than {LONGEST_LINE} characters; the rest is skipped")
+            judged = judge_line(line)
+        except CastigateError as error:
+            tally.malformed += 1
+            yield {"error": f"line {number}: {error}", "line": number}
+            continue
+        verdict = judged["verdict"]
+        tally.verdicts[verdict] = tally.verdicts.get(verdict, 0) + 1
+        yield judged
+
+
+def _lines(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
+    """Numbered lines that are not blank; ``None`` for one too long to be read."""
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE and not line.endswith("\n"):
+            while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith("\n"):
+                pass
+            yield number, None
+        elif line.strip():
+            yield number, line
+
+
+def judge_line(line: str) -> dict[str, Any]:
+    """The line with its verdict, or an error that says what is wrong with it."""
+    recorded = _parsed(line)
+    _, rules = known_case(recorded["case"])
+    given = datum(rules.source, recorded["input"], "input")
+    allowed = by_exact.allow(rules, given)
+    branch = allowed.branch
+    grade = _grade(rules, allowed, given, recorded["output"])
+    verdict = "conforms"
+    if isinstance(branch.outcome, Anything):
+        verdict = "open"
+    elif grade:
+        verdict = "violates" if grade == 2 and branch.level == "required" else "deviates"
+    return {
+        **recorded,
+        "verdict": verdict,
+        "rule": branch.rule,
+        "level": "recommended" if grade == 1 else branch.level,
+        "clause": branch.clause,
+        "allowed": listed(rules, allowed, given),
+    }
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    """A line as data; the schema is asked only about what does not look right at once."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        message = getattr(error, "msg", "nested too deeply")
+        raise CastigateError(f"not JSON: {message}") from None
+    try:
+        RecordedLine.model_validate(data)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        where = ".".join(str(part) for part in detail["loc"][:1])
+        raise CastigateError(_advice(where, detail["type"], data)) from None
+    assert isinstance(data, dict)
+    return data
+
+
+def _advice(where: str, kind: str, data: Any) -> str:
+    if not where:
+        return 'a line is an object: {"case": "…", "input": "0x…", "output": "0x…"}'
+    if kind == "missing":
+        return f"`{where}` is missing"
+    if kind == "extra_forbidden":
+        return f"unknown key `{where[:40]}`; the keys are case, input, output"
+    if where == "case":
+        return "`case` is not a text"
+    shown = json.dumps(data.get(where))[:60]
+    return f'`{where}` is {shown}; it must be a hex pattern such as "0x3f" or {{"text": "…"}}'
+
+
+@cache
+def known_case(name: str) -> tuple[Case, Ruling]:
+    """The case of an id and its ruling."""
+    case = case_named(name)
+    return case, ruling(case)
+
+
+def datum(form: Format, given: Any, what: str) -> int | str:
+    """A value as the format has it: a pattern of all its digits, or a text."""
+    if form.kind == "text":
+        if not isinstance(given, dict) or "text" not in given:
+            raise CastigateError(f'`{what}` of a string case is written {{"text": "…"}}')
+        return str(given["text"])
+    if not isinstance(given, str):
+        raise CastigateError(f"`{what}` of {form.name} is a hex pattern, not a text")
+    digits = -(-form.bits // 4)
+    if len(given) != digits + 2:
+        raise CastigateError(
+            f"`{what}` {given[:40]} has {len(given) - 2} digits,"
+            f" a pattern of {form.name} has {digits}"
+        )
+    code = int(given, 16)
+    if code > form.mask:
+        raise CastigateError(f"`{what}` {given} is wider than the {form.bits} bits of {form.name}")
+    return code
+
+
+def listed(rules: Ruling, allowed: Allowed, given: int | str) -> list[Any] | str:
+    """Allowed patterns as a list, allowed texts as objects, anything else as one word."""
+    words = allowed_words(rules, allowed, given)
+    if words[0] in WORDS:
+        return words[0]
+    return [{"text": word} for word in words] if rules.target.kind == "text" else list(words)
+
+
+def _grade(rules: Ruling, allowed: Allowed, given: int | str, output: Any) -> int:
+    """0 allowed, 1 not recommended, 2 not allowed."""
+    outcome = allowed.branch.outcome
+    if isinstance(output, dict) and "error" in output:
+        return 0 if isinstance(outcome, Rejected | Anything) else 2
+    answer = datum(rules.target, output, "output")
+    match outcome:
+        case Rejected():
+            return 2
+        case Anything():
+            return 0
+        case Nan(sign=sign):
+            return 0 if is_nan_code(rules.target, answer, sign) else 2
+    if isinstance(answer, str):
+        return grade_text(rules, allowed.place, given, answer)
+    return 0 if answer in allowed.codes else 2
