@@ -82,9 +82,10 @@ class CaseItem(pytest.Item):
         return self.path, None, f"{self.meeting.backend.name} {self.case.id}"
 
 
-def _record(case: Case, judgement: Judgement) -> dict[str, str | int]:
+def _record(case: Case, judgement: Judgement) -> dict[str, Any]:
     """What the summary and JUnit XML keep of a judgement."""
     return {
+        "case": case.id,
         "backend": judgement.backend,
         "document": case.document,
         "version": case.version,
@@ -93,4 +94,8 @@ def _record(case: Case, judgement: Judgement) -> dict[str, str | int]:
         "open": judgement.open_inputs,
         "wrong": judgement.wrong,
         "message": judgement.message,
+        "broken": [
+            [divergence.rule, divergence.clause, divergence.level, divergence.count]
+            for divergence in judgement.divergences
+        ],
     }

@@ -21,8 +21,8 @@ LITERALS = (
     "INF", "+INF", "-INF", "inf", "+inf", "-inf", "Inf", "+iNf", "-Inf", "NaN", "nan", "NAN",
     "nAn",
     "", " ", " 1", "1 ", ".5", "1.", "1e", "e5", "0x10", "1_000", "1,5", "--1", "+-1", "Hello World!",
-    "Infinity", "-Infinity", "+NaN", "-NaN", "nan(1)", "true", "True", "false", "\u0663", "\uff11",
-    "1\u00a0",
+    "Infinity", "-Infinity", "+NaN", "-NaN", "nan(1)", "true", "True", "false",
+    "\u0663", "\uff11", "1\u00a0",
 )  # fmt: skip
 NEAR_TIES = 40
 LONGEST = 340

@@ -1,9 +1,10 @@
-"""The summary of a run: a table of verdicts per backend, document and version."""
+"""The summary of a run: verdicts per backend and version, and the rules that were broken."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from io import StringIO
 
 from rich.console import Console
@@ -13,20 +14,51 @@ from reports.judgement import VERDICTS
 
 Row = tuple[str, str, str]
 """Backend, document, version."""
+BrokenRule = tuple[str, str, str, str, str]
+"""Backend, document, rule, clause, level."""
+
+
+@dataclass
+class Breach:
+    """How often a rule was broken, and the first case in which it was."""
+
+    cases: int = 0
+    inputs: int = 0
+    example: str = ""
 
 
 def verdict_table(counts: Mapping[Row, Counter[str]], width: int) -> str:
     """One row per backend, document and version; a column per verdict that occurs."""
     occurring = [verdict for verdict in VERDICTS if any(row[verdict] for row in counts.values())]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("backend", "document"):
-        table.add_column(title, no_wrap=True)
+    table = _table("backend", "document")
     for verdict in occurring:
         table.add_column(verdict, justify="right", no_wrap=True)
     for (backend, document, version), row in counts.items():
-        table.add_row(
-            backend, f"{document}:{version}", *(str(row[verdict] or "") for verdict in occurring)
-        )
+        numbers = [str(row[verdict] or "") for verdict in occurring]
+        table.add_row(backend, f"{document}:{version}", *numbers)
+    return _text(table, width)
+
+
+def breach_table(breaches: Mapping[BrokenRule, Breach], width: int) -> str:
+    """One row per backend and broken rule: clause, level, how much, and where to look first."""
+    table = _table("backend", "rule", "level")
+    table.add_column("cases", justify="right", no_wrap=True)
+    table.add_column("inputs", justify="right", no_wrap=True)
+    table.add_column("clause, and a case to look at", overflow="fold")
+    for (backend, _, rule, clause, level), breach in breaches.items():
+        where = f"{clause}: {breach.example}"
+        table.add_row(backend, rule, level, str(breach.cases), f"{breach.inputs:,}", where)
+    return _text(table, width)
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, no_wrap=True)
+    return table
+
+
+def _text(table: Table, width: int) -> str:
     out = StringIO()
     Console(file=out, width=width, color_system=None).print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())

@@ -68,11 +68,12 @@ def _worded(value: object) -> object:
 
 
 Dtype = Annotated[str, AfterValidator(_dtype)]
-Identifier = Annotated[str, BeforeValidator(_worded), AfterValidator(_identifier)]
+Word = Annotated[str, BeforeValidator(_worded, json_schema_input_type=str | int)]
+Identifier = Annotated[Word, AfterValidator(_identifier)]
 OutcomeWord = Annotated[str, AfterValidator(_outcome_word)]
 InputClass = Annotated[str, _one_of((*INPUT_CLASSES, OTHERWISE), "input class")]
 Words = Annotated[
-    list[Annotated[str, BeforeValidator(_worded)]],
+    list[Word],
     BeforeValidator(_listed, json_schema_input_type=str | int | list[str | int]),
 ]
 Text = Annotated[str, Field(min_length=1)]
@@ -109,7 +110,7 @@ class TableEntry(Entry):
     """A table of the page: columns are dtypes or a parameter's values, rows input classes."""
 
     columns: Text = "to"
-    x: list[Annotated[str, BeforeValidator(_worded)]]
+    x: list[Word]
     rows: dict[InputClass, Cell | list[Cell]]
 
 

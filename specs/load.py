@@ -109,6 +109,8 @@ def _mistakes(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
     for name, parameter in entry.parameters.items():
         if parameter.default not in parameter.values:
             yield ("parameters", name, "default"), f"`{parameter.default}` is not among the values"
+        if parameter.since is not None and parameter.since not in entry.versions:
+            yield ("parameters", name, "since"), f"there is no version `{parameter.since}`"
         yield from _bad_conditions(entry, ("parameters", name, "affects"), parameter.affects)
     for name, rule in entry.rules.items():
         location = ("rules", name)

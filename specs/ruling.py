@@ -185,6 +185,8 @@ def outcome_of(word: str, target: Format) -> Outcome:
     if word in ROUNDINGS:
         return Round(ROUNDINGS[word])
     if word in NAN_SIGNS:
+        if not target.nan_codes:
+            raise DocumentError(f"{target.name} has no NaN")
         return Nan(NAN_SIGNS[word])
     if word in CODE_WORDS:
         if word in ("inf", "-inf") and not target.entry.infinity:

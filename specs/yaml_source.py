@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from specs.errors import DocumentError
 
 Location = tuple[str | int, ...]
 CONSTANTS = {"true": True, "false": False, "null": None}
+WHOLE = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+")
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def _scalar(path: Path, node: ScalarNode, line: int) -> str | int | bool | None:
     match kind:
         case "str":
             return str(node.value)
-        case "int":
+        case "int" if WHOLE.fullmatch(node.value):
             return int(node.value, 0) if node.value.startswith(("0x", "0o")) else int(node.value)
         case "bool" | "null":
             return CONSTANTS.get(node.value.lower())

@@ -1,0 +1,98 @@
+"""The definition and the kernels agree, pattern by pattern, on every ruling of every document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from conformance.inputs import quick_inputs
+from oracles.reference import by_exact, by_kernels, exact, kernels
+from oracles.reference.words import Word, select_words
+from specs.outcomes import Either, Exactly, Round, Same, Value, Wrap
+from specs.ruling import Ruling
+from tests.reference.distinct import numeric_rulings
+
+NAMES_PATTERNS = (Either, Exactly, Round, Same, Value, Wrap)
+RANDOM_PATTERNS = 100_000
+SEED = 20_261_120
+NARROW = [name for name, rules in numeric_rulings().items() if rules.source.bits <= 16]
+WIDE = [name for name, rules in numeric_rulings().items() if rules.source.bits > 16]
+
+
+def first_disagreement(rules: Ruling, inputs: NDArray[Any]) -> str | None:
+    """The first input of which definition and kernels say different things."""
+    told, computed = by_exact.expect(rules, inputs), by_kernels.expect(rules, inputs)
+    named = np.array([isinstance(branch.outcome, NAMES_PATTERNS) for branch in rules.branches])
+    differs = (told.places != computed.places) | (
+        named[told.places] & ((told.codes != computed.codes) | (told.others != computed.others))
+    )
+    if not differs.any():
+        return None
+    at = int(np.flatnonzero(differs)[0])
+    return (
+        f"{inputs[at]:#x}: {rules.branches[told.places[at]].input_class} {told.codes[at]:#x} by"
+        f" definition, {rules.branches[computed.places[at]].input_class} {computed.codes[at]:#x}"
+        f" by kernels; {int(differs.sum())} inputs differ"
+    )
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_on_every_pattern_of_a_narrow_source(name: str) -> None:
+    rules = numeric_rulings()[name]
+    inputs = np.arange(1 << rules.source.bits, dtype=rules.source.storage)
+    assert first_disagreement(rules, inputs) is None
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_on_breakpoints_specials_and_random_patterns_of_a_wide_source(name: str) -> None:
+    rules = numeric_rulings()[name]
+    inputs = quick_inputs(rules.source.name, rules.target.name, SEED, RANDOM_PATTERNS)
+    assert inputs.size >= RANDOM_PATTERNS
+    assert first_disagreement(rules, inputs) is None
+
+
+@pytest.mark.parametrize("name", [*NARROW[::7], *WIDE[::7]])
+def test_kernels_say_the_same_on_python_integers_as_on_arrays(name: str) -> None:
+    rules = numeric_rulings()[name]
+    inputs = quick_inputs(rules.source.name, rules.target.name, SEED, 200)
+    picked = inputs[:: max(1, inputs.size // 200)]
+    expected = by_kernels.expect(rules, picked)
+    for at, code in enumerate(picked.tolist()):
+        facts = by_kernels.facts_of(rules, Word(code), select_words)
+        branch = rules.branches[expected.places[at]]
+        if isinstance(branch.outcome, Round | Value | Wrap):
+            rounded = by_kernels.rounded(
+                rules.target, facts.parts, rules.rounding, select_words, facts.converted
+            )
+            assert int(rounded) == expected.codes[at], hex(code)
+        if branch.input_class != "otherwise":
+            assert by_kernels.CLASSES[branch.input_class](facts), hex(code)
+
+
+def test_a_planted_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = numeric_rulings()["onnx-cast:13/float32/float16"]
+    inputs = quick_inputs("float32", "float16", 0, 10)[::50]
+    assert first_disagreement(rules, inputs) is None
+    original = kernels._round
+
+    def ties_away(parts: Any, drop: Any, rounding: Any, select: Any) -> Any:
+        return original(parts, drop, "nearest-away", select)
+
+    monkeypatch.setattr(kernels, "_round", ties_away)
+    assert first_disagreement(rules, inputs) is not None
+
+
+def test_a_fault_in_the_definition_is_seen_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = numeric_rulings()["onnx-cast:13/float64/bfloat16"]
+    inputs = quick_inputs("float64", "bfloat16", 0, 10)[::50]
+    original = exact.unit_of
+
+    def flushing(target: Any, number: exact.Number) -> int:
+        unit = original(target, number)
+        return unit + 1 if unit == target.lowest_exponent - target.entry.mantissa else unit
+
+    monkeypatch.setattr(exact, "unit_of", flushing)
+    assert first_disagreement(rules, inputs) is not None

@@ -1,0 +1,113 @@
+"""Text by the definition and text by the kernels: two readers and a writer, told apart."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.selection import select
+from conformance.texts import texts
+from oracles.reference import text, written
+from oracles.reference.text import exact_decimal
+from specs.formats import Format, format_named, formats
+from specs.outcomes import Nan
+from specs.pairs import value_of
+from specs.ruling import Ruling, ruling
+
+NUMERIC = [form for form in formats().values() if form.kind in ("float", "integer")]
+TEXT_CASES = [
+    case.id
+    for case in select(["onnx-cast:25"])
+    if case.source == "string" and not ruling(case).is_rejection and case.target != "string"
+]
+NUMBER = st.from_regex(r"\A[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?\Z")
+NEAR_NUMBERS = st.text(alphabet="0123456789+-.eE infINFaA\u0663", max_size=12)
+
+
+def rules_of(name: str) -> Ruling:
+    return next(ruling(case) for case in select(["onnx-cast:25"]) if case.id == name)
+
+
+def agree(rules: Ruling, literal: str) -> None:
+    allowed = text.allow_text(rules, literal)
+    answer = written.answer_text(rules, literal)
+    if allowed.codes:
+        assert answer in allowed.codes, literal
+    if isinstance(allowed.branch.outcome, Nan):
+        assert any(answer in codes for codes in rules.target.nan_codes), literal
+
+
+@pytest.mark.parametrize("name", TEXT_CASES)
+def test_both_readers_agree_on_the_suites_texts(name: str) -> None:
+    rules = rules_of(name)
+    for literal in texts(rules.target, np.random.default_rng(7), 200):
+        agree(rules, literal)
+
+
+@given(st.sampled_from(TEXT_CASES[::3]), NUMBER | NEAR_NUMBERS)
+def test_both_readers_agree_on_any_text(name: str, literal: str) -> None:
+    agree(rules_of(name), literal)
+
+
+@given(NUMBER)
+def test_the_two_scanners_see_the_same_number(literal: str) -> None:
+    read, scanned = text.read_literal(literal), written.scan(literal)
+    assert scanned is not None
+    assert read.number is not None
+    assert (read.kind == "text-whole") == scanned.plain_whole
+    assert bool(read.number.sign) == scanned.negative
+    value = scanned.digits * Fraction(10) ** scanned.power
+    if value.denominator == 1:
+        assert read.number.significand * Fraction(2) ** read.number.exponent == value
+
+
+@given(NEAR_NUMBERS)
+def test_what_is_no_number_is_none_to_both(literal: str) -> None:
+    assert (text.read_literal(literal).number is None) == (written.scan(literal) is None)
+
+
+@st.composite
+def patterns(draw: st.DrawFn) -> tuple[Format, int]:
+    form = draw(st.sampled_from(NUMERIC))
+    return form, draw(st.integers(0, form.mask))
+
+
+@given(patterns())
+def test_what_is_written_is_plain_and_reads_back(pattern: tuple[Format, int]) -> None:
+    form, code = pattern
+    line = written.write(form, code)
+    assert text.reads_back(form, code, line)
+    assert line in ("NaN", "INF", "-INF") or text.PLAIN.fullmatch(line)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "code", "line"),
+    [
+        ("float32", 0x3DCCCCCD, "0.1"),
+        ("float64", 0x400921FB54442D18, "3.141592653589793"),
+        ("float16", 0x7BFF, "65500"),
+        ("float32", 0xFF800000, "-INF"),
+        ("float8e4m3fn", 0x7F, "NaN"),
+        ("int8", 0x80, "-128"),
+        ("uint64", 2**64 - 1, "18446744073709551615"),
+    ],
+)
+def test_known_texts(dtype: str, code: int, line: str) -> None:
+    assert written.write(format_named(dtype), code) == line
+
+
+@pytest.mark.parametrize(
+    ("answer", "reads"),
+    [("0.1", True), ("0.10000000149", True), ("0.2", False), ("1e-1", True), ("x", False)],
+)
+def test_reading_back_is_by_value(answer: str, reads: bool) -> None:
+    assert text.reads_back(format_named("float32"), 0x3DCCCCCD, answer) == reads
+
+
+@given(st.integers(0, 2**60), st.integers(-80, 40))
+def test_exact_decimals_are_exact(significand: int, exponent: int) -> None:
+    assert Fraction(exact_decimal(significand, exponent)) == significand * Fraction(2) ** exponent
