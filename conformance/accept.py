@@ -15,7 +15,16 @@ from specs.formats import Format
 from specs.outcomes import Anything, Nan, ParsesTo, PlainText, Rejected, Same
 from specs.ruling import Ruling
 
-WORDS = ("any-nan", "+nan", "-nan", "anything", "error", "plain-text", "parses-to-input")
+WORDS = (
+    "any-nan",
+    "+nan",
+    "-nan",
+    "anything",
+    "error",
+    "plain-text",
+    "plain-value",
+    "parses-to-input",
+)
 """What is said of outcomes that are no list of patterns or texts."""
 
 
@@ -108,8 +117,8 @@ def allowed_words(ruling: Ruling, allowed: Allowed, given: int | str) -> tuple[s
             return ("error",)
         case Same() if isinstance(given, str):
             return (given,)
-        case PlainText():
-            return ("plain-text",)
+        case PlainText(reads_back=wanted):
+            return ("plain-value" if wanted else "plain-text",)
         case ParsesTo():
             return ("parses-to-input",)
     return tuple(ruling.target.hexadecimal(code) for code in allowed.codes)

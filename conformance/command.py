@@ -135,12 +135,14 @@ def judge(
     """Judge recorded answers: {"case": "…", "input": "0x…", "output": "0x…"} a line."""
     tally = Tally()
     if file is None or str(file) == "-":
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
         _judge(sys.stdin, tally)
     else:
         try:
-            with file.open(encoding="utf-8", errors="replace") as stream:
+            with file.open(encoding="utf-8", errors="surrogateescape") as stream:
                 _judge(stream, tally)
+        except BrokenPipeError:
+            raise
         except OSError as error:
             raise CastigateError(f"{file} cannot be read: {error.strerror}") from None
     if not tally.lines:

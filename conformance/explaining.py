@@ -10,7 +10,7 @@ import numpy as np
 from conformance.accept import allowed_words
 from conformance.divergences import datum_of
 from conformance.meet import checked, described
-from conformance.recorded import datum, listed
+from conformance.recorded import check_worked, datum, listed
 from oracles.protocol import Unsupported
 from oracles.reference import by_exact
 from oracles.registry import Backend
@@ -23,6 +23,8 @@ from specs.ruling import Ruling, ruling
 def read_input(rules: Ruling, word: str) -> int | str:
     """An input from the command line: a hex pattern, or the text itself for the string dtype."""
     if rules.source.kind == "text":
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise CastigateError(f"input {word[:40]!r} is not Unicode text in UTF-8")
         return word
     if not word.lower().startswith("0x"):
         raise CastigateError(
@@ -40,6 +42,7 @@ def explain(case: Case, word: str, backends: list[Backend]) -> dict[str, Any]:
     """Everything about one input of a case, as data."""
     rules = ruling(case)
     given = read_input(rules, word)
+    check_worked(rules, given)
     allowed = by_exact.allow(rules, given)
     return {
         "case": case.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +75,11 @@ class Meeting:
         return Judgement(case.id, self.backend.name, verdict, message, **more)
 
     def _ask(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
-        answer = self.backend.oracle.cast(case, inputs)
+        # A copy: what an oracle does to its inputs must not reach what it is judged by.
+        try:
+            answer = self.backend.oracle.cast(case, inputs.copy())
+        except SystemExit as error:
+            raise RuntimeError(f"it wanted to end the process: {described(error)}") from None
         return checked(rules.target, inputs, answer)
 
     def _rejected(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
@@ -99,14 +104,19 @@ class Meeting:
         except Exception as error:
             if is_open.all():
                 return self._verdict(case, "open", described(error), inputs=inputs.size)
+            if not is_open.any():
+                raise self._blamed(case, rules, inputs, error) from error
             # An error is a fair answer to an open input, so the others are asked without them.
-            message = f"open inputs: {described(error)}" if is_open.any() else ""
+            message = f"open inputs: {described(error)}"
             asked, expected = inputs[~is_open], expected.at(~is_open)
             answer = self._ask_or_blame(case, rules, asked)
         broken = levels_broken(rules, asked, expected, answer)
         fault = self._shape_fault(case, rules, asked[broken == 0])
         if fault is not None:
-            return fault
+            # A wrong value is said first: a shape that is not offered must not excuse it.
+            if not broken.any():
+                return fault
+            message = "; ".join(part for part in (message, fault.message) if part)
         opened = int(is_open.sum())
         return self._compared(
             case, rules, asked, expected, answer, broken, message, opened, inputs.size
@@ -118,8 +128,11 @@ class Meeting:
         except (Unsupported, AnswerError):
             raise
         except Exception as error:
-            guilty = blame(rules.source, inputs, lambda part: self._ask(case, rules, part))
-            raise OracleError(f"{guilty}: {described(error)}") from error
+            raise self._blamed(case, rules, inputs, error) from error
+
+    def _blamed(self, case: Case, rules: Ruling, inputs: Bits, error: Exception) -> OracleError:
+        guilty = blame(rules.source, inputs, lambda part: self._ask(case, rules, part))
+        return OracleError(f"{guilty}: {described(error)}")
 
     def _compared(
         self,
@@ -184,8 +197,9 @@ class Meeting:
         if make is not None:
             return str(make(case, smallest))
         given = datum_of(smallest[0])
-        shown = repr(given) if isinstance(given, str) else rules.source.hexadecimal(given)
-        return f"castigate explain {case.id} {shown} --backend {self.backend.name}"
+        shown = shlex.quote(given) if isinstance(given, str) else rules.source.hexadecimal(given)
+        name = shlex.quote(self.backend.name)
+        return f"castigate explain {case.id} --backend {name} -- {shown}"
 
 
 def checked(target: Format, inputs: Bits, answer: object) -> Bits:

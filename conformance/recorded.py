@@ -9,6 +9,7 @@ from functools import cache
 from typing import IO, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from conformance.accept import WORDS, allowed_words, grade_text, is_nan_code
 from conformance.selection import case_named
@@ -17,7 +18,7 @@ from oracles.reference.allowed import Allowed
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format
-from specs.outcomes import Anything, Nan, Rejected
+from specs.outcomes import Anything, Nan, Rejected, Same
 from specs.ruling import Ruling, ruling
 
 LONGEST_LINE = 1 << 20
@@ -104,18 +105,21 @@ def _lines(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
 def judge_line(line: str) -> dict[str, Any]:
     """The line with its verdict, or an error that says what is wrong with it."""
     recorded = _parsed(line)
-    _, rules = known_case(recorded["case"])
-    given = datum(rules.source, recorded["input"], "input")
+    _, rules = known_case(recorded.case)
+    given = datum(rules.source, recorded.input, "input")
+    check_worked(rules, given)
     allowed = by_exact.allow(rules, given)
     branch = allowed.branch
-    grade = _grade(rules, allowed, given, recorded["output"])
+    grade = _grade(rules, allowed, given, recorded.output)
     verdict = "conforms"
     if isinstance(branch.outcome, Anything):
         verdict = "open"
     elif grade:
         verdict = "violates" if grade == 2 and branch.level == "required" else "deviates"
     return {
-        **recorded,
+        "case": recorded.case,
+        "input": _shown(recorded.input),
+        "output": _shown(recorded.output),
         "verdict": verdict,
         "rule": branch.rule,
         "level": "recommended" if grade == 1 else branch.level,
@@ -124,24 +128,18 @@ def judge_line(line: str) -> dict[str, Any]:
     }
 
 
-def _parsed(line: str) -> dict[str, Any]:
-    """A line as data; the schema is asked only about what does not look right at once."""
+def _parsed(line: str) -> RecordedLine:
     try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        message = getattr(error, "msg", "nested too deeply")
-        raise CastigateError(f"not JSON: {message}") from None
-    try:
-        RecordedLine.model_validate(data)
+        return RecordedLine.model_validate_json(line.encode(errors="surrogateescape"))
     except ValidationError as error:
-        detail = error.errors()[0]
-        where = ".".join(str(part) for part in detail["loc"][:1])
-        raise CastigateError(_advice(where, detail["type"], data)) from None
-    assert isinstance(data, dict)
-    return data
+        detail = error.errors(include_url=False)[0]
+        where = str(detail["loc"][0]) if detail["loc"] else ""
+        raise CastigateError(_advice(where, detail["type"], detail)) from None
 
 
-def _advice(where: str, kind: str, data: Any) -> str:
+def _advice(where: str, kind: str, detail: ErrorDetails) -> str:
+    if kind == "json_invalid":
+        return f"not JSON: {detail['ctx']['error']}".replace(" at line 1 column ", " at column ")
     if not where:
         return 'a line is an object: {"case": "…", "input": "0x…", "output": "0x…"}'
     if kind == "missing":
@@ -150,8 +148,12 @@ def _advice(where: str, kind: str, data: Any) -> str:
         return f"unknown key `{where[:40]}`; the keys are case, input, output"
     if where == "case":
         return "`case` is not a text"
-    shown = json.dumps(data.get(where))[:60]
+    shown = json.dumps(detail["input"], ensure_ascii=False)[:60]
     return f'`{where}` is {shown}; it must be a hex pattern such as "0x3f" or {{"text": "…"}}'
+
+
+def _shown(given: str | TextDatum | ErrorDatum) -> str | dict[str, str]:
+    return given if isinstance(given, str) else given.model_dump()
 
 
 @cache
@@ -161,12 +163,12 @@ def known_case(name: str) -> tuple[Case, Ruling]:
     return case, ruling(case)
 
 
-def datum(form: Format, given: Any, what: str) -> int | str:
+def datum(form: Format, given: str | TextDatum, what: str) -> int | str:
     """A value as the format has it: a pattern of all its digits, or a text."""
     if form.kind == "text":
-        if not isinstance(given, dict) or "text" not in given:
+        if isinstance(given, str):
             raise CastigateError(f'`{what}` of a string case is written {{"text": "…"}}')
-        return str(given["text"])
+        return given.text
     if not isinstance(given, str):
         raise CastigateError(f"`{what}` of {form.name} is a hex pattern, not a text")
     digits = -(-form.bits // 4)
@@ -181,18 +183,27 @@ def datum(form: Format, given: Any, what: str) -> int | str:
     return code
 
 
+def check_worked(rules: Ruling, given: int | str) -> None:
+    """An example says something of the inputs it works out, and of no others."""
+    worked = [rules.source.hexadecimal(code) for code, _ in rules.worked]
+    if worked and rules.source.hexadecimal(int(given)) not in worked:
+        raise CastigateError(f"the example works out only {', '.join(worked)}")
+
+
 def listed(rules: Ruling, allowed: Allowed, given: int | str) -> list[Any] | str:
     """Allowed patterns as a list, allowed texts as objects, anything else as one word."""
     words = allowed_words(rules, allowed, given)
-    if words[0] in WORDS:
+    if words[0] in WORDS and not isinstance(allowed.branch.outcome, Same):
         return words[0]
     return [{"text": word} for word in words] if rules.target.kind == "text" else list(words)
 
 
-def _grade(rules: Ruling, allowed: Allowed, given: int | str, output: Any) -> int:
+def _grade(
+    rules: Ruling, allowed: Allowed, given: int | str, output: str | TextDatum | ErrorDatum
+) -> int:
     """0 allowed, 1 not recommended, 2 not allowed."""
     outcome = allowed.branch.outcome
-    if isinstance(output, dict) and "error" in output:
+    if isinstance(output, ErrorDatum):
         return 0 if isinstance(outcome, Rejected | Anything) else 2
     answer = datum(rules.target, output, "output")
     match outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from specs.cases import Case
 from specs.editions import Edition, editions
@@ -45,14 +45,20 @@ def case_named(name: str) -> Case:
     version = rest.partition("/")[0]
     known = documents()
     if document in known and version in known[document].entry.versions:
-        pool = _ids(document, version)
-    else:
-        pool = {case.id: case for case in select([document] if document in known else [])}
-    try:
-        return pool[name]
-    except KeyError:
-        hint = nearest(name, pool) or nearest(name, _every_id())
-        raise CastigateError(f"unknown case `{name[:200]}`; {hint}".rstrip("; ")) from None
+        found = _ids(document, version).get(name)
+        if found is not None:
+            return found
+    raise CastigateError(f"unknown case `{name[:200]}`; {_hint(name[:200])}".rstrip("; "))
+
+
+@lru_cache(maxsize=4096)
+def _hint(name: str) -> str:
+    """The known id nearest to an unknown one; remembered, since wrong ids come in thousands."""
+    for head in (name.partition("/")[0] + "/", name.partition(":")[0] + ":", ""):
+        hint = nearest(name, (known for known in _every_id() if known.startswith(head)))
+        if hint:
+            return hint
+    return ""
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -69,7 +70,7 @@ def load_backend(name: str) -> Backend:
         elif left.endswith(".py") and right:
             made = _make(_module_from(Path(left)), right, name)
         elif right and _exists(left):
-            made = _make(importlib.import_module(left), right, name)
+            made = _make(_imported(left), right, name)
         else:
             raise CastigateError(unknown_backend(name))
     except NotInstalled as error:
@@ -102,11 +103,19 @@ def _module_from(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         raise CastigateError(f"backend file {path}: {type(error).__name__}: {error}") from None
     return module
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise CastigateError(f"backend module {name}: {type(error).__name__}: {error}") from None
 
 
 def _make(module: ModuleType, attribute: str, name: str) -> Any:

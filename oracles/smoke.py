@@ -23,7 +23,7 @@ def smoke(backend: Backend) -> dict[str, str]:
     for form in formats().values():
         sent = samples(form)
         try:
-            back = identity(form.name, sent)
+            back = identity(form.name, sent.copy())
         except Unsupported:
             continue
         except Exception as error:

@@ -17,7 +17,16 @@ from specs.vocabulary import (
     Level,
 )
 
-PLAIN_WORDS = ("value", "wrap", "same", "plain-text", "parses-to", "error", "unspecified")
+PLAIN_WORDS = (
+    "value",
+    "wrap",
+    "same",
+    "plain-text",
+    "plain-value",
+    "parses-to",
+    "error",
+    "unspecified",
+)
 OUTCOME_WORDS = (*CODE_WORDS, *ROUNDINGS, *NAN_SIGNS, *PLAIN_WORDS)
 PAIR_WORDS = ("listed", "unlisted", "same", "different", "exact", "inexact", "rounds")
 KIND_WORDS = ("float", "integer", "boolean", "complex", "text", "numeric", "any")

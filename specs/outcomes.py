@@ -53,7 +53,12 @@ class Either:
 
 @dataclass(frozen=True)
 class PlainText:
-    """A text in plain notation: digits, at most one point, a sign, no exponent."""
+    """A text in plain notation: digits, at most one point, a sign, no exponent.
+
+    ``reads_back`` asks for the input's value as well.
+    """
+
+    reads_back: bool
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,10 @@ def rounds(source: Format, target: Format) -> bool:
     """Whether some value of the source in the target's range is not one of the target's."""
     if not (source.is_numeric and target.is_numeric):
         return False
-    return _quantum(source) < _quantum(target) or _significant_bits(source) > _capacity(target)
+    in_range = int(value_of(target, target.max_code) / Fraction(2) ** _quantum(source)).bit_length()
+    return _quantum(source) < _quantum(target) or min(
+        _significant_bits(source), in_range
+    ) > _capacity(target)
 
 
 def _quantum(form: Format) -> int:

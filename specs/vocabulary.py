@@ -39,6 +39,7 @@ CODE_WORDS: dict[str, Callable[[Format], int]] = {
     "-zero": lambda target: target.sign_bit,
     "inf": lambda target: target.infinity_code,
     "-inf": lambda target: target.infinity_code | target.sign_bit,
+    "smallest": lambda target: 0 if target.entry.zero == "none" else 1,
     "max": lambda target: target.max_code,
     "lowest": lambda target: target.lowest_code,
     "one": lambda target: target.one_code,
@@ -54,13 +55,14 @@ class Atom:
     ``zone`` places a finite value among the target's: ``tiny`` below the smallest positive value in
     magnitude, ``subnormal`` below the smallest normal one, ``inside`` up to the lowest or largest,
     ``beyond`` outside them though it rounds back in, ``overflow`` outside even after rounding with
-    unbounded exponent. Zeros and what is no number have none.
+    unbounded exponent. Zeros and what is no number have none. ``subnormal`` speaks of the source.
     """
 
     kind: AtomKind
     sign: Sign = "none"
     zone: Zone = "none"
     whole: bool = True
+    subnormal: bool = False
 
     @property
     def is_finite(self) -> bool:
@@ -69,7 +71,8 @@ class Atom:
     def __str__(self) -> str:
         sign = "-" if self.sign == "-" else ""
         zone = f" {self.zone}" if self.zone != "none" else ""
-        return f"{sign}{self.kind}{zone}{'' if self.whole else ' with a fraction'}"
+        fraction = "" if self.whole else " with a fraction"
+        return f"{sign}{self.kind}{zone}{fraction}{' (subnormal)' if self.subnormal else ''}"
 
 
 INPUT_CLASSES: dict[str, Callable[[Atom], bool]] = {
@@ -85,6 +88,7 @@ INPUT_CLASSES: dict[str, Callable[[Atom], bool]] = {
     "-overflow": lambda atom: atom.zone == "overflow" and atom.sign == "-",
     "above-max": lambda atom: atom.zone in ("beyond", "overflow") and atom.sign != "-",
     "underflow": lambda atom: atom.zone in ("tiny", "subnormal"),
+    "subnormal-input": lambda atom: atom.subnormal,
     "below-smallest": lambda atom: atom.zone == "tiny" and atom.sign != "-",
     "negative": lambda atom: atom.kind == "finite" and atom.sign == "-",
     "in-range": lambda atom: atom.is_finite and atom.zone not in ("beyond", "overflow"),
@@ -94,13 +98,9 @@ INPUT_CLASSES: dict[str, Callable[[Atom], bool]] = {
     "minus-infinity-literal": lambda atom: atom.kind == "text-minus-infinity",
     "minus-infinity-literal-other-case": lambda atom: atom.kind == "text-minus-infinity-other-case",
     "nan-literal": lambda atom: atom.kind == "text-nan",
-    "whole-literal": lambda atom: atom.kind == "text-whole",
-    "whole-literal-in-range": lambda atom: (
-        INPUT_CLASSES["whole-literal"](atom) and INPUT_CLASSES["in-range"](atom)
-    ),
-    "number-literal": lambda atom: atom.kind in ("text-whole", "text-decimal"),
+    "whole-literal-in-range": lambda atom: atom.kind == "text-whole" and atom.zone != "overflow",
     "number-literal-in-range": lambda atom: (
-        INPUT_CLASSES["number-literal"](atom) and INPUT_CLASSES["in-range"](atom)
+        atom.kind in ("text-whole", "text-decimal") and atom.zone != "overflow"
     ),
 }
 OTHERWISE = "otherwise"
@@ -128,8 +128,10 @@ def _atoms(source: Format) -> Iterator[Atom]:
     elif source.entry.zero == "signed":
         yield from (Atom("zero", sign) for sign in signs)
     wholes = (True,) if source.is_integral else (True, False)
-    for sign, zone, whole in product(signs, ZONES, wholes):
-        yield Atom("finite", sign, zone, whole)
+    gradual = source.kind == "float" and source.entry.zero != "none"
+    subnormals = (False, True) if gradual else (False,)
+    for sign, zone, whole, subnormal in product(signs, ZONES, wholes, subnormals):
+        yield Atom("finite", sign, zone, whole, subnormal)
 
 
 def _text_atoms() -> Iterator[Atom]:

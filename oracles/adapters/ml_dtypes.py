@@ -107,7 +107,8 @@ def _bits(dtype: str, array: Bits) -> Bits:
     if entry.kind == "text":
         return array.astype(object)
     codes: Bits = array.view(entry.storage)
-    return codes & np.uint8(entry.mask) if is_packed(entry) else codes
+    # Of a tensor of rank 0 numpy would make a scalar.
+    return np.asarray(codes & np.uint8(entry.mask)) if is_packed(entry) else codes
 
 
 def _expression(dtype: str) -> str:

@@ -73,6 +73,7 @@ CLASSES: dict[str, Callable[[Facts], Any]] = {
     "above-max": lambda f: f.out & f.plus,
     "below-smallest": lambda f: f.some & f.converted.tiny & f.plus,
     "underflow": lambda f: f.some & (f.converted.tiny | f.converted.subnormal) & (f.out ^ True),
+    "subnormal-input": lambda f: f.parts.subnormal,
     "negative": lambda f: f.some & f.minus,
     "in-range": lambda f: f.finite & (f.out ^ True),
     "whole": lambda f: f.finite & (f.out ^ True) & ((f.some & f.fraction) ^ True),

@@ -174,22 +174,29 @@ def atom_of(source: Format, target: Format, rounding: Rounding, datum: Datum) ->
         case Infinity(sign=sign):
             return Atom("infinity", "-" if sign else "+")
         case Number(sign=sign, significand=0):
-            signed = source.entry.zero == "signed" and not source.is_integral
-            return Atom("zero", _signed(source, sign if signed else 0))
+            return Atom("zero", _signed(source, sign))
         case Number():
-            return number_atom("finite", _signed(source, datum.sign), target, rounding, datum)
+            sign_word = _signed(source, datum.sign)
+            subnormal = source.kind == "float" and datum.significand < 1 << source.entry.mantissa
+            return number_atom("finite", sign_word, target, rounding, datum, subnormal)
     raise AssertionError(datum)
 
 
 def number_atom(
-    kind: AtomKind, sign: Sign, target: Format, rounding: Rounding, number: Number
+    kind: AtomKind,
+    sign: Sign,
+    target: Format,
+    rounding: Rounding,
+    number: Number,
+    subnormal: bool = False,
 ) -> Atom:
     """The atom of a nonzero finite value."""
     if not target.is_numeric:
-        return Atom(kind, sign, "inside", is_whole(number))
+        return Atom(kind, sign, "inside", is_whole(number), subnormal)
     unit = unit_of(target, number)
     multiple = round_magnitude(number, unit, rounding)
-    return Atom(kind, sign, zone_of(target, number, multiple, unit), is_whole(number))
+    zone = zone_of(target, number, multiple, unit)
+    return Atom(kind, sign, zone, is_whole(number), subnormal)
 
 
 def allow(ruling: Ruling, code: int) -> Allowed:

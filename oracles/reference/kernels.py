@@ -31,6 +31,7 @@ class Unpacked:
     nan: Any
     infinity: Any
     zero: Any
+    subnormal: Any
     significand: Any
     exponent: Any
 
@@ -73,14 +74,15 @@ def unpack(source: Format, pattern: Any, select: Select) -> Unpacked:
         infinity = magnitude == source.infinity_code
     hidden = 1 << entry.mantissa
     if entry.zero == "none":
-        zero, significand = never, mantissa | hidden
+        zero, subnormal, significand = never, never, mantissa | hidden
     else:
         zero = (magnitude == 0) & (nan ^ True)
+        subnormal = (magnitude > 0) & (magnitude < hidden)
         significand = mantissa | select(field == 0, 0, hidden)
         field = select(field == 0, 1, field)
     significand, leading_zeros = _normalise(significand, source.precision, select)
     exponent = field + (OFFSET - entry.bias) - leading_zeros
-    return Unpacked(sign, nan, infinity, zero, significand, exponent)
+    return Unpacked(sign, nan, infinity, zero, subnormal, significand, exponent)
 
 
 def _unpack_integer(source: Format, pattern: Any, select: Select) -> Unpacked:
@@ -92,7 +94,7 @@ def _unpack_integer(source: Format, pattern: Any, select: Select) -> Unpacked:
         sign, magnitude = pattern & 0, pattern
     significand, leading_zeros = _normalise(magnitude, source.bits, select)
     exponent = (OFFSET + source.bits - 1) - leading_zeros
-    return Unpacked(sign, never, never, magnitude == 0, significand, exponent)
+    return Unpacked(sign, never, never, magnitude == 0, never, significand, exponent)
 
 
 def _normalise(value: Any, width: int, select: Select) -> tuple[Any, Any]:

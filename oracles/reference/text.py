@@ -14,7 +14,8 @@ from specs.ruling import Ruling
 from specs.vocabulary import Atom, AtomKind
 
 NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
-PLAIN = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
+PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", re.ASCII)
+BARE_POINT = re.compile(r"([+-]?)([0-9]*)\.([0-9]*)([eE].*)?", re.ASCII)
 LITERALS: dict[str, AtomKind] = {
     "inf": "text-infinity",
     "+inf": "text-infinity",
@@ -102,14 +103,18 @@ def accepts(source: Format, outcome: Outcome, given: int | str, answer: str) -> 
     match outcome:
         case Same():
             return answer == given
-        case PlainText():
-            return PLAIN.fullmatch(answer) is not None
+        case PlainText(reads_back=wanted):
+            plain = PLAIN.fullmatch(answer) is not None
+            return plain and (not wanted or _reads_back(source, given, answer))
         case ParsesTo():
-            assert isinstance(given, int)
-            return reads_back(source, given, answer)
+            return _reads_back(source, given, answer)
         case Anything():
             return True
     return False
+
+
+def _reads_back(source: Format, given: int | str, answer: str) -> bool:
+    return isinstance(given, int) and reads_back(source, given, answer)
 
 
 def reads_back(source: Format, code: int, answer: str) -> bool:
@@ -121,7 +126,7 @@ def reads_back(source: Format, code: int, answer: str) -> bool:
         case Infinity(sign=sign):
             return answer.lower() in (("-inf",) if sign else ("inf", "+inf"))
         case Number():
-            number = read_literal(answer).number
+            number = read_literal(_with_both_sides(answer)).number
             if number is None:
                 return False
             if number.significand == 0 or datum.significand == 0:
@@ -131,6 +136,14 @@ def reads_back(source: Format, code: int, answer: str) -> bool:
                 return False
             multiple = exact.round_magnitude(number, unit, "nearest-even")
             return exact.encode(source, number.sign, multiple, unit) == code
+
+
+def _with_both_sides(answer: str) -> str:
+    """``5.`` and ``.5`` as ``5.0`` and ``0.5``: fair as an answer, though no literal to be read."""
+    match = BARE_POINT.fullmatch(answer)
+    if match is None or not (match[2] or match[3]):
+        return answer
+    return f"{match[1]}{match[2] or '0'}.{match[3] or '0'}{match[4] or ''}"
 
 
 def exact_decimal(significand: int, exponent: int) -> str:

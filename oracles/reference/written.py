@@ -100,6 +100,7 @@ def words_of(number: Scanned) -> Unpacked:
         nan=False,
         infinity=False,
         zero=numerator == 0,
+        subnormal=False,
         significand=Word(scaled | (rest != 0)),
         exponent=Word(max(exponent, -OFFSET) + OFFSET),
     )
@@ -131,7 +132,7 @@ def answer_text(ruling: Ruling, text: str) -> int | str:
     code = 0
     if number is not None:
         code, converted = read_number(ruling.target, number)
-        if number.digits == 0 or not (converted.overflow or converted.beyond):
+        if number.digits == 0 or not converted.overflow:
             kinds = {"number-literal-in-range"}
             if number.plain_whole:
                 kinds.add("whole-literal-in-range")

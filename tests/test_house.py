@@ -1,0 +1,87 @@
+"""The house stands as designed: floors, late imports, pinned versions, README commands."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FLOORS = ("specs", "oracles", "reports", "conformance")
+HEAVY = ("torch", "onnxruntime", "onnx", "ml_dtypes")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def files_of(floor: str) -> list[Path]:
+    return sorted((ROOT / floor).rglob("*.py"))
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_floor_imports_only_itself_and_floors_below(floor: str) -> None:
+    above = FLOORS[FLOORS.index(floor) + 1 :]
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in files_of(floor)
+        for module in imports(path)
+        if module.partition(".")[0] in above
+    ]
+    assert wrong == []
+
+
+def test_no_circles_between_modules() -> None:
+    graph: dict[str, set[str]] = {}
+    for floor in FLOORS:
+        for path in files_of(floor):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            graph[name] = set(imports(path))
+    known = set(graph)
+
+    def reaches(start: str, goal: str, seen: set[str]) -> bool:
+        for module in (graph[start] & known) - seen:
+            seen.add(module)
+            if module == goal or reaches(module, goal, seen):
+                return True
+        return False
+
+    assert [name for name in graph if reaches(name, name, set())] == []
+
+
+def test_frameworks_are_imported_by_their_adapter_alone_and_late() -> None:
+    code = (
+        "import sys, conformance.command, conformance.plugin, oracles.adapters.ort,"
+        "oracles.adapters.torch, oracles.adapters.onnx, oracles.adapters.ml_dtypes;"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_ci_runs_the_readmes_own_test_command() -> None:
+    commands = re.findall(r"^python3\.11 -m venv .*$", (ROOT / "README.md").read_text(), re.M)
+    assert len(commands) == 2
+    assert commands[1] in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+def test_constraints_pin_every_direct_dependency() -> None:
+    pinned = {
+        re.split(r"==", line)[0].lower().replace("-", "_")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    }
+    project = (ROOT / "pyproject.toml").read_text()
+    wanted = set(re.findall(r'"([A-Za-z0-9_.-]+)>=', project)) - {"setuptools"}
+    assert {name.lower().replace("-", "_") for name in wanted} - pinned == set()
+    assert "torch==2.13.0" in (ROOT / "constraints.txt").read_text().splitlines()

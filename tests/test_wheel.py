@@ -1,0 +1,69 @@
+"""A wheel built from the tree carries its data and works outside the checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"specs", "oracles", "reports", "conformance"}
+COMMAND = "from conformance.command import main; main()"
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's contents in a folder far from the checkout."""
+    dist, tree = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("tree")
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tree / package)
+    for file in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, tree)
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(dist)]
+    subprocess.run([*build, str(tree)], check=True, capture_output=True)
+    (wheel,) = dist.glob("castigate-*.whl")
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A Python that finds the unpacked wheel first."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder.parent,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_it_holds_the_documents_and_nothing_foreign(unpacked: Path) -> None:
+    assert (unpacked / "specs" / "documents" / "onnx_cast.yaml").is_file()
+    assert (unpacked / "specs" / "formats.yaml").is_file()
+    top = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
+    assert top == PACKAGES
+
+
+def test_the_command_works_outside_the_checkout(unpacked: Path) -> None:
+    where = run(unpacked, "-c", "import specs; print(specs.__file__)")
+    assert where.stdout.startswith(str(unpacked))
+    done = run(unpacked, "-c", COMMAND, "specs")
+    assert done.returncode == 0, done.stderr
+    assert "onnx-cast" in done.stdout
+
+
+def test_the_suite_works_outside_the_checkout(unpacked: Path) -> None:
+    wanted = ["--backend=reference", "--document=pypto-cast:0.2", "-k", "int8", "-q"]
+    done = run(
+        unpacked, "-m", "pytest", "--pyargs", "conformance", "-p", "no:cacheprovider", *wanted
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "pypto-cast:0.2" in done.stdout
