@@ -57,7 +57,10 @@ def simplicity(source: Format, given: Any) -> tuple[int, int, int]:
         return len(given), 0, 0
     code = datum_of(given)
     assert isinstance(code, int)
-    return code.bit_count(), code & ~source.sign_bit, code
+    magnitude = code & ~source.sign_bit
+    if source.kind == "integer" and magnitude != code:
+        magnitude = source.mask + 1 - code
+    return code.bit_count(), magnitude, code
 
 
 def _runs(inputs: Bits, where: NDArray[np.intp]) -> Iterator[Run]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 
 from specs.cases import Case
@@ -31,8 +30,3 @@ class Oracle(Protocol):
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case: the same shape, in the target format's storage."""
         ...
-
-
-def empty_like(bits: Bits, storage: np.dtype[Any]) -> Bits:
-    """An answer's array: the shape of the input, the storage of the target."""
-    return np.empty(bits.shape, storage)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 Verdict = Literal[
     "conforms",
@@ -16,17 +16,7 @@ Verdict = Literal[
     "crashed",
     "not-run",
 ]
-VERDICTS: tuple[Verdict, ...] = (
-    "conforms",
-    "violates",
-    "deviates",
-    "differs",
-    "open",
-    "unsupported",
-    "error",
-    "crashed",
-    "not-run",
-)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Datum = int | str
 """A bit pattern, or a text of the string dtype."""
 

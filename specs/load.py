@@ -22,7 +22,7 @@ from specs.document import (
     DocumentEntry,
     VersionEntry,
 )
-from specs.errors import CastigateError, DocumentError
+from specs.errors import CastigateError
 from specs.formats import formats
 from specs.suggest import nearest
 from specs.yaml_source import Location, Source, read_yaml
@@ -197,6 +197,3 @@ def _bad_version(
     for rule in (*named, *version.replace, *version.replace.values()):
         if rule not in entry.rules:
             yield location, f"there is no rule `{rule}`; {nearest(rule, entry.rules)}".rstrip("; ")
-
-
-__all__ = ["Document", "DocumentError", "document_named", "documents", "load_document"]
