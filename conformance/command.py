@@ -85,7 +85,12 @@ def specs(
 @app.command(name="explain")
 def explain_command(
     case: CaseArgument,
-    inputs: Annotated[list[str], typer.Argument(metavar="INPUT…", help="Hex patterns or texts.")],
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT…", help="Hex patterns, or texts (after -- where one begins with -)."
+        ),
+    ],
     backend: Annotated[
         list[str] | None,
         typer.Option("--backend", metavar="NAME", help="Who answers (repeatable)."),
@@ -164,7 +169,7 @@ def _judge(stream: object, tally: Tally) -> None:
 def main() -> None:
     """Run the command; what the user got wrong is one line on stderr and exit code 2."""
     try:
-        app()
+        app(prog_name="castigate")
     except CastigateError as error:
         sys.stderr.write(f"castigate: {error}\n")
         sys.exit(2)
@@ -172,3 +177,7 @@ def main() -> None:
         # The reader has gone; nothing is left to say, and Python must not try to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

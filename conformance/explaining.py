@@ -9,7 +9,7 @@ import numpy as np
 
 from conformance.accept import allowed_words
 from conformance.divergences import datum_of
-from conformance.meet import checked, described
+from conformance.meet import checked, described, one_line
 from conformance.recorded import check_worked, datum, listed
 from oracles.protocol import Unsupported
 from oracles.reference import by_exact
@@ -65,7 +65,7 @@ def _answer(backend: Backend, case: Case, rules: Ruling, given: int | str) -> An
     try:
         answer = datum_of(checked(rules.target, inputs, backend.oracle.cast(case, inputs))[0])
     except Unsupported as reason:
-        return {"unsupported": str(reason)}
+        return {"unsupported": one_line(reason)}
     except Exception as error:
         return {"error": described(error)}
     return {"text": answer} if isinstance(answer, str) else rules.target.hexadecimal(answer)

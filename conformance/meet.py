@@ -78,8 +78,11 @@ class Meeting:
         # A copy: what an oracle does to its inputs must not reach what it is judged by.
         try:
             answer = self.backend.oracle.cast(case, inputs.copy())
-        except SystemExit as error:
-            raise RuntimeError(f"it wanted to end the process: {described(error)}") from None
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            # SystemExit, or a test runner's own signals: neither is the adapter's to give.
+            raise RuntimeError(f"it wanted to end the run: {described(error)}") from None
         return checked(rules.target, inputs, answer)
 
     def _rejected(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
@@ -111,7 +114,7 @@ class Meeting:
             asked, expected = inputs[~is_open], expected.at(~is_open)
             answer = self._ask_or_blame(case, rules, asked)
         broken = levels_broken(rules, asked, expected, answer)
-        fault = self._shape_fault(case, rules, asked[broken == 0])
+        fault = self._shape_fault(case, rules, asked, expected, answer, broken)
         if fault is not None:
             # A wrong value is said first: a shape that is not offered must not excuse it.
             if not broken.any():
@@ -171,25 +174,40 @@ class Meeting:
         """Whether breaking a document's rule counts: the oracle claims it, or the user named it."""
         return document in self.settings.asked_for or self.backend.claims(document)
 
-    def _shape_fault(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement | None:
-        """The first shape that an otherwise sound cast does not keep."""
-        if case.example is not None or inputs.size == 0:
+    def _shape_fault(
+        self,
+        case: Case,
+        rules: Ruling,
+        inputs: Bits,
+        expected: Expected,
+        answer: Bits,
+        broken: NDArray[np.uint8],
+    ) -> Judgement | None:
+        """The first shape that a cast does not keep, or in which a sound element turns wrong."""
+        sound = np.flatnonzero(broken == 0)
+        if case.example is not None or sound.size == 0:
             return None
         for shape in SHAPES:
             rule = tensor_rule(case.document, shape)
             if not rule.keeps_shape:
                 continue
-            count = int(np.prod(shape))
-            picked = np.linspace(0, inputs.size - 1, count).astype(int)
+            picked = sound[np.linspace(0, sound.size - 1, int(np.prod(shape))).astype(int)]
+            fault = None
             try:
-                self._ask(case, rules, inputs[picked].reshape(shape))
+                again = self._ask(case, rules, inputs[picked].reshape(shape)).reshape(-1)
+                if not np.array_equal(again, answer[picked]):
+                    wrong = levels_broken(rules, inputs[picked], expected.at(picked), again)
+                    fault = "an element answers otherwise than in one row" if wrong.any() else None
             except Unsupported as reason:
                 return self._verdict(case, "unsupported", f"shape {shape}: {one_line(reason)}")
-            except AnswerError as fault:
-                verdict: Verdict = "violates" if self.claimed(case.document) else "differs"
-                return self._verdict(case, verdict, f"{rule.rule} ({rule.clause}): {fault}")
+            except AnswerError as error:
+                fault = str(error)
             except Exception as error:
                 return self._verdict(case, "error", f"shape {shape}: {described(error)}")
+            if fault is not None:
+                verdict: Verdict = "violates" if self.claimed(case.document) else "differs"
+                said = f"{rule.rule} ({rule.clause}): shape {shape}: {fault}"
+                return self._verdict(case, verdict, said, inputs=inputs.size)
         return None
 
     def _reproduction(self, case: Case, rules: Ruling, smallest: Bits) -> str:

@@ -42,7 +42,8 @@ class Tally:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A run in which nothing was judged is never green."""
         judged = sum(row.total() - row["unsupported"] for row in self.verdicts.values())
-        if self.verdicts and not judged and session.exitstatus == pytest.ExitCode.OK:
+        only_listed = session.config.getoption("collectonly")
+        if not judged and not only_listed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from specs.formats import formats
 from specs.vocabulary import (
@@ -76,11 +84,27 @@ def _worded(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Dtype = Annotated[str, AfterValidator(_dtype)]
+Dtype = Annotated[
+    str, AfterValidator(_dtype), WithJsonSchema({"type": "string", "enum": list(formats())})
+]
 Word = Annotated[str, BeforeValidator(_worded, json_schema_input_type=str | int)]
 Identifier = Annotated[Word, AfterValidator(_identifier)]
-OutcomeWord = Annotated[str, AfterValidator(_outcome_word)]
-InputClass = Annotated[str, _one_of((*INPUT_CLASSES, OTHERWISE), "input class")]
+OutcomeWord = Annotated[
+    str,
+    AfterValidator(_outcome_word),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(OUTCOME_WORDS)},
+                {"type": "string", "pattern": f"^{HEX.pattern}$"},
+            ]
+        }
+    ),
+]
+CLASS_WORDS = (*INPUT_CLASSES, OTHERWISE)
+InputClass = Annotated[
+    str, _one_of(CLASS_WORDS, "input class"), WithJsonSchema({"enum": list(CLASS_WORDS)})
+]
 Words = Annotated[
     list[Word],
     BeforeValidator(_listed, json_schema_input_type=str | int | list[str | int]),
@@ -102,6 +126,12 @@ class OutcomeEntry(Entry):
     level: Level | None = None
     clause: Text | None = None
     and_recommended: OutcomeWord | None = Field(None, alias="and-recommended")
+
+    @model_validator(mode="after")
+    def _one_outcome(self) -> OutcomeEntry:
+        if (self.is_ is None) == (not self.either):
+            raise ValueError("an outcome has either `is` or a list `either`")
+        return self
 
 
 Cell = OutcomeWord | OutcomeEntry

@@ -14,7 +14,7 @@ from specs.load import Document
 from specs.pairs import is_exact, rounds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Edition:
     """One version of a document, inheritance resolved."""
 
@@ -35,21 +35,27 @@ class Edition:
 
     def matches(self, conditions: dict[str, list[str]], case: Case) -> bool:
         """Whether all conditions hold for a case; a rule that names no pair means listed ones."""
-        source, target = format_named(case.source), format_named(case.target)
         for key, words in conditions.items():
             match key:
                 case "from":
-                    holds = any(self._is(source, word) for word in words)
+                    holds = case.source in self._named(tuple(words))
                 case "to":
-                    holds = any(self._is(target, word) for word in words)
+                    holds = case.target in self._named(tuple(words))
                 case "pair":
+                    source, target = format_named(case.source), format_named(case.target)
                     holds = all(self._pair(source, target, word) for word in words)
                 case _:
                     holds = case.mode.get(key, ABSENT) in words
             if not holds:
                 return False
         pair_words = conditions.get("pair", [])
-        return "unlisted" in pair_words or (source.name, target.name) in self.listed
+        return "unlisted" in pair_words or (case.source, case.target) in self.listed
+
+    @cache  # noqa: B019 (editions live as long as their documents)
+    def _named(self, words: tuple[str, ...]) -> frozenset[str]:
+        """The dtypes that words of `from` or `to` stand for."""
+        known = formats().values()
+        return frozenset(form.name for form in known for word in words if self._is(form, word))
 
     def _is(self, form: Format, word: str) -> bool:
         groups = self.document.entry.groups

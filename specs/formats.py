@@ -45,16 +45,16 @@ class Format:
     entry: FormatEntry = field(compare=False)
     bits: int = field(compare=False)
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         return self.entry.kind
 
-    @property
+    @cached_property
     def is_numeric(self) -> bool:
         """Float, integer or boolean: one real number per pattern."""
         return self.entry.kind in ("float", "integer", "boolean")
 
-    @property
+    @cached_property
     def is_integral(self) -> bool:
         """Integer or boolean: every value is whole."""
         return self.entry.kind in ("integer", "boolean")

@@ -30,7 +30,6 @@ def is_exact(source: Format, target: Format) -> bool:
         not rounds(source, target)
         and value_of(source, source.max_code) <= value_of(target, target.max_code)
         and value_of(source, source.lowest_code) >= value_of(target, target.lowest_code)
-        and (source.entry.zero == "none" or target.entry.zero != "none")
     )
 
 

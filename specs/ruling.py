@@ -163,10 +163,7 @@ def _cells(rule: RuleEntry, case: Case) -> Iterator[tuple[str, Cell]]:
 def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Format) -> Branch:
     given = cell if isinstance(cell, OutcomeEntry) else OutcomeEntry.model_validate({"is": cell})
     if given.either is not None:
-        options = tuple(outcome_of(word, target) for word in given.either)
-        outcome: Outcome = Either(
-            tuple(option for option in options if isinstance(option, Exactly | Round | Wrap))
-        )
+        outcome: Outcome = Either(tuple(_option(word, target) for word in given.either))
     else:
         outcome = outcome_of(given.is_ or "unspecified", target)
     level = given.level or rule.level
@@ -180,6 +177,13 @@ def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Fo
     )
 
 
+def _option(word: str, target: Format) -> Exactly | Round | Wrap:
+    outcome = outcome_of(word, target)
+    if not isinstance(outcome, Exactly | Round | Wrap):
+        raise DocumentError(f"`{word}` cannot stand in `either`, which lists patterns")
+    return outcome
+
+
 @cache
 def outcome_of(word: str, target: Format) -> Outcome:
     """An outcome word as an outcome for a target."""
@@ -188,10 +192,14 @@ def outcome_of(word: str, target: Format) -> Outcome:
     if word in NAN_SIGNS:
         if not target.nan_codes:
             raise DocumentError(f"{target.name} has no NaN")
+        if word != "nan" and not target.has_signed_nan:
+            raise DocumentError(f"a NaN of {target.name} has no sign")
         return Nan(NAN_SIGNS[word])
     if word in CODE_WORDS:
         if word in ("inf", "-inf") and not target.entry.infinity:
             raise DocumentError(f"{target.name} has no infinity")
+        if word == "-zero" and target.entry.zero != "signed":
+            raise DocumentError(f"{target.name} has no negative zero")
         return Exactly(CODE_WORDS[word](target))
     if word in PLAIN:
         return PLAIN[word]
@@ -210,12 +218,8 @@ def _proved(document: Document, case: Case, branches: list[Branch]) -> Ruling:
     if len(fallbacks) > 1:
         raise _overlap(document, case, fallbacks, "all other inputs")
     taken: list[tuple[Atom, Branch]] = []
-    for atom in atoms(source):
-        takers = [
-            branch
-            for branch in branches
-            if branch.input_class != OTHERWISE and INPUT_CLASSES[branch.input_class](atom)
-        ] or fallbacks
+    for atom, places in _takers(source, tuple(branch.input_class for branch in branches)):
+        takers = [branches[place] for place in places]
         if not takers:
             named = ", ".join(sorted({branch.rule for branch in branches}))
             raise document.source.error(
@@ -225,23 +229,56 @@ def _proved(document: Document, case: Case, branches: list[Branch]) -> Ruling:
         if len(takers) > 1:
             raise _overlap(document, case, takers, f"an input that is {atom}")
         taken.append((atom, takers[0]))
-    used = [branch for branch in branches if any(taker is branch for _, taker in taken)]
-    if not taken:
-        used = fallbacks
+    for atom, branch in taken:
+        if not _fits(branch.outcome, atom, source, target):
+            raise document.source.error(
+                ("rules", branch.rule),
+                f"{case.id}: the outcome of `{branch.input_class}` cannot be had of {atom}",
+            )
+    taking = {id(branch) for _, branch in taken}
+    used = [branch for branch in branches if id(branch) in taking] or fallbacks
     roundings = {branch.outcome.rounding for branch in used if isinstance(branch.outcome, Round)}
     if len(roundings) > 1:
         raise document.source.error(
             ("rules", used[0].rule),
             f"{case.id} rounds in two ways at once: {', '.join(sorted(roundings))}",
         )
-    places = {id(branch): place for place, branch in enumerate(used)}
+    place_of = {id(branch): place for place, branch in enumerate(used)}
     return Ruling(
         source,
         target,
         roundings.pop() if roundings else "toward-zero",
         tuple(used),
-        tuple((atom, places[id(branch)]) for atom, branch in taken),
+        tuple((atom, place_of[id(branch)]) for atom, branch in taken),
     )
+
+
+@cache
+def _takers(source: Format, classes: tuple[str, ...]) -> tuple[tuple[Atom, tuple[int, ...]], ...]:
+    """For each atom of a source the places of the classes that take it, `otherwise` last of all."""
+    fallbacks = tuple(place for place, word in enumerate(classes) if word == OTHERWISE)
+    explicit = [
+        (place, INPUT_CLASSES[word]) for place, word in enumerate(classes) if word != OTHERWISE
+    ]
+    return tuple(
+        (atom, tuple(place for place, takes in explicit if takes(atom)) or fallbacks)
+        for atom in atoms(source)
+    )
+
+
+def _fits(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bool:
+    """Whether an input and a target can have an outcome at all."""
+    match outcome:
+        case Round() | Value() | Wrap():
+            return atom.is_finite and target.is_numeric
+        case Exactly() | Either() | Nan():
+            return target.is_numeric
+        case PlainText() | ParsesTo():
+            return target.kind == "text"
+        case Same():
+            return source == target
+        case Rejected() | Anything():
+            return True
 
 
 def _overlap(document: Document, case: Case, takers: list[Branch], what: str) -> DocumentError:

@@ -7,10 +7,9 @@ whether a document's rules are total and unambiguous is a question about a small
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from specs.formats import Format
 
@@ -48,8 +47,7 @@ CODE_WORDS: dict[str, Callable[[Format], int]] = {
 }
 
 
-@dataclass(frozen=True)
-class Atom:
+class Atom(NamedTuple):
     """What a rule can tell about one input: its kind, its sign, where it lies, whether it is whole.
 
     ``zone`` places a finite value among the target's: ``tiny`` below the smallest positive value in

@@ -14,7 +14,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from specs.errors import DocumentError
 
 Location = tuple[str | int, ...]
-CONSTANTS = {"true": True, "false": False, "null": None}
+CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
 WHOLE = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+")
 
 
@@ -33,9 +33,8 @@ class Source:
         return self.lines[location]
 
     def error(self, location: Location, message: str) -> DocumentError:
-        """An error that names file and line, and the rule where there is one."""
-        rule = f"rule {location[1]}: " if len(location) > 1 and location[0] == "rules" else ""
-        return DocumentError(f"{self.path}:{self.line(location)}: {rule}{message}")
+        """An error about a part of this file."""
+        return located(self.path, self.line(location), location, message)
 
 
 def read_yaml(path: Path) -> Source:
@@ -46,70 +45,83 @@ def read_yaml(path: Path) -> Source:
         raise DocumentError(f"{path}: cannot be read: {error}") from None
     try:
         node = YAML(typ="safe", pure=True).compose(text)
+        if node is None:
+            raise DocumentError(f"{path}:1: the file is empty; a document begins with `document:`")
+        return _Reader(path).source(node)
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise DocumentError(f"{path}:{line}: not YAML: {error.problem}") from None
     except YAMLError as error:
         raise DocumentError(f"{path}:1: not YAML: {error}") from None
-    if node is None:
-        raise DocumentError(f"{path}:1: the file is empty; a document begins with `document: NAME`")
-    lines: dict[Location, int] = {}
-    return Source(path, _plain(path, node, (), lines), lines)
+    except RecursionError:
+        raise DocumentError(
+            f"{path}:1: nested without end; a document is a few levels deep"
+        ) from None
 
 
-def _plain(path: Path, node: Node, location: Location, lines: dict[Location, int]) -> Any:
-    line = node.start_mark.line + 1
-    lines.setdefault(location, line)
-    match node:
-        case MappingNode():
-            return _mapping(path, node, location, lines)
-        case SequenceNode():
-            return [
-                _plain(path, item, (*location, index), lines)
-                for index, item in enumerate(node.value)
-            ]
-        case ScalarNode():
-            return _scalar(path, node, line)
-    raise DocumentError(f"{path}:{line}: this kind of YAML node has no place in a document")
+class _Reader:
+    """Turns YAML nodes into plain data, noting lines on the way."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: dict[Location, int] = {}
+
+    def source(self, node: Node) -> Source:
+        return Source(self.path, self.plain(node, ()), self.lines)
+
+    def plain(self, node: Node, location: Location) -> Any:
+        self.lines.setdefault(location, node.start_mark.line + 1)
+        match node:
+            case MappingNode():
+                return self.mapping(node, location)
+            case SequenceNode():
+                return [
+                    self.plain(item, (*location, index)) for index, item in enumerate(node.value)
+                ]
+            case ScalarNode():
+                return self.scalar(node, location)
+        raise self.error(node, location, "this kind of YAML node has no place in a document")
+
+    def mapping(self, node: MappingNode, location: Location) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, ScalarNode):
+                raise self.error(key_node, location, "a key must be a plain word")
+            if str(key_node.tag).endswith(":float"):
+                raise self.float_banned(key_node, location)
+            key = str(key_node.value)
+            if key in result:
+                first = self.lines[(*location, key)]
+                message = f"`{key}` stands here a second time (first on line {first})"
+                raise self.error(key_node, location, f"{message}; give each a name of its own")
+            self.lines[(*location, key)] = key_node.start_mark.line + 1
+            result[key] = self.plain(value_node, (*location, key))
+        return result
+
+    def scalar(self, node: ScalarNode, location: Location) -> str | int | bool | None:
+        match str(node.tag).rsplit(":", 1)[-1]:
+            case "str":
+                return str(node.value)
+            case "int" if WHOLE.fullmatch(node.value):
+                return int(node.value, 0 if node.value.startswith(("0x", "0o")) else 10)
+            case "bool" | "null" if node.value.lower() in CONSTANTS:
+                return CONSTANTS[node.value.lower()]
+            case "float":
+                raise self.float_banned(node, location)
+        raise self.error(
+            node, location, f"`{node.value}` is not written as documents write; quote it"
+        )
+
+    def float_banned(self, node: ScalarNode, location: Location) -> DocumentError:
+        text = node.value
+        message = f"`{text}` is a YAML float, which loaders read differently; quote it ('{text}')"
+        return self.error(node, location, f"{message} or write a quoted hex pattern")
+
+    def error(self, node: Node, location: Location, message: str) -> DocumentError:
+        return located(self.path, node.start_mark.line + 1, location, message)
 
 
-def _mapping(
-    path: Path, node: MappingNode, location: Location, lines: dict[Location, int]
-) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        line = key_node.start_mark.line + 1
-        if not isinstance(key_node, ScalarNode):
-            raise DocumentError(f"{path}:{line}: a key must be a plain word")
-        if str(key_node.tag).endswith(":float"):
-            raise _float_banned(path, line, key_node.value)
-        key = str(key_node.value)
-        if key in result:
-            raise DocumentError(
-                f"{path}:{line}: `{key}` stands here a second time"
-                f" (first on line {lines[(*location, key)]}); give each a name of its own"
-            )
-        lines[(*location, key)] = line
-        result[key] = _plain(path, value_node, (*location, key), lines)
-    return result
-
-
-def _scalar(path: Path, node: ScalarNode, line: int) -> str | int | bool | None:
-    kind = str(node.tag).rsplit(":", 1)[-1]
-    match kind:
-        case "str":
-            return str(node.value)
-        case "int" if WHOLE.fullmatch(node.value):
-            return int(node.value, 0) if node.value.startswith(("0x", "0o")) else int(node.value)
-        case "bool" | "null":
-            return CONSTANTS.get(node.value.lower())
-        case "float":
-            raise _float_banned(path, line, node.value)
-    raise DocumentError(f"{path}:{line}: `{node.value}` has a tag that documents do not use")
-
-
-def _float_banned(path: Path, line: int, text: str) -> DocumentError:
-    return DocumentError(
-        f"{path}:{line}: `{text}` is a YAML float, which loaders read differently;"
-        f" quote it ('{text}') or write the bit pattern as a quoted hex string"
-    )
+def located(path: Path, line: int, location: Location, message: str) -> DocumentError:
+    """An error that names file and line, and the rule where there is one."""
+    rule = f"rule {location[1]}: " if len(location) > 1 and location[0] == "rules" else ""
+    return DocumentError(f"{path}:{line}: {rule}{message}")

@@ -6,8 +6,8 @@ with ``kernels``: the two are kept apart on purpose, so that one can catch the o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from oracles.reference.allowed import Allowed
 from specs.formats import Format
@@ -16,8 +16,7 @@ from specs.ruling import Ruling
 from specs.vocabulary import Atom, AtomKind, Rounding, Sign, Zone
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(NamedTuple):
     """A finite value; zero keeps its sign."""
 
     sign: int
@@ -25,15 +24,13 @@ class Number:
     exponent: int
 
 
-@dataclass(frozen=True, slots=True)
-class Infinity:
+class Infinity(NamedTuple):
     """An infinite value."""
 
     sign: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotANumber:
+class NotANumber(NamedTuple):
     """A NaN; ``sign`` is None in formats whose NaN has none."""
 
     sign: int | None

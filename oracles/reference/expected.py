@@ -20,6 +20,6 @@ class Expected:
     codes: NDArray[Any]
     others: NDArray[Any]
 
-    def at(self, where: NDArray[np.bool_]) -> Expected:
+    def at(self, where: NDArray[np.bool_] | NDArray[np.intp]) -> Expected:
         """The expectations of some of the inputs."""
         return Expected(self.places[where], self.codes[where], self.others[where])

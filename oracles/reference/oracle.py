@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from oracles.protocol import Bits, Unsupported
 from oracles.reference import by_kernels, written
 from specs.cases import Case
+from specs.formats import format_named
 from specs.outcomes import Nan
 from specs.release import VERSION
 from specs.ruling import Ruling, ruling
@@ -52,8 +54,12 @@ class Reference:
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """A command that shows the reference's answer beside what is allowed."""
-        inputs = " ".join(f"{code:#x}" if isinstance(code, int) else code for code in bits.tolist())
-        return f"castigate explain {case.id} {inputs} --backend reference"
+        source = format_named(case.source)
+        shown = (
+            shlex.quote(given) if isinstance(given, str) else source.hexadecimal(given)
+            for given in bits.tolist()
+        )
+        return f"castigate explain {case.id} --backend reference -- {' '.join(shown)}"
 
 
 def _numbers(rules: Ruling, inputs: Bits) -> Bits:

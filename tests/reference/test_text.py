@@ -15,7 +15,6 @@ from oracles.reference import text, written
 from oracles.reference.text import exact_decimal
 from specs.formats import Format, format_named, formats
 from specs.outcomes import Nan
-from specs.pairs import value_of
 from specs.ruling import Ruling, ruling
 
 NUMERIC = [form for form in formats().values() if form.kind in ("float", "integer")]

@@ -1,0 +1,160 @@
+"""Mistakes in a document that need no case to be seen: words that nothing stands behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from specs.document import (
+    ABSENT,
+    ELEMENTS,
+    HEX,
+    KIND_WORDS,
+    PAIR_WORDS,
+    RANKS,
+    TILE_RANKS,
+    DocumentEntry,
+    ExampleEntry,
+    VersionEntry,
+)
+from specs.formats import format_named, formats
+from specs.suggest import nearest
+from specs.yaml_source import Location
+
+
+def mistakes(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
+    """Each mistake with the place where it stands."""
+    for name, parameter in entry.parameters.items():
+        if parameter.default not in parameter.values:
+            yield ("parameters", name, "default"), f"`{parameter.default}` is not among the values"
+        if parameter.since is not None and parameter.since not in entry.versions:
+            yield ("parameters", name, "since"), f"there is no version `{parameter.since}`"
+        yield from _bad_conditions(entry, ("parameters", name, "affects"), parameter.affects)
+    for name, rule in entry.rules.items():
+        location = ("rules", name)
+        yield from _bad_conditions(entry, (*location, "when"), rule.when)
+        if (rule.then is None) == (rule.table is None):
+            yield location, "a rule has either `then` or `table`"
+        if rule.table is not None:
+            yield from _bad_table(entry, (*location, "table"), rule.table.columns, name)
+    for name, tensor_rule in entry.tensors.items():
+        for field, known in (("rank", RANKS), ("elements", ELEMENTS), ("tile_rank", TILE_RANKS)):
+            for word in getattr(tensor_rule.when, field):
+                if word not in known:
+                    yield (
+                        ("tensors", name, "when", field.replace("_", "-")),
+                        f"unknown word `{word}`; the words are {', '.join(known)}",
+                    )
+    for name, version in entry.versions.items():
+        yield from _bad_version(entry, ("versions", name), name, version)
+    for name, example in entry.examples.items():
+        yield from _bad_example(entry, ("examples", name), example)
+    for word in entry.groups:
+        if word in (*formats(), *KIND_WORDS):
+            yield ("groups", word), f"`{word}` is a word already; give the group another name"
+    for word in entry.pair_groups:
+        if word in PAIR_WORDS:
+            yield ("pair-groups", word), f"`{word}` is a word already; give the group another name"
+
+
+def _bad_example(
+    entry: DocumentEntry, location: Location, example: ExampleEntry
+) -> Iterator[tuple[Location, str]]:
+    for version in example.versions:
+        if version not in entry.versions:
+            yield (*location, "versions"), f"there is no version `{version}`"
+    for name, value in example.with_.items():
+        if name not in entry.parameters:
+            yield (*location, "with"), f"there is no parameter `{name}`"
+        elif value not in entry.parameters[name].values:
+            yield (*location, "with"), f"`{name}` has no value `{value}`"
+    for dtype, codes in ((example.from_, example.table), (example.to, example.table.values())):
+        form = format_named(dtype)
+        for code in codes:
+            if not HEX.fullmatch(code):
+                message = f"`{code}` is not a quoted hex pattern such as '0x7f'"
+                yield (*location, "table"), message
+            elif int(code, 16) > form.mask or not form.is_numeric:
+                yield (*location, "table"), f"`{code}` is no pattern of {dtype}"
+
+
+def _bad_conditions(
+    entry: DocumentEntry, location: Location, conditions: dict[str, list[str]]
+) -> Iterator[tuple[Location, str]]:
+    types = (*formats(), *entry.groups, *KIND_WORDS)
+    pairs = (*PAIR_WORDS, *entry.pair_groups)
+    known: dict[str, tuple[str, ...]] = {
+        "from": types,
+        "to": types,
+        "pair": (*pairs, *(f"not-{word}" for word in pairs)),
+    }
+    for name, parameter in entry.parameters.items():
+        known[name] = (*parameter.values, ABSENT)
+    for key, words in conditions.items():
+        if key not in known:
+            yield (*location, key), f"unknown condition `{key}`; {nearest(key, known)}".rstrip("; ")
+            continue
+        for word in words:
+            if word not in known[key]:
+                hint = nearest(word, known[key])
+                what = "dtype or group" if key in ("from", "to") else "word"
+                yield (*location, key), f"unknown {what} `{word}`; {hint}".rstrip("; ")
+
+
+def _bad_table(
+    entry: DocumentEntry, location: Location, columns: str, name: str
+) -> Iterator[tuple[Location, str]]:
+    table = entry.rules[name].table
+    assert table is not None
+    if columns != "to" and columns not in entry.parameters:
+        yield (*location, "columns"), f"`{columns}` is neither `to` nor a parameter"
+        return
+    known = tuple(formats()) if columns == "to" else tuple(entry.parameters[columns].values)
+    for word in table.x:
+        if word not in known:
+            yield (*location, "x"), f"unknown column `{word}`; {nearest(word, known)}".rstrip("; ")
+    for row, cells in table.rows.items():
+        if isinstance(cells, list) and len(cells) != len(table.x):
+            yield (
+                (*location, "rows", row),
+                f"the row `{row}` has {len(cells)} cells, the header {len(table.x)}",
+            )
+
+
+def _bad_version(
+    entry: DocumentEntry, location: Location, name: str, version: VersionEntry
+) -> Iterator[tuple[Location, str]]:
+    if version.extends is not None:
+        earlier = list(entry.versions)[: list(entry.versions).index(name)]
+        if version.extends not in earlier:
+            yield (*location, "extends"), f"`{version.extends}` is no version above this one"
+    elif version.from_ is None or version.to is None:
+        yield location, "a version that extends none needs `from` and `to`"
+    if version.pairs is not None and version.pairs not in entry.pair_groups:
+        yield (*location, "pairs"), f"`{version.pairs}` is not among the pair groups"
+    named = (*(version.rules or ()), *version.add, *version.remove)
+    for rule in (*named, *version.replace, *version.replace.values()):
+        if rule not in entry.rules:
+            yield location, f"there is no rule `{rule}`; {nearest(rule, entry.rules)}".rstrip("; ")
+    inherited = _inherited(entry, version.extends)
+    for rule in (*version.remove, *version.replace):
+        if inherited is not None and rule not in inherited:
+            yield (
+                location,
+                f"`{rule}` is not inherited, so that it can be neither removed nor replaced",
+            )
+    for rule in version.add:
+        if rule in version.remove:
+            yield location, f"`{rule}` is both added and removed"
+
+
+def _inherited(entry: DocumentEntry, version: str | None) -> set[str] | None:
+    """The rules that a version passes on; None where its own line is broken."""
+    if version is None or version not in entry.versions:
+        return None
+    made = entry.versions[version]
+    base = set(entry.rules) if made.extends is None else _inherited(entry, made.extends)
+    kept = set(made.rules) if made.rules is not None else base
+    if kept is None:
+        return None
+    replaced = {made.replace.get(rule, rule) for rule in kept if rule not in made.remove}
+    return replaced | set(made.add)

@@ -1,0 +1,199 @@
+"""The command ``castigate``: what it prints and its exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from conformance.command import main
+from conformance.inputs import inputs_of
+from conformance.selection import case_named, select
+from specs.formats import format_named
+from specs.load import documents
+from specs.release import VERSION
+from specs.ruling import ruling
+
+DATA = Path(__file__).with_name("data")
+HALF = "onnx-cast:25/float16/float32"
+TO_E5M2 = "onnx-cast:25/float16/float8e5m2/saturate:0"
+
+
+def castigate(*arguments: str) -> tuple[int, str, str]:
+    """The exit code, stdout and stderr; what would be a traceback comes through to the test."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        patch.object(sys, "argv", ["castigate", *arguments]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as left,
+    ):
+        main()
+    return int(left.value.code or 0), out.getvalue(), err.getvalue()
+
+
+def explained(*arguments: str) -> Any:
+    code, out, _ = castigate("explain", "--json", *arguments)
+    assert code == 0
+    [line] = out.splitlines()
+    return json.loads(line)
+
+
+def test_specs_lists_documents_versions_and_cases() -> None:
+    code, out, _ = castigate("specs")
+    assert code == 0
+    for (name, document), line in zip(documents().items(), out.splitlines(), strict=True):
+        assert line.split()[:3] == [name, str(len(select([name]))), "cases"]
+        assert f"versions {', '.join(document.entry.versions)} " in line
+
+
+def test_specs_of_a_document_has_every_rule_with_level_and_clause() -> None:
+    code, out, _ = castigate("specs", "pypto-cast")
+    document = documents()["pypto-cast"]
+    assert code == 0
+    assert document.digest in out.splitlines()[0]
+    for name, rule in document.entry.rules.items():
+        assert re.search(rf"^  {name} +{rule.level} +{re.escape(rule.clause)}$", out, re.M), name
+
+
+def test_specs_of_a_version_has_every_case_with_its_rules() -> None:
+    code, out, _ = castigate("specs", "onnx-cast:25")
+    assert code == 0
+    listed = dict(line.split("  ")[1:] for line in out.splitlines() if line.startswith("  onnx-"))
+    assert set(listed) == {case.id for case in select(["onnx-cast:25"])}
+    assert listed["onnx-cast:25/float32/complex64"] == "not-listed"
+
+
+def test_specs_lint_proves_every_document() -> None:
+    code, out, _ = castigate("specs", "lint")
+    assert code == 0
+    assert [line.partition(":")[0] for line in out.splitlines()] == list(documents())
+    assert out.count("are total and unambiguous") == len(documents())
+
+
+def test_explain_draws_the_input_and_every_answer() -> None:
+    code, out, err = castigate("explain", HALF, "0xc200", "0x7c01", "--backend", "reference")
+    assert (code, err) == (0, "")
+    rows = [" ".join(line.split()) for line in out.splitlines()]
+    assert rows[:6] == [
+        HALF,
+        "rule kept-value, required",
+        f"clause {ruling(case_named(HALF)).branches[-1].clause}",
+        "input 0xc200 1 | 10000 | 1000000000 -3",
+        "allowed 0xc0400000 1 | 10000000 | 10000000000000000000000 -3",
+        "reference 0xc0400000 1 | 10000000 | 10000000000000000000000 -3",
+    ]
+    assert rows[7] == "rule kept-value, recommended"
+    assert rows[9] == "input 0x7c01 0 | 11111 | 0000000001 +NaN, payload 0x1"
+    assert rows[10] == "allowed any-nan"
+
+
+def test_explain_as_json_has_the_fields_that_judge_writes() -> None:
+    assert explained(HALF, "0xC200", "--backend=reference") == {
+        "case": HALF,
+        "input": "0xc200",
+        "rule": "kept-value",
+        "level": "required",
+        "clause": "summary, first sentence",
+        "allowed": ["0xc0400000"],
+        "answers": {"reference": "0xc0400000"},
+    }
+
+
+def test_explain_says_what_a_backend_could_not_do() -> None:
+    hostile = DATA / "hostile.py"
+    for name, answer in {
+        "Raises": {"error": "ValueError: boom"},
+        "Declines": {"unsupported": "no such kernel"},
+        "Silent": {"error": "AnswerError: the answer is NoneType, not a numpy array"},
+    }.items():
+        backend = f"{hostile}:{name}"
+        assert explained(HALF, "0x3c00", "--backend", backend)["answers"] == {backend: answer}
+
+
+@pytest.mark.parametrize("given", ["3.14", "-1.5", "", "0x10", "é ∞", "error"])
+def test_explain_takes_texts(given: str) -> None:
+    found = explained("--backend=reference", "onnx-cast:25/string/string", "--", given)
+    assert found["input"] == {"text": given}
+    assert found["allowed"] == [{"text": given}]
+    assert found["answers"] == {"reference": {"text": given}}
+
+
+BAD_USAGE = [
+    (["explain", HALF, "3c00"], "`3c00` is no hex pattern; write float16 as 0x and 4 digits"),
+    (["explain", HALF, "0x3c0g"], "`0x3c0g` has a digit that is not hexadecimal"),
+    (["explain", HALF, "0x"], "has a digit that is not hexadecimal"),
+    (["explain", HALF, "0x3c0"], "has 3 digits, a pattern of float16 has 4"),
+    (["explain", HALF, "0x03c00"], "has 5 digits"),
+    (["explain", "onnx-cast:25/int2/int8", "0x7"], "wider than the 2 bits of int2"),
+    (["explain", "onnx-cast:25/float16/flaot32", "0x3c00"], f"did you mean `{HALF}`?"),
+    (["explain", HALF, "0x3c00", "--backend=rot"], "unknown backend `rot`; did you mean `ort`?"),
+    (
+        ["explain", "onnx-cast:25/int32/bool/example:integer-36-to-bool", "0x00000001"],
+        "the example works out only 0x00000024",
+    ),
+    (["inputs", "nonsense"], "unknown case `nonsense`"),
+    (["specs", "onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
+    (["specs", "onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6,"),
+    (["specs", "onnx-cast", "a.yaml"], "only `castigate specs lint` takes files"),
+    (["specs", "lint", "/no/such.yaml"], "/no/such.yaml: cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_USAGE)
+def test_bad_usage_is_one_line_on_stderr(arguments: list[str], message: str) -> None:
+    code, out, err = castigate(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("castigate: ")
+    assert message in err
+
+
+@pytest.mark.parametrize("arguments", [["frobnicate"], ["explain"], ["judge", "--frob"], []])
+def test_what_is_no_command_is_exit_code_2(arguments: list[str]) -> None:
+    code, out, err = castigate(*arguments)
+    assert code == 2
+    assert "Usage: castigate" in out + err
+
+
+def test_help_and_version() -> None:
+    assert castigate("--version") == (0, f"castigate {VERSION}\n", "")
+    commands = re.findall(
+        r"^  ([a-z]+) +[A-Z]", castigate("--help")[1].partition("Commands:")[2], re.M
+    )
+    assert {"specs", "explain", "inputs", "judge"} <= set(commands)
+    for command in commands:
+        code, out, _ = castigate(command, "--help")
+        assert (code, f"Usage: castigate {command} " in out) == (0, True)
+
+
+@pytest.mark.parametrize("case", [TO_E5M2, "onnx-cast:25/int2/int8", "onnx-cast:25/float32/bool"])
+def test_inputs_are_what_the_suite_judges_on(case: str) -> None:
+    code, out, _ = castigate("inputs", case)
+    chosen = case_named(case)
+    rules = ruling(chosen)
+    expected = [rules.source.hexadecimal(one) for one in inputs_of(chosen, rules, 0, 1000).tolist()]
+    assert (code, out.splitlines()) == (0, expected)
+
+
+def test_inputs_of_texts_and_pairs_that_are_refused() -> None:
+    _, out, _ = castigate("inputs", "onnx-cast:25/string/int8", "--max-examples=0", "--seed=3")
+    texts = [json.loads(line)["text"] for line in out.splitlines()]
+    assert {"", "-8", "100.5", "Hello World!"} <= set(texts)
+    assert castigate("inputs", "onnx-cast:25/complex64/int8")[1] == f"0x{0:016x}\n" * 2
+    assert castigate("inputs", "onnx-cast:25/float32/int8", "--seed=-1")[0] == 2
+
+
+def test_every_input_that_is_printed_can_be_judged() -> None:
+    for case in ("onnx-cast:25/float64/float4e2m1", "onnx-cast:25/uint64/float16"):
+        form = format_named(case_named(case).source)
+        lines = castigate("inputs", case, "--max-examples=5")[1].splitlines()
+        assert len(lines) > 200
+        assert all(re.fullmatch(rf"0x[0-9a-f]{{{form.bits // 4}}}", line) for line in lines)
+        assert lines == sorted(set(lines))

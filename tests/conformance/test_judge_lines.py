@@ -1,0 +1,200 @@
+"""What ``castigate judge`` makes of lines and files: one bad line costs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CASTIGATE = [sys.executable, "-c", "from conformance.command import main; main()"]
+CASE = "onnx-cast:25/float32/float16"
+GOOD = {"case": CASE, "input": "0x3f800000", "output": "0x3c00"}
+GOOD_LINE = json.dumps(GOOD).encode()
+
+
+def judge(given: bytes, *arguments: str) -> tuple[int, list[dict[str, Any]], str]:
+    """The exit code, the output lines, and what was said on stderr, which is never a traceback."""
+    done = subprocess.run([*CASTIGATE, "judge", *arguments], input=given, capture_output=True)
+    said = done.stderr.decode()
+    assert "Traceback" not in said
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], said
+
+
+def line_with(**changes: Any) -> bytes:
+    return json.dumps(GOOD | changes).encode()
+
+
+def line_without(key: str) -> bytes:
+    return json.dumps({name: value for name, value in GOOD.items() if name != key}).encode()
+
+
+LONG = b"x" * (5 << 20)
+BAD: dict[str, tuple[bytes, str]] = {
+    "not JSON": (b"not json", "not JSON"),
+    "cut off": (GOOD_LINE[:-9], "not JSON"),
+    "a list": (b"[1, 2]", "a line is an object"),
+    "a number": (b"17", "a line is an object"),
+    "null": (b"null", "a line is an object"),
+    "no case": (line_without("case"), "`case` is missing"),
+    "no input": (line_without("input"), "`input` is missing"),
+    "no output": (line_without("output"), "`output` is missing"),
+    "an unknown key": (line_with(ouput="0x00"), "unknown key `ouput`"),
+    "an unknown key that is no text": (b'{"\\ud800": 1}', "not JSON"),
+    "too few digits": (line_with(input="0x3f8"), "has 3 digits, a pattern of float32 has 8"),
+    "too many digits": (line_with(output="0x03c00"), "a pattern of float16 has 4"),
+    "no 0x": (line_with(input="3f800000"), "must be a hex pattern"),
+    "not hex": (line_with(input="0x3f80000g"), "must be a hex pattern"),
+    "a sign": (line_with(input="-0x3f800000"), "must be a hex pattern"),
+    "a digit that is not ASCII": (line_with(output="0x3c0\uff10"), "must be a hex pattern"),
+    "a newline inside": (line_with(output="0x3c00\n"), "must be a hex pattern"),
+    "wider than the format": (
+        line_with(case="onnx-cast:25/int2/int8", input="0x4", output="0x00"),
+        "wider than the 2 bits of int2",
+    ),
+    "a misspelt case": (line_with(case="onnx-cast:25/float32/flaot16"), f"did you mean `{CASE}`"),
+    "an unknown version": (line_with(case="onnx-cast:26/float32/float16"), "did you mean `onnx-"),
+    "nothing like a case": (line_with(case="qqqqqqqq"), "unknown case `qqqqqqqq`"),
+    "an endless case": (line_with(case="q" * 500_000), "unknown case"),
+    "a number for a case": (line_with(case=25), "`case` is not a text"),
+    "a number for an input": (line_with(input=1), "`input` is 1"),
+    "null for an output": (line_with(output=None), "`output` is null"),
+    "a text for a number": (line_with(input={"text": "1"}), "`input` of float32 is a hex pattern"),
+    "a hex for a text": (line_with(case="onnx-cast:25/string/float16"), 'written {"text": "…"}'),
+    "an error for an input": (line_with(input={"error": "no"}), "`input` is {"),
+    "an input the example lacks": (
+        line_with(
+            case="onnx-cast:25/int32/bool/example:integer-36-to-bool",
+            input="0x00000001",
+            output="0x1",
+        ),
+        "works out only 0x00000024",
+    ),
+    "a huge number": (b'{"case": ' + b"1" * 5000 + b"}", "not JSON"),
+    "deep nesting": (b"[" * 100_000 + b"]" * 100_000, "recursion limit exceeded at column"),
+    "NUL bytes": (b"\0\0\0", "not JSON"),
+    "NUL in a text": (b'{"case": "\0"}', "not JSON"),
+    "invalid UTF-8": (b"\xff\xfe\xfd", "not JSON"),
+    "invalid UTF-8 in a text": (
+        b'{"case": "onnx-cast:25/string/string", "input": {"text": "\xff"},'
+        b' "output": {"text": "\xff"}}',
+        "not JSON: ",
+    ),
+    "half a surrogate pair": (
+        b'{"case": "onnx-cast:25/string/string", "input": {"text": "\\ud800"},'
+        b' "output": {"text": "\\ud800"}}',
+        "not JSON: ",
+    ),
+    "a byte order mark": (b"\xef\xbb\xbf" + GOOD_LINE, "not JSON"),
+    "5 MB": (LONG, "longer than"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mixed() -> tuple[int, list[dict[str, Any]], str]:
+    """Every bad line between two good ones; a blank line after each pair."""
+    return judge(b"".join(GOOD_LINE + b"\n" + bad + b"\n\n" for bad, _ in BAD.values()))
+
+
+def test_the_lines_around_bad_ones_are_judged_in_order(mixed: Any) -> None:
+    code, results, said = mixed
+    assert code == 2
+    assert len(results) == 2 * len(BAD)
+    assert [line.get("verdict") for line in results] == ["conforms", None] * len(BAD)
+    assert said == f"{2 * len(BAD)} lines: {len(BAD)} conforms; {len(BAD)} malformed\n"
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_line_says_what_is_wrong_and_where(mixed: Any, name: str) -> None:
+    place = list(BAD).index(name)
+    result = mixed[1][2 * place + 1]
+    assert set(result) == {"error", "line"}
+    assert result["line"] == 3 * place + 2
+    assert result["error"].startswith(f"line {3 * place + 2}: ")
+    assert BAD[name][1] in result["error"]
+    assert "\n" not in result["error"]
+    assert len(result["error"]) < 500
+
+
+def test_an_endless_line_at_the_end_is_cut_off() -> None:
+    code, results, _ = judge(GOOD_LINE + b"\n" + LONG)
+    assert (code, len(results)) == (2, 2)
+    assert "line 2: longer than" in results[1]["error"]
+
+
+def test_nesting_of_any_depth_is_one_bad_line() -> None:
+    depths = (3, 100, 190, 199, 200, 250, 900, 980, 990, 995, 2000)
+    line = f'{{"case": "{CASE}", "output": "0x3c00", "input": %s}}\n'
+    code, results, _ = judge("".join(line % ("[" * n + "]" * n) for n in depths).encode())
+    assert (code, len(results)) == (2, len(depths))
+    assert [result["line"] for result in results if "error" in result] == [*range(1, 12)]
+
+
+@pytest.mark.parametrize("given", [b"", b"\n \n\t\n"])
+def test_an_empty_stream_is_one_line_of_error(given: bytes) -> None:
+    code, results, said = judge(given)
+    assert (code, results) == (2, [])
+    assert said == "castigate: stdin is empty; give one JSON line per answer\n"
+
+
+def test_a_missing_file_is_one_line_of_error(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing", tmp_path):
+        code, results, said = judge(b"", str(path))
+        assert (code, results, said.count("\n")) == (2, [], 1)
+        assert said.startswith(f"castigate: {path} cannot be read: ")
+
+
+def test_a_file_a_dash_and_nothing_are_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_bytes(GOOD_LINE)
+    expected = judge(GOOD_LINE)
+    assert expected[0] == 0
+    assert judge(b"", str(file)) == judge(GOOD_LINE, "-") == expected
+
+
+def test_with_json_nothing_is_said_on_stderr() -> None:
+    assert judge(GOOD_LINE, "--json") == (*judge(GOOD_LINE)[:2], "")
+
+
+def test_a_wrong_answer_is_exit_code_1_and_all_fields_are_there() -> None:
+    wrong = {"case": "onnx-cast:25/int32/int8", "input": "0x00000101", "output": "0x7f"}
+    code, results, said = judge(GOOD_LINE + b"\r\n" + json.dumps(wrong).encode())
+    assert (code, said) == (1, "2 lines: 1 conforms, 1 violates\n")
+    assert results == [
+        GOOD
+        | {
+            "verdict": "conforms",
+            "rule": "float-to-float",
+            "level": "recommended",
+            "clause": "details, from floating point, to floating point",
+            "allowed": ["0x3c00"],
+        },
+        wrong
+        | {
+            "verdict": "violates",
+            "rule": "integer-to-integer",
+            "level": "required",
+            "clause": "details, from fixed point, to fixed point",
+            "allowed": ["0x01"],
+        },
+    ]
+
+
+ALLOWED: list[tuple[str, str, Any, Any]] = [
+    ("onnx-cast:25/float32/float16", "0x7fc00000", "0x7e00", "any-nan"),
+    ("onnx-cast:25/float32/float8e4m3fn/saturate:0", "0x7fc00000", "0x7f", "+nan"),
+    ("onnx-cast:25/float32/float8e4m3fn/saturate:0", "0xffc00000", "0xff", "-nan"),
+    ("onnx-cast:25/float32/int8", "0x7fc00000", "0x00", "anything"),
+    ("onnx-cast:25/float32/complex64", "0x00000000", {"error": ""}, "error"),
+    ("onnx-cast:25/float16/int4", "0x4300", "0x3", ["0x3", "0x4"]),
+]
+
+
+def test_allowed_is_a_word_or_a_list() -> None:
+    lines = [line_with(case=case, input=given, output=output) for case, given, output, _ in ALLOWED]
+    code, results, _ = judge(b"\n".join(lines))
+    assert code == 0
+    assert [result["allowed"] for result in results] == [word for *_, word in ALLOWED]

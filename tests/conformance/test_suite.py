@@ -1,0 +1,173 @@
+"""``pytest conformance --backend=…`` from outside: exit codes, what is shown, what is recorded."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from ast import literal_eval
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from specs.load import documents
+from specs.release import VERSION
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = Path(__file__).with_name("data") / "hostile.py"
+PASSED, FAILED, USAGE, NOTHING = 0, 1, 4, 5
+REFERENCE = "--backend=reference"
+ONNX = "--document=onnx-cast:25"
+TIES = "onnx-cast:25/float16/float8e5m2/saturate:1"
+MINUS_ZERO = "onnx-cast:25/float16/bfloat16"
+SMALL = "onnx-cast:25/int4/int2"
+
+
+def suite(*arguments: str, target: str = "conformance", cwd: Path = ROOT) -> tuple[int, str]:
+    """The exit code and everything said; never an internal error."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", target, *arguments]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    assert "INTERNALERROR" not in said
+    assert "Traceback" not in said
+    return done.returncode, said
+
+
+def hostile(name: str) -> str:
+    return f"--backend={HOSTILE}:{name}"
+
+
+def table(said: str) -> list[list[str]]:
+    """The rows of the table of verdicts, headings first."""
+    rows = said.partition("= verdicts =")[2].splitlines()[1:]
+    return [row.split() for row in rows if row.strip() and not row.startswith("=")]
+
+
+def test_the_reference_passes_what_k_selects_by_id() -> None:
+    code, said = suite(REFERENCE, ONNX, "-k", "onnx-cast:25/int4/")
+    assert code == PASSED
+    headings, row = table(said)[:2]
+    assert headings[:3] == ["backend", "document", "conforms"]
+    assert row[:2] == ["reference", "onnx-cast:25"]
+    assert int(row[2]) > 20
+
+
+def test_the_header_says_what_was_judged_by_what() -> None:
+    code, said = suite(REFERENCE, ONNX, "-k", SMALL, "--seed=17", "--max-examples=3")
+    assert code == PASSED
+    assert f"castigate: backends reference {VERSION}" in said
+    for name, document in documents().items():
+        assert f"{name} {document.digest[:12]}" in said
+    assert "castigate: seed 17, max-examples 3, level recommended" in said
+
+
+USAGE_ERRORS = [
+    ([ONNX], "say whom to judge with --backend=NAME; installed: reference"),
+    (["--backend=rot"], "unknown backend `rot`; did you mean `ort`? installed: reference"),
+    (["--backend=reference:fast"], "the reference has no variants"),
+    (["--backend=/no/such.py:A"], "/no/such.py does not exist"),
+    ([hostile("Unmakeable")], "OSError: no device at all"),
+    ([REFERENCE, "--document=onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
+    ([REFERENCE, "--document=onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6, 9"),
+    ([REFERENCE, "--seed=-1"], "take whole numbers from 0 on"),
+    ([REFERENCE, "--level=optional"], "invalid choice: 'optional'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE_ERRORS)
+def test_bad_usage_is_a_line_that_helps(arguments: list[str], message: str) -> None:
+    code, said = suite(*arguments)
+    assert (code, message in said) == (USAGE, True), said
+
+
+def test_nothing_selected_is_not_green() -> None:
+    assert suite(REFERENCE, ONNX, "-k", "no_such_case")[0] == NOTHING
+
+
+def test_nothing_but_opting_out_is_not_green() -> None:
+    code, said = suite(hostile("Declines"), ONNX, "-k", SMALL)
+    assert code == NOTHING
+    assert table(said)[0][2:] == ["unsupported"]
+    assert "no such kernel" in said
+
+
+def test_a_document_that_is_not_claimed_counts_only_if_asked_for() -> None:
+    code, said = suite(hostile("ClaimsNothing"), "-k", SMALL)
+    assert (code, table(said)[0][2:]) == (PASSED, ["differs"])
+    assert "1 xfailed" in said
+    code, said = suite(hostile("ClaimsNothing"), ONNX, "-k", SMALL)
+    assert (code, table(said)[0][2:]) == (FAILED, ["violates"])
+
+
+def test_the_level_decides_whether_a_recommendation_counts() -> None:
+    arguments = (hostile("LosesMinusZero"), ONNX, "-k", MINUS_ZERO)
+    assert suite(*arguments)[0] == FAILED
+    code, said = suite(*arguments, "--level=required")
+    assert (code, table(said)[0][2:]) == (PASSED, ["deviates"])
+    assert suite(hostile("TiesAway"), ONNX, "-k", TIES, "--level=required")[0] == FAILED
+
+
+def test_a_node_id_ends_in_the_case_id_and_runs_alone() -> None:
+    code, said = suite(REFERENCE, ONNX, "-k", SMALL, "--collect-only", "-q")
+    node = f"conformance/suite.py::reference::{SMALL}"
+    assert (code, node in said.splitlines()) == (PASSED, True)
+    code, said = suite(REFERENCE, "-v", target=node)
+    assert code == PASSED
+    assert "collected 1 item" in said
+    assert "1 passed" in said
+
+
+@pytest.fixture(scope="module")
+def failure(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
+    """A failing and a passing case: what was said, and the JUnit XML."""
+    xml = tmp_path_factory.mktemp("suite") / "out.xml"
+    words = f"{TIES} or {SMALL}"
+    code, said = suite(hostile("TiesAway"), ONNX, "-k", words, f"--junitxml={xml}")
+    assert code == FAILED
+    return said, ElementTree.parse(xml)
+
+
+def test_a_failure_shows_all_that_is_needed(failure: tuple[str, Any]) -> None:
+    said, _ = failure
+    block = said.partition(f"{TIES} on {HOSTILE}:TiesAway: violates\n")[2]
+    rows = [" ".join(line.split()) for line in block.splitlines()]
+    assert "rule saturate-24, required" in rows
+    assert "clause table 1 (saturate = 1)" in rows
+    # 2^-17, half of the smallest subnormal of float8e5m2.
+    assert "input 0x0080 0 | 00000 | 0010000000 0.00000762939453125" in rows
+    assert "expected 0x00 0 | 00000 | 00 0" in rows
+    assert any(row.startswith("answer 0x01 0 | 00000 | 01 0.0000152587890625") for row in rows)
+    assert any(row.startswith("fails 124 of 65536 inputs: 0x0080, 0x0280,") for row in rows)
+    assert "reproduce" in rows
+    assert any(f"castigate explain {TIES} " in row and "0x0080" in row for row in rows)
+
+
+def test_junit_xml_holds_the_verdicts(failure: tuple[str, Any]) -> None:
+    records = [literal_eval(str(one.get("value"))) for one in failure[1].iter("property")]
+    verdicts = {record["verdict"]: record["wrong"] for record in records}
+    assert verdicts["violates"] == 124
+    assert failure[1].find(".//failure") is not None
+
+
+def test_workers_come_to_the_same_counts() -> None:
+    arguments = (hostile("TiesAway"), ONNX, "-k", f"{TIES} or onnx-cast:25/float16/float8e5m2fnuz")
+    alone, shared = suite(*arguments), suite(*arguments, "-n", "2")
+    assert alone[0] == shared[0] == FAILED
+    assert table(alone[1])[:2] == table(shared[1])[:2]
+
+
+def test_it_runs_from_anywhere(tmp_path: Path) -> None:
+    selected = ("--document", "pypto-cast", "-k", "pypto-cast:seed/uint8", "-q")
+    code, said = suite("--pyargs", REFERENCE, *selected, cwd=tmp_path)
+    assert code == PASSED
+    assert table(said)[1][:2] == ["reference", "pypto-cast:seed"]
+    assert re.search(r"\d+ passed", said)
+
+
+def test_other_runs_of_pytest_do_not_get_its_options(tmp_path: Path) -> None:
+    (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n")
+    assert suite(target="test_nothing.py", cwd=tmp_path)[0] == PASSED
+    code, said = suite(REFERENCE, target="test_nothing.py", cwd=tmp_path)
+    assert (code, "unrecognized arguments: --backend=reference" in said) == (USAGE, True)

@@ -1,0 +1,129 @@
+"""Every dtype is what its public definition says: IEEE 754, OCP FP8 and MX, the FNUZ formats."""
+
+from __future__ import annotations
+
+import struct
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles.reference import exact
+from specs.formats import Format, format_named, formats
+from specs.pairs import value_of
+
+NAMES = [
+    "float64", "float32", "float16", "bfloat16",
+    "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0",
+    "float6e2m3", "float6e3m2", "float4e2m1",
+    "int64", "int32", "int16", "int8", "int4", "int2",
+    "uint64", "uint32", "uint16", "uint8", "uint4", "uint2",
+    "bool", "complex64", "complex128", "string",
+]  # fmt: skip
+TWO = Fraction(2)
+# name: bits, bias, largest finite value, smallest positive value, code of infinity, NaN codes
+FLOATS: dict[str, tuple[int, int, Fraction, Fraction, int | None, list[tuple[int, int]]]] = {
+    "float64": (64, 1023, (2 - TWO**-52) * TWO**1023, TWO**-1074, 0x7FF0000000000000,
+        [(0x7FF0000000000001, 0x7FFFFFFFFFFFFFFF), (0xFFF0000000000001, 0xFFFFFFFFFFFFFFFF)]),
+    "float32": (32, 127, (2 - TWO**-23) * TWO**127, TWO**-149, 0x7F800000,
+        [(0x7F800001, 0x7FFFFFFF), (0xFF800001, 0xFFFFFFFF)]),
+    "float16": (16, 15, Fraction(65504), TWO**-24, 0x7C00, [(0x7C01, 0x7FFF), (0xFC01, 0xFFFF)]),
+    "bfloat16": (16, 127, (2 - TWO**-7) * TWO**127, TWO**-133, 0x7F80,
+        [(0x7F81, 0x7FFF), (0xFF81, 0xFFFF)]),
+    "float8e4m3fn": (8, 7, Fraction(448), TWO**-9, None, [(0x7F, 0x7F), (0xFF, 0xFF)]),
+    "float8e4m3fnuz": (8, 8, Fraction(240), TWO**-10, None, [(0x80, 0x80)]),
+    "float8e5m2": (8, 15, Fraction(57344), TWO**-16, 0x7C, [(0x7D, 0x7F), (0xFD, 0xFF)]),
+    "float8e5m2fnuz": (8, 16, Fraction(57344), TWO**-17, None, [(0x80, 0x80)]),
+    "float8e8m0": (8, 127, TWO**127, TWO**-127, None, [(0xFF, 0xFF)]),
+    "float6e2m3": (6, 1, Fraction(15, 2), Fraction(1, 8), None, []),
+    "float6e3m2": (6, 3, Fraction(28), Fraction(1, 16), None, []),
+    "float4e2m1": (4, 1, Fraction(6), Fraction(1, 2), None, []),
+}  # fmt: skip
+STORAGE = {
+    "uint8": "float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz float8e8m0 float6e2m3"
+    " float6e3m2 float4e2m1 int8 int4 int2 uint8 uint4 uint2 bool",
+    "uint16": "float16 bfloat16 int16 uint16",
+    "uint32": "float32 int32 uint32",
+    "uint64": "float64 int64 uint64 complex64",
+    "V16": "complex128",
+    "O": "string",
+}
+IEEE = {"float64": "<d", "float32": "<f", "float16": "<e"}
+NARROW = [form for form in formats().values() if form.is_numeric and form.bits <= 16]
+
+
+def is_finite(form: Format, code: int) -> bool:
+    return not any(code in codes for codes in form.nan_codes) and not (
+        form.entry.infinity and code & ~form.sign_bit == form.infinity_code
+    )
+
+
+def comes_back(form: Format, code: int) -> bool:
+    number = exact.decode(form, code)
+    assert isinstance(number, exact.Number)
+    value = (-1) ** number.sign * number.significand * TWO**number.exponent
+    again = exact.encode(form, number.sign, number.significand, number.exponent)
+    return value == value_of(form, code) and again == code
+
+
+def test_the_names_are_the_28_of_the_design_in_its_order() -> None:
+    assert list(formats()) == NAMES
+    assert len(NAMES) == 28
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_a_float_is_what_its_definition_says(name: str) -> None:
+    form = format_named(name)
+    bits, bias, largest, smallest, infinity, nans = FLOATS[name]
+    assert (form.bits, form.entry.bias) == (bits, bias)
+    assert value_of(form, form.max_code) == largest
+    assert value_of(form, form.lowest_code) == (-largest if form.is_signed else smallest)
+    has_zero = name != "float8e8m0"
+    assert value_of(form, 1 if has_zero else 0) == smallest
+    assert value_of(form, 0) == (0 if has_zero else smallest)
+    assert value_of(form, form.one_code) == 1
+    assert (form.infinity_code if form.entry.infinity else None) == infinity
+    assert [(codes[0], codes[-1]) for codes in form.nan_codes] == nans
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "int" in name] + ["bool"])
+def test_an_integer_has_the_range_of_its_width(name: str) -> None:
+    form = format_named(name)
+    bits = 1 if name == "bool" else int(name.removeprefix("u").removeprefix("int"))
+    signed = name.startswith("int")
+    assert form.bits == bits
+    assert value_of(form, form.max_code) == 2 ** (bits - signed) - 1
+    assert value_of(form, form.lowest_code) == (-(2 ** (bits - 1)) if signed else 0)
+    assert value_of(form, form.one_code) == 1
+    assert (form.nan_codes, form.entry.infinity) == ((), False)
+
+
+def test_a_pattern_is_stored_in_the_smallest_unsigned_dtype() -> None:
+    expected = {name: dtype for dtype, names in STORAGE.items() for name in names.split()}
+    assert {form.name: form.storage for form in formats().values()} == expected
+
+
+@pytest.mark.parametrize("form", NARROW, ids=lambda form: form.name)
+def test_every_finite_pattern_is_the_pattern_of_its_value(form: Format) -> None:
+    finite = [code for code in range(form.mask + 1) if is_finite(form, code)]
+    assert all(comes_back(form, code) for code in finite)
+    zeros = 2 if form.entry.zero == "signed" else 1
+    assert len({value_of(form, code) for code in finite}) == len(finite) - zeros + 1
+
+
+@given(st.data())
+def test_every_finite_wide_pattern_is_the_pattern_of_its_value(data: st.DataObject) -> None:
+    wide = [form for form in formats().values() if form.is_numeric and form.bits > 16]
+    form = data.draw(st.sampled_from(wide), label="format")
+    code = data.draw(st.integers(0, form.mask), label="code")
+    assert not is_finite(form, code) or comes_back(form, code)
+
+
+@pytest.mark.parametrize("name", IEEE)
+@given(data=st.data())
+def test_ieee_patterns_have_the_values_python_reads(name: str, data: st.DataObject) -> None:
+    form = format_named(name)
+    code = data.draw(st.integers(0, form.mask).filter(lambda one: is_finite(form, one)))
+    (value,) = struct.unpack(IEEE[name], code.to_bytes(form.bits // 8, "little"))
+    assert value_of(form, code) == Fraction(value)

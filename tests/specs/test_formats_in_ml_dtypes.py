@@ -1,0 +1,52 @@
+"""A cross-check, not a truth: ml_dtypes gives each small float's patterns the same values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specs.formats import format_named
+from specs.pairs import value_of
+
+ml_dtypes: Any = pytest.importorskip("ml_dtypes")
+
+THEIR_NAMES = {
+    "bfloat16": "bfloat16",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float8e8m0": "float8_e8m0fnu",
+    "float6e2m3": "float6_e2m3fn",
+    "float6e3m2": "float6_e3m2fn",
+    "float4e2m1": "float4_e2m1fn",
+}
+
+
+@pytest.mark.parametrize("name", THEIR_NAMES)
+def test_limits_are_those_of_ml_dtypes(name: str) -> None:
+    form = format_named(name)
+    info = ml_dtypes.finfo(getattr(ml_dtypes, THEIR_NAMES[name]))
+    smallest = 0 if form.entry.zero == "none" else 1
+    assert info.bits == form.bits
+    assert Fraction(float(info.max)) == value_of(form, form.max_code)
+    assert Fraction(float(info.smallest_subnormal)) == value_of(form, smallest)
+
+
+@pytest.mark.parametrize("name", THEIR_NAMES)
+def test_every_pattern_has_the_value_ml_dtypes_reads(name: str) -> None:
+    form = format_named(name)
+    patterns = np.arange(form.mask + 1, dtype=form.storage)
+    with np.errstate(invalid="ignore"):  # numpy warns of signalling NaNs
+        values = patterns.view(getattr(ml_dtypes, THEIR_NAMES[name])).astype(np.float64)
+    for code, value in enumerate(values.tolist()):
+        if any(code in codes for codes in form.nan_codes):
+            assert np.isnan(value)
+        elif np.isinf(value):
+            assert form.entry.infinity
+            assert code & ~form.sign_bit == form.infinity_code
+        else:
+            assert Fraction(value) == value_of(form, code)

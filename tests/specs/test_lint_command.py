@@ -1,0 +1,69 @@
+"""`castigate specs lint`, as a process: exit codes, one line on stderr, no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SMALL = Path(__file__).parent / "data" / "small.yaml"
+COMMAND = [sys.executable, "-c", "from conformance.command import main; main()", "specs", "lint"]
+
+
+def lint(*files: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, files)], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_the_shipped_documents_hold() -> None:
+    result = lint()
+    assert (result.returncode, result.stderr) == (0, "")
+    first, second = result.stdout.splitlines()
+    assert first.startswith("onnx-cast: ")
+    assert second.startswith("pypto-cast: ")
+
+
+def test_a_good_file_holds() -> None:
+    result = lint(SMALL)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("small: 8 cases of 2 versions are total and unambiguous")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "at", "says"),
+    [
+        ("      otherwise: toward-zero\n", "", "  to-integer:", "rule to-integer: gap: "),
+        ("      nan:       unspecified", "      nann: max", "      nann", "rule to-integer: unk"),
+        ("default: 1", "default: 0.2", "  saturate:", "`0.2` is a YAML float"),
+        ("operation: cast", "operation: [cast", "seed:", "not YAML: "),
+        ("rank: 5-or-more", "rank: [4, 5-or-more]", "  of-more-axes:", "overlap: "),
+    ],
+    ids=["gap", "unknown class", "float", "not YAML", "tensor overlap"],
+)
+def test_a_broken_file_is_one_line_on_stderr(
+    tmp_path: Path, old: str, new: str, at: str, says: str
+) -> None:
+    text = SMALL.read_text(encoding="utf-8").replace(old, new)
+    lines = text.splitlines()
+    line = next(place for place, one in enumerate(lines, 1) if one.startswith(at))
+    path = tmp_path / "broken.yaml"
+    path.write_text(text, encoding="utf-8")
+    result = lint(SMALL, path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"castigate: {path}:{line}: {says}")
+    assert result.stderr.endswith("\n")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", None], ids=["empty", "bytes", "absent"])
+def test_an_unreadable_file_is_one_line_on_stderr(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "broken.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    result = lint(path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"castigate: {path}:")
+    assert result.stderr.count("\n") == 1

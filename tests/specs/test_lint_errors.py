@@ -1,0 +1,195 @@
+"""A mistake in a document is one line that says where it stands and what is wrong.
+
+Each row: what stands in data/small.yaml, what it becomes, how the line begins at which the error
+must point, and words of the message.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specs.errors import DocumentError
+from specs.lint import prove
+from specs.load import load_document
+
+SMALL = (Path(__file__).parent / "data" / "small.yaml").read_text(encoding="utf-8")
+Mistake = tuple[str, str, str, str]
+
+IN_TO_INTEGER: dict[str, Mistake] = {
+    "gap": ("      otherwise: toward-zero\n", "", "to-integer:", "gap: small:1/float32/int8: "),
+    "overlap": (
+        "-inf:      lowest",
+        "negative: lowest",
+        "to-integer:",
+        "overlap: small:1/float32/",
+    ),
+    "class": ("nan:       unspecified", "nann: max", "nann:", "unknown input class `nann`"),
+    "outcome": ("inf:       max\n", "inf: top\n", "inf: top", "unknown outcome `top`"),
+    "level": (
+        '"section 1"\n    level: required',
+        '"1"\n    level: sure',
+        "level:",
+        "'recommended'",
+    ),
+    "condition": ("source-types, to: int8}", "any, two: int8}", "when:", "did you mean `to`?"),
+    "group": ("source-types, to: int8}", "source-type}", "when:", "did you mean `source-types`?"),
+    "dtype": ("source-types, to: int8}", "any, to: int88}", "when:", "unknown dtype or group `int"),
+    "pair": ("source-types, to: int8}", "any, pair: liste}", "when:", "did you mean `listed`?"),
+    "value": ("source-types, to: int8}", "any, saturate: 2}", "when:", "unknown word `2`"),
+    "key": ('"section 1"\n', '"section 1"\n    nota: x\n', "nota:", "unknown word `nota`"),
+    "clause": ('    clause: "section 1"\n', "", "to-integer:", "`clause` is missing"),
+    "two roundings": ("overflow:  max\n", "overflow: ceil\n", "to-integer:", "ceil, toward-zero"),
+    "no infinity": ("inf:       max\n", "inf: inf\n", "to-integer:", "int8 has no infinity"),
+    "nothing": (
+        "inf:       max\n",
+        "inf: {level: required}\n",
+        "inf: {",
+        "`is` or a list `either`",
+    ),
+    "two": ("inf:       max\n", "inf: {is: max, either: [max]}\n", "inf: {", "`is` or a list"),
+    "no pattern": (
+        "nan:       unsp",
+        "nan: {either: [max, same]} # ",
+        "to-integer:",
+        "`same` cannot",
+    ),
+    "value of inf": (
+        "inf:       max\n",
+        "inf: value\n",
+        "to-integer:",
+        "cannot be had of infinity",
+    ),
+    "text": ("inf:       max\n", "inf: plain-text\n", "to-integer:", "cannot be had of infinity"),
+    "no -zero": (
+        "nan:       unsp",
+        "-zero: -zero\n      nan: unsp",
+        "to-integer:",
+        "negative zero",
+    ),
+    "misspelt": (
+        "    level: required\n    when: {from: source-types, to: int8}",
+        "    levl: required\n    when: {from: source-types, to: int8}",
+        "levl:",
+        "unknown word `levl`",
+    ),
+    "no NaN": ("inf:       max\n", "inf: nan\n", "to-integer:", "int8 has no NaN"),
+}
+IN_TO_FLOAT8: dict[str, Mistake] = {
+    "long row": ("[max, nan]", "[max, nan, nan]", "inf:       [max", "has 3 cells, the header 2"),
+    "short row": ("[max, nan]", "[max]", "inf:       [max]", "has 1 cells, the header 2"),
+    "column": ("x:           [1, 0]", "x: [1, 2]", "x:", "unknown column `2`"),
+    "columns": ("columns: saturate", "columns: mode", "columns:", "`mode` is neither"),
+    "cell": ("[max, nan]", "[max, {is: least}]", "inf:       [max", "unknown outcome `least`"),
+    "wide hex": ("'0x7f'", "'0x17f'", "to-float8:", "`0x17f` is wider than float8e4m3fn"),
+    "bare hex": ("'0x7f'", "0x7f", "overflow:  [max, 0x7f", "should be a valid string"),
+}
+IN_NO_RULE: dict[str, Mistake] = {
+    "dtype in from": ("from:  [float32, float16]", "from: [float31]", "from:", "unknown dtype `fl"),
+    "dtype in to": ("to:    [int8]", "to: [int9]", "to: [int9]", "unknown dtype `int9`"),
+    "key": ("title: Small\n", "title: Small\ntitel: Tiny\n", "titel:", "unknown word `titel`"),
+    "float": ("default: 1", "default: 0.2", "saturate:", "`0.2` is a YAML float"),
+    "float .inf": ("default: 1", "default: .inf", "saturate:", "`.inf` is a YAML float"),
+    "float 1e5": ("default: 1", "default: 1e5", "saturate:", "`1e5` is a YAML float"),
+    "float key": ("  2:\n", "  0.2:\n", "0.2:", "`0.2` is a YAML float"),
+    "float key 1e5": ("  2:\n", "  1e5:\n", "1e5:", "`1e5` is a YAML float"),
+    "binary": ("default: 1", "default: 0b1", "saturate:", "`0b1` is not written as documents"),
+    "unknown base": ("extends: 1", "extends: 7", "extends: 7", "`7` is no version above this one"),
+    "own base": ("extends: 1", "extends: 2", "extends: 2", "`2` is no version above this one"),
+    "no base": ("    extends: 1\n", "", "2:", "needs `from` and `to`"),
+    "rule": ("[to-float8]", "[to-float]", "2:", "did you mean `to-float8`?"),
+    "no rule": ("    add: [to-float8]\n", "", "rules:\n", "gap: no rule applies to small:2/float"),
+    "since": ("since: 2", "since: 3", "saturate:", "there is no version `3`"),
+    "default": ("default: 1", "default: 2", "saturate:", "`2` is not among the values"),
+    "kind as group": (
+        "  source-types: [",
+        "  float: [float32]\n  source-types: [",
+        "float:",
+        "a word already",
+    ),
+    "add and remove": (
+        "[to-float8]",
+        "[to-float8]\n    remove: [to-float8]",
+        "2:",
+        "not inherited",
+    ),
+    "YAML 1.1 word": ("default: 1", "default: !!bool yes", "saturate:", "not written as documents"),
+    "without end": ("title: Small", "title: &x [*x]", "# A small", "nested without end"),
+    "not YAML": ("operation: cast", "operation: [cast", "seed:", "not YAML: "),
+    "tensor gap": ("rank: 5-or-more", "rank: 5-or-more, elements: some", "tensors:", "gap: "),
+    "tensor overlap": ("rank: 5-or-more", "rank: [4, 5-or-more]", "of-more-axes:", "overlap: "),
+    "tensor word": ("rank: 5-or-more", "rank: 6", "when: {rank: 6", "unknown word `6`"),
+}
+
+
+def error_of(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "broken.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DocumentError) as caught:
+        prove(load_document(path))
+    message = str(caught.value)
+    assert "\n" not in message
+    return message.removeprefix(f"{path}:")
+
+
+def line_of(text: str, at: str) -> int:
+    lines = text.splitlines()
+    return next(place for place, line in enumerate(lines, 1) if f"{line.strip()}\n".startswith(at))
+
+
+def check(tmp_path: Path, mistake: Mistake, rule: str) -> None:
+    old, new, at, says = mistake
+    assert SMALL.count(old) == 1, f"{old!r} must stand once in small.yaml"
+    text = SMALL.replace(old, new)
+    message = error_of(tmp_path, text)
+    assert message.startswith(f"{line_of(text, at)}: {rule}")
+    assert says in message
+
+
+@pytest.mark.parametrize("mistake", IN_TO_INTEGER.values(), ids=IN_TO_INTEGER)
+def test_a_mistake_in_a_rule_names_line_and_rule(tmp_path: Path, mistake: Mistake) -> None:
+    check(tmp_path, mistake, "rule to-integer: ")
+
+
+@pytest.mark.parametrize("mistake", IN_TO_FLOAT8.values(), ids=IN_TO_FLOAT8)
+def test_a_mistake_in_a_table_names_line_and_rule(tmp_path: Path, mistake: Mistake) -> None:
+    check(tmp_path, mistake, "rule to-float8: ")
+
+
+@pytest.mark.parametrize("mistake", IN_NO_RULE.values(), ids=IN_NO_RULE)
+def test_a_mistake_elsewhere_names_the_line(tmp_path: Path, mistake: Mistake) -> None:
+    check(tmp_path, mistake, "")
+
+
+def test_a_rule_id_may_stand_once_only(tmp_path: Path) -> None:
+    text = SMALL.replace("  to-float8:\n", "  to-integer:\n")
+    first, second = (
+        place for place, line in enumerate(text.splitlines(), 1) if line == "  to-integer:"
+    )
+    message = error_of(tmp_path, text)
+    assert message.startswith(f"{second}: `to-integer` stands here a second time")
+    assert f"first on line {first}" in message
+
+
+def test_a_rule_that_takes_nothing_is_named(tmp_path: Path) -> None:
+    never = (
+        '  never:\n    clause: "x"\n    level: required\n    when: {from: int8}\n    then: value\n'
+    )
+    text = SMALL.replace("rules:\n  to-integer", f"rules:\n{never}  to-integer")
+    message = error_of(tmp_path, text)
+    assert message.startswith(f"{line_of(text, 'never:')}: rule never: takes no input of any case")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "1: the file is empty"), ("# a comment\n", "1: the file is empty"),
+     ("- a list\n", "1: a document is a mapping"), ("word\n", "1: a document is a mapping")],
+)  # fmt: skip
+def test_what_is_no_document_is_said_to_be_none(tmp_path: Path, text: str, says: str) -> None:
+    assert error_of(tmp_path, text).startswith(says)
+
+
+def test_the_small_document_itself_holds() -> None:
+    proof = prove(load_document(Path(__file__).parent / "data" / "small.yaml"))
+    assert (proof.versions, proof.cases, proof.rules) == (2, 8, 2)

@@ -1,0 +1,133 @@
+"""onnx-cast lists what the page lists, and its cases follow from the lists alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from specs.cases import Case
+from specs.editions import edition, editions
+from specs.formats import formats
+from specs.load import document_named
+from specs.outcomes import Exactly, Nan
+from specs.ruling import Branch, ruling
+from specs.vocabulary import Atom
+
+LISTS: dict[str, dict[str, list[str]]] = json.loads(
+    (Path(__file__).parent / "data" / "onnx_type_lists.json").read_text(encoding="utf-8")
+)
+OUR_NAMES = {"double": "float64", "float": "float32"}
+FLOAT8 = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz")
+VERSIONS = ("1", "6", "9", "13", "19", "21", "23", "24", "25")
+
+
+def listed(version: str, constraint: str) -> set[str]:
+    return {OUR_NAMES.get(name, name) for name in LISTS[version][constraint]}
+
+
+def cases(version: str) -> list[Case]:
+    return list(edition(document_named("onnx-cast"), version).cases())
+
+
+def modes_by_the_page(version: str, target: str) -> set[tuple[tuple[str, str], ...]]:
+    saturate = [("saturate", "1"), ("saturate", "0")]
+    if int(version) >= 19 and target in FLOAT8:
+        return {(one,) for one in saturate}
+    if int(version) >= 24 and target == "float8e8m0":
+        rounds = [("round_mode", word) for word in ("up", "down", "nearest")]
+        return {(one, other) for one in saturate for other in rounds}
+    return {()}
+
+
+def test_the_versions_are_the_nine_of_the_page() -> None:
+    assert tuple(one.version for one in editions(document_named("onnx-cast"))) == VERSIONS
+    assert set(LISTS) == set(VERSIONS)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_types_of_a_version_are_the_page_s(version: str) -> None:
+    one = edition(document_named("onnx-cast"), version)
+    for ours, constraint in ((one.sources, "T1"), (one.targets, "T2")):
+        assert len(set(ours)) == len(ours) == len(LISTS[version][constraint])
+        assert set(ours) == listed(version, constraint)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_parameters_come_with_their_versions_and_defaults(version: str) -> None:
+    one = edition(document_named("onnx-cast"), version)
+    expected = {"saturate": "1"} if int(version) >= 19 else {}
+    if int(version) >= 24:
+        expected["round_mode"] = "up"
+    assert {name: parameter.default for name, parameter in one.parameters()} == expected
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_pair_of_all_dtypes_has_the_modes_that_matter(version: str) -> None:
+    found: dict[tuple[str, str], set[tuple[tuple[str, str], ...]]] = {}
+    for case in cases(version):
+        if case.example is None:
+            found.setdefault((case.source, case.target), set()).add(case.modes)
+    sources, targets = listed(version, "T1"), listed(version, "T2")
+    for source in formats():
+        for target in formats():
+            is_listed = source in sources and target in targets
+            expected = modes_by_the_page(version, target) if is_listed else {()}
+            assert found.pop((source, target)) == expected
+    assert not found
+
+
+def test_version_25_has_as_many_cases_as_its_lists_make() -> None:
+    types, dtypes = len(LISTS["25"]["T1"]), 28
+    to_float8, to_e8m0, to_others = types * 4 * 2, types * 6, types * (types - 5)
+    unlisted = dtypes**2 - types**2
+    examples = 2
+    assert len(cases("25")) == to_float8 + to_e8m0 + to_others + unlisted + examples == 1002
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_exactly_the_unlisted_pairs_are_rejected(version: str) -> None:
+    sources, targets = listed(version, "T1"), listed(version, "T2")
+    for case in cases(version):
+        is_listed = case.source in sources and case.target in targets
+        assert ruling(case).is_rejection == (not is_listed), case.id
+
+
+def test_ids_are_unique_and_plain() -> None:
+    ids = [case.id for version in VERSIONS for case in cases(version)]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[A-Za-z0-9.:/_-]+", one) for one in ids)
+
+
+def test_ids_spell_out_defaults_in_the_order_of_the_document() -> None:
+    ids = {case.id for case in cases("25")}
+    assert "onnx-cast:25/float32/float8e4m3fn/saturate:0" in ids
+    assert "onnx-cast:25/float32/float8e4m3fn/saturate:1" in ids
+    assert "onnx-cast:25/float32/float8e8m0/saturate:1/round_mode:up" in ids
+    assert "onnx-cast:25/float32/float16" in ids
+    assert "onnx-cast:25/float32/float8e4m3fn" not in ids
+    assert "onnx-cast:25/float32/float8e8m0" not in ids
+
+
+def infinity_branches(version: str, target: str, saturate: str) -> list[Branch]:
+    case = Case("onnx-cast", version, "float32", target, (("saturate", saturate),))
+    found = ruling(case)
+    return [found.branches[found.branch_of[Atom("infinity", sign)]] for sign in ("+", "-")]
+
+
+@pytest.mark.parametrize("target", FLOAT8)
+def test_infinity_saturates_everywhere_from_24_but_is_nan_in_fnuz_types_before(target: str) -> None:
+    form = formats()[target]
+    largest = [Exactly(form.max_code), Exactly(form.lowest_code)]
+    late = [branch.outcome for branch in infinity_branches("24", target, "1")]
+    assert late == largest
+    for version in ("19", "21", "23"):
+        early = [branch.outcome for branch in infinity_branches(version, target, "1")]
+        assert early == ([Nan("any"), Nan("any")] if target.endswith("fnuz") else largest)
+
+
+@pytest.mark.parametrize("target", FLOAT8)
+def test_without_saturation_no_version_differs_on_infinity(target: str) -> None:
+    assert infinity_branches("23", target, "0") == infinity_branches("24", target, "0")

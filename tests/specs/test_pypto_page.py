@@ -1,0 +1,118 @@
+"""pypto-cast has the pairs, modes and defaults of the page, and satmode from 0.2 on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from specs.cases import Case
+from specs.document import ParameterEntry
+from specs.editions import Edition, edition
+from specs.load import document_named
+from specs.ruling import ruling
+
+DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64")
+MODES = ("NONE", "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD")
+ROUNDING_PAIRS = {
+    ("float16", "int32"), ("float16", "int16"), ("float16", "int8"), ("float16", "uint8"),
+    ("bfloat16", "int32"),
+    ("int32", "float32"),
+    ("float32", "bfloat16"), ("float32", "float16"),
+    ("float32", "int16"), ("float32", "int32"), ("float32", "int64"),
+    ("int16", "float16"),
+    ("int64", "float32"),
+}  # fmt: skip
+PAIRS_WITHOUT_ROUNDING = {
+    ("float16", "float32"), ("bfloat16", "float32"), ("int32", "int64"), ("int16", "float32"),
+    ("uint8", "float16"), ("int8", "float16"),
+    ("int32", "int16"), ("int64", "int32"),
+}  # fmt: skip
+WRAPPING_PAIRS = {
+    ("float16", "uint8"), ("float16", "int8"), ("float16", "int16"),
+    ("float32", "int16"), ("int64", "int32"), ("int32", "int16"),
+}  # fmt: skip
+LISTED = ROUNDING_PAIRS | PAIRS_WITHOUT_ROUNDING
+ALL = {(source, target) for source in DTYPES for target in DTYPES}
+Modes = tuple[tuple[str, str], ...]
+
+
+def edition_of(version: str) -> Edition:
+    return edition(document_named("pypto-cast"), version)
+
+
+def modes_of_pairs(version: str) -> dict[tuple[str, str], list[Modes]]:
+    found: dict[tuple[str, str], list[Modes]] = defaultdict(list)
+    for case in edition_of(version).cases():
+        if case.example is None:
+            found[case.source, case.target].append(case.modes)
+    return found
+
+
+def modes_by_the_page(version: str, pair: tuple[str, str]) -> list[Modes]:
+    rounding: list[Modes] = [()]
+    if pair in ROUNDING_PAIRS:
+        rounding = [(("mode", f"CAST_{mode}"),) for mode in MODES]
+    if version == "seed" or pair not in WRAPPING_PAIRS:
+        return rounding
+    return [(*modes, ("satmode", word)) for modes in rounding for word in ("off", "on")]
+
+
+@pytest.mark.parametrize("version", ["seed", "0.2"])
+def test_the_listed_pairs_are_the_21_of_the_page(version: str) -> None:
+    assert len(LISTED) == 21
+    assert edition_of(version).listed == LISTED
+
+
+@pytest.mark.parametrize("version", ["seed", "0.2"])
+def test_each_pair_of_the_page_s_dtypes_has_the_modes_that_matter(version: str) -> None:
+    found = modes_of_pairs(version)
+    assert set(found) == ALL
+    for pair, modes in found.items():
+        assert modes == (modes_by_the_page(version, pair) if pair in LISTED else [()]), pair
+
+
+@pytest.mark.parametrize("version", ["seed", "0.2"])
+def test_pairs_that_are_not_listed_are_open_and_listed_ones_are_not(version: str) -> None:
+    for case in edition_of(version).cases():
+        is_odd = case.mode.get("mode") == "CAST_ODD"
+        is_open_mode = is_odd and (case.source, case.target) != ("float32", "float16")
+        is_open = (case.source, case.target) not in LISTED or is_open_mode
+        assert ruling(case).is_open == is_open, case.id
+
+
+def test_no_mode_is_the_default_and_satmode_is_off_and_new() -> None:
+    seed = dict(edition_of("seed").parameters())
+    later: dict[str, ParameterEntry] = dict(edition_of("0.2").parameters())
+    assert set(seed) == {"mode"}
+    assert {name: entry.default for name, entry in later.items()} == {
+        "mode": "CAST_NONE",
+        "satmode": "off",
+    }
+
+
+def test_ids_of_both_versions() -> None:
+    ids = {case.id for version in ("seed", "0.2") for case in edition_of(version).cases()}
+    assert "pypto-cast:seed/float16/int8/mode:CAST_NONE" in ids
+    assert "pypto-cast:0.2/float16/int8/mode:CAST_NONE/satmode:off" in ids
+    assert "pypto-cast:0.2/int64/int32/satmode:on" in ids
+    assert "pypto-cast:seed/int64/int32" in ids
+
+
+@pytest.mark.parametrize(
+    ("version", "satmode", "word"),
+    [("seed", None, "Exactly"), ("0.2", "on", "Exactly"), ("0.2", "off", "Wrap")],
+)
+@pytest.mark.parametrize("pair", sorted(WRAPPING_PAIRS), ids="-".join)
+def test_out_of_range_clamps_unless_satmode_is_off(
+    pair: tuple[str, str], version: str, satmode: str | None, word: str
+) -> None:
+    modes = [("mode", "CAST_NONE")] if pair in ROUNDING_PAIRS else []
+    modes += [("satmode", satmode)] if satmode else []
+    found = ruling(Case("pypto-cast", version, *pair, tuple(modes)))
+    taken = {
+        type(found.branches[place].outcome).__name__
+        for atom, place in found.taken
+        if atom.zone == "overflow"
+    }
+    assert taken == {word}

@@ -1,0 +1,65 @@
+"""The JSON schema is valid, current, takes the shipped documents and refuses broken ones."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import specs.document
+from specs.document import json_schema
+from specs.load import DOCUMENTS
+from specs.yaml_source import read_yaml
+
+SHIPPED_SCHEMA = Path(specs.document.__file__).with_name("document.schema.json")
+PATHS = [*sorted(DOCUMENTS.glob("*.yaml")), Path(__file__).parent / "data" / "small.yaml"]
+
+
+def validator() -> Any:
+    return jsonschema.Draft202012Validator(json_schema())
+
+
+def test_the_schema_is_a_valid_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+
+
+def test_the_shipped_schema_is_current() -> None:
+    assert SHIPPED_SCHEMA.read_text(encoding="utf-8") == json.dumps(json_schema(), indent=2) + "\n"
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_the_schema_takes_every_good_document(path: Path) -> None:
+    assert [error.message for error in validator().iter_errors(read_yaml(path).data)] == []
+
+
+def change(data: Any, path: tuple[str, ...], value: Any) -> Any:
+    changed = copy.deepcopy(data)
+    part = changed
+    for key in path[:-1]:
+        part = part[key]
+    if value is None:
+        del part[path[-1]]
+    else:
+        part[path[-1]] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("document",), None),
+        (("rules", "to-integer", "clause"), None),
+        (("rules", "to-integer", "level"), "certain"),
+        (("rules", "to-integer", "nota"), "an unknown key"),
+        (("rules", "to-integer", "then", "nan"), 0.5),
+        (("tensors", "of-more-axes", "then"), "error"),
+        (("versions", "2", "extends"), 1.5),
+        (("rules",), {}),
+    ],
+)
+def test_the_schema_refuses_a_broken_document(path: tuple[str, ...], value: Any) -> None:
+    assert not validator().is_valid(change(read_yaml(PATHS[-1]).data, path, value))
