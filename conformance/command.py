@@ -169,7 +169,11 @@ def _judge(stream: object, tally: Tally) -> None:
 def main() -> None:
     """Run the command; what the user got wrong is one line on stderr and exit code 2."""
     try:
-        app(prog_name="castigate")
+        try:
+            app(prog_name="castigate")
+        finally:
+            # Here, where a reader that has gone can still be met in silence, not at exit.
+            sys.stdout.flush()
     except CastigateError as error:
         sys.stderr.write(f"castigate: {error}\n")
         sys.exit(2)
