@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated, NoReturn
 
 import typer
 
@@ -31,6 +33,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+MOST_EXAMPLES = 100_000_000
 CaseArgument = Annotated[str, typer.Argument(metavar="CASE", help="A case id.")]
 
 
@@ -111,7 +114,9 @@ def explain_command(
 def inputs(
     cases: Annotated[list[str], typer.Argument(metavar="CASE…", help="Case ids.")],
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
-    max_examples: Annotated[int, typer.Option(min=0, help="Random inputs per wide source.")] = 1000,
+    max_examples: Annotated[
+        int, typer.Option(min=0, max=MOST_EXAMPLES, help="Random inputs per wide source.")
+    ] = 1000,
 ) -> None:
     """Print the quick tier's inputs, one hex pattern a line (texts as {"text": "…"})."""
     for name in cases:
@@ -139,17 +144,8 @@ def judge(
 ) -> None:
     """Judge recorded answers: {"case": "…", "input": "0x…", "output": "0x…"} a line."""
     tally = Tally()
-    if file is None or str(file) == "-":
-        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
-        _judge(sys.stdin, tally)
-    else:
-        try:
-            with file.open(encoding="utf-8", errors="surrogateescape") as stream:
-                _judge(stream, tally)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise CastigateError(f"{file} cannot be read: {error.strerror}") from None
+    for line in _judged(file, tally):
+        sys.stdout.write(line)
     if not tally.lines:
         raise CastigateError(f"{file or 'stdin'} is empty; give one JSON line per answer")
     if not as_json:
@@ -161,26 +157,57 @@ def judge(
     raise typer.Exit(tally.exit_code)
 
 
-def _judge(stream: object, tally: Tally) -> None:
-    for result in judge_stream(stream, tally):  # type: ignore[arg-type]
-        sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+def _judged(file: Path | None, tally: Tally) -> Iterator[str]:
+    """The results as lines; only what cannot be read is blamed on the file."""
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    with _opened(file) as stream:
+        for result in judge_stream(stream, tally):
+            yield f"{encode(result)}\n"
+
+
+def _opened(file: Path | None) -> IO[str]:
+    if file is None or str(file) == "-":
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+        return sys.stdin
+    try:
+        return file.open(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise CastigateError(f"{file} cannot be read: {error.strerror}") from None
 
 
 def main() -> None:
     """Run the command; what the user got wrong is one line on stderr and exit code 2."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        try:
-            app(prog_name="castigate")
-        finally:
-            # Here, where a reader that has gone can still be met in silence, not at exit.
-            sys.stdout.flush()
+        code = app(prog_name="castigate", standalone_mode=False)
+        # Flushed here, where a reader that has gone can still be met in silence, not at exit.
+        sys.stdout.flush()
     except CastigateError as error:
-        sys.stderr.write(f"castigate: {error}\n")
-        sys.exit(2)
+        _leave(str(error), 2)
+    except typer.TyperException as error:
+        told = str(error)
+        _leave(told if "\n" in told else f"{told.rstrip('.')}; see castigate --help", 2)
     except BrokenPipeError:
-        # The reader has gone; nothing is left to say, and Python must not try to flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
         sys.exit(1)
+    except OSError as error:
+        _abandon_stdout()
+        _leave(f"cannot write the output: {error.strerror}", 2)
+    except KeyboardInterrupt:
+        _leave("interrupted", 130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    sys.stderr.write(f"castigate: {message}\n")
+    sys.exit(code)
+
+
+def _abandon_stdout() -> None:
+    """Give what is still buffered to nobody, so that Python does not try it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 
 from conformance.accept import allowed_words
 from conformance.divergences import datum_of
-from conformance.meet import checked, described, one_line
+from conformance.form import checked, described, one_line
 from conformance.recorded import check_worked, datum, listed
 from oracles.protocol import Unsupported
 from oracles.reference import by_exact
@@ -26,15 +26,6 @@ def read_input(rules: Ruling, word: str) -> int | str:
         if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
             raise CastigateError(f"input {word[:40]!r} is not Unicode text in UTF-8")
         return word
-    if not word.lower().startswith("0x"):
-        raise CastigateError(
-            f"input `{word[:40]}` is no hex pattern; write {rules.source.name} as 0x and"
-            f" {-(-rules.source.bits // 4)} digits"
-        )
-    try:
-        int(word, 16)
-    except ValueError:
-        raise CastigateError(f"input `{word[:40]}` has a digit that is not hexadecimal") from None
     return datum(rules.source, word, "input")
 
 

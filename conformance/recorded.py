@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,6 +22,7 @@ from specs.formats import Format
 from specs.outcomes import Anything, Nan, Rejected, Same
 from specs.ruling import Ruling, ruling
 
+HEX = re.compile(r"0[xX][0-9a-fA-F]+")
 LONGEST_LINE = 1 << 20
 """Characters of a line; an endless one is cut off here and reported."""
 
@@ -41,7 +43,7 @@ class ErrorDatum(BaseModel):
     error: str
 
 
-HexDatum = Annotated[str, Field(pattern=r"^0[xX][0-9a-fA-F]+$")]
+HexDatum = Annotated[str, Field(pattern=f"^{HEX.pattern}$")]
 
 
 class RecordedLine(BaseModel):
@@ -64,11 +66,9 @@ class Tally:
 
     @property
     def exit_code(self) -> int:
-        """2 bad input, 3 nothing was judged, 1 a violation, 0 otherwise."""
+        """2 bad input, 1 a violation, 0 otherwise."""
         if self.malformed:
             return 2
-        if not self.verdicts:
-            return 3
         return 1 if self.verdicts.get("violates") or self.verdicts.get("deviates") else 0
 
 
@@ -172,6 +172,10 @@ def datum(form: Format, given: str | TextDatum, what: str) -> int | str:
     if not isinstance(given, str):
         raise CastigateError(f"`{what}` of {form.name} is a hex pattern, not a text")
     digits = -(-form.bits // 4)
+    if not HEX.fullmatch(given):
+        raise CastigateError(
+            f"`{what}` `{given[:40]}` is no hex; write {form.name} as 0x and {digits} digits"
+        )
     if len(given) != digits + 2:
         raise CastigateError(
             f"`{what}` {given[:40]} has {len(given) - 2} digits,"

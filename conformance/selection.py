@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 
 from specs.cases import Case
 from specs.editions import Edition, editions
 from specs.errors import CastigateError
 from specs.formats import formats
 from specs.load import document_named, documents
-from specs.suggest import nearest
+from specs.suggest import closest, nearest
 
 
 def select(wanted: Iterable[str]) -> list[Case]:
@@ -51,19 +51,18 @@ def case_named(name: str) -> Case:
     raise CastigateError(f"unknown case `{name[:200]}`; {_hint(name[:200])}".rstrip("; "))
 
 
-@lru_cache(maxsize=4096)
 def _hint(name: str) -> str:
-    """The known id nearest to an unknown one; remembered, since wrong ids come in thousands."""
-    for head in (name.partition("/")[0] + "/", name.partition(":")[0] + ":", ""):
-        hint = nearest(name, (known for known in _every_id() if known.startswith(head)))
-        if hint:
-            return hint
-    return ""
-
-
-@cache
-def _every_id() -> tuple[str, ...]:
-    return tuple(case.id for case in select([]))
+    """The known id nearest to an unknown one, part by part: wrong ids come in thousands."""
+    parts = [*name.split("/"), "", ""]
+    document, _, version = parts[0].partition(":")
+    made = closest(document, documents())
+    if made is None:
+        return ""
+    versions = list(document_named(made).entry.versions)
+    ids = _ids(made, closest(version, versions) or versions[-1])
+    source, target = (closest(word, formats()) for word in parts[1:3])
+    pair = [known for known, case in ids.items() if (case.source, case.target) == (source, target)]
+    return nearest(name, pair)
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import Any
 
 from oracles.protocol import NotInstalled, Oracle, Unsupported
 from specs.errors import CastigateError
+from specs.load import documents
 from specs.suggest import nearest
 
 GROUP = "castigate.oracles"
@@ -57,31 +58,54 @@ class Backend:
 
 def load_backend(name: str) -> Backend:
     """Build the oracle that a ``--backend`` value names, or raise an error that says what to do."""
-    left, _, right = name.partition(":")
-    third_party = {point.name: point for point in entry_points(group=GROUP)}
     try:
-        if left in BUILTINS:
-            builtin = BUILTINS[left]
-            made = getattr(importlib.import_module(builtin.module), builtin.attribute)(
-                right or None
-            )
-        elif left in third_party:
-            made = _entry_point(third_party[left], right)
-        elif left.endswith(".py") and right:
-            made = _make(_module_from(Path(left)), right, name)
-        elif right and _exists(left):
-            made = _make(_imported(left), right, name)
-        else:
-            raise CastigateError(unknown_backend(name))
+        made = _made(name)
     except NotInstalled as error:
         raise CastigateError(f"backend `{name}` is not installed: {error}. {listing()}") from None
     except Unsupported as error:
         raise CastigateError(f"backend `{name}`: {error}") from None
+    except CastigateError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
     if not isinstance(made, Oracle):
         raise CastigateError(
             f"backend `{name}` is no oracle: it needs name, version and cast(case, bits)"
         )
-    return Backend(name, made)
+    backend = Backend(name, made)
+    _check_claims(backend)
+    return backend
+
+
+def _check_claims(backend: Backend) -> None:
+    """A claim that names no document would excuse every violation."""
+    claimed = getattr(backend.oracle, "claims", None)
+    if claimed is None:
+        return
+    if isinstance(claimed, str) or not all(isinstance(name, str) for name in claimed):
+        raise CastigateError(f"backend `{backend.name}`: claims must be a tuple of document names")
+    for name in claimed:
+        if name not in documents():
+            raise CastigateError(
+                f"backend `{backend.name}` claims `{name}`, which is no document;"
+                f" {nearest(name, documents())}the documents are {', '.join(documents())}"
+            )
+
+
+def _made(name: str) -> Any:
+    left, _, right = name.partition(":")
+    third_party = {point.name: point for point in entry_points(group=GROUP)}
+    if left in BUILTINS:
+        builtin = BUILTINS[left]
+        make = getattr(importlib.import_module(builtin.module), builtin.attribute)
+        return make(right or None)
+    if left in third_party:
+        return _entry_point(third_party[left], right)
+    if left.endswith(".py") and right:
+        return _attribute(_module_from(Path(left)), right, name)()
+    if right and _exists(left):
+        return _attribute(importlib.import_module(left), right, name)()
+    raise CastigateError(unknown_backend(name))
 
 
 def _entry_point(point: EntryPoint, variant: str) -> Any:
@@ -104,31 +128,16 @@ def _module_from(path: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise CastigateError(f"backend file {path}: {type(error).__name__}: {error}") from None
+    spec.loader.exec_module(module)
     return module
 
 
-def _imported(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except Exception as error:
-        raise CastigateError(f"backend module {name}: {type(error).__name__}: {error}") from None
-
-
-def _make(module: ModuleType, attribute: str, name: str) -> Any:
+def _attribute(module: ModuleType, attribute: str, name: str) -> Callable[[], Any]:
     try:
         made: Callable[[], Any] = getattr(module, attribute)
     except AttributeError:
         raise CastigateError(f"backend `{name}`: there is no `{attribute}` in it") from None
-    try:
-        return made()
-    except (NotInstalled, Unsupported):
-        raise
-    except Exception as error:
-        raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
+    return made
 
 
 def unknown_backend(name: str) -> str:

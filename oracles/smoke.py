@@ -26,7 +26,7 @@ def smoke(backend: Backend) -> dict[str, str]:
             back = identity(form.name, sent.copy())
         except Unsupported:
             continue
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             broken[form.name] = f"{type(error).__name__}: {error}"
             continue
         fault = _fault(form, sent, back)

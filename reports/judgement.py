@@ -45,6 +45,17 @@ class Divergence:
 
 
 @dataclass(frozen=True)
+class ShapeFault:
+    """A shape in which a cast fails though its values are right: by answer, error or opt-out."""
+
+    kind: str
+    rule: str
+    clause: str
+    level: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Judgement:
     """The verdict on a case, with all that is needed to explain it."""
 
@@ -55,6 +66,7 @@ class Judgement:
     inputs: int = 0
     open_inputs: int = 0
     divergences: tuple[Divergence, ...] = field(default=())
+    shape_fault: ShapeFault | None = None
     reproduction: str = ""
 
     @property

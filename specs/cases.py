@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -19,10 +17,10 @@ class Case:
     modes: tuple[tuple[str, str], ...] = ()
     example: str | None = field(default=None)
 
-    @cached_property
-    def mode(self) -> Mapping[str, str]:
+    @property
+    def mode(self) -> dict[str, str]:
         """The parameters by name."""
-        return MappingProxyType(dict(self.modes))
+        return dict(self.modes)
 
     @cached_property
     def id(self) -> str:

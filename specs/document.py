@@ -122,7 +122,7 @@ class OutcomeEntry(Entry):
     """An outcome that needs more than a word: its own level or clause, or a choice."""
 
     is_: OutcomeWord | None = Field(None, alias="is")
-    either: list[OutcomeWord] | None = None
+    either: Annotated[list[OutcomeWord], Field(min_length=2, max_length=2)] | None = None
     level: Level | None = None
     clause: Text | None = None
     and_recommended: OutcomeWord | None = Field(None, alias="and-recommended")

@@ -100,7 +100,8 @@ class Edition:
                 yield Case(name, self.version, source, target, modes)
         for example_name, example in self.document.entry.examples.items():
             if self.version in example.versions:
-                modes = tuple(example.with_.items())
+                order = [key for key, _ in self.parameters() if key in example.with_]
+                modes = tuple((key, example.with_[key]) for key in order)
                 yield Case(name, self.version, example.from_, example.to, modes, example_name)
 
 

@@ -7,7 +7,7 @@ class CastigateError(Exception):
     """Something the user gave is wrong; the message is one line fit for stderr."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        super().__init__(" ".join(message.encode("utf-8", "backslashreplace").decode().split()))
 
 
 class DocumentError(CastigateError):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from specs.cases import Case
 from specs.editions import editions
 from specs.load import Document
 from specs.ruling import rule_case
@@ -25,8 +26,14 @@ def prove(document: Document) -> Proof:
     used: set[str] = set()
     cases = 0
     for edition in editions(document):
+        known: set[Case] = set()
         for case in edition.cases():
             ruling = rule_case(document, case)
+            known.add(case)
+            if case.example is not None and replace(case, example=None) not in known:
+                raise document.source.error(
+                    ("examples", case.example), f"{case.id} is an example of no case"
+                )
             used.update(branch.rule for branch in ruling.branches)
             cases += 1
     for rule in document.entry.rules:

@@ -79,7 +79,7 @@ def _explain(source: Source, error: ValidationError) -> tuple[Location, str]:
     """The one pydantic complaint that helps most: our own words first, then the deepest."""
 
     def weight(detail: ErrorDetails) -> tuple[int, int]:
-        ranks = {"value_error": 2, "extra_forbidden": 1}
+        ranks = {"value_error": 2, "too_short": 2, "too_long": 2, "extra_forbidden": 1}
         return ranks.get(detail["type"], 0), len(detail["loc"])
 
     detail = max(error.errors(), key=weight)

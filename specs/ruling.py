@@ -26,6 +26,7 @@ from specs.outcomes import (
     Value,
     Wrap,
 )
+from specs.pairs import is_exact, rounds
 from specs.vocabulary import (
     CODE_WORDS,
     INPUT_CLASSES,
@@ -166,6 +167,8 @@ def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Fo
         outcome: Outcome = Either(tuple(_option(word, target) for word in given.either))
     else:
         outcome = outcome_of(given.is_ or "unspecified", target)
+    if given.and_recommended and not isinstance(outcome, PlainText):
+        raise DocumentError("`and-recommended` goes with `plain-text` only")
     level = given.level or rule.level
     return Branch(
         input_class,
@@ -198,6 +201,8 @@ def outcome_of(word: str, target: Format) -> Outcome:
     if word in CODE_WORDS:
         if word in ("inf", "-inf") and not target.entry.infinity:
             raise DocumentError(f"{target.name} has no infinity")
+        if word == "zero" and target.entry.zero == "none":
+            raise DocumentError(f"{target.name} has no zero")
         if word == "-zero" and target.entry.zero != "signed":
             raise DocumentError(f"{target.name} has no negative zero")
         return Exactly(CODE_WORDS[word](target))
@@ -235,6 +240,15 @@ def _proved(document: Document, case: Case, branches: list[Branch]) -> Ruling:
                 ("rules", branch.rule),
                 f"{case.id}: the outcome of `{branch.input_class}` cannot be had of {atom}",
             )
+    if not taken and not isinstance(fallbacks[0].outcome, Rejected | Anything):
+        raise document.source.error(
+            ("rules", fallbacks[0].rule), f"{case.id}: no number can be had of {source.name}"
+        )
+    refusing = {isinstance(branch.outcome, Rejected) for branch in branches}
+    if len(refusing) > 1:
+        raise document.source.error(
+            ("rules", branches[0].rule), f"{case.id} is refused for some inputs only"
+        )
     taking = {id(branch) for _, branch in taken}
     used = [branch for branch in branches if id(branch) in taking] or fallbacks
     roundings = {branch.outcome.rounding for branch in used if isinstance(branch.outcome, Round)}
@@ -269,9 +283,13 @@ def _takers(source: Format, classes: tuple[str, ...]) -> tuple[tuple[Atom, tuple
 def _fits(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bool:
     """Whether an input and a target can have an outcome at all."""
     match outcome:
-        case Round() | Value() | Wrap():
+        case Value():
+            return target.is_numeric and atom.is_finite and _is_kept(atom, source, target)
+        case Round() | Wrap():
             return atom.is_finite and target.is_numeric
-        case Exactly() | Either() | Nan():
+        case Either(options=options):
+            return all(_fits(option, atom, source, target) for option in options)
+        case Exactly() | Nan():
             return target.is_numeric
         case PlainText() | ParsesTo():
             return target.kind == "text"
@@ -279,6 +297,17 @@ def _fits(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bool:
             return source == target
         case Rejected() | Anything():
             return True
+
+
+def _is_kept(atom: Atom, source: Format, target: Format) -> bool:
+    """Whether the target has the very value: nothing is rounded and nothing is out of range."""
+    if is_exact(source, target):
+        return True
+    if atom.zone == "overflow":
+        return False
+    if target.is_integral and atom.whole:
+        return True  # a whole number does not round back into range
+    return source.is_numeric and not rounds(source, target) and atom.zone != "beyond"
 
 
 def _overlap(document: Document, case: Case, takers: list[Branch], what: str) -> DocumentError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from specs.formats import Format
 
@@ -24,14 +24,7 @@ AtomKind = Literal[
     "text-whole", "text-decimal", "text-other",
 ]  # fmt: skip
 
-ROUNDINGS: dict[str, Rounding] = {
-    "nearest-even": "nearest-even",
-    "nearest-away": "nearest-away",
-    "toward-zero": "toward-zero",
-    "floor": "floor",
-    "ceil": "ceil",
-    "odd": "odd",
-}
+ROUNDINGS: dict[str, Rounding] = {word: word for word in get_args(Rounding)}
 NAN_SIGNS: dict[str, Literal["any", "+", "-"]] = {"nan": "any", "+nan": "+", "-nan": "-"}
 CODE_WORDS: dict[str, Callable[[Format], int]] = {
     "zero": lambda target: 0,

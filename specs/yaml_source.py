@@ -15,7 +15,7 @@ from specs.errors import DocumentError
 
 Location = tuple[str | int, ...]
 CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
-WHOLE = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+")
+WHOLE = re.compile(r"[-+]?[0-9]{1,18}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
 
 
 @dataclass(frozen=True)

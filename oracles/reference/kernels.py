@@ -148,7 +148,8 @@ def _to_integer(target: Format, rounding: Rounding, parts: Unpacked, select: Sel
     overflow = large | (rounded > bound)
     beyond = large | (kept > bound) | ((kept == bound) & inexact)
     code = select(parts.sign == 1, 0 - rounded, rounded) & target.mask
-    return Converted(code, overflow, beyond, kept == 0, parts.exponent < 0)
+    never = parts.exponent < 0
+    return Converted(code, overflow, beyond, kept == 0, never)
 
 
 def _round(parts: Unpacked, drop: Any, rounding: Rounding, select: Select) -> tuple[Any, Any, Any]:

@@ -11,7 +11,7 @@ from oracles.reference.exact import Infinity, NotANumber, Number
 from specs.formats import Format
 from specs.outcomes import Anything, Exactly, Outcome, ParsesTo, PlainText, Same
 from specs.ruling import Ruling
-from specs.vocabulary import Atom, AtomKind
+from specs.vocabulary import Atom, AtomKind, Sign
 
 NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", re.ASCII)
@@ -56,7 +56,9 @@ def _number(negative: bool, whole: str, fraction: str, power: str) -> Number:
     sign = int(negative)
     if not digits:
         return Number(sign, 0, 0)
-    exponent = int(power) if len(power) < CHUNK else FAR * (-1 if power.startswith("-") else 1)
+    places = power.lstrip("+-").lstrip("0") or "0"
+    exponent = int(places) if len(places) < CHUNK else FAR * CHUNK
+    exponent = -exponent if power.startswith("-") else exponent
     magnitude = len(digits) - len(fraction) + exponent
     if abs(magnitude) > FAR:
         return Number(sign, 1, FAR if magnitude > 0 else -FAR)
@@ -78,12 +80,10 @@ def atom_of_text(target: Format, ruling: Ruling, literal: Literal) -> Atom:
     number = literal.number
     if number is None:
         return Atom(literal.kind)
-    sign = "-" if number.sign else "+"
+    sign: Sign = "-" if number.sign else "+"
     if number.significand == 0:
-        return Atom(literal.kind, "-" if number.sign else "+")
-    return exact.number_atom(
-        literal.kind, "-" if sign == "-" else "+", target, ruling.rounding, number
-    )
+        return Atom(literal.kind, sign)
+    return exact.number_atom(literal.kind, sign, target, ruling.rounding, number)
 
 
 def allow_text(ruling: Ruling, text: str) -> Allowed:
@@ -118,11 +118,14 @@ def _reads_back(source: Format, given: int | str, answer: str) -> bool:
 
 
 def reads_back(source: Format, code: int, answer: str) -> bool:
-    """Whether a text, rounded to the source's nearest value, is the value of a pattern again."""
+    """Whether a text, rounded to the source's nearest value, is the value of a pattern again.
+
+    A zero's sign is not asked for.
+    """
     datum = exact.decode(source, code)
     match datum:
         case NotANumber():
-            return answer.lower().lstrip("+-") == "nan"
+            return answer.lower() in ("nan", "+nan", "-nan")
         case Infinity(sign=sign):
             return answer.lower() in (("-inf",) if sign else ("inf", "+inf"))
         case Number():
@@ -131,10 +134,12 @@ def reads_back(source: Format, code: int, answer: str) -> bool:
                 return False
             if number.significand == 0 or datum.significand == 0:
                 return number.significand == datum.significand
-            unit = exact.unit_of(source, number)
-            if source.is_integral and not exact.is_whole(number):
+            if number.sign != datum.sign or (source.is_integral and not exact.is_whole(number)):
                 return False
+            unit = exact.unit_of(source, number)
             multiple = exact.round_magnitude(number, unit, "nearest-even")
+            if exact.zone_of(source, number, multiple, unit) == "overflow":
+                return False
             return exact.encode(source, number.sign, multiple, unit) == code
 
 

@@ -13,6 +13,8 @@ from specs.outcomes import Exactly, Nan
 from specs.ruling import Ruling
 
 DIGITS = "0123456789"
+HIGHEST_EXPONENT = 2_000
+"""Beyond every format, and still small enough for a pattern to keep counting in 64 bits."""
 LARGEST_POWER = 6_000
 """Beyond this many decimal places every format has long overflowed or run empty."""
 
@@ -102,7 +104,7 @@ def words_of(number: Scanned) -> Unpacked:
         zero=numerator == 0,
         subnormal=False,
         significand=Word(scaled | (rest != 0)),
-        exponent=Word(max(exponent, -OFFSET) + OFFSET),
+        exponent=Word(min(max(exponent, -OFFSET), HIGHEST_EXPONENT) + OFFSET),
     )
 
 
@@ -195,4 +197,4 @@ def _plain(digits: int, place: int) -> str:
     if place >= 0:
         return f"{digits}{'0' * place}"
     text = str(digits).rjust(1 - place, "0")
-    return f"{text[:place]}.{text[place:]}".rstrip("0").rstrip(".") if "." not in text else text
+    return f"{text[:place]}.{text[place:]}".rstrip("0").rstrip(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -127,9 +128,11 @@ def test_explain_takes_texts(given: str) -> None:
 
 
 BAD_USAGE = [
-    (["explain", HALF, "3c00"], "`3c00` is no hex pattern; write float16 as 0x and 4 digits"),
-    (["explain", HALF, "0x3c0g"], "`0x3c0g` has a digit that is not hexadecimal"),
-    (["explain", HALF, "0x"], "has a digit that is not hexadecimal"),
+    (["explain", HALF, "3c00"], "`3c00` is no hex; write float16 as 0x and 4 digits"),
+    (["explain", HALF, "0x3c0g"], "`0x3c0g` is no hex; write"),
+    (["explain", HALF, "0x"], "`0x` is no hex"),
+    (["explain", HALF, "0x3_c0"], "`0x3_c0` is no hex"),
+    (["explain", HALF, "0x3c00 "], "is no hex"),
     (["explain", HALF, "0x3c0"], "has 3 digits, a pattern of float16 has 4"),
     (["explain", HALF, "0x03c00"], "has 5 digits"),
     (["explain", "onnx-cast:25/int2/int8", "0x7"], "wider than the 2 bits of int2"),
@@ -155,11 +158,40 @@ def test_bad_usage_is_one_line_on_stderr(arguments: list[str], message: str) -> 
     assert message in err
 
 
-@pytest.mark.parametrize("arguments", [["frobnicate"], ["explain"], ["judge", "--frob"], []])
-def test_what_is_no_command_is_exit_code_2(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["frobnicate"], "No such command 'frobnicate'; see castigate --help"),
+        (["explain"], "see castigate --help"),
+        (["judge", "--frob"], "No such option: --frob; see"),
+    ],
+)
+def test_what_is_no_command_is_one_line_too(arguments: list[str], message: str) -> None:
     code, out, err = castigate(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_nothing_at_all_shows_the_help() -> None:
+    code, out, err = castigate()
     assert code == 2
     assert "Usage: castigate" in out + err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["specs"], ["inputs", HALF]])
+def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    code = "from conformance.command import main; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "cannot write the output" in done.stderr
 
 
 def test_help_and_version() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from ast import literal_eval
@@ -50,6 +51,11 @@ VERDICTS = [
     ("Exits", CASE, "error", "SystemExit"),
     ("Skips", CASE, "error", "it wanted to end the run"),
     ("TurnsMatrices", CASE, "violates", "shape (2, 3): an element answers otherwise"),
+    ("HidesItsShape", "onnx-cast:25/float16/bfloat16", "violates", "shape ()"),
+    ("HidesBehindItsScript", CASE, "violates", ""),
+    ("OneBuffer", "onnx-cast:25/float16/float8e5m2/saturate:1", "violates", ""),
+    ("Masked", CASE, "error", "MaskedArray, not a numpy array"),
+    ("SaysSurrogates", CASE, "error", "caf\\udce9"),
     ("Declines", CASE, "unsupported", "no such kernel"),
     ("RaisesOnOne", HALF, "error", "on 0x1234: ValueError: cannot do this one"),
     ("RaisesOnce", CASE, "error", "ValueError: warming up"),
@@ -78,6 +84,30 @@ def test_each_gets_its_verdict(name: str, case: str, verdict: str, message: str)
     assert (found.verdict, message in found.message) == (verdict, True), found
     assert "\n" not in found.message
     assert len(found.message) < 400
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ClaimsNonsense", "claims `onnx_cast`, which is no document; did you mean `onnx-cast`?"),
+        ("ClaimsText", "claims must be a tuple"),
+        ("ExitsAtOnce", "SystemExit"),
+    ],
+)
+def test_what_cannot_be_a_backend_is_one_line(name: str, message: str) -> None:
+    with pytest.raises(CastigateError, match=re.escape(message)):
+        load_backend(f"{HOSTILE}:{name}")
+
+
+def test_the_reference_is_never_judged_by_its_own_kernels() -> None:
+    for name in ("reference", "oracles.reference.oracle:Reference"):
+        backend = load_backend(name)
+        assert Meeting(backend, {}, Settings()).expectations.independent
+
+
+def test_a_buffer_used_again_shows_the_answer_that_was_given() -> None:
+    (found,) = judged("OneBuffer", "onnx-cast:25/float16/float8e5m2/saturate:1").divergences
+    assert (found.smallest, found.answer, found.count) == (0x3C00, 0x55, 1)
 
 
 def test_open_inputs_that_raise_do_not_hide_the_others() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conformance.selection import select
 from conformance.texts import texts
-from oracles.reference import text, written
+from oracles.reference import exact, text, written
 from oracles.reference.text import exact_decimal
 from specs.formats import Format, format_named, formats
 from specs.outcomes import Nan
@@ -110,3 +110,39 @@ def test_reading_back_is_by_value(answer: str, reads: bool) -> None:
 @given(st.integers(0, 2**60), st.integers(-80, 40))
 def test_exact_decimals_are_exact(significand: int, exponent: int) -> None:
     assert Fraction(exact_decimal(significand, exponent)) == significand * Fraction(2) ** exponent
+
+
+@given(patterns())
+def test_wrong_values_do_not_read_back(pattern: tuple[Format, int]) -> None:
+    form, code = pattern
+    datum = exact.decode(form, code)
+    if not isinstance(datum, exact.Number) or datum.significand == 0:
+        return
+    value = datum.significand * Fraction(2) ** datum.exponent * (-1) ** datum.sign
+    wrong = [-value, value * Fraction(2) ** (2 ** max(form.entry.exponent, 1)), value * 2]
+    if form.is_integral:
+        wrong += [value + 2**form.bits, value - 2**form.bits, value + 1, value + Fraction(1, 2)]
+    for other in wrong:
+        digits = exact_decimal(abs(other.numerator), 1 - other.denominator.bit_length())
+        assert not text.reads_back(form, code, f"{'-' if other < 0 else ''}{digits}"), digits
+
+
+@pytest.mark.parametrize("answer", ["+-nan", "--nan", "nan(1)", "1"])
+def test_only_a_nan_reads_back_as_one(answer: str) -> None:
+    assert not text.reads_back(format_named("float32"), 0x7FC00000, answer)
+
+
+@pytest.mark.parametrize("literal", ["1e" + "0" * 4100 + "1", "1e-" + "0" * 4100 + "1"])
+def test_zeros_before_an_exponent_mean_nothing(literal: str) -> None:
+    agree(rules_of("onnx-cast:25/string/float32"), literal)
+    number = text.read_literal(literal).number
+    assert number == text.read_literal("1e-1" if "-" in literal else "1e1").number
+
+
+@pytest.mark.parametrize("literal", ["1e400", "1e5000", "1e6001", "1e99999"])
+def test_huge_numbers_overflow_to_both(literal: str) -> None:
+    for dtype in ("float64", "float16", "float8e4m3fn", "int64"):
+        scanned = written.scan(literal)
+        assert scanned is not None
+        _, converted = written.read_number(format_named(dtype), scanned)
+        assert converted.overflow

@@ -48,7 +48,12 @@ IN_TO_INTEGER: dict[str, Mistake] = {
         "inf: {",
         "`is` or a list `either`",
     ),
-    "two": ("inf:       max\n", "inf: {is: max, either: [max]}\n", "inf: {", "`is` or a list"),
+    "two": (
+        "inf:       max\n",
+        "inf: {is: max, either: [max, lowest]}\n",
+        "inf: {",
+        "`is` or a list",
+    ),
     "no pattern": (
         "nan:       unsp",
         "nan: {either: [max, same]} # ",
@@ -62,6 +67,16 @@ IN_TO_INTEGER: dict[str, Mistake] = {
         "cannot be had of infinity",
     ),
     "text": ("inf:       max\n", "inf: plain-text\n", "to-integer:", "cannot be had of infinity"),
+    "value that rounds": ("otherwise: toward-zero", "otherwise: value", "to-integer:", "cannot be"),
+    "either of nan": ("nan:       unsp", "nan: {either: [floor, max]} # ", "to-integer:", "of nan"),
+    "three": ("nan:       unsp", "nan: {either: [max, one, zero]} # ", "nan:", "at most 2"),
+    "refused in part": ("nan:       unspecified", "nan: error", "to-integer:", "some inputs only"),
+    "idle wish": (
+        "inf:       max\n",
+        "inf: {is: max, and-recommended: max}\n",
+        "to-integer:",
+        "goes",
+    ),
     "no -zero": (
         "nan:       unsp",
         "-zero: -zero\n      nan: unsp",

@@ -96,6 +96,55 @@ class TurnsMatrices(Honest):
         return answer[::-1].copy() if bits.ndim == 2 else answer
 
 
+class HidesItsShape(Honest):
+    """A slip that is only not recommended, and a shape that is lost."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        answer = RIGHT.cast(case, bits)
+        if bits.size > 1000:
+            answer[bits == 0x8000] = 0
+        return np.atleast_1d(answer)
+
+
+class OneBuffer(Honest):
+    """All answers of a size live in one buffer."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[Any, Any] = {}
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        answer = RIGHT.cast(case, bits)
+        buffer = self.buffers.setdefault(case.target, np.empty(1 << 16, answer.dtype))
+        view = buffer[: answer.size].reshape(answer.shape)
+        view[...] = answer
+        if answer.size > 1000:
+            view[0x3C00] = 0x55
+        return view
+
+
+class Masked(Honest):
+    def cast(self, case: Case, bits: Any) -> Any:
+        return np.ma.masked_array(RIGHT.cast(case, bits))
+
+
+class SaysSurrogates(Honest):
+    def cast(self, case: Case, bits: Any) -> Any:
+        raise ValueError("no file caf\udce9")
+
+
+class ClaimsNonsense(Honest):
+    claims = ("onnx_cast",)
+
+
+class ClaimsText(Honest):
+    claims = "onnx-cast"
+
+
+class ExitsAtOnce(Honest):
+    def __init__(self) -> None:
+        sys.exit(0)
+
+
 class Declines(Honest):
     def cast(self, case: Case, bits: Any) -> Any:
         raise Unsupported("no such kernel\nand more")
@@ -169,6 +218,11 @@ class WrongInLine(Honest):
         if bits.ndim != 1:
             raise Unsupported("only one dimension")
         return RIGHT.cast(case, bits) ^ 1
+
+
+class HidesBehindItsScript(WrongInLine):
+    def reproduce(self, case: Case, bits: Any) -> str:
+        raise Unsupported("no script today")
 
 
 class ChangesOnTheWay(Honest):

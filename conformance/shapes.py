@@ -1,0 +1,57 @@
+"""Asks a cast again in tensors of every rank: shape and answers must be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.accept import levels_broken
+from conformance.form import AnswerError, described, one_line
+from oracles.protocol import Bits, Unsupported
+from oracles.reference.expected import Expected
+from reports.judgement import ShapeFault
+from specs.cases import Case
+from specs.ruling import Ruling
+from specs.tensors import tensor_rule
+
+SHAPES: tuple[tuple[int, ...], ...] = (
+    (), (1,), (0,), (5,), (2, 3), (3, 0), (2, 1, 2), (0, 2, 2), (1, 2, 1, 2), (1, 1, 2, 1, 2),
+)  # fmt: skip
+Ask = Callable[[Bits], Bits]
+
+
+def shape_fault(
+    case: Case,
+    rules: Ruling,
+    inputs: Bits,
+    expected: Expected,
+    answer: Bits,
+    broken: NDArray[np.uint8],
+    ask: Ask,
+) -> ShapeFault | None:
+    """The first shape that is not kept, or in which an element that was right turns wrong."""
+    sound = np.flatnonzero(broken == 0)
+    if case.example is not None or sound.size == 0:
+        return None
+    for shape in SHAPES:
+        rule = tensor_rule(case.document, shape)
+        if not rule.keeps_shape:
+            continue
+        picked = sound[np.linspace(0, sound.size - 1, int(np.prod(shape))).astype(int)]
+        kind, said = "answer", ""
+        try:
+            again = ask(inputs[picked].reshape(shape)).reshape(-1)
+            if not np.array_equal(again, answer[picked]):
+                wrong = levels_broken(rules, inputs[picked], expected.at(picked), again)
+                said = "an element answers otherwise than in one row" if wrong.any() else ""
+        except Unsupported as reason:
+            kind, said = "unsupported", one_line(reason)
+        except AnswerError as error:
+            said = str(error)
+        except Exception as error:
+            kind, said = "error", described(error)
+        if said:
+            return ShapeFault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {said}")
+    return None
