@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 
 from specs.cases import Case
@@ -50,6 +50,26 @@ class Edition:
                 return False
         pair_words = conditions.get("pair", [])
         return "unlisted" in pair_words or (case.source, case.target) in self.listed
+
+    def rules_between(self, source: str, target: str) -> list[str]:
+        """The rules whose `from` and `to` a pair meets; other conditions are yet to be asked."""
+        return [
+            name
+            for name, sources, targets in self._reach
+            if source in sources and target in targets
+        ]
+
+    @cached_property
+    def _reach(self) -> list[tuple[str, frozenset[str], frozenset[str]]]:
+        entries = self.document.entry.rules
+        return [
+            (
+                name,
+                self._named(tuple(entries[name].when.get("from", ("any",)))),
+                self._named(tuple(entries[name].when.get("to", ("any",)))),
+            )
+            for name in self.rules
+        ]
 
     @cache  # noqa: B019 (editions live as long as their documents)
     def _named(self, words: tuple[str, ...]) -> frozenset[str]:

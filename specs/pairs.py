@@ -22,6 +22,7 @@ def value_of(target: Format, code: int) -> Fraction:
     return -value if code & target.sign_bit else value
 
 
+@cache
 def is_exact(source: Format, target: Format) -> bool:
     """Whether the target holds every finite value of the source."""
     if not (source.is_numeric and target.is_numeric):
@@ -33,6 +34,7 @@ def is_exact(source: Format, target: Format) -> bool:
     )
 
 
+@cache
 def rounds(source: Format, target: Format) -> bool:
     """Whether some value of the source in the target's range is not one of the target's."""
     if not (source.is_numeric and target.is_numeric):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from specs.cases import Case
 from specs.document import Cell, ExampleEntry, OutcomeEntry, RuleEntry
@@ -26,7 +26,7 @@ from specs.outcomes import (
     Value,
     Wrap,
 )
-from specs.pairs import is_exact, rounds
+from specs.proof import fits, sort_atoms
 from specs.vocabulary import (
     CODE_WORDS,
     INPUT_CLASSES,
@@ -123,7 +123,7 @@ def rule_case(document: Document, case: Case) -> Ruling:
 
 
 def _branches(where: Edition, case: Case, target: Format) -> Iterator[Branch]:
-    for name in where.rules:
+    for name in where.rules_between(case.source, case.target):
         rule = where.document.entry.rules[name]
         if not where.matches(rule.when, case):
             continue
@@ -215,106 +215,50 @@ def outcome_of(word: str, target: Format) -> Outcome:
 
 
 def _proved(document: Document, case: Case, branches: list[Branch]) -> Ruling:
-    """Let every atom of the source be taken by exactly one branch, or say which is not."""
+    """Let every input be taken by exactly one branch that can be had of it, or say which is not."""
     source, target = format_named(case.source), format_named(case.target)
+    error = partial(_error, document)
     if not branches:
         raise document.source.error(("rules",), f"gap: no rule applies to {case.id}")
-    fallbacks = [branch for branch in branches if branch.input_class == OTHERWISE]
-    if len(fallbacks) > 1:
-        raise _overlap(document, case, fallbacks, "all other inputs")
-    taken: list[tuple[Atom, Branch]] = []
-    for atom, places in _takers(source, tuple(branch.input_class for branch in branches)):
+    sorting = sort_atoms(source, tuple(branch.input_class for branch in branches))
+    if sorting.overlap is not None:
+        what, places = sorting.overlap
         takers = [branches[place] for place in places]
-        if not takers:
-            named = ", ".join(sorted({branch.rule for branch in branches}))
-            raise document.source.error(
-                ("rules", branches[0].rule),
-                f"gap: {case.id}: no rule takes an input that is {atom} (rules here: {named})",
-            )
-        if len(takers) > 1:
-            raise _overlap(document, case, takers, f"an input that is {atom}")
-        taken.append((atom, takers[0]))
-    for atom, branch in taken:
-        if not _fits(branch.outcome, atom, source, target):
-            raise document.source.error(
-                ("rules", branch.rule),
-                f"{case.id}: the outcome of `{branch.input_class}` cannot be had of {atom}",
-            )
-    if not taken and not isinstance(fallbacks[0].outcome, Rejected | Anything):
-        raise document.source.error(
-            ("rules", fallbacks[0].rule), f"{case.id}: no number can be had of {source.name}"
-        )
-    refusing = {isinstance(branch.outcome, Rejected) for branch in branches}
-    if len(refusing) > 1:
-        raise document.source.error(
-            ("rules", branches[0].rule), f"{case.id} is refused for some inputs only"
-        )
-    taking = {id(branch) for _, branch in taken}
-    used = [branch for branch in branches if id(branch) in taking] or fallbacks
-    roundings = {branch.outcome.rounding for branch in used if isinstance(branch.outcome, Round)}
+        named = " and ".join(f"{branch.rule} ({branch.input_class})" for branch in takers)
+        raise error(takers[1], f"overlap: {case.id}: {named} both take {what}")
+    if sorting.gap is not None:
+        named = ", ".join(sorted({branch.rule for branch in branches}))
+        message = f"gap: {case.id}: no rule takes {sorting.gap} (rules here: {named})"
+        raise error(branches[0], message)
+    for branch, taken in zip(branches, sorting.atoms_of, strict=True):
+        for atom in taken:
+            if not fits(branch.outcome, atom, source, target):
+                message = f"the outcome of `{branch.input_class}` cannot be had of {atom}"
+                raise error(branch, f"{case.id}: {message}")
+    if len({isinstance(branch.outcome, Rejected) for branch in branches}) > 1:
+        raise error(branches[0], f"{case.id} is refused for some inputs only")
+    used = [place for place, taken in enumerate(sorting.atoms_of) if taken]
+    if not used:
+        # A source without numbers: nothing can be said of its values.
+        if not isinstance(branches[0].outcome, Rejected | Anything):
+            raise error(branches[0], f"{case.id}: no number can be had of {source.name}")
+        used = [0]
+    kept = [branches[place] for place in used]
+    roundings = {branch.outcome.rounding for branch in kept if isinstance(branch.outcome, Round)}
     if len(roundings) > 1:
-        raise document.source.error(
-            ("rules", used[0].rule),
-            f"{case.id} rounds in two ways at once: {', '.join(sorted(roundings))}",
-        )
-    place_of = {id(branch): place for place, branch in enumerate(used)}
+        ways = ", ".join(sorted(roundings))
+        raise error(kept[0], f"{case.id} rounds in two ways at once: {ways}")
     return Ruling(
         source,
         target,
         roundings.pop() if roundings else "toward-zero",
-        tuple(used),
-        tuple((atom, place_of[id(branch)]) for atom, branch in taken),
+        tuple(kept),
+        tuple((atom, used.index(place)) for atom, place in sorting.taken),
     )
 
 
-@cache
-def _takers(source: Format, classes: tuple[str, ...]) -> tuple[tuple[Atom, tuple[int, ...]], ...]:
-    """For each atom of a source the places of the classes that take it, `otherwise` last of all."""
-    fallbacks = tuple(place for place, word in enumerate(classes) if word == OTHERWISE)
-    explicit = [
-        (place, INPUT_CLASSES[word]) for place, word in enumerate(classes) if word != OTHERWISE
-    ]
-    return tuple(
-        (atom, tuple(place for place, takes in explicit if takes(atom)) or fallbacks)
-        for atom in atoms(source)
-    )
-
-
-def _fits(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bool:
-    """Whether an input and a target can have an outcome at all."""
-    match outcome:
-        case Value():
-            return target.is_numeric and atom.is_finite and _is_kept(atom, source, target)
-        case Round() | Wrap():
-            return atom.is_finite and target.is_numeric
-        case Either(options=options):
-            return all(_fits(option, atom, source, target) for option in options)
-        case Exactly() | Nan():
-            return target.is_numeric
-        case PlainText() | ParsesTo():
-            return target.kind == "text"
-        case Same():
-            return source == target
-        case Rejected() | Anything():
-            return True
-
-
-def _is_kept(atom: Atom, source: Format, target: Format) -> bool:
-    """Whether the target has the very value: nothing is rounded and nothing is out of range."""
-    if is_exact(source, target):
-        return True
-    if atom.zone == "overflow":
-        return False
-    if target.is_integral and atom.whole:
-        return True  # a whole number does not round back into range
-    return source.is_numeric and not rounds(source, target) and atom.zone != "beyond"
-
-
-def _overlap(document: Document, case: Case, takers: list[Branch], what: str) -> DocumentError:
-    named = " and ".join(f"{branch.rule} ({branch.input_class})" for branch in takers)
-    return document.source.error(
-        ("rules", takers[1].rule), f"overlap: {case.id}: {named} both take {what}"
-    )
+def _error(document: Document, branch: Branch, message: str) -> DocumentError:
+    return document.source.error(("rules", branch.rule), message)
 
 
 def _example(example: ExampleEntry, case: Case) -> Ruling:

@@ -1,0 +1,88 @@
+"""What makes rules total and unambiguous: each kind of input taken once, by what it can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from specs.formats import Format
+from specs.outcomes import (
+    Anything,
+    Either,
+    Exactly,
+    Nan,
+    Outcome,
+    ParsesTo,
+    PlainText,
+    Rejected,
+    Round,
+    Same,
+    Value,
+    Wrap,
+)
+from specs.pairs import is_exact, rounds
+from specs.vocabulary import INPUT_CLASSES, OTHERWISE, Atom, atoms
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """Which of several input classes takes which atoms; the first gap and overlap, if any."""
+
+    taken: tuple[tuple[Atom, int], ...]
+    atoms_of: tuple[tuple[Atom, ...], ...]
+    gap: str | None
+    overlap: tuple[str, tuple[int, ...]] | None
+
+
+@cache
+def sort_atoms(source: Format, classes: tuple[str, ...]) -> Sorting:
+    """Give each atom of a source to the class that takes it, the rest to `otherwise`."""
+    fallbacks = tuple(place for place, word in enumerate(classes) if word == OTHERWISE)
+    explicit = [
+        (place, INPUT_CLASSES[word]) for place, word in enumerate(classes) if word != OTHERWISE
+    ]
+    gap = None
+    overlap = ("all other inputs", fallbacks) if len(fallbacks) > 1 else None
+    taken: list[tuple[Atom, int]] = []
+    for atom in atoms(source):
+        takers = tuple(place for place, takes in explicit if takes(atom)) or fallbacks
+        if not takers:
+            gap = gap or f"an input that is {atom}"
+        elif len(takers) > 1:
+            overlap = overlap or (f"an input that is {atom}", takers)
+        else:
+            taken.append((atom, takers[0]))
+    atoms_of = tuple(
+        tuple(atom for atom, taker in taken if taker == place) for place in range(len(classes))
+    )
+    return Sorting(tuple(taken), atoms_of, gap, overlap)
+
+
+def fits(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bool:
+    """Whether an input and a target can have an outcome at all."""
+    match outcome:
+        case Value():
+            return target.is_numeric and atom.is_finite and _is_kept(atom, source, target)
+        case Round() | Wrap():
+            return atom.is_finite and target.is_numeric
+        case Either(options=options):
+            return all(fits(option, atom, source, target) for option in options)
+        case Exactly() | Nan():
+            return target.is_numeric
+        case PlainText() | ParsesTo():
+            return target.kind == "text"
+        case Same():
+            return source == target
+        case Rejected() | Anything():
+            return True
+
+
+def _is_kept(atom: Atom, source: Format, target: Format) -> bool:
+    """Whether the target has the very value: nothing is rounded and nothing is out of range."""
+    if is_exact(source, target):
+        return True
+    if atom.zone == "overflow":
+        return False
+    if target.is_integral and atom.whole:
+        return True  # a whole number does not round back into range
+    return source.is_numeric and not rounds(source, target) and atom.zone != "beyond"
