@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from specs.formats import Format
 from specs.outcomes import (
@@ -28,10 +28,21 @@ from specs.vocabulary import INPUT_CLASSES, OTHERWISE, Atom, atoms
 class Sorting:
     """Which of several input classes takes which atoms; the first gap and overlap, if any."""
 
-    taken: tuple[tuple[Atom, int], ...]
     atoms_of: tuple[tuple[Atom, ...], ...]
     gap: str | None
     overlap: tuple[str, tuple[int, ...]] | None
+
+    @cached_property
+    def used(self) -> tuple[int, ...]:
+        """The classes that take anything."""
+        return tuple(place for place, taken in enumerate(self.atoms_of) if taken)
+
+    @cached_property
+    def branch_of(self) -> dict[Atom, int]:
+        """For each atom, the place of its class among those used."""
+        return {
+            atom: branch for branch, place in enumerate(self.used) for atom in self.atoms_of[place]
+        }
 
 
 @cache
@@ -55,7 +66,16 @@ def sort_atoms(source: Format, classes: tuple[str, ...]) -> Sorting:
     atoms_of = tuple(
         tuple(atom for atom, taker in taken if taker == place) for place in range(len(classes))
     )
-    return Sorting(tuple(taken), atoms_of, gap, overlap)
+    return Sorting(atoms_of, gap, overlap)
+
+
+def unfit(outcome: Outcome, taken: tuple[Atom, ...], source: Format, target: Format) -> str | None:
+    """The first kind of input that cannot have an outcome; for most outcomes all are alike."""
+    depends = isinstance(outcome, Value | Round | Wrap | Either)
+    for atom in taken if depends else taken[:1]:
+        if not fits(outcome, atom, source, target):
+            return str(atom)
+    return None
 
 
 def fits(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bool:

@@ -26,7 +26,7 @@ from specs.outcomes import (
     Value,
     Wrap,
 )
-from specs.proof import fits, sort_atoms
+from specs.proof import Sorting, sort_atoms, unfit
 from specs.vocabulary import (
     CODE_WORDS,
     INPUT_CLASSES,
@@ -71,13 +71,13 @@ class Ruling:
     target: Format
     rounding: Rounding
     branches: tuple[Branch, ...]
-    taken: tuple[tuple[Atom, int], ...] = field(repr=False)
+    sorting: Sorting | None = field(repr=False)
     worked: tuple[tuple[int, int], ...] = ()
 
-    @cached_property
+    @property
     def branch_of(self) -> dict[Atom, int]:
-        """The branch that takes an atom."""
-        return dict(self.taken)
+        """The branch that takes an atom; an example knows none."""
+        return self.sorting.branch_of if self.sorting is not None else {}
 
     @cached_property
     def open_places(self) -> tuple[int, ...]:
@@ -231,19 +231,16 @@ def _proved(document: Document, case: Case, branches: list[Branch]) -> Ruling:
         message = f"gap: {case.id}: no rule takes {sorting.gap} (rules here: {named})"
         raise error(branches[0], message)
     for branch, taken in zip(branches, sorting.atoms_of, strict=True):
-        for atom in taken:
-            if not fits(branch.outcome, atom, source, target):
-                message = f"the outcome of `{branch.input_class}` cannot be had of {atom}"
-                raise error(branch, f"{case.id}: {message}")
+        wrong = unfit(branch.outcome, taken, source, target)
+        if wrong is not None:
+            message = f"the outcome of `{branch.input_class}` cannot be had of {wrong}"
+            raise error(branch, f"{case.id}: {message}")
     if len({isinstance(branch.outcome, Rejected) for branch in branches}) > 1:
         raise error(branches[0], f"{case.id} is refused for some inputs only")
-    used = [place for place, taken in enumerate(sorting.atoms_of) if taken]
-    if not used:
+    if not sorting.used and not isinstance(branches[0].outcome, Rejected | Anything):
         # A source without numbers: nothing can be said of its values.
-        if not isinstance(branches[0].outcome, Rejected | Anything):
-            raise error(branches[0], f"{case.id}: no number can be had of {source.name}")
-        used = [0]
-    kept = [branches[place] for place in used]
+        raise error(branches[0], f"{case.id}: no number can be had of {source.name}")
+    kept = [branches[place] for place in sorting.used or (0,)]
     roundings = {branch.outcome.rounding for branch in kept if isinstance(branch.outcome, Round)}
     if len(roundings) > 1:
         ways = ", ".join(sorted(roundings))
@@ -253,7 +250,7 @@ def _proved(document: Document, case: Case, branches: list[Branch]) -> Ruling:
         target,
         roundings.pop() if roundings else "toward-zero",
         tuple(kept),
-        tuple((atom, used.index(place)) for atom, place in sorting.taken),
+        sorting,
     )
 
 
@@ -269,5 +266,5 @@ def _example(example: ExampleEntry, case: Case) -> Ruling:
         for _, output in worked
     )
     return Ruling(
-        format_named(case.source), format_named(case.target), "toward-zero", branches, (), worked
+        format_named(case.source), format_named(case.target), "toward-zero", branches, None, worked
     )

@@ -112,7 +112,7 @@ def test_out_of_range_clamps_unless_satmode_is_off(
     found = ruling(Case("pypto-cast", version, *pair, tuple(modes)))
     taken = {
         type(found.branches[place].outcome).__name__
-        for atom, place in found.taken
+        for atom, place in found.branch_of.items()
         if atom.zone == "overflow"
     }
     assert taken == {word}
