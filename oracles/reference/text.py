@@ -134,7 +134,7 @@ def reads_back(source: Format, code: int, answer: str) -> bool:
                 return False
             if number.significand == 0 or datum.significand == 0:
                 return number.significand == datum.significand
-            if number.sign != datum.sign or (source.is_integral and not exact.is_whole(number)):
+            if source.is_integral and not exact.is_whole(number):
                 return False
             unit = exact.unit_of(source, number)
             multiple = exact.round_magnitude(number, unit, "nearest-even")

@@ -118,7 +118,7 @@ class OneBuffer(Honest):
         view = buffer[: answer.size].reshape(answer.shape)
         view[...] = answer
         if answer.size > 1000:
-            view[0x3C00] = 0x55
+            view[0] = 0x55  # where the next answers will be written
         return view
 
 
