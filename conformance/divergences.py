@@ -12,38 +12,37 @@ from conformance.accept import allowed_words
 from oracles.protocol import Bits
 from oracles.reference import by_exact
 from oracles.reference.expected import Expected
-from reports.judgement import Datum, Divergence, Run
+from reports.judgement import Datum, Divergence
+from reports.runs import gather
 from specs.formats import Format
 from specs.ruling import Ruling
-
-KEPT_RUNS = 20
-"""Runs that are kept of one divergence; all inputs are counted."""
 
 
 def divergences(
     rules: Ruling, inputs: Bits, expected: Expected, answer: Bits, broken: NDArray[np.uint8]
 ) -> Iterator[tuple[Divergence, int]]:
     """One divergence per rule and level, the worst first, each with its smallest input's place."""
-    grouped: dict[tuple[str, str, str], NDArray[np.bool_]] = {}
+    keys: list[tuple[str, str, str]] = []
+    groups = np.zeros(broken.shape, np.uint8)
     for place, branch in enumerate(rules.branches):
         grades: tuple[tuple[int, str], ...] = ((2, branch.level), (1, "recommended"))
         for grade, level in grades:
             here = (broken == grade) & (expected.places == place)
             if here.any():
                 key = (branch.rule, branch.clause, level)
-                grouped[key] = grouped.get(key, np.zeros(here.shape, bool)) | here
-    for (rule, clause, level), here in sorted(
-        grouped.items(), key=lambda item: (item[0][2] != "required", item[0])
-    ):
-        where = np.flatnonzero(here)
+                if key not in keys:
+                    keys.append(key)
+                groups[here] = keys.index(key) + 1
+    runs = dict(gather(inputs, answer, groups))
+    for key in sorted(keys, key=lambda key: (key[2] != "required", key)):
+        group = keys.index(key) + 1
+        where = np.flatnonzero(groups == group)
         worst = min(where.tolist(), key=lambda index: simplicity(rules.source, inputs[index]))
         smallest = datum_of(inputs[worst])
         divergence = Divergence(
-            rule,
-            clause,
-            level,
+            *key,
             where.size,
-            tuple(_runs(inputs, where)),
+            runs[group],
             smallest,
             datum_of(answer[worst]),
             allowed_words(rules, by_exact.allow(rules, smallest), smallest),
@@ -61,14 +60,6 @@ def simplicity(source: Format, given: Any) -> tuple[int, int, int]:
     if source.kind == "integer" and magnitude != code:
         magnitude = source.mask + 1 - code
     return code.bit_count(), magnitude, code
-
-
-def _runs(inputs: Bits, where: NDArray[np.intp]) -> Iterator[Run]:
-    breaks = np.flatnonzero(np.diff(where) > 1)
-    starts = np.concatenate([[0], breaks + 1])[:KEPT_RUNS]
-    ends = np.concatenate([breaks, [where.size - 1]])[:KEPT_RUNS]
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        yield Run(datum_of(inputs[where[start]]), datum_of(inputs[where[end]]), end - start + 1)
 
 
 def datum_of(given: Any) -> Datum:

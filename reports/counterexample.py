@@ -9,7 +9,7 @@ from reports.judgement import Divergence, Judgement
 from specs.cases import Case
 from specs.formats import Format, format_named
 
-SHOWN_RUNS = 4
+SHOWN_RUNS = 3
 
 
 def block(case: Case, judgement: Judgement) -> str:
@@ -43,15 +43,15 @@ def _divergence(case: Case, judgement: Judgement, divergence: Divergence) -> Ite
 
 
 def runs(source: Format, divergence: Divergence) -> str:
-    """The runs of failing inputs, the first few written out."""
-    shown = [
-        pattern(source, run.first)
-        if run.count == 1
-        else f"{pattern(source, run.first)} to {pattern(source, run.last)}"
-        for run in divergence.runs[:SHOWN_RUNS]
-    ]
-    if len(divergence.runs) > SHOWN_RUNS or divergence.count > sum(
-        r.count for r in divergence.runs
-    ):
-        shown.append("…")
+    """The runs of failing inputs: the first few, and the last."""
+    found = divergence.runs
+    places = range(found.first.size)
+    few = [*places[:SHOWN_RUNS], places[-1]] if found.total > SHOWN_RUNS + 1 else places
+    shown = []
+    for place in few:
+        row = found.at(slice(place, place + 1))
+        first, last = (pattern(source, ends.tolist()[0]) for ends in (row.first, row.last))
+        shown.append(first if first == last else f"{first} to {last}")
+    if len(few) < found.total:
+        shown.insert(-1, f"{found.total - len(few)} more runs")
     return ", ".join(shown)

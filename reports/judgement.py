@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from reports.runs import Runs
+
 Verdict = Literal[
     "conforms",
     "violates",
@@ -22,15 +24,6 @@ Datum = int | str
 
 
 @dataclass(frozen=True)
-class Run:
-    """Consecutive inputs, in the order in which they were tested, whose answers break one rule."""
-
-    first: Datum
-    last: Datum
-    count: int
-
-
-@dataclass(frozen=True)
 class Divergence:
     """The inputs on which a backend breaks one rule, and the smallest of them."""
 
@@ -38,7 +31,7 @@ class Divergence:
     clause: str
     level: str
     count: int
-    runs: tuple[Run, ...]
+    runs: Runs
     smallest: Datum
     answer: Datum
     allowed: tuple[str, ...]
