@@ -79,7 +79,7 @@ def levels_broken(
 def is_nan(target: Format, answers: Bits, sign: str) -> NDArray[np.bool_]:
     """Which patterns are NaNs of a sign."""
     found = np.zeros(answers.shape, bool)
-    for codes in _nan_ranges(target, sign):
+    for codes in target.nans(sign):
         found |= (answers >= codes[0]) & (answers <= codes[-1])
     return found
 
@@ -126,12 +126,4 @@ def allowed_words(ruling: Ruling, allowed: Allowed, given: int | str) -> tuple[s
 
 def is_nan_code(target: Format, code: int | str, sign: str) -> bool:
     """Whether one pattern is a NaN of a sign."""
-    ranges = _nan_ranges(target, sign)
-    return any(code in codes for codes in ranges)
-
-
-def _nan_ranges(target: Format, sign: str) -> tuple[range, ...]:
-    """The NaN patterns of a sign; in a format without signed NaNs every NaN is of any sign."""
-    if target.has_signed_nan and sign != "any":
-        return (target.nan_codes[1 if sign == "-" else 0],)
-    return target.nan_codes
+    return any(code in codes for codes in target.nans(sign))

@@ -36,12 +36,12 @@ def divergences(
     runs = dict(gather(inputs, answer, groups))
     for key in sorted(keys, key=lambda key: (key[2] != "required", key)):
         group = keys.index(key) + 1
-        where = np.flatnonzero(groups == group)
-        worst = min(where.tolist(), key=lambda index: simplicity(rules.source, inputs[index]))
+        here = groups == group
+        worst = simplest(rules.source, inputs, here)
         smallest = datum_of(inputs[worst])
         divergence = Divergence(
             *key,
-            where.size,
+            int(np.count_nonzero(here)),
             runs[group],
             smallest,
             datum_of(answer[worst]),
@@ -62,8 +62,17 @@ def simplicity(source: Format, given: Any) -> tuple[int, int, int]:
     return code.bit_count(), magnitude, code
 
 
+def simplest(source: Format, inputs: Bits, here: NDArray[np.bool_]) -> int:
+    """The place of the smallest of some inputs."""
+    if inputs.dtype.kind == "u":
+        bits = np.where(here, np.bitwise_count(inputs), np.uint8(255))
+        here = bits == bits.min()
+    few: list[int] = np.flatnonzero(here).tolist()
+    return min(few, key=lambda place: simplicity(source, inputs[place]))
+
+
 def datum_of(given: Any) -> Datum:
     """An element of an array of inputs or answers as a plain pattern or text."""
-    if isinstance(given, str):
+    if isinstance(given, str | int):
         return given
     return int.from_bytes(given.tobytes(), "little")

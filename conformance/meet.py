@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,17 @@ from specs.ruling import Ruling, ruling
 
 class OracleError(Exception):
     """An oracle raised on inputs that have an answer; the message names them."""
+
+
+def contained(call: Callable[[], Bits]) -> Bits:
+    """What an oracle returns or raises; only the end of the run is not an oracle's to give."""
+    try:
+        return call()
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        # SystemExit, or a test runner's own signals.
+        raise RuntimeError(f"it wanted to end the run: {described(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -67,21 +79,16 @@ class Meeting:
     def _verdict(self, case: Case, verdict: Verdict, message: str = "", **more: Any) -> Judgement:
         return Judgement(case.id, self.backend.name, verdict, message, **more)
 
-    def _ask(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
+    def ask(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
+        """The backend's answers, in the form that answers have."""
         # A copy: what an oracle does to its inputs must not reach what it is judged by.
-        try:
-            answer = self.backend.oracle.cast(case, inputs.copy())
-        except (Exception, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            # SystemExit, or a test runner's own signals: neither is the adapter's to give.
-            raise RuntimeError(f"it wanted to end the run: {described(error)}") from None
+        answer = contained(lambda: self.backend.oracle.cast(case, inputs.copy()))
         # A copy again: an oracle may use one buffer for all its answers.
         return checked(rules.target, inputs, answer).copy()
 
     def _rejected(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
         try:
-            answer = self._ask(case, rules, inputs)
+            answer = self.ask(case, rules, inputs)
         except (Unsupported, AnswerError):
             raise
         except Exception as error:
@@ -95,21 +102,21 @@ class Meeting:
         is_open = np.isin(expected.places, rules.open_places)
         asked, message = inputs, ""
         try:
-            answer = self._ask(case, rules, inputs)
+            answer = self.ask(case, rules, inputs)
         except (Unsupported, AnswerError):
             raise
         except Exception as error:
             if is_open.all():
                 return self._verdict(case, "open", described(error), inputs=inputs.size)
             if not is_open.any():
-                raise self._blamed(case, rules, inputs, error) from error
+                raise self.blamed(case, rules, inputs, error) from error
             # An error is a fair answer to an open input, so the others are asked without them.
             message = f"open inputs: {described(error)}"
             asked, expected = inputs[~is_open], expected.at(~is_open)
-            answer = self._ask_or_blame(case, rules, asked)
+            answer = self.ask_or_blame(case, rules, asked)
         broken = levels_broken(rules, asked, expected, answer)
         fault = shape_fault(
-            case, rules, asked, expected, answer, broken, lambda part: self._ask(case, rules, part)
+            case, rules, asked, expected, answer, broken, lambda part: self.ask(case, rules, part)
         )
         compared = self._compared(case, rules, asked, expected, answer, broken, fault)
         return replace(
@@ -119,16 +126,18 @@ class Meeting:
             open_inputs=int(is_open.sum()),
         )
 
-    def _ask_or_blame(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
+    def ask_or_blame(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
+        """The backend's answers, or an error that names the inputs on which it raises."""
         try:
-            return self._ask(case, rules, inputs)
+            return self.ask(case, rules, inputs)
         except (Unsupported, AnswerError):
             raise
         except Exception as error:
-            raise self._blamed(case, rules, inputs, error) from error
+            raise self.blamed(case, rules, inputs, error) from error
 
-    def _blamed(self, case: Case, rules: Ruling, inputs: Bits, error: Exception) -> OracleError:
-        guilty = blame(rules.source, inputs, lambda part: self._ask(case, rules, part))
+    def blamed(self, case: Case, rules: Ruling, inputs: Bits, error: Exception) -> OracleError:
+        """An error that names the inputs on which the backend raises."""
+        guilty = blame(rules.source, inputs, lambda part: self.ask(case, rules, part))
         return OracleError(f"{guilty}: {described(error)}")
 
     def _compared(
@@ -150,15 +159,16 @@ class Meeting:
             levels.add(fault.level)
         return self._verdict(
             case,
-            self._graded(case, rules, levels),
+            self.graded(case, rules, levels),
             fault.message if fault is not None else "",
             inputs=inputs.size,
             divergences=tuple(divergence for divergence, _ in found),
             shape_fault=fault if fault is not None and fault.kind != "unsupported" else None,
-            reproduction=self._reproduction(case, rules, inputs, found[0][1]) if found else "",
+            reproduction=self.reproduction(case, rules, inputs[found[0][1] :][:1]) if found else "",
         )
 
-    def _graded(self, case: Case, rules: Ruling, levels: set[str]) -> Verdict:
+    def graded(self, case: Case, rules: Ruling, levels: set[str]) -> Verdict:
+        """The verdict on a case that breaks rules of these levels."""
         if not levels:
             return "open" if rules.is_open else "conforms"
         if not self.claimed(case.document):
@@ -169,9 +179,8 @@ class Meeting:
         """Whether breaking a document's rule counts: the oracle claims it, or the user named it."""
         return document in self.settings.asked_for or self.backend.claims(document)
 
-    def _reproduction(self, case: Case, rules: Ruling, inputs: Bits, at: int) -> str:
-        """The adapter's own script, or the command that shows the same."""
-        smallest = inputs[at : at + 1].copy()
+    def reproduction(self, case: Case, rules: Ruling, smallest: Bits) -> str:
+        """The adapter's own script for one input, or the command that shows the same."""
         given = datum_of(smallest[0])
         shown = shlex.quote(given) if isinstance(given, str) else rules.source.hexadecimal(given)
         name = shlex.quote(self.backend.name)
@@ -180,6 +189,6 @@ class Meeting:
         if make is None:
             return printable(command)
         try:
-            return printable(str(make(case, smallest)))
+            return printable(str(make(case, smallest.copy())))
         except Exception as error:
             return printable(f"{command}\n# the adapter's own script failed: {described(error)}")

@@ -80,8 +80,12 @@ def gather(
     runs = _built(inputs, answers, starts)
     owners = groups[starts]
     for group in np.unique(owners).tolist():
-        here = np.flatnonzero(owners == group)
-        yield group, replace(runs.at(here[_kept(here.size)]), total=here.size)
+        yield group, capped(runs, np.flatnonzero(owners == group))
+
+
+def capped(runs: Runs, where: NDArray[np.intp]) -> Runs:
+    """Some of the runs, as runs of their own."""
+    return replace(runs.at(where[_kept(where.size)]), total=where.size)
 
 
 def _follow(inputs: NDArray[Any]) -> NDArray[np.bool_]:
@@ -116,7 +120,8 @@ def _built(inputs: NDArray[Any], answers: NDArray[Any], starts: NDArray[np.intp]
 def _rises(answers: NDArray[Any]) -> NDArray[np.int64]:
     """By how much each answer exceeds the one before; of texts, whether it is another."""
     if answers.dtype == object or answers.dtype.kind == "V":
-        return (answers[1:] != answers[:-1]).astype(np.int64)
+        changes: NDArray[np.bool_] = answers[1:] != answers[:-1]
+        return changes.astype(np.int64)
     rises: NDArray[np.int64] = np.diff(answers.astype(np.uint64)).view(np.int64)
     return rises
 

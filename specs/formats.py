@@ -144,6 +144,12 @@ class Format:
             return (positive,)
         return (positive, range(positive.start + self.sign_bit, positive.stop + self.sign_bit))
 
+    def nans(self, sign: str) -> tuple[range, ...]:
+        """The NaN patterns of a sign, or of `any`; without signed NaNs every one is of any sign."""
+        if self.has_signed_nan and sign != "any":
+            return (self.nan_codes[1 if sign == "-" else 0],)
+        return self.nan_codes
+
     def hexadecimal(self, code: int) -> str:
         """A pattern as this project writes it: 0x and all its digits."""
         return f"0x{code:0{-(-self.bits // 4)}x}"

@@ -1,0 +1,193 @@
+"""The sweep: one cast of many inputs, judged by every ruling that shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.accept import allowed_words
+from conformance.divergences import datum_of, simplest
+from conformance.form import AnswerError, checked, described, one_line
+from conformance.forms import Forms
+from conformance.joining import joined
+from conformance.meet import Meeting, OracleError, contained
+from conformance.visits import Dense, Visit
+from oracles.protocol import Bits, Unsupported
+from oracles.reference import by_exact
+from oracles.reference.grading import OPEN, open_inputs, places
+from oracles.reference.staircase import staircase
+from oracles.reference.table import table
+from reports.judgement import Divergence, Judgement, Verdict
+from reports.runs import Runs
+from specs.cases import Case
+from specs.ruling import ruling
+
+CHUNK = 1 << 18
+"""Inputs of one call: as many as stay in a core's own cache together with their answers."""
+
+Told = Callable[[int, int], None]
+"""Is told how many inputs were visited since the last time, and how many answers were wrong."""
+
+
+class Judge:
+    """Judges the answers of one road by one ruling, chunk after chunk."""
+
+    def __init__(self, meeting: Meeting, case: Case, forms: Forms) -> None:
+        self.case = case
+        self.rules = ruling(case)
+        self.found = Judgement(
+            case.id, meeting.backend.name, meeting.graded(case, self.rules, set())
+        )
+        self._meeting = meeting
+        self._forms = forms
+        self._stairs = staircase(self.rules)
+        branches = self.rules.branches
+        self.ended = False
+        self._opened = 0
+        self._keys = sorted(
+            {(branch.rule, branch.clause, branch.level) for branch in branches},
+            key=lambda key: (key[2] != "required", key),
+        )
+        self._group_of = np.zeros(OPEN + 1, np.uint8)
+        for place, branch in enumerate(branches):
+            key = (branch.rule, branch.clause, branch.level)
+            self._group_of[place + 1] = self._keys.index(key) + 1
+
+    def right(self, first: int, answers: Bits) -> bool:
+        """Whether the answers of consecutive inputs are all allowed, as far as tables tell."""
+        return self._forms.all_right(table(self.rules), first, answers)
+
+    def look(self, inputs: Bits, answers: Bits) -> int:
+        """Grade answers one by one; how many are wrong."""
+        grades = self._forms.grades(self._stairs, inputs, answers)
+        self._opened += int(np.count_nonzero(grades == OPEN))
+        groups = self._group_of[grades]
+        for group, runs in self._forms.gather(inputs, answers, groups):
+            self._add_wrong(group, inputs, answers, groups == group, runs)
+        return int(np.count_nonzero(groups))
+
+    def _add_wrong(
+        self, group: int, inputs: Bits, answers: Bits, here: NDArray[np.bool_], runs: Runs
+    ) -> None:
+        at = simplest(self.rules.source, inputs, here)
+        smallest = datum_of(inputs[at])
+        divergence = Divergence(
+            *self._keys[group - 1],
+            int(np.count_nonzero(here)),
+            runs,
+            smallest,
+            datum_of(answers[at]),
+            allowed_words(self.rules, by_exact.allow(self.rules, smallest), smallest),
+        )
+        self._add(self._meeting.graded(self.case, self.rules, {divergence.level}), (divergence,))
+
+    def _add(
+        self,
+        verdict: Verdict,
+        divergences: tuple[Divergence, ...] = (),
+        message: str = "",
+        inputs: int = 0,
+        open_inputs: int = 0,
+    ) -> None:
+        more = replace(
+            self.found,
+            verdict=verdict,
+            message=message,
+            inputs=inputs,
+            open_inputs=open_inputs,
+            divergences=divergences,
+        )
+        self.found = joined(self.found, more)
+
+    def look_without_open(self, inputs: Bits, error: Exception) -> int:
+        """Judge what an oracle that has raised says to those inputs that are not open."""
+        is_open = np.isin(places(self._stairs, inputs), self.rules.open_places)
+        asked = inputs[~is_open]
+        self._opened += int(np.count_nonzero(is_open))
+        try:
+            if asked.size == inputs.size:
+                raise self._meeting.blamed(self.case, self.rules, inputs, error)
+            self._add(self.found.verdict, message=f"open inputs: {described(error)}")
+            answers = self._meeting.ask_or_blame(self.case, self.rules, asked)
+        except (AnswerError, OracleError) as fault:
+            self.end("error", str(fault))
+            return 0
+        return self.look(asked, answers)
+
+    def end(self, verdict: Verdict, message: str) -> None:
+        """Give up: of a part that could not be asked to its end, nothing is counted."""
+        self.ended = True
+        self.found = Judgement(self.case.id, self.found.backend, verdict, message)
+
+    def finished(self, lo: int, hi: int, dense: bool) -> Judgement:
+        """All that was found out, with a script for the smallest input of the worst divergence."""
+        if self.ended:
+            return self.found
+        opened = open_inputs(self._stairs, lo, hi) if dense else self._opened
+        self._add(self.found.verdict, inputs=hi - lo, open_inputs=opened)
+        if not self.found.divergences:
+            return self.found
+        smallest = np.array([self.found.divergences[0].smallest], self.rules.source.storage)
+        script = self._meeting.reproduction(self.case, self.rules, smallest)
+        return replace(self.found, reproduction=script)
+
+
+def sweep(
+    meeting: Meeting, cases: list[Case], visit: Visit, lo: int, hi: int, forms: Forms, told: Told
+) -> list[Judgement]:
+    """The judgements on some inputs of a visit, by the rulings of all cases, which share a road."""
+    judges = [Judge(meeting, case, forms) for case in cases]
+    try:
+        _sweep(meeting, judges, visit, lo, hi, told)
+    except Unsupported as reason:
+        for judge in judges:
+            judge.end("unsupported", one_line(reason))
+    except AnswerError as fault:
+        for judge in judges:
+            judge.end("error", str(fault))
+    return [judge.finished(lo, hi, isinstance(visit, Dense)) for judge in judges]
+
+
+def _sweep(
+    meeting: Meeting, judges: list[Judge], visit: Visit, lo: int, hi: int, told: Told
+) -> None:
+    dense = isinstance(visit, Dense)
+    rules = judges[0].rules
+    buffer = np.zeros(min(CHUNK, hi - lo), rules.source.storage)
+    visit.fill(buffer, lo)
+    call = _bound(meeting, judges[0].case, buffer)
+    stride = buffer.dtype.type(buffer.size)
+    for at in range(lo, hi, buffer.size):
+        if at > lo and dense:
+            np.add(buffer, stride, out=buffer)
+        elif at > lo:
+            visit.fill(buffer, at)
+        count, wrong = min(buffer.size, hi - at), 0
+        inputs = buffer[:count]
+        try:
+            answers = checked(rules.target, buffer, contained(call))[:count]
+        except (Unsupported, AnswerError):
+            raise
+        except Exception as error:
+            wrong = sum(judge.look_without_open(inputs, error) for judge in judges)
+        else:
+            for judge in judges:
+                if not (dense and judge.right(at, answers)):
+                    wrong += judge.look(inputs, answers)
+        told(count, wrong)
+    unchanged = np.empty_like(buffer)
+    visit.fill(unchanged, at)
+    if (buffer != unchanged).any():
+        raise AnswerError("the adapter writes to the inputs it is given")
+
+
+def _bound(meeting: Meeting, case: Case, buffer: Bits) -> Callable[[], Bits]:
+    """A call that answers what the buffer holds: the adapter's own, or one cast after another."""
+    oracle = meeting.backend.oracle
+    bind: Callable[[Case, Bits], Callable[[], Bits]] | None = getattr(oracle, "bind", None)
+    if bind is not None:
+        return bind(case, buffer)
+    return lambda: oracle.cast(case, buffer.copy())

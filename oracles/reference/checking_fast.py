@@ -1,0 +1,95 @@
+"""The same filter compiled by numba: one pass over a chunk, in the answers' own width."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.table import ANYTHING, CODE, RANGES, ROW, Table
+
+
+def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
+    """Whether the answers of the inputs from ``first`` on are all allowed."""
+    mask = answers.dtype.type(table.ruling.target.mask)
+    return bool(
+        _all_right(
+            table.firsts,
+            table.kinds,
+            table.bounds,
+            table.rows,
+            table.rises,
+            mask,
+            np.uint64(first),
+            answers,
+        )
+    )
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _all_right(
+    firsts: Any, kinds: Any, bounds: Any, rows: Any, rises: Any, mask: Any, first: Any, answers: Any
+) -> Any:
+    segment = np.searchsorted(firsts, first, "right") - 1
+    begin = np.int64(0)
+    while begin < answers.size:
+        stop = answers.size
+        if segment + 1 < firsts.size:
+            stop = min(stop, np.int64(firsts[segment + 1] - first))
+        kind = kinds[segment]
+        if kind == CODE:
+            wrong = _differs(answers[begin:stop], bounds[0, segment])
+        elif kind == RANGES:
+            wrong = _leaves(answers[begin:stop], bounds[:, segment])
+        elif kind == ANYTHING:
+            wrong = False
+        elif kind >= 0:
+            inside = np.int64(first - firsts[segment]) + begin
+            wrong = _leaves_row(answers[begin:stop], rows[kind], rises[kind], mask, inside)
+        else:
+            wrong = True
+        if wrong:
+            return False
+        begin, segment = stop, segment + 1
+    return True
+
+
+# In all three loops only values of the answers' own width meet, or the loop is not vectorised.
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _differs(answers: Any, code: Any) -> Any:
+    width = answers.dtype.type
+    seen = width(0)
+    for place in range(answers.size):
+        seen |= width(answers[place] ^ code)
+    return seen != 0
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _leaves(answers: Any, bounds: Any) -> Any:
+    low, other_low = bounds[0], bounds[2]
+    width = answers.dtype.type
+    span, other_span = width(bounds[1] - low), width(bounds[3] - other_low)
+    seen = False
+    for place in range(answers.size):
+        above, other_above = width(answers[place] - low), width(answers[place] - other_low)
+        seen |= (above > span) & (other_above > other_span)
+    return seen
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _leaves_row(answers: Any, row: Any, rise: Any, mask: Any, inside: Any) -> Any:
+    width = answers.dtype.type
+    seen = width(0)
+    nth, begin = inside // ROW, inside % ROW
+    codes = row[begin : begin + ROW]
+    for start in range(0, answers.size, ROW):
+        part = answers[start : start + ROW]
+        lift = width(np.uint64(rise) * np.uint64(nth))
+        for place in range(part.size):
+            seen |= width(part[place] ^ width(width(codes[place] + lift) & mask))
+        nth += 1
+    return seen != 0

@@ -1,0 +1,87 @@
+"""Answers against a staircase, input by input: for any inputs in rising order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.staircase import Staircase
+
+Places = NDArray[np.uint8]
+OPEN = 255
+"""The grade of an answer that may be anything."""
+
+
+def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Places:
+    """Per input: 0 where its answer is allowed, ``OPEN`` where any is, else 1 + the branch's place."""
+    found, periods = _found(stairs, inputs)
+    mask = np.uint64(stairs.ruling.target.mask)
+    codes = answers.astype(np.uint64)
+    # An answer wider than its format is nowhere allowed, not even where anything is.
+    wrong = codes > mask
+    outside = np.ones(codes.shape, bool)
+    for low, high, rise in (("low", "high", "rise"), ("other_low", "other_high", "other_rise")):
+        span = stairs.column(high) - stairs.column(low)
+        lifted = stairs.column(low)[found] + periods * stairs.column(rise)[found]
+        outside &= ((codes - lifted) & mask) > span[found]
+    wrong |= outside
+    anything = (stairs.column("high") - stairs.column("low") == mask)[found]
+    fine = np.where(anything, np.uint8(OPEN), np.uint8(0))
+    return np.where(wrong, (stairs.column("place") + 1).astype(np.uint8)[found], fine)
+
+
+def places(stairs: Staircase, inputs: NDArray[Any]) -> Places:
+    """The branch that takes each input."""
+    return stairs.column("place")[_found(stairs, inputs)[0]]
+
+
+def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:
+    """How many of the patterns from ``lo`` to before ``hi`` may be answered with anything."""
+    total = 0
+    mask = stairs.ruling.target.mask
+    for number, stretch in enumerate(stairs.stretches):
+        steps = stairs.steps_of(number)
+        if not (steps["high"] - steps["low"] == mask).any():
+            continue
+        first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
+        ends = [*steps["offset"].tolist(), 1 << shift]
+        for place, step in enumerate(steps):
+            if int(step["high"] - step["low"]) == mask:
+                before, after = (
+                    _met(min(max(edge - first, 0), last - first + 1), shift, *ends[place:][:2])
+                    for edge in (lo, hi)
+                )
+                total += after - before
+    return total
+
+
+def _met(length: int, shift: int, begin: int, end: int) -> int:
+    """How many of so many places have an offset in their period from ``begin`` to before ``end``."""
+    periods, rest = divmod(length, 1 << shift)
+    return periods * (end - begin) + min(max(rest - begin, 0), end - begin)
+
+
+def _found(stairs: Staircase, inputs: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+    """The number of each input's step, and how many periods it lies into its stretch."""
+    patterns = inputs.astype(np.uint64)
+    table = stairs.stretches
+    if not patterns.size:
+        return np.zeros(0, np.intp), patterns
+    begin, end = np.searchsorted(table["first"], patterns[[0, -1]], "right").tolist()
+    near = table[begin - 1 : end]
+    shift = near["shift"]
+    cuts = np.searchsorted(patterns, near["first"][1:])
+    counts = np.diff(cuts, prepend=0, append=patterns.size)
+    inside = patterns - np.repeat(near["first"], counts)
+    periods = inside >> np.repeat(shift, counts)
+    inside &= np.repeat((np.uint64(1) << shift) - np.uint64(1), counts)
+    step = np.repeat(near["begin"], counts)
+    lengths = near["end"] - near["begin"]
+    for more in range(1, int(lengths.max())):
+        # Where a stretch has fewer steps, its last one is looked at again and changes nothing.
+        nth = np.minimum(near["begin"] + more, near["end"] - 1)
+        reached = inside >= np.repeat(stairs.column("offset")[nth], counts)
+        step += reached & np.repeat(lengths > more, counts)
+    return step, periods

@@ -1,0 +1,141 @@
+"""A staircase laid out for speed: what proves a whole chunk of consecutive inputs right.
+
+A table is a filter. Where it is content every answer is allowed; where it is not, ``grading`` says
+which answer is wrong, and why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.staircase import staircase
+from specs.ruling import Ruling
+
+ROW = 1024
+"""Answers of a row: short periods are compared row by row, long ones step by step."""
+CODE, RANGES, ANYTHING, GRADED = -1, -2, -3, -4
+"""What a segment holds, where it is not the number of its row: one code, two ranges, all codes; or
+something that only grading tells."""
+
+BOUNDS = (
+    ("low", "rise"),
+    ("high", "rise"),
+    ("other_low", "other_rise"),
+    ("other_high", "other_rise"),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Segments of consecutive inputs in the answers' own width.
+
+    ``bounds`` are a low and a high of each of two ranges. A row is written twice, so that it can be
+    read from any place on; from row to row its codes rise by ``rises``.
+    """
+
+    ruling: Ruling
+    firsts: NDArray[np.uint64]
+    kinds: NDArray[np.int32]
+    bounds: NDArray[np.unsignedinteger]
+    rows: NDArray[np.unsignedinteger]
+    rises: NDArray[np.unsignedinteger]
+
+    @cached_property
+    def turns(self) -> NDArray[np.intp]:
+        """Before each segment, how many have another code than the one before."""
+        codes = self.bounds[0]
+        changes = np.concatenate([[0], codes[1:] != codes[:-1]])
+        return np.cumsum(changes)
+
+    @cached_property
+    def specials(self) -> NDArray[np.intp]:
+        """The segments that are more than one code, and the end."""
+        return np.append(np.flatnonzero(self.kinds != CODE), self.kinds.size)
+
+
+@lru_cache(maxsize=256)
+def table(ruling: Ruling) -> Table:
+    """The table of a ruling with numeric source and target."""
+    stairs = staircase(ruling)
+    rows = _Rows(ruling.target.mask)
+    parts = [
+        _segments(stretch, stairs.steps_of(number), rows)
+        for number, stretch in enumerate(stairs.stretches)
+    ]
+    firsts = np.concatenate([part.firsts for part in parts])
+    kinds = np.concatenate([part.kinds for part in parts])
+    bounds = np.concatenate([part.bounds for part in parts], axis=1)
+    # What goes on as before is no segment: infinities and numbers out of range merge.
+    new = (kinds[1:] != kinds[:-1]) | (kinds[1:] >= 0) | (bounds[:, 1:] != bounds[:, :-1]).any(0)
+    kept = np.concatenate([[True], new])
+    storage = np.dtype(ruling.target.storage)
+    return Table(
+        ruling,
+        firsts[kept],
+        kinds[kept],
+        bounds[:, kept].astype(storage),
+        np.array(rows.codes, storage).reshape(-1, 2 * ROW),
+        np.array(rows.rises, storage),
+    )
+
+
+class _Segments(NamedTuple):
+    firsts: NDArray[np.uint64]
+    kinds: NDArray[np.int32]
+    bounds: NDArray[np.uint64]
+
+
+@dataclass
+class _Rows:
+    """Gathers the rows of a table."""
+
+    mask: int
+    codes: list[NDArray[np.uint64]] = field(default_factory=list)
+    rises: list[int] = field(default_factory=list)
+
+    def add(self, shift: int, steps: NDArray[np.void]) -> int:
+        """The number of a new row, for a stretch with a short period."""
+        inside = np.arange(2 * ROW, dtype=np.uint64)
+        periods, offsets = inside >> np.uint64(shift), inside & np.uint64((1 << shift) - 1)
+        here = steps[np.searchsorted(steps["offset"], offsets, "right") - 1]
+        self.codes.append((here["low"] + periods * here["rise"]) & np.uint64(self.mask))
+        self.rises.append(int(steps["rise"][0]) * (ROW >> shift) & self.mask)
+        return len(self.codes) - 1
+
+
+def _segments(stretch: np.void, steps: NDArray[np.void], rows: _Rows) -> _Segments:
+    first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
+    periods = (last - first >> shift) + 1
+    if periods == 1 or (steps.size == 1 and not steps["rise"].any()):
+        return _spread(first, last, shift, 1, steps, rows.mask)
+    if 1 << shift > ROW:
+        return _spread(first, last, shift, periods, steps, rows.mask)
+    kind = GRADED
+    if (steps["low"] == steps["high"]).all() and (steps["rise"] == steps["rise"][0]).all():
+        kind = rows.add(shift, steps)
+    one = np.array([first], np.uint64)
+    return _Segments(one, np.array([kind], np.int32), np.zeros((4, 1), np.uint64))
+
+
+def _spread(
+    first: int, last: int, shift: int, periods: int, steps: NDArray[np.void], mask: int
+) -> _Segments:
+    """Every step of every period as a segment of its own."""
+    nth = np.arange(periods, dtype=np.uint64)[:, np.newaxis]
+    firsts = (np.uint64(first) + steps["offset"] + (nth << np.uint64(shift))).ravel()
+    inside = firsts <= last
+    bounds = np.array(
+        [
+            ((steps[bound] + nth * steps[rise]) & np.uint64(mask)).ravel()[inside]
+            for bound, rise in BOUNDS
+        ]
+    )
+    low, high, other_low, other_high = bounds
+    kinds = np.where((low == high) & (low == other_low) & (low == other_high), CODE, RANGES)
+    kinds[(low == 0) & (high == mask)] = ANYTHING
+    return _Segments(firsts[inside], kinds.astype(np.int32), bounds)
