@@ -25,7 +25,7 @@ from reports.runs import Runs
 from specs.cases import Case
 from specs.ruling import ruling
 
-CHUNK = 1 << 18
+CHUNK = 1 << 17
 """Inputs of one call: as many as stay in a core's own cache together with their answers."""
 
 Told = Callable[[int, int], None]

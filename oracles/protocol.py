@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
@@ -10,6 +11,9 @@ from specs.cases import Case
 
 Bits = NDArray[Any]
 """Bit patterns in the storage of a format (``Format.storage``), of any shape."""
+
+Bound = Callable[[], Bits]
+"""A call that answers for whatever its input buffer holds just then."""
 
 
 class Unsupported(Exception):
@@ -29,4 +33,31 @@ class Oracle(Protocol):
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case: the same shape, in the target format's storage."""
+        ...
+
+
+@runtime_checkable
+class WithRoad(Protocol):
+    """An oracle that says which cases share one kernel; others have one road per case."""
+
+    def road(self, case: Case) -> str:
+        """What selects the kernel: cases of one road get the same answers to the same bits.
+
+        Raises ``Unsupported`` as ``cast`` would, where that is known without asking the framework.
+        """
+        ...
+
+
+@runtime_checkable
+class WithBind(Protocol):
+    """An oracle that answers one buffer over and over; others are asked by ``cast``."""
+
+    def bind(self, case: Case, bits: Bits) -> Bound:
+        """Prepare a call that answers a numeric case for what ``bits`` holds at each call.
+
+        ``bits`` is contiguous and has one dimension. The call gives as many patterns in the
+        target's storage, on the road that ``cast`` takes, and may give the same array every time:
+        whoever calls reads it before the next call and writes nothing into it. Both ``bind`` and
+        the call may raise ``Unsupported``.
+        """
         ...

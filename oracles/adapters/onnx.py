@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from oracles.adapters.onnx_models import (
 from oracles.adapters.plain_modes import require_plain
 from oracles.adapters.script import given, masked, printed
 from oracles.packing import is_packed
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
@@ -77,6 +77,18 @@ class Onnx:
                 raise
             raise Unsupported(reason) from None
 
+    def road(self, case: Case) -> str:
+        """What the model of a case depends on."""
+        require_plain(case, "ONNX's Cast")
+        return self._models.road(case)
+
+    def bind(self, case: Case, bits: Bits) -> Bound:
+        """Prepare a call that hands the evaluator one and the same view of ``bits``."""
+        self.cast(case, bits[:1])  # refuses what cannot be cast, in the same words
+        graph = cast_graph(case)
+        x = bits.view(self._dtype(graph.source))
+        return partial(self._run, self._evaluator(graph, bits.ndim), graph, x)
+
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """Bits through a model that holds nothing but an Identity."""
         graph = Graph(LATEST, dtype, dtype, "Identity")
@@ -110,8 +122,12 @@ class Onnx:
         return self._reference.ReferenceEvaluator(model)
 
     def _answer(self, evaluator: Any, graph: Graph, bits: Bits) -> Bits:
-        source, target = format_named(graph.source), format_named(graph.target)
-        x = bits if source.kind == "text" else bits.view(self._dtype(graph.source))
+        text = format_named(graph.source).kind == "text"
+        x = bits if text else bits.view(self._dtype(graph.source))
+        return self._run(evaluator, graph, x)
+
+    def _run(self, evaluator: Any, graph: Graph, x: Bits) -> Bits:
+        target = format_named(graph.target)
         with np.errstate(all="ignore"):
             (y,) = evaluator.run(None, {"x": x})
         if target.kind == "text":

@@ -41,6 +41,12 @@ class Graph:
         return "y" if self.operator else "x"
 
     @property
+    def road(self) -> str:
+        """The graph in one line: two cases with the same graph have the same model."""
+        modes = "".join(f", {name}={value}" for name, value in self.modes)
+        return f"opset {self.opset}, {self.source}->{self.target}{modes}"
+
+    @property
     def attributes(self) -> dict[str, int | str]:
         """The node's attributes but for `to`."""
         return {name: int(value) if value.isdigit() else value for name, value in self.modes}
@@ -59,6 +65,12 @@ class ModelBuilder:
     def __init__(self, onnx: Any) -> None:
         self._onnx = onnx
         self._helper = onnx.helper
+
+    def road(self, case: Case) -> str:
+        """The road of a case, whose dtypes the onnx package must know."""
+        for dtype in (case.source, case.target):
+            self.element_type(dtype)
+        return cast_graph(case).road
 
     def element_type(self, dtype: str) -> int:
         """The dtype's number in the enum TensorProto."""

@@ -15,7 +15,7 @@ OPEN = 255
 
 
 def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Places:
-    """Per input: 0 where its answer is allowed, ``OPEN`` where any is, else 1 + the branch's place."""
+    """Per input: 0 if its answer is allowed, ``OPEN`` if any is, else 1 + the branch's place."""
     found, periods = _found(stairs, inputs)
     mask = np.uint64(stairs.ruling.target.mask)
     codes = answers.astype(np.uint64)
@@ -58,7 +58,7 @@ def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:
 
 
 def _met(length: int, shift: int, begin: int, end: int) -> int:
-    """How many of so many places have an offset in their period from ``begin`` to before ``end``."""
+    """How many of so many places lie in their period from ``begin`` to before ``end``."""
     periods, rest = divmod(length, 1 << shift)
     return periods * (end - begin) + min(max(rest - begin, 0), end - begin)
 

@@ -13,7 +13,7 @@ from oracles.reference.staircase import Staircase
 
 
 def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.uint8]:
-    """Per input: 0 where its answer is allowed, ``OPEN`` where any is, else 1 + the branch's place."""
+    """Per input: 0 if its answer is allowed, ``OPEN`` if any is, else 1 + the branch's place."""
     result = np.empty(inputs.size, np.uint8)
     mask = np.uint64(stairs.ruling.target.mask)
     _grade(stairs.stretches, stairs.steps, mask, inputs, answers, result)

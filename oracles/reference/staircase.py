@@ -1,8 +1,8 @@
 """Staircases: what a ruling allows for every source pattern there is, in a few thousand steps.
 
 A step says which answers are allowed from one offset of a stretch's period to the next, and by how
-much they rise from period to period. The definition alone decides what a step allows. That stretches
-repeat themselves is arithmetic; the kernels check it on every input.
+much they rise from period to period. The definition alone decides what a step allows. That a
+stretch repeats itself is arithmetic; the kernels check it on every input.
 """
 
 from __future__ import annotations

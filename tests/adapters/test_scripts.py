@@ -1,15 +1,11 @@
-"""Packing, and scripts that repeat a case without this project."""
+"""Scripts that repeat a case without this project."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from oracles.packing import pack, unpack
 from specs.cases import Case
 from tests.adapters.common import (
     ADAPTERS,
@@ -19,25 +15,6 @@ from tests.adapters.common import (
     patterns_of,
     run_script,
 )
-
-
-class TestPacking:
-    @given(
-        st.integers(1, 8).flatmap(
-            lambda bits: st.tuples(st.just(bits), st.lists(st.integers(0, (1 << bits) - 1)))
-        )
-    )
-    def test_round_trip(self, drawn: tuple[int, list[int]]) -> None:
-        bits, codes = drawn
-        packed = pack(np.array(codes, np.uint8), bits)
-        assert packed.size == -(-len(codes) * bits // 8)
-        assert unpack(packed, len(codes), bits).tolist() == codes
-
-    def test_low_bits_come_first(self) -> None:
-        assert pack(np.array([0x1, 0xF, 0x7], np.uint8), 4).tolist() == [0xF1, 0x07]
-        assert pack(np.array([1, 2, 3, 0, 2], np.uint8), 2).tolist() == [0b00_11_10_01, 0b10]
-        assert unpack(np.array([0xF1, 0x07], np.uint8), 3, 4).tolist() == [0x1, 0xF, 0x7]
-
 
 FLOATS = [0x3FC00000, 0xC0000000, 0x7F800001, 0xFFFFFFFF, 0x7F7FFFFF, 0x00000001]
 SCRIPTS: list[tuple[Road, Case, list[Any]]] = [
