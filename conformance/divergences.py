@@ -51,15 +51,12 @@ def divergences(
 
 
 def simplicity(source: Format, given: Any) -> tuple[int, int, int]:
-    """What makes an input small: few set bits, then small magnitude; for texts their length."""
+    """What makes an input small: few set bits, then few beside the sign; for texts their length."""
     if isinstance(given, str):
         return len(given), 0, 0
     code = datum_of(given)
     assert isinstance(code, int)
-    magnitude = code & ~source.sign_bit
-    if source.kind == "integer" and magnitude != code:
-        magnitude = source.mask + 1 - code
-    return code.bit_count(), magnitude, code
+    return code.bit_count(), code & ~source.sign_bit, code
 
 
 def simplest(source: Format, inputs: Bits, here: NDArray[np.bool_]) -> int:
@@ -69,6 +66,16 @@ def simplest(source: Format, inputs: Bits, here: NDArray[np.bool_]) -> int:
         here = bits == bits.min()
     few: list[int] = np.flatnonzero(here).tolist()
     return min(few, key=lambda place: simplicity(source, inputs[place]))
+
+
+def simplest_between(source: Format, first: int, last: int) -> int:
+    """The smallest of all patterns from ``first`` to ``last``.
+
+    Where another pattern first differs from it, that has a one, and zeros after it are simpler.
+    """
+    rounded = (((first >> place) + 1) << place for place in range(source.bits))
+    candidates = [first, *(code for code in rounded if code <= last)]
+    return min(candidates, key=lambda code: simplicity(source, code))
 
 
 def datum_of(given: Any) -> Datum:

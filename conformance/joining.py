@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from conformance.divergences import simplicity
 from reports.judgement import Divergence, Judgement, Verdict
+from reports.runs import Runs
 from specs.formats import format_named
+
+JoinRuns = Callable[[Runs, Runs], Runs]
 
 WORSE: tuple[Verdict, ...] = (
     "open",
@@ -27,12 +31,15 @@ def worst(*verdicts: Verdict) -> Verdict:
     return max(verdicts, key=WORSE.index)
 
 
-def joined(one: Judgement, later: Judgement) -> Judgement:
-    """Two judgements on the same case; the later is on the inputs that come next."""
+def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Judgement:
+    """Two judgements on the same case; the later is on the inputs that come next.
+
+    Inputs of different visits lie among each other: their ``runs`` are ``Runs.merged``.
+    """
     found = {_key(divergence): divergence for divergence in one.divergences}
     for divergence in later.divergences:
         key = _key(divergence)
-        found[key] = _both(one.case, found[key], divergence) if key in found else divergence
+        found[key] = _both(one.case, found[key], divergence, runs) if key in found else divergence
     divergences = tuple(found[key] for key in sorted(found, key=_order))
     messages = dict.fromkeys(part for part in (one.message, later.message) if part)
     return replace(
@@ -46,6 +53,23 @@ def joined(one: Judgement, later: Judgement) -> Judgement:
     )
 
 
+def completed(quick: Judgement, swept: Judgement) -> Judgement:
+    """A case's judgement, whose values were swept after it had been judged at the quick tier."""
+    verdict = worst(quick.verdict, swept.verdict)
+    messages = dict.fromkeys(part for part in (quick.message, swept.message) if part)
+    if not swept.inputs:
+        return replace(quick, verdict=verdict, message="; ".join(messages))
+    return replace(
+        quick,
+        verdict=verdict,
+        message="; ".join(messages),
+        inputs=swept.inputs,
+        open_inputs=swept.open_inputs,
+        divergences=swept.divergences,
+        reproduction=swept.reproduction or quick.reproduction,
+    )
+
+
 def _key(divergence: Divergence) -> tuple[str, str, str]:
     return divergence.rule, divergence.clause, divergence.level
 
@@ -54,10 +78,10 @@ def _order(key: tuple[str, str, str]) -> tuple[bool, tuple[str, str, str]]:
     return key[2] != "required", key
 
 
-def _both(case: str, one: Divergence, later: Divergence) -> Divergence:
+def _both(case: str, one: Divergence, later: Divergence, runs: JoinRuns) -> Divergence:
     source = format_named(case.split("/")[1])
     simpler = min(one, later, key=lambda each: simplicity(source, each.smallest))
-    return replace(simpler, count=one.count + later.count, runs=one.runs.joined(later.runs))
+    return replace(simpler, count=one.count + later.count, runs=runs(one.runs, later.runs))
 
 
 def _reproduction(divergences: tuple[Divergence, ...], one: Judgement, later: Judgement) -> str:

@@ -76,6 +76,17 @@ class Meeting:
         except (AnswerError, OracleError) as fault:
             return self._verdict(case, "error", str(fault), inputs=inputs.size)
 
+    def road(self, case: Case) -> str:
+        """What selects the kernel that answers a case; nothing where there is none to be swept."""
+        road: Callable[[Case], str] | None = getattr(self.backend.oracle, "road", None)
+        if road is None:
+            return case.id
+        try:
+            return road(case)
+        except Exception:
+            # Asking the case itself tells why.
+            return ""
+
     def _verdict(self, case: Case, verdict: Verdict, message: str = "", **more: Any) -> Judgement:
         return Judgement(case.id, self.backend.name, verdict, message, **more)
 

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.meet import Meeting
 from reports.counterexample import block
-from reports.judgement import Judgement
+from reports.totals import broken, recorded
 from specs.cases import Case
 
 RECORD = "castigate"
@@ -57,12 +57,12 @@ class CaseItem(pytest.Item):
     def runtest(self) -> None:
         """Judge the case and turn its verdict into pytest's words."""
         judgement = self.meeting.judge(self.case)
-        self.user_properties.append((RECORD, _record(self.case, judgement)))
+        self.user_properties.append((RECORD, recorded(self.case, judgement)))
         match judgement.verdict:
             case "unsupported":
                 pytest.skip(judgement.message)
             case "differs":
-                rules = ", ".join(dict.fromkeys(str(rule) for rule, *_ in _broken(judgement)))
+                rules = ", ".join(dict.fromkeys(str(rule) for rule, *_ in broken(judgement)))
                 pytest.xfail(f"differs from a document it does not claim: {rules}")
                 # Reached under --runxfail only, where nothing may be excused.
                 pytest.fail(block(self.case, judgement), pytrace=False)
@@ -80,28 +80,3 @@ class CaseItem(pytest.Item):
     def reportinfo(self) -> tuple[Any, int | None, str]:
         """Where the item stands: it has no line, only a name."""
         return self.path, None, f"{self.meeting.backend.name} {self.case.id}"
-
-
-def _record(case: Case, judgement: Judgement) -> dict[str, Any]:
-    """What the summary and JUnit XML keep of a judgement."""
-    return {
-        "case": case.id,
-        "backend": judgement.backend,
-        "document": case.document,
-        "version": case.version,
-        "verdict": judgement.verdict,
-        "inputs": judgement.inputs,
-        "open": judgement.open_inputs,
-        "wrong": judgement.wrong,
-        "message": judgement.message,
-        "broken": list(_broken(judgement)),
-    }
-
-
-def _broken(judgement: Judgement) -> Iterator[list[str | int]]:
-    """Each broken rule with its clause, its level and the number of inputs."""
-    for divergence in judgement.divergences:
-        yield [divergence.rule, divergence.clause, divergence.level, divergence.count]
-    if judgement.shape_fault is not None:
-        fault = judgement.shape_fault
-        yield [fault.rule, fault.clause, fault.level, 0]

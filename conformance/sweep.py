@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformance.accept import allowed_words
-from conformance.divergences import datum_of, simplest
+from conformance.divergences import datum_of, simplest, simplest_between
 from conformance.form import AnswerError, checked, described, one_line
 from conformance.forms import Forms
 from conformance.joining import joined
 from conformance.meet import Meeting, OracleError, contained
-from conformance.visits import Dense, Visit
 from oracles.protocol import Bits, Unsupported
 from oracles.reference import by_exact
-from oracles.reference.grading import OPEN, open_inputs, places
+from oracles.reference.grading import OPEN, is_one_step, open_inputs, places
 from oracles.reference.staircase import staircase
 from oracles.reference.table import table
+from oracles.reference.visits import Dense, Visit
+from reports import runs
 from reports.judgement import Divergence, Judgement, Verdict
 from reports.runs import Runs
 from specs.cases import Case
@@ -65,21 +66,40 @@ class Judge:
         grades = self._forms.grades(self._stairs, inputs, answers)
         self._opened += int(np.count_nonzero(grades == OPEN))
         groups = self._group_of[grades]
-        for group, runs in self._forms.gather(inputs, answers, groups):
-            self._add_wrong(group, inputs, answers, groups == group, runs)
+        for group, found in self._forms.gather(inputs, answers, groups):
+            here = groups == group
+            at = simplest(self.rules.source, inputs, here)
+            self._add_wrong(group, inputs[at], answers[at], int(np.count_nonzero(here)), found)
         return int(np.count_nonzero(groups))
 
-    def _add_wrong(
-        self, group: int, inputs: Bits, answers: Bits, here: NDArray[np.bool_], runs: Runs
-    ) -> None:
-        at = simplest(self.rules.source, inputs, here)
-        smallest = datum_of(inputs[at])
+    def look_at_once(self, inputs: Bits, answers: Bits) -> int | None:
+        """Grade consecutive inputs of one step that all have the same answer; None for any others.
+
+        Large parts of a source overflow, and whoever is wrong there is so in the same way.
+        """
+        if (answers != answers[0]).any():
+            return None
+        first, last = int(inputs[0]), int(inputs[-1])
+        if not is_one_step(self._stairs, first, last):
+            return None
+        [grade] = self._forms.grades(self._stairs, inputs[:1], answers[:1]).tolist()
+        group = int(self._group_of[grade])
+        if not group:
+            return 0
+        [(_, run)] = runs.gather(inputs[[0]], answers[[0]], self._group_of[[grade]])
+        run = replace(run, last=run.last + np.uint64(inputs.size - 1))
+        smallest = simplest_between(self.rules.source, first, last)
+        self._add_wrong(group, smallest, answers[0], inputs.size, run)
+        return inputs.size
+
+    def _add_wrong(self, group: int, given: Any, answer: Any, count: int, found: Runs) -> None:
+        smallest = datum_of(given)
         divergence = Divergence(
             *self._keys[group - 1],
-            int(np.count_nonzero(here)),
-            runs,
+            count,
+            found,
             smallest,
-            datum_of(answers[at]),
+            datum_of(answer),
             allowed_words(self.rules, by_exact.allow(self.rules, smallest), smallest),
         )
         self._add(self._meeting.graded(self.case, self.rules, {divergence.level}), (divergence,))
@@ -175,8 +195,10 @@ def _sweep(
             wrong = sum(judge.look_without_open(inputs, error) for judge in judges)
         else:
             for judge in judges:
-                if not (dense and judge.right(at, answers)):
-                    wrong += judge.look(inputs, answers)
+                if dense and judge.right(at, answers):
+                    continue
+                at_once = judge.look_at_once(inputs, answers) if dense else None
+                wrong += judge.look(inputs, answers) if at_once is None else at_once
         told(count, wrong)
     unchanged = np.empty_like(buffer)
     visit.fill(unchanged, at)

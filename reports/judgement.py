@@ -61,6 +61,7 @@ class Judgement:
     divergences: tuple[Divergence, ...] = field(default=())
     shape_fault: ShapeFault | None = None
     reproduction: str = ""
+    road: str = ""
 
     @property
     def wrong(self) -> int:

@@ -61,6 +61,13 @@ class Runs:
         parts = [self.at(slice(-1)), seam, later.at(slice(1, None))]
         return _concatenated(parts, self.total + later.total - 1)
 
+    def merged(self, other: Runs) -> Runs:
+        """These runs and those of other inputs that lie among them, each run as it is."""
+        both = [np.concatenate(pair) for pair in zip(self.columns, other.columns, strict=True)]
+        order = np.argsort(both[0], kind="stable")
+        total = self.total + other.total
+        return Runs(total, *(column[order[_kept(order.size)]] for column in both))
+
 
 def no_runs(inputs: NDArray[Any], answers: NDArray[Any]) -> Runs:
     """Runs of nothing, with the columns of such inputs and answers."""

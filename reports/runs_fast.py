@@ -29,7 +29,7 @@ def gather(
         yield group, capped(runs, np.flatnonzero(owners == group))
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _end(inputs: Any, groups: Any, start: Any) -> Any:
     """Where the run that begins here has ended."""
     group, distance = groups[start], np.uint64(inputs[start]) - np.uint64(start)
@@ -43,7 +43,7 @@ def _end(inputs: Any, groups: Any, start: Any) -> Any:
     return place
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _count(inputs: Any, groups: Any) -> Any:
     total, place = 0, 0
     while place < groups.size:
@@ -55,7 +55,7 @@ def _count(inputs: Any, groups: Any) -> Any:
     return total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _walk(inputs: Any, answers: Any, groups: Any, columns: Any, owners: Any) -> None:
     first, last, answer, last_answer, slope, straight = columns
     row, place = 0, 0

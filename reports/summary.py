@@ -12,6 +12,8 @@ from rich.table import Table
 
 from reports.judgement import VERDICTS
 
+NARROWEST = 140
+"""Columns that the tables need."""
 Row = tuple[str, str, str]
 """Backend, document, version."""
 BrokenRule = tuple[str, str, str, str, str]

@@ -93,49 +93,61 @@ def _numeric(target: Format) -> Format:
     return target
 
 
+def decide(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]:
+    """The branch that takes an input, the pattern it allows, a second one where there are two.
+
+    Both patterns are 0 where the branch names none.
+    """
+    facts = facts_of(ruling, pattern, select)
+    place = code = other = pattern & 0
+    left = (pattern < 0) ^ True
+    ordered = sorted(enumerate(ruling.branches), key=lambda item: item[1].input_class == OTHERWISE)
+    for at, branch in ordered:
+        if branch.input_class == OTHERWISE:
+            taken = left
+        else:
+            taken = CLASSES[branch.input_class](facts)
+            left = left & (taken ^ True)
+        if at:
+            place = select(taken, at, place)
+        patterns = _patterns(ruling, branch.outcome, facts, pattern, select)
+        if patterns:
+            alike = code is other and len(patterns) == 1
+            code = select(taken, patterns[0], code)
+            other = code if alike else select(taken, patterns[-1], other)
+    return place, code, other
+
+
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
     """What a case with numeric source and target allows for each input, by the kernels."""
-    pattern = inputs.astype(np.uint64)
-    facts = facts_of(ruling, pattern, select_arrays)
-    places = np.zeros(inputs.size, np.uint8)
-    left = np.ones(inputs.size, bool)
-    codes = np.zeros(inputs.size, np.uint64)
-    others = codes
-    ordered = sorted(enumerate(ruling.branches), key=lambda item: item[1].input_class == OTHERWISE)
-    for place, branch in ordered:
-        if branch.input_class == OTHERWISE:
-            mask = left
-        else:
-            mask = CLASSES[branch.input_class](facts)
-            left = left & ~mask
-        places[mask] = place
-        patterns = _patterns(ruling, branch.outcome, facts, pattern)
-        if patterns:
-            others = np.where(mask, patterns[-1], others)
-            codes = np.where(mask, patterns[0], codes)
+    place, code, other = decide(ruling, inputs.astype(np.uint64), select_arrays)
     storage = ruling.target.storage
-    return Expected(places, codes.astype(storage), others.astype(storage))
+    return Expected(place.astype(np.uint8), code.astype(storage), other.astype(storage))
 
 
-def _patterns(ruling: Ruling, outcome: Outcome, facts: Facts, pattern: Any) -> tuple[Any, ...]:
+def _patterns(
+    ruling: Ruling, outcome: Outcome, facts: Facts, pattern: Any, select: Select
+) -> tuple[Any, ...]:
     match outcome:
         case Either(options=options):
-            return tuple(one_pattern(ruling, option, facts, pattern) for option in options)
+            return tuple(one_pattern(ruling, option, facts, pattern, select) for option in options)
         case Exactly() | Round() | Value() | Wrap() | Same():
-            return (one_pattern(ruling, outcome, facts, pattern),)
+            return (one_pattern(ruling, outcome, facts, pattern, select),)
     return ()
 
 
-def one_pattern(ruling: Ruling, outcome: Outcome, facts: Facts, pattern: Any) -> Any:
+def one_pattern(
+    ruling: Ruling, outcome: Outcome, facts: Facts, pattern: Any, select: Select
+) -> Any:
     """The pattern that a single outcome names, for every input."""
     match outcome:
         case Exactly(code=code):
-            return np.uint64(code)
+            return code
         case Same():
             return pattern
         case Round(rounding=rounding) if rounding != ruling.rounding:
-            return rounded(ruling.target, facts.parts, rounding, select_arrays)
-    return rounded(ruling.target, facts.parts, ruling.rounding, select_arrays, facts.converted)
+            return rounded(ruling.target, facts.parts, rounding, select)
+    return rounded(ruling.target, facts.parts, ruling.rounding, select, facts.converted)
 
 
 def rounded(

@@ -28,7 +28,7 @@ def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
     )
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _all_right(
     firsts: Any, kinds: Any, bounds: Any, rows: Any, rises: Any, mask: Any, first: Any, answers: Any
 ) -> Any:
@@ -59,7 +59,7 @@ def _all_right(
 # In all three loops only values of the answers' own width meet, or the loop is not vectorised.
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _differs(answers: Any, code: Any) -> Any:
     width = answers.dtype.type
     seen = width(0)
@@ -68,7 +68,7 @@ def _differs(answers: Any, code: Any) -> Any:
     return seen != 0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _leaves(answers: Any, bounds: Any) -> Any:
     low, other_low = bounds[0], bounds[2]
     width = answers.dtype.type
@@ -80,7 +80,7 @@ def _leaves(answers: Any, bounds: Any) -> Any:
     return seen
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _leaves_row(answers: Any, row: Any, rise: Any, mask: Any, inside: Any) -> Any:
     width = answers.dtype.type
     seen = width(0)

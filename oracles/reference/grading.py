@@ -37,6 +37,12 @@ def places(stairs: Staircase, inputs: NDArray[Any]) -> Places:
     return stairs.column("place")[_found(stairs, inputs)[0]]
 
 
+def is_one_step(stairs: Staircase, first: int, last: int) -> bool:
+    """Whether all patterns from ``first`` to ``last`` lie on the same step, in the same period."""
+    steps, periods = _found(stairs, np.array([first, last], np.uint64))
+    return bool(steps[0] == steps[1] and periods[0] == periods[1])
+
+
 def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:
     """How many of the patterns from ``lo`` to before ``hi`` may be answered with anything."""
     total = 0

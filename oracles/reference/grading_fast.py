@@ -20,7 +20,7 @@ def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> ND
     return result
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _grade(stretches: Any, steps: Any, mask: Any, inputs: Any, answers: Any, result: Any) -> None:
     place = 0
     while place < inputs.size:

@@ -1,0 +1,44 @@
+"""``python -m oracles.proof``: prove the reference, and say what was proved."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+from oracles.proof.by_solver import TIME_LIMIT, prove_by_solver
+from oracles.proof.exhaustion import prove_by_exhaustion
+from oracles.proof.obligation import Obligation
+from oracles.proof.page import write_page
+
+
+def main() -> int:
+    """Prove, one line per obligation; 1 unless everything is proved."""
+    parser = argparse.ArgumentParser(prog="python -m oracles.proof", description=__doc__)
+    parser.add_argument("--solver", action="store_true", help="only the solver's half")
+    parser.add_argument("--exhaustion", action="store_true", help="only the exhaustive half")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--timeout", type=float, default=TIME_LIMIT, help="seconds per obligation")
+    parser.add_argument("--page", type=Path, help="write the page that lists every obligation")
+    given = parser.parse_args()
+    both = given.solver == given.exhaustion
+    obligations: list[Obligation] = []
+    if both or given.solver:
+        obligations += prove_by_solver(given.jobs, given.timeout, _say)
+    if both or given.exhaustion:
+        obligations += prove_by_exhaustion(given.jobs, _say)
+    counts = Counter(obligation.verdict for obligation in obligations)
+    if given.page is not None:
+        write_page(obligations, given.page)
+    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    return 0 if counts["proved"] == len(obligations) else 1
+
+
+def _say(obligation: Obligation) -> None:
+    print(obligation, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Where a staircase and the kernels part, compiled by numba: step after step of a chunk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.expected import Expected
+from oracles.reference.staircase import Staircase
+
+
+def first_difference(stairs: Staircase, inputs: NDArray[Any], expected: Expected) -> int:
+    """The place of the first input that the staircase takes otherwise; if none, how many there are.
+
+    The inputs rise. Of a branch that names no pattern, only the place is compared.
+    """
+    mask = np.uint64(stairs.ruling.target.mask)
+    kernels = (expected.places, expected.codes, expected.others)
+    return int(_first_difference(stairs.stretches, stairs.steps, mask, inputs, *kernels))
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_difference(
+    stretches: Any, steps: Any, mask: Any, inputs: Any, places: Any, codes: Any, others: Any
+) -> Any:
+    width = codes.dtype.type
+    at = np.int64(0)
+    while at < inputs.size:
+        pattern = np.uint64(inputs[at])
+        stretch = stretches[np.searchsorted(stretches["first"], pattern, "right") - 1]
+        first, shift = stretch["first"], stretch["shift"]
+        low_bits = (np.uint64(1) << shift) - np.uint64(1)
+        while at < inputs.size and np.uint64(inputs[at]) <= stretch["last"]:
+            inside = np.uint64(inputs[at]) - first
+            periods, offset = inside >> shift, inside & low_bits
+            step = stretch["begin"]
+            while step + 1 < stretch["end"] and steps[step + 1]["offset"] <= offset:
+                step += 1
+            here = steps[step]
+            # The last input of this step, in this period.
+            end = (periods << shift) + low_bits
+            if step + 1 < stretch["end"]:
+                end = (periods << shift) + steps[step + 1]["offset"] - np.uint64(1)
+            last = min(first + end, stretch["last"])
+            after = at + 1
+            if np.uint64(inputs[inputs.size - 1]) - np.uint64(inputs[at]) == np.uint64(
+                inputs.size - 1 - at
+            ):
+                after = min(np.int64(inputs.size), at + np.int64(last - np.uint64(inputs[at])) + 1)
+            else:
+                while after < inputs.size and np.uint64(inputs[after]) <= last:
+                    after += 1
+            wrong = False
+            for place in range(at, after):
+                wrong |= places[place] != here["place"]
+            if here["low"] == here["high"]:
+                code = width((here["low"] + periods * here["rise"]) & mask)
+                other = width((here["other_low"] + periods * here["other_rise"]) & mask)
+                for place in range(at, after):
+                    wrong |= (codes[place] != code) | (others[place] != other)
+            if wrong:
+                return _exact_place(here, periods, mask, places, codes, others, at, after)
+            at = after
+    return inputs.size
+
+
+@numba.njit(cache=True, nogil=True)
+def _exact_place(
+    here: Any, periods: Any, mask: Any, places: Any, codes: Any, others: Any, at: Any, after: Any
+) -> Any:
+    code = (here["low"] + periods * here["rise"]) & mask
+    other = (here["other_low"] + periods * here["other_rise"]) & mask
+    for place in range(at, after):
+        if places[place] != here["place"]:
+            return place
+        if here["low"] == here["high"] and (codes[place] != code or others[place] != other):
+            return place
+    return after

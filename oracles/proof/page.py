@@ -1,0 +1,133 @@
+"""The page that says what was proved: counts, what is not proved by name, and every pair."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
+from pathlib import Path
+
+from oracles.proof.obligation import Half, Obligation
+from specs.release import VERSION
+
+INTRODUCTION = """\
+# The proof of the reference
+
+Written by `python -m oracles.proof`, not by hand. For every distinct ruling between numbers of
+every document, the kernels' answer (which branch takes an input, which patterns it allows) is
+compared with the definition's on **all** inputs of the source, not on a sample.
+"""
+HALVES: dict[Half, tuple[str, str]] = {
+    "solver": (
+        "By an SMT solver",
+        "The solver is asked for an input on which the text of the kernels contradicts a"
+        " statement; *proved* means that it showed that none exists. `exact integers` compares"
+        " inputs, patterns and their neighbours as integers times powers of two, and also asks"
+        " whether that statement would allow any other answer. `smt-lib` compares with the"
+        " solver's own conversions where SMT-LIB has the formats and the rounding. One obligation"
+        " covers all rulings that round a pair in one way.",
+    ),
+    "exhaustion": (
+        "By exhaustion",
+        "Every input of the source was answered both ways and compared.",
+    ),
+}
+PACKAGES = ("numpy", "numba", "bitwuzla")
+
+
+def write_page(obligations: Sequence[Obligation], path: Path) -> None:
+    """Write the page of both halves' obligations."""
+    path.write_text("\n".join(_lines(obligations)), encoding="utf-8")
+
+
+def _lines(obligations: Sequence[Obligation]) -> Iterator[str]:
+    yield INTRODUCTION
+    yield from _table(("", *HALVES), _counts(obligations))
+    yield from ("", *_unproved(obligations), "")
+    versions = [f"Python {platform.python_version()}", f"castigate {VERSION}"]
+    versions += [f"{package} {_version(package)}" for package in PACKAGES]
+    today = datetime.now(UTC).date().isoformat()
+    yield f"{today}, with {', '.join(versions)}, on {os.cpu_count()} cores."
+    for half, (title, explanation) in HALVES.items():
+        here = [obligation for obligation in obligations if obligation.half == half]
+        if here:
+            yield from ("", f"## {title}", "", explanation, "")
+            yield from _pairs(here)
+    yield ""
+
+
+def _counts(obligations: Sequence[Obligation]) -> Iterator[tuple[str, ...]]:
+    counted = Counter((obligation.half, obligation.verdict) for obligation in obligations)
+    for verdict in ("proved", "counterexample", "open"):
+        yield verdict, *(str(counted[half, verdict]) for half in HALVES)
+    seconds = {
+        half: sum(obligation.seconds for obligation in obligations if obligation.half == half)
+        for half in HALVES
+    }
+    yield "seconds of one core", *(f"{seconds[half]:.0f}" for half in HALVES)
+
+
+def _unproved(obligations: Sequence[Obligation]) -> Iterator[str]:
+    """Every obligation that is not proved, by name."""
+    left = [obligation for obligation in obligations if obligation.verdict != "proved"]
+    if not left:
+        yield "Nothing is open and nothing contradicted."
+    for one in left:
+        found = f": {one.found}" if one.found else ""
+        yield f"- **{one.verdict}** ({one.half}): {one.name} ({one.rulings}){found}"
+
+
+def _pairs(obligations: Sequence[Obligation]) -> Iterator[str]:
+    """One folded table per source, one row per target."""
+    ordered = {form: place for place, form in enumerate(dict.fromkeys(_formats(obligations)))}
+    key = sorted(obligations, key=lambda one: (ordered[one.source], ordered[one.target]))
+    for source, of_source in groupby(key, lambda one: one.source):
+        here = list(of_source)
+        yield f"<details><summary>{source}: {_verdicts(here)}</summary>"
+        yield ""
+        rows = [
+            _row(target, list(of_target))
+            for target, of_target in groupby(here, lambda one: one.target)
+        ]
+        yield from _table(("to", "rounding", "held against", "inputs", "verdicts", "s"), rows)
+        yield from ("", "</details>", "")
+
+
+def _formats(obligations: Iterable[Obligation]) -> Iterator[str]:
+    yield from (obligation.source for obligation in obligations)
+    yield from (obligation.target for obligation in obligations)
+
+
+def _row(target: str, obligations: list[Obligation]) -> tuple[str, ...]:
+    def joined(words: Iterable[str]) -> str:
+        return ", ".join(dict.fromkeys(words))
+
+    return (
+        target,
+        joined(one.mode for one in obligations),
+        joined(one.statement for one in obligations),
+        joined(one.inputs for one in obligations),
+        _verdicts(obligations),
+        f"{sum(one.seconds for one in obligations):.1f}",
+    )
+
+
+def _verdicts(obligations: list[Obligation]) -> str:
+    counted = Counter(obligation.verdict for obligation in obligations)
+    return ", ".join(f"{count} {verdict}" for verdict, count in counted.items())
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    for row in (head, ["---"] * len(head), *rows):
+        yield f"| {' | '.join(row)} |"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"

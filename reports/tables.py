@@ -1,0 +1,223 @@
+"""The two tables of a run: the same judgements in the same order give the same bytes.
+
+They are written as the judgements come. Row groups, and pages within them, depend on the rows
+alone, however many rows a judgement brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from reports.judgement import Datum, Judgement
+from reports.places import Place
+from reports.runs import Runs
+from specs.cases import Case
+from specs.formats import Format, format_named
+
+
+def list_of(kind: Any) -> Any:
+    """A list whose elements are called as in a file, so that a schema is read as it is written."""
+    return pa.list_(pa.field("element", kind))
+
+
+TEXT, COUNT, BITS = pa.string(), pa.uint64(), pa.uint64()
+BROKEN = pa.struct(
+    [
+        ("rule", TEXT),
+        ("clause", TEXT),
+        ("level", TEXT),
+        ("wrong", COUNT),
+        ("runs", COUNT),
+        ("smallest", TEXT),
+        ("answer", TEXT),
+        ("allowed", list_of(TEXT)),
+    ]
+)
+CASES = pa.schema(
+    [
+        *((name, TEXT) for name in ("backend", "case", "document", "version", "source", "target")),
+        *((name, TEXT) for name in ("mode", "verdict", "message")),
+        *((name, COUNT) for name in ("inputs", "open", "wrong", "runs")),
+        ("broken", list_of(BROKEN)),
+        ("reproduction", TEXT),
+    ]
+)
+DIVERGENCES = pa.schema(
+    [
+        *((name, TEXT) for name in ("backend", "case", "rule", "level")),
+        *((name, BITS) for name in ("first", "last")),
+        ("count", COUNT),
+        *((name, BITS) for name in ("answer", "last_answer")),
+        ("slope", pa.int64()),
+        ("straight", pa.bool_()),
+        *((name, TEXT) for name in ("text", "answer_text", "last_answer_text")),
+    ]
+)
+SCHEMAS = {"cases.parquet": CASES, "divergences.parquet": DIVERGENCES}
+GROUPS = {"cases.parquet": 1 << 12, "divergences.parquet": 1 << 17}
+"""Rows of a row group: what a writer holds at a time, and a reader too."""
+WORD = 1 << 64
+Row = tuple[str, Case, Judgement]
+"""A backend's name, a case, and the verdict on it."""
+
+
+class Sheet:
+    """One table on its way into a stream."""
+
+    def __init__(self, name: str, stream: Any) -> None:
+        self.schema, self.group = SCHEMAS[name], GROUPS[name]
+        self.waiting: list[Any] = []
+        self.rows = 0
+        repeating = [field.name for field in self.schema if field.type == TEXT]
+        rising = [field.name for field in self.schema if pa.types.is_integer(field.type)]
+        self.writer = pq.ParquetWriter(
+            stream,
+            self.schema,
+            version="2.6",
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=repeating,
+            column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
+            write_page_checksum=True,
+            store_schema=False,
+        )
+
+    def add(self, rows: Any) -> None:
+        """Take the next rows, and write whole row groups."""
+        self.waiting.append(rows)
+        self.rows += rows.num_rows
+        while self.rows >= self.group:
+            self._write(self.group)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write the rows that are left, and the footer, if all went well."""
+        if kind is None and self.rows:
+            self._write(self.rows)
+        self.writer.close()
+
+    def _write(self, rows: int) -> None:
+        # In one chunk: page boundaries follow chunks, and chunks must not tell who found what.
+        waiting = pa.concat_tables(self.waiting)
+        self.writer.write_table(waiting.slice(0, rows).combine_chunks(), row_group_size=rows)
+        self.waiting, self.rows = [waiting.slice(rows)], self.rows - rows
+
+
+def write_tables(place: Place, rows: Iterable[Row]) -> None:
+    """Write both tables; neither has its name before both are whole."""
+    with (
+        place.writing("cases.parquet") as cases_stream,
+        place.writing("divergences.parquet") as divergences_stream,
+        Sheet("cases.parquet", cases_stream) as cases,
+        Sheet("divergences.parquet", divergences_stream) as divergences,
+    ):
+        for backend, case, judgement in rows:
+            cases.add(case_row(backend, case, judgement))
+            for few in divergence_rows(backend, case, judgement):
+                divergences.add(few)
+
+
+def case_row(backend: str, case: Case, judgement: Judgement) -> Any:
+    """The row of a judgement in ``cases.parquet``."""
+    segments = case.id.split("/")
+    row = {
+        "backend": backend,
+        "case": case.id,
+        "document": case.document,
+        "version": case.version,
+        "source": case.source,
+        "target": case.target,
+        "mode": "/".join(segments[3:]),
+        "verdict": judgement.verdict,
+        "message": plain(judgement.message),
+        "inputs": judgement.inputs,
+        "open": judgement.open_inputs,
+        "wrong": judgement.wrong,
+        "runs": sum(divergence.runs.total for divergence in judgement.divergences),
+        "broken": list(_broken(case, judgement)),
+        "reproduction": plain(judgement.reproduction),
+    }
+    return pa.Table.from_pylist([row], CASES)
+
+
+def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[Any]:
+    """The rows of a judgement in ``divergences.parquet``, rule by rule."""
+    source, target = format_named(case.source), format_named(case.target)
+    for divergence in judgement.divergences:
+        runs = divergence.runs.kept
+        rows = runs.first.size
+        first, text = _columns(source, runs.first)
+        last, _ = _columns(source, runs.last)
+        answer, answer_text = _columns(target, runs.answer)
+        last_answer, last_answer_text = _columns(target, runs.last_answer)
+        named = (backend, case.id, divergence.rule, divergence.level)
+        columns = [
+            *(pa.repeat(pa.scalar(each, TEXT), rows) for each in named),
+            first,
+            last,
+            pa.array(_counts(runs), COUNT),
+            answer,
+            last_answer,
+            pa.array(runs.slope, pa.int64()),
+            pa.array(runs.straight, pa.bool_()),
+            text,
+            answer_text,
+            last_answer_text,
+        ]
+        yield pa.Table.from_arrays(columns, schema=DIVERGENCES)
+
+
+def plain(text: str) -> str:
+    r"""A text as a table can hold it; a lone surrogate, unknown to UTF-8, is written ``\ud800``."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _broken(case: Case, judgement: Judgement) -> Iterator[dict[str, Any]]:
+    source, target = format_named(case.source), format_named(case.target)
+    for divergence in judgement.divergences:
+        yield {
+            "rule": divergence.rule,
+            "clause": divergence.clause,
+            "level": divergence.level,
+            "wrong": divergence.count,
+            "runs": divergence.runs.total,
+            "smallest": _datum(source, divergence.smallest),
+            "answer": _datum(target, divergence.answer),
+            "allowed": [plain(word) for word in divergence.allowed],
+        }
+    if judgement.shape_fault is not None:
+        fault = judgement.shape_fault
+        told = {"rule": fault.rule, "clause": fault.clause, "level": fault.level}
+        yield told | {"wrong": 0, "runs": 0, "smallest": None, "answer": None, "allowed": []}
+
+
+def _datum(form: Format, datum: Datum) -> str:
+    return plain(datum) if isinstance(datum, str) else form.hexadecimal(datum)
+
+
+def _columns(form: Format, column: NDArray[Any]) -> tuple[Any, Any]:
+    """A column's 64-bit words, and its texts: what is no such word is null in the first."""
+    if column.dtype != object:
+        return pa.array(column, BITS), pa.nulls(column.size, TEXT)
+    words = [each if isinstance(each, int) and each < WORD else None for each in column]
+    texts = [
+        _datum(form, each) if word is None else None
+        for each, word in zip(column, words, strict=True)
+    ]
+    return pa.array(words, BITS), pa.array(texts, TEXT)
+
+
+def _counts(runs: Runs) -> NDArray[np.uint64]:
+    """How many inputs each run has; texts, and patterns too wide for a word, stand alone."""
+    if runs.first.dtype == object:
+        return np.ones(runs.first.size, np.uint64)
+    counts: NDArray[np.uint64] = runs.last - runs.first + np.uint64(1)
+    return counts

@@ -1,0 +1,24 @@
+"""Faults planted in the kernels' own text."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import ModuleType
+
+import pytest
+
+from oracles.reference import by_kernels, kernels
+
+FUNCTIONS = ("unpack", "convert", "has_fraction", "zero_code")
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:
+    """Let the decision run on a text in which one line is wrong."""
+    text = inspect.getsource(kernels)
+    assert text.count(right) == 1, right
+    module = ModuleType("planted_kernels")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(text.replace(right, wrong), module.__name__, "exec"), module.__dict__)
+    for name in FUNCTIONS:
+        monkeypatch.setattr(by_kernels, name, getattr(module, name))

@@ -1,0 +1,82 @@
+"""The page and the command say what was proved, and name what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from oracles.proof import __main__ as command
+from oracles.proof.obligation import Obligation
+from oracles.proof.page import write_page
+
+PROVED = Obligation(
+    "solver", "float32", "float16", "nearest-even", "onnx-cast:1/float32/float16 and 2 more",
+    "exact integers", "proved", "2^32", 0.5,
+)  # fmt: skip
+WRONG = replace(PROVED, mode="odd", verdict="counterexample", found="0x33000000: 1, not 0")
+LATE = replace(PROVED, source="int8", statement="smt-lib", verdict="open")
+SWEPT = replace(PROVED, half="exhaustion", statement="by definition", inputs="4,294,967,296")
+
+
+def page(tmp_path: Path, *obligations: Obligation) -> str:
+    path = tmp_path / "proof.md"
+    write_page(obligations, path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_everything_proved_is_said_in_one_line(tmp_path: Path) -> None:
+    text = page(tmp_path, PROVED, SWEPT)
+    assert "| proved | 1 | 1 |" in text
+    assert "Nothing is open and nothing contradicted." in text
+    assert "## By an SMT solver" in text
+    assert "## By exhaustion" in text
+    assert "| float16 | nearest-even | exact integers | 2^32 | 1 proved | 0.5 |" in text
+    assert "| float16 | nearest-even | by definition | 4,294,967,296 | 1 proved | 0.5 |" in text
+
+
+def test_what_is_not_proved_is_named(tmp_path: Path) -> None:
+    text = page(tmp_path, LATE, PROVED, WRONG)
+    assert "| counterexample | 1 | 0 |" in text
+    assert "| open | 1 | 0 |" in text
+    assert (
+        "- **counterexample** (solver): float32 to float16, odd, exact integers"
+        " (onnx-cast:1/float32/float16 and 2 more): 0x33000000: 1, not 0"
+    ) in text
+    assert "- **open** (solver): int8 to float16, nearest-even, smt-lib" in text
+    assert "Nothing is open" not in text
+    assert "## By exhaustion" not in text
+    assert "| 1 proved, 1 counterexample |" in text
+
+
+@pytest.mark.parametrize(("last", "code"), [(PROVED, 0), (WRONG, 1), (LATE, 1)])
+def test_the_command_succeeds_only_if_all_is_proved(
+    last: Obligation,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def prove(
+        jobs: int, time_limit: float, report: Callable[[Obligation], None]
+    ) -> list[Obligation]:
+        assert (jobs, time_limit) == (2, 7.0)
+        report(last)
+        return [PROVED, last]
+
+    path = tmp_path / "page.md"
+    arguments = ["--solver", "--jobs", "2", "--timeout", "7", "--page", str(path)]
+    monkeypatch.setattr("sys.argv", ["proof", *arguments])
+    monkeypatch.setattr(command, "prove_by_solver", prove)
+    assert command.main() == code
+    assert last.name in capsys.readouterr().out
+    assert path.exists()
+
+
+def test_the_command_wants_a_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["proof"])
+    with pytest.raises(SystemExit) as stopped:
+        command.main()
+    assert stopped.value.code == 2

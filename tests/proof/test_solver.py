@@ -1,0 +1,249 @@
+"""The solver proves the kernels, and finds an input for every fault planted in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles.proof import statement
+from oracles.proof.by_solver import prove_by_solver
+from oracles.proof.groups import Group, groups
+from oracles.proof.obligation import Obligation
+from oracles.proof.questions import Statement, prove, statements, translated
+from oracles.proof.vectors import Solving, Truth, Vector
+from oracles.reference import bounds, by_exact, by_kernels
+from oracles.reference.terms import Trace, select_terms
+from oracles.reference.words import WIDTH, Word, select_words
+from tests.proof.planted import plant
+from tests.reference.distinct import numeric_rulings
+from tests.reference.programs import STEPS, Step, run
+
+pytest.importorskip("bitwuzla", reason="the proof needs a solver")
+
+SECONDS = 60.0
+SPREAD = [(group, statement) for group in groups() for statement in statements(group)][::25]
+
+
+def group_of(source: str, target: str, rounding: str) -> Group:
+    (found,) = (
+        group
+        for group in groups()
+        if (group.source.name, group.target.name, group.rounding) == (source, target, rounding)
+    )
+    return found
+
+
+def named(group: Group, statement: str) -> str:
+    return f"{group.source.name}-{group.target.name}-{group.rounding}-{statement}"
+
+
+def differs(group: Group, found: str) -> bool:
+    """Whether kernels and definition really part ways at the input that was found."""
+    code = int(found.partition(":")[0], 16)
+    for _, rules in group.rulings:
+        place, first, second = by_kernels.decide(rules, Word(code), select_words)
+        allowed = by_exact.allow(rules, code)
+        codes = allowed.codes or (0,)
+        if (int(place), int(first), int(second)) != (allowed.place, codes[0], codes[-1]):
+            return True
+    return False
+
+
+def test_the_groups_hold_every_ruling_that_answers_something() -> None:
+    held = [rules for group in groups() for _, rules in group.rulings]
+    every = [rules for rules in numeric_rulings().values() if not rules.is_open]
+    assert len(held) == len(set(held)) == len(every)
+    assert set(held) == set(every)
+
+
+@pytest.mark.parametrize(
+    ("group", "statement"), SPREAD, ids=[named(group, statement) for group, statement in SPREAD]
+)
+def test_kernels_are_proved(group: Group, statement: Statement) -> None:
+    obligation = prove(group, statement, SECONDS)
+    assert (obligation.verdict, obligation.found) == ("proved", "")
+    assert obligation.inputs == f"2^{group.source.bits}"
+
+
+FAULTS = {
+    "ties away": (
+        "increment = first & (sticky | odd)",
+        "increment = first",
+        ("float32", "float16", "nearest-even"),
+    ),
+    "ties to odd": (
+        "increment = first & (sticky | odd)",
+        "increment = first & (sticky | (odd ^ 1))",
+        ("float64", "float8e4m3fn", "nearest-even"),
+    ),
+    "shift capped one too low": (
+        "MORE_THAN_ALL = WIDTH + 1",
+        "MORE_THAN_ALL = WIDTH",
+        ("float32", "float16", "nearest-even"),
+    ),
+    "shift of a wide source capped one too low": (
+        "MORE_THAN_ALL = WIDTH + 1",
+        "MORE_THAN_ALL = WIDTH",
+        ("float64", "float32", "nearest-even"),
+    ),
+    "overflow one too late": (
+        "overflow = (code > largest) & (tiny ^ True)",
+        "overflow = (code > largest + 1) & (tiny ^ True)",
+        ("float32", "float16", "nearest-even"),
+    ),
+    "overflow one too late without infinities": (
+        "overflow = (code > largest) & (tiny ^ True)",
+        "overflow = (code > largest + 1) & (tiny ^ True)",
+        ("float32", "float8e4m3fnuz", "nearest-even"),
+    ),
+    "an integer overflows one too late": (
+        "overflow = large | (rounded > bound)",
+        "overflow = large | (rounded > bound + 1)",
+        ("float32", "int16", "nearest-even"),
+    ),
+    "the largest value beyond itself": (
+        "beyond = ((truncated > largest) | ((truncated == largest) & inexact))",
+        "beyond = ((truncated > largest) | (truncated == largest))",
+        ("float32", "float8e8m0", "toward-zero"),
+    ),
+    "odd without what is sticky": (
+        "increment = (odd ^ 1) & some",
+        "increment = (odd ^ 1) & first",
+        ("float32", "float16", "odd"),
+    ),
+    "wrap without mask": (
+        "code = select(parts.sign == 1, 0 - rounded, rounded) & target.mask",
+        "code = select(parts.sign == 1, 0 - rounded, rounded)",
+        ("int64", "int8", "toward-zero"),
+    ),
+    "a NaN lost": (
+        "nan = magnitude > source.infinity_code",
+        "nan = magnitude > source.infinity_code + 1",
+        ("float64", "float16", "nearest-even"),
+    ),
+    "another NaN": (
+        "nan = pattern == source.sign_bit",
+        "nan = pattern == source.sign_bit + 1",
+        ("float8e5m2fnuz", "float16", "toward-zero"),
+    ),
+    "floor as ceil": (
+        "increment = parts.sign & some",
+        "increment = (parts.sign ^ 1) & some",
+        ("int64", "float32", "floor"),
+    ),
+    "subnormals one binade low": (
+        "field = select(field == 0, 1, field)",
+        "field = select(field == 0, 0, field)",
+        ("float16", "float32", "toward-zero"),
+    ),
+    "a negative zero that is a NaN": (
+        "signed = signed & ((code == 0) ^ True)",
+        "signed = signed & ((code > 0) | True)",
+        ("float32", "float8e5m2fnuz", "nearest-even"),
+    ),
+    "fractions of one half missed": (
+        "shift = select(below_one, 0, parts.exponent - (OFFSET - 1))",
+        "shift = select(below_one, 0, parts.exponent - (OFFSET - 2))",
+        ("float64", "int4", "toward-zero"),
+    ),
+    "the lowest integer out of range": (
+        "bound = select(parts.sign == 1, target.sign_bit, target.max_code)",
+        "bound = parts.sign - parts.sign + target.max_code",
+        ("int64", "int32", "toward-zero"),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found_with_an_input(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, wrong, where = FAULTS[fault]
+    group = group_of(*where)
+    plant(monkeypatch, right, wrong)
+    obligation = prove(group, "exact integers", SECONDS)
+    assert obligation.verdict == "counterexample"
+    assert " by kernels, " in obligation.found
+    assert differs(group, obligation.found)
+
+
+@pytest.mark.parametrize("fault", ["ties away", "shift of a wide source capped one too low"])
+def test_smt_lib_finds_planted_faults_too(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, wrong, where = FAULTS[fault]
+    group = group_of(*where)
+    plant(monkeypatch, right, wrong)
+    obligation = prove(group, "smt-lib", SECONDS)
+    assert obligation.verdict == "counterexample"
+    assert differs(group, obligation.found)
+
+
+def test_a_class_that_takes_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = group_of("float32", "float8e8m0", "toward-zero")
+    monkeypatch.setitem(by_kernels.CLASSES, "negative", lambda f: f.finite & f.minus)
+    obligation = prove(group, "exact integers", SECONDS)
+    assert obligation.verdict == "counterexample"
+    assert int(obligation.found.partition(":")[0], 16) == 0x80000000
+
+
+def test_a_statement_that_says_too_little_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def anything(value: Any, code: Any, rounding: Any) -> Truth:
+        return value.solving.truth(True)
+
+    monkeypatch.setattr(statement, "is_rounding", anything)
+    obligation = prove(group_of("float16", "bfloat16", "nearest-even"), "exact integers", SECONDS)
+    assert obligation.verdict == "counterexample"
+    assert obligation.found.endswith("the statement or the trace is at fault")
+
+
+def test_a_trace_shortened_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(bounds.BOUNDS, "right", lambda value, shift: (0, value[1] >> shift[1]))
+    obligation = prove(group_of("float32", "float16", "nearest-even"), "exact integers", SECONDS)
+    assert obligation.verdict == "counterexample"
+    assert obligation.found.endswith("the statement or the trace is at fault")
+
+
+def test_running_out_of_time_is_open() -> None:
+    group = group_of("float64", "int64", "toward-zero")
+    for seconds in (0.0, 0.3):
+        obligation = prove(group, "exact integers", seconds)
+        assert (obligation.verdict, obligation.found) == ("open", "")
+        assert obligation.seconds < SECONDS / 4
+
+
+@settings(max_examples=40)
+@given(STEPS, st.sampled_from([4, 32, WIDTH]), st.integers(0, 2**64 - 1))
+def test_a_trace_means_the_same_to_the_solver(
+    steps: list[Step], bits: int, given_pattern: int
+) -> None:
+    pattern = given_pattern >> (WIDTH - bits)
+    trace = Trace(bits)
+    words, truths = run(steps, trace.input(), select_terms)
+    expected_words, expected_truths = run(steps, Word(pattern), select_words)
+    solving = Solving()
+    given_term = solving.unknown("pattern", bits)
+    terms = translated(trace, given_term)
+    wrong = [
+        Vector(solving, terms[word.place], WIDTH) != int(expected)
+        for word, expected in zip(words, expected_words, strict=True)
+    ]
+    wrong += [
+        Truth(solving, terms[truth.place]) ^ bool(expected)
+        for truth, expected in zip(truths, expected_truths, strict=True)
+    ]
+    here = given_term == pattern
+    assert solving.find(here & solving.any_of(wrong), given_term, SECONDS) == "none"
+
+
+def test_obligations_come_in_order_whatever_the_number_of_processes() -> None:
+    seen: list[Obligation] = []
+    alone, beside = prove_by_solver(1, SECONDS, seen.append, 60), prove_by_solver(2, every=60)
+    assert seen == alone
+    assert [replace(one, seconds=0) for one in alone] == [replace(one, seconds=0) for one in beside]
+    assert [(one.rulings, one.statement) for one in alone] == [
+        (group.name, statement) for group in groups()[::60] for statement in statements(group)
+    ]
+    assert {one.verdict for one in alone} == {"proved"}

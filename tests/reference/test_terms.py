@@ -1,0 +1,102 @@
+"""A traced text says what the text itself says, on words and on arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles.reference import by_kernels
+from oracles.reference.terms import Trace, select_terms
+from oracles.reference.words import WIDTH, Word, select_arrays, select_words
+from tests.reference.distinct import numeric_rulings
+from tests.reference.programs import STEPS, Step, evaluate, run
+
+RULINGS = {name: rules for name, rules in numeric_rulings().items() if not rules.is_open}
+
+
+@given(STEPS, st.sampled_from([4, 8, 32, WIDTH]), st.integers(0, 2**64 - 1))
+def test_terms_words_and_arrays_agree_on_any_program(
+    steps: list[Step], bits: int, given_pattern: int
+) -> None:
+    pattern = given_pattern >> (WIDTH - bits)
+    trace = Trace(bits)
+    words, truths = run(steps, trace.input(), select_terms)
+    values = evaluate(trace, pattern)
+    on_words = run(steps, Word(pattern), select_words)
+    on_arrays = run(steps, np.array([pattern], np.uint64), select_arrays)
+    for traced, word, array in zip(words, on_words[0], on_arrays[0], strict=True):
+        assert values[traced.place] == int(word) == int(array[0])
+        assert not traced.node.truth
+    for traced, truth, array in zip(truths, on_words[1], on_arrays[1], strict=True):
+        assert bool(values[traced.place]) == truth == bool(array[0])
+        assert traced.node.truth
+
+
+@given(STEPS, st.integers(0, 2**32 - 1))
+def test_a_plain_trace_keeps_every_operation_and_says_the_same(
+    steps: list[Step], pattern: int
+) -> None:
+    short, plain = Trace(32), Trace(32, plain=True)
+    here, there = (run(steps, trace.input(), select_terms)[0] for trace in (short, plain))
+    values, others = evaluate(short, pattern), evaluate(plain, pattern)
+    assert [values[term.place] for term in here] == [others[term.place] for term in there]
+
+
+@given(STEPS)
+def test_equal_operations_are_one_node(steps: list[Step]) -> None:
+    trace = Trace(WIDTH)
+    first, _ = run(steps, trace.input(), select_terms)
+    size = len(trace.nodes)
+    second, _ = run(steps, trace.input(), select_terms)
+    assert len(trace.nodes) == size
+    assert [term.place for term in first] == [term.place for term in second]
+
+
+def test_what_does_not_depend_on_the_input_is_a_constant() -> None:
+    pattern = Trace(8).input()
+    for known, value in [
+        (pattern & 0, 0),
+        (pattern >> 8, 0),
+        (pattern < 256, 1),
+        ((pattern | 256) > 255, 1),
+        (select_terms(pattern == 256, 3, 4), 4),
+        ((pattern & 0) - 1, 2**64 - 1),
+        (pattern << 64, 0),
+    ]:
+        assert known.node.operation == "constant"
+        assert known.node.bounds == (value, value)
+
+
+def test_what_changes_nothing_is_no_operation() -> None:
+    pattern = Trace(8).input()
+    for same in (
+        *(pattern & 255, pattern | 0, pattern ^ 0, pattern + 0, 0 + pattern, pattern - 0),
+        *(pattern << 0, pattern >> 0, select_terms(pattern > 3, pattern, pattern)),
+    ):
+        assert same.place == pattern.place
+
+
+def test_a_text_may_not_branch_on_data_or_mix_words_and_truths() -> None:
+    pattern = Trace(8).input()
+    with pytest.raises(TypeError, match="branch"):
+        assert pattern > 3
+    with pytest.raises(TypeError, match="a word and a truth"):
+        _ = pattern & (pattern > 3)
+
+
+@pytest.mark.parametrize("name", [*RULINGS][::9])
+def test_a_traced_decision_is_the_decision(name: str) -> None:
+    rules = RULINGS[name]
+    generator = np.random.default_rng(3)
+    shift = np.uint64(WIDTH - rules.source.bits)
+    inputs = generator.integers(0, 2**64 - 1, 40, np.uint64, endpoint=True) >> shift
+    on_arrays = by_kernels.decide(rules, inputs, select_arrays)
+    trace = Trace(rules.source.bits)
+    results = by_kernels.decide(rules, trace.input(), select_terms)
+    for at, code in enumerate(inputs.tolist()):
+        values = evaluate(trace, code)
+        on_words = by_kernels.decide(rules, Word(code), select_words)
+        for traced, word, array in zip(results, on_words, on_arrays, strict=True):
+            assert values[traced.place] == int(word) == int(array[at])

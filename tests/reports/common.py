@@ -1,0 +1,143 @@
+"""Judgements of every kind, and a record to go with them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from reports.judgement import VERDICTS, Divergence, Judgement, ShapeFault
+from reports.run_record import BackendRecord, Environment, RunRecord, Shard
+from reports.runs import Runs
+from specs.cases import Case
+
+HALF = Case("onnx-cast", "25", "float32", "float16")
+TO_TEXT = Case("onnx-cast", "25", "int8", "string")
+FROM_TEXT = Case("onnx-cast", "25", "string", "float8e4m3fn", (("saturate", "0"),))
+TO_COMPLEX = Case("torch-to", "2.13", "float32", "complex128")
+MACHINE = Environment(
+    python="3.11.7", platform="Linux", machine="x86_64", cpus=2, packages={"numpy": "2.4.6"}
+)
+
+
+def record(**changes: Any) -> RunRecord:
+    fields: dict[str, Any] = {
+        "documents": {"onnx-cast": "ab" * 32},
+        "backends": (BackendRecord(name="ort", version="1.31.1"),),
+        "environments": (MACHINE,),
+        "command_line": ("castigate", "run"),
+        "started": datetime(2026, 1, 2, tzinfo=UTC),
+    }
+    return RunRecord(**fields | changes)
+
+
+def shard(index: int, count: int, **changes: Any) -> RunRecord:
+    return record(shard=Shard(index=index, count=count), **changes)
+
+
+def objects(values: list[Any]) -> Any:
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def patterns(values: list[int]) -> Any:
+    return np.array(values, np.uint64)
+
+
+def steps(rows: int, total: int | None = None, width: int = 1) -> Runs:
+    """So many runs of patterns, with gaps between them."""
+    first = np.arange(rows, dtype=np.uint64) * np.uint64(4)
+    answer = first >> np.uint64(8)
+    last = first + np.uint64(width - 1)
+    rise, straight = np.zeros(rows, np.int64), np.ones(rows, np.bool_)
+    return Runs(rows if total is None else total, first, last, answer, answer, rise, straight)
+
+
+def divergence(runs: Runs, rule: str = "rounds", **changes: Any) -> Divergence:
+    fields = {"smallest": 1, "answer": 2, "allowed": ("0x0000", "any-nan")}
+    return Divergence(rule, "§ 1", "required", int(runs.total), runs, **fields | changes)
+
+
+def judgement(case: Case, *divergences: Divergence, **changes: Any) -> Judgement:
+    fields: dict[str, Any] = {"verdict": "violates" if divergences else "conforms", "inputs": 256}
+    return Judgement(case.id, "ort", divergences=divergences, **fields | changes)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality to the last column and its dtype."""
+    match one:
+        case Judgement() | Divergence() | Runs() | ShapeFault():
+            return type(one) is type(other) and all(
+                same(value, vars(other)[name])
+                for name, value in vars(one).items()
+                if name != "kept"  # a cache
+            )
+        case np.ndarray():
+            return one.dtype == other.dtype and one.tolist() == other.tolist()
+        case tuple():
+            return len(one) == len(other) and all(map(same, one, other))
+        case _:
+            return type(one) is type(other) and one == other
+
+
+# Surrogates too: an adapter in Python may answer with any text.
+TEXTS = st.text(st.characters(), max_size=8) | st.sampled_from(
+    ["", "\0", "\n\r\x85", "\ud800", "\ud83d\ude00", "🙂", "1e400"]
+)
+WORDS = st.integers(0, (1 << 64) - 1)
+WIDE = st.integers(0, (1 << 128) - 1)
+LONG = st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+@st.composite
+def some_runs(draw: st.DrawFn) -> Runs:
+    rows = draw(st.integers(0, 4))
+
+    def column(values: st.SearchStrategy[Any]) -> list[Any]:
+        return draw(st.lists(values, min_size=rows, max_size=rows))
+
+    def data(kind: str) -> Any:
+        values = {"words": WORDS, "texts": TEXTS, "wide": WIDE}[kind]
+        return (patterns if kind == "words" else objects)(column(values))
+
+    given, got = (draw(st.sampled_from(["words", "texts", "wide"])) for _ in range(2))
+    return Runs(
+        rows + draw(st.integers(0, 1 << 40)),
+        data(given),
+        data(given),
+        data(got),
+        data(got),
+        np.array(column(LONG), np.int64),
+        np.array(column(st.booleans()), np.bool_),
+    )
+
+
+DATUMS = TEXTS | WIDE
+COUNTS = st.integers(0, 1 << 63)
+DIVERGENCES = st.builds(
+    Divergence,
+    st.text(max_size=8),
+    st.text(max_size=8),
+    st.sampled_from(["required", "recommended"]),
+    COUNTS,
+    some_runs(),
+    DATUMS,
+    DATUMS,
+    st.lists(TEXTS, max_size=3).map(tuple),
+)
+JUDGEMENTS = st.builds(
+    Judgement,
+    TEXTS,
+    TEXTS,
+    st.sampled_from(VERDICTS),
+    TEXTS,
+    COUNTS,
+    COUNTS,
+    st.lists(DIVERGENCES, max_size=3).map(tuple),
+    st.none() | st.builds(ShapeFault, *[st.text(max_size=8)] * 4, TEXTS),
+    TEXTS,
+    TEXTS,
+)

@@ -1,0 +1,146 @@
+"""A run on a disk, behind a ``file://`` URL and in an object store is the same run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import fsspec
+import pytest
+
+from reports.opening import batches, open_run
+from reports.places import UNFINISHED, Place, place_of
+from reports.store import create, resume
+from specs.errors import CastigateError
+from tests.reports.common import HALF, divergence, judgement, record, same, steps
+
+FOUND = [judgement(HALF, divergence(steps(70)))]
+ROWS = [("ort", HALF, FOUND[0])]
+
+
+@pytest.fixture(params=["path", "relative path", "file", "memory"])
+def out(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    monkeypatch.chdir(tmp_path)
+    yield {
+        "path": f"{tmp_path}/deep/run/",
+        "relative path": "deep/run",
+        "file": f"file://{tmp_path}/deep/run",
+        "memory": f"fsspec+memory://castigate-{uuid4().hex}/deep/run",
+    }[request.param]
+    memory = fsspec.filesystem("memory")
+    for folder in memory.ls("/"):
+        if "castigate-" in folder["name"]:
+            memory.rm(folder["name"], recursive=True)
+
+
+def test_a_run_from_begin_to_end(out: str, tmp_path: Path) -> None:
+    store = create(out, record())
+    for name in ("a", "b", "a"):
+        store.write(name, FOUND)
+    for call in (lambda: create(out, record()), lambda: open_run(out)):
+        with pytest.raises(CastigateError, match="holds an unfinished run"):
+            call()
+    store = resume(out, record())
+    assert store.finished() == {"a", "b"}
+    assert same(tuple(store.read("a")), tuple(FOUND))
+    store.finish(ROWS, lambda: 0)
+    assert store.place.names() == ["cases.parquet", "divergences.parquet", "run.json"]
+    done = open_run(out)
+    assert resume(out, record()).record == done.record
+    assert sum(batch.num_rows for batch in batches(done, "divergences.parquet")) == 70
+    local = create(str(tmp_path / "local"), record()).finish(ROWS, lambda: 0)
+    for table in ("cases.parquet", "divergences.parquet"):
+        assert local.place.read(table) == done.place.read(table)
+
+
+def test_a_missing_table_is_told(out: str) -> None:
+    store = create(out, record()).finish(ROWS, lambda: 0)
+    store.place.system.delete_file(f"{store.place.path}/cases.parquet")
+    with pytest.raises(CastigateError, match=r"run/cases\.parquet is missing; "):
+        open_run(out)
+
+
+def test_a_file_appears_whole_or_not_at_all(out: str) -> None:
+    place = place_of(out)
+    place.write("x/one", b"old")
+
+    def halfway(raised: BaseException) -> None:
+        with place.writing("x/one") as stream:
+            stream.write(b"ne")
+            assert place.read("x/one") == b"old"
+            raise raised
+
+    for raised, seen in (
+        (OSError(5, "no matter"), CastigateError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (SystemExit(3), SystemExit),
+    ):
+        with pytest.raises(seen):
+            halfway(raised)
+        assert (place.read("x/one"), place.names("x")) == (b"old", ["one"])
+    place.write("x/one", b"new")
+    assert (place.read("x/one"), place.names("x")) == (b"new", ["one"])
+
+
+def test_left_overs_go_and_nothing_else(out: str) -> None:
+    place = place_of(out)
+    for name in ("x/one", f"x/.one.12{UNFINISHED}", f".two.3{UNFINISHED}", "two"):
+        place.write(name, b"")
+    place.clean("x")
+    assert place.names("x") == ["one"]
+    place.clean()
+    assert place.names() == ["two", "x"]
+
+
+def test_what_is_not_there_is_no_error(out: str) -> None:
+    place = place_of(out)
+    assert (place.names(), place.names("x"), place.read("x/y")) == ([], [], None)
+    place.clean()
+    place.remove_folder("x")
+    place.write("x/y", b"")
+    place.remove_folder("x")
+    assert place.names() == []
+
+
+def test_a_local_file_has_reached_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, rename = os.fsync, os.replace
+
+    def seen_fsync(number: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{number}")
+        size = f" of {os.fstat(number).st_size}" if os.path.isfile(path) else ""
+        steps.append(f"fsync {'folder' if os.path.isdir(path) else 'file'}{size}")
+        fsync(number)
+
+    def seen_rename(old: str, new: str) -> None:
+        steps.append("rename")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    monkeypatch.setattr(os, "replace", seen_rename)
+    place_of(str(tmp_path)).write("one", b"x" * 10)
+    assert steps == ["fsync file of 10", "rename", "fsync folder"]
+
+
+def test_the_root_is_a_folder_like_any_other() -> None:
+    assert "proc" in place_of("/").names()
+    assert place_of("/").named("run.json") == "/run.json"
+
+
+def test_a_place_stays_where_it_is_when_the_process_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place: Place = place_of("run")
+    place.write("one", b"1")
+    monkeypatch.chdir("/")
+    assert place.read("one") == b"1"
+    shutil.rmtree(tmp_path / "run")
+    assert place.read("one") is None

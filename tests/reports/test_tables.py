@@ -1,0 +1,225 @@
+"""The tables: what each column says, and the same bytes for the same judgements."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reports.judgement import Judgement, ShapeFault
+from reports.places import place_of
+from reports.runs import KEPT_RUNS, Runs
+from reports.tables import (
+    DIVERGENCES,
+    GROUPS,
+    SCHEMAS,
+    Row,
+    case_row,
+    divergence_rows,
+    write_tables,
+)
+from tests.reports.common import (
+    FROM_TEXT,
+    HALF,
+    JUDGEMENTS,
+    TO_COMPLEX,
+    TO_TEXT,
+    divergence,
+    judgement,
+    objects,
+    patterns,
+    steps,
+)
+
+ROOT = Path(__file__).parents[2]
+RISING = np.array([3], np.int64), np.array([True])
+
+
+def table(folder: Path, name: str, rows: list[Row]) -> list[dict[str, Any]]:
+    write_tables(place_of(str(folder)), rows)
+    return pq.read_table(folder / name).to_pylist()
+
+
+def text_steps(rows: int) -> Runs:
+    """Runs of texts of many lengths: enough for several pages."""
+    texts = objects([f"{place}" * (place % 50) for place in range(rows)])
+    runs = steps(rows)
+    return Runs(rows, texts, texts, *runs.columns[2:])
+
+
+def many_rows() -> list[Row]:
+    """Rows that fill several row groups of divergences."""
+    many = divergence(steps(KEPT_RUNS + 1, total=1 << 20), rule="clamps")
+    texts = judgement(FROM_TEXT, divergence(text_steps(30_000)))
+    return [
+        ("ort", HALF, judgement(HALF, divergence(steps(5)), many)),
+        ("ort", FROM_TEXT, texts),
+        ("torch", HALF, judgement(HALF, many)),
+        ("torch", FROM_TEXT, texts),
+    ]
+
+
+def test_a_row_of_cases(tmp_path: Path) -> None:
+    fault = ShapeFault("answer", "keeps-shape", "§ 9", "required", "shape (0,): no")
+    found = judgement(
+        FROM_TEXT,
+        divergence(steps(3, total=70_000), smallest="a\ud800\0", answer=0x7F),
+        message="shape \ud800",
+        open_inputs=7,
+        shape_fault=fault,
+        reproduction="one\ntwo",
+    )
+    assert table(tmp_path, "cases.parquet", [("ort:folded", FROM_TEXT, found)]) == [
+        {
+            "backend": "ort:folded",
+            "case": "onnx-cast:25/string/float8e4m3fn/saturate:0",
+            "document": "onnx-cast",
+            "version": "25",
+            "source": "string",
+            "target": "float8e4m3fn",
+            "mode": "saturate:0",
+            "verdict": "violates",
+            "message": "shape \\ud800",
+            "inputs": 256,
+            "open": 7,
+            "wrong": 70_000,
+            "runs": 70_000,
+            "broken": [
+                {
+                    "rule": "rounds",
+                    "clause": "§ 1",
+                    "level": "required",
+                    "wrong": 70_000,
+                    "runs": 70_000,
+                    "smallest": "a\\ud800\0",
+                    "answer": "0x7f",
+                    "allowed": ["0x0000", "any-nan"],
+                },
+                {
+                    "rule": "keeps-shape",
+                    "clause": "§ 9",
+                    "level": "required",
+                    "wrong": 0,
+                    "runs": 0,
+                    "smallest": None,
+                    "answer": None,
+                    "allowed": [],
+                },
+            ],
+            "reproduction": "one\ntwo",
+        }
+    ]
+
+
+TOP = (1 << 64) - 1
+ONE_RUN = {
+    "patterns": (
+        HALF,
+        Runs(1, patterns([0]), patterns([TOP - 1]), patterns([5]), patterns([TOP]), *RISING),
+        {"first": 0, "last": TOP - 1, "count": TOP, "answer": 5, "last_answer": TOP},
+    ),
+    "patterns to texts": (
+        TO_TEXT,
+        Runs(1, patterns([1]), patterns([9]), objects(["1"]), objects(["\ud800"]), *RISING),
+        {"first": 1, "last": 9, "count": 9, "answer_text": "1", "last_answer_text": "\\ud800"},
+    ),
+    "texts": (
+        FROM_TEXT,
+        Runs(1, objects(["x\n"]), objects(["x\n"]), patterns([1]), patterns([1]), *RISING),
+        {"count": 1, "text": "x\n", "answer": 1, "last_answer": 1},
+    ),
+    "answers of 128 bits": (
+        TO_COMPLEX,
+        Runs(1, patterns([1]), patterns([2]), objects([1 << 64]), objects([TOP]), *RISING),
+        {
+            "first": 1,
+            "last": 2,
+            "count": 2,
+            "answer_text": "0x00000000000000010000000000000000",
+            "last_answer": TOP,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ONE_RUN)
+def test_a_row_of_divergences(what: str, tmp_path: Path) -> None:
+    case, runs, said = ONE_RUN[what]
+    rows = table(
+        tmp_path, "divergences.parquet", [("ort", case, judgement(case, divergence(runs)))]
+    )
+    named = {"backend": "ort", "case": case.id, "rule": "rounds", "level": "required"}
+    every = dict.fromkeys(DIVERGENCES.names) | named | {"slope": 3, "straight": True}
+    assert rows == [every | said]
+
+
+def test_runs_past_the_cap_are_counted_and_not_listed(tmp_path: Path) -> None:
+    runs = steps(KEPT_RUNS + 1, total=1 << 20)
+    row = ("ort", HALF, judgement(HALF, divergence(runs)))
+    assert len(table(tmp_path, "divergences.parquet", [row])) == KEPT_RUNS
+    assert pq.read_table(tmp_path / "cases.parquet")["runs"].to_pylist() == [1 << 20]
+
+
+@settings(max_examples=50)
+@given(st.lists(JUDGEMENTS, max_size=3))
+def test_every_judgement_has_rows(found: list[Judgement]) -> None:
+    for each in found:
+        assert case_row("ort", TO_TEXT, each).num_rows == 1
+        rows = sum(few.num_rows for few in divergence_rows("ort", TO_TEXT, each))
+        assert rows == sum(one.runs.first.size for one in each.divergences)
+
+
+def test_tables_without_rows_have_their_columns(tmp_path: Path) -> None:
+    write_tables(place_of(str(tmp_path)), [])
+    for name, schema in SCHEMAS.items():
+        assert pq.read_table(tmp_path / name).schema.equals(schema, check_metadata=True)
+
+
+def test_row_groups_depend_on_the_rows_alone(tmp_path: Path) -> None:
+    write_tables(place_of(str(tmp_path)), many_rows())
+    footer = pq.ParquetFile(tmp_path / "divergences.parquet").metadata
+    sizes = [footer.row_group(place).num_rows for place in range(footer.num_row_groups)]
+    full, rest = divmod(2 * (KEPT_RUNS + 30_000) + 5, GROUPS["divergences.parquet"])
+    assert sizes == [GROUPS["divergences.parquet"]] * full + [rest]
+    # The same rows from judgements that are cut otherwise.
+    apart = [
+        (backend, case, judgement(case, divergence(one.runs.kept.at(rows), one.rule)))
+        for backend, case, found in many_rows()
+        for one in found.divergences
+        for rows in (slice(1000), slice(1000, None))
+    ]
+    write_tables(place_of(str(tmp_path / "apart")), apart)
+    one, other = (tmp_path / folder / "divergences.parquet" for folder in ("", "apart"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
+    code = (
+        "import sys; from reports.places import place_of; from reports.tables import write_tables;"
+        "from tests.reports.test_tables import many_rows;"
+        "write_tables(place_of(sys.argv[1]), many_rows())"
+    )
+    for seed in ("1", "2"):
+        command = [sys.executable, "-c", code, str(tmp_path / seed)]
+        environment = os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": seed}
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    for name in SCHEMAS:
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+def test_nothing_has_a_name_before_all_is_written(tmp_path: Path) -> None:
+    def rows() -> Any:
+        yield from many_rows()
+        raise RuntimeError("a worker has died")
+
+    with pytest.raises(RuntimeError, match="a worker"):
+        write_tables(place_of(str(tmp_path)), rows())
+    assert list(tmp_path.iterdir()) == []
