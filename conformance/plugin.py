@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.full import FullMeeting
 from conformance.meet import Meeting, Settings
 from conformance.selection import select
 from conformance.suite import Suite
@@ -42,6 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="recommended",
         help="the weakest level whose breach fails (default: recommended)",
     )
+    group.addoption(
+        "--tier",
+        choices=("quick", "full"),
+        default="quick",
+        help="full: every input of 32-bit sources, breakpoints and 2^30 more of 64-bit ones",
+    )
     group.addoption("--seed", type=int, default=0, help="seed of the random inputs (default: 0)")
     group.addoption(
         "--max-examples",
@@ -77,8 +84,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [
         f"castigate: backends {backends}",
         f"castigate: documents {digests}",
-        f"castigate: seed {config.getoption('--seed')}, max-examples "
-        f"{config.getoption('--max-examples')}, level {config.getoption('--level')}",
+        f"castigate: tier {config.getoption('--tier')}, seed {config.getoption('--seed')}, "
+        f"max-examples {config.getoption('--max-examples')}, level {config.getoption('--level')}",
     ]
 
 
@@ -93,8 +100,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | No
         config.getoption("--max-examples"),
         frozenset(word.partition(":")[0] for word in asked_for),
     )
-    meetings = [Meeting(made, smoke(made), settings) for made in config.stash[BACKENDS]]
-    suite: Suite = Suite.from_parent(
-        parent, path=file_path, meetings=meetings, cases=select(asked_for)
-    )
+    cases = select(asked_for)
+    meetings: list[Meeting | FullMeeting] = []
+    for made in config.stash[BACKENDS]:
+        meeting = Meeting(made, smoke(made), settings)
+        full = config.getoption("--tier") == "full"
+        meetings.append(FullMeeting(meeting, cases) if full else meeting)
+    suite: Suite = Suite.from_parent(parent, path=file_path, meetings=meetings, cases=cases)
     return suite

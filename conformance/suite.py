@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from conformance.full import FullMeeting
 from conformance.meet import Meeting
 from reports.counterexample import block
 from reports.totals import broken, recorded
 from specs.cases import Case
 
+AnyMeeting = Meeting | FullMeeting
 RECORD = "castigate"
 OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
 
@@ -19,7 +21,9 @@ OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
 class Suite(pytest.File):
     """All backends of a run."""
 
-    def __init__(self, *, meetings: list[Meeting], cases: list[Case], **more: Any) -> None:
+    def __init__(
+        self, *, meetings: list[Meeting | FullMeeting], cases: list[Case], **more: Any
+    ) -> None:
         super().__init__(**more)
         self.meetings = meetings
         self.cases = cases
@@ -35,7 +39,7 @@ class Suite(pytest.File):
 class BackendNode(pytest.Collector):
     """All cases of one backend."""
 
-    def __init__(self, *, meeting: Meeting, cases: list[Case], **more: Any) -> None:
+    def __init__(self, *, meeting: AnyMeeting, cases: list[Case], **more: Any) -> None:
         super().__init__(**more)
         self.meeting = meeting
         self.cases = cases
@@ -49,7 +53,7 @@ class BackendNode(pytest.Collector):
 class CaseItem(pytest.Item):
     """One case on one backend."""
 
-    def __init__(self, *, meeting: Meeting, case: Case, **more: Any) -> None:
+    def __init__(self, *, meeting: AnyMeeting, case: Case, **more: Any) -> None:
         super().__init__(**more)
         self.meeting = meeting
         self.case = case

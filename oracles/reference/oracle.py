@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits, Bound, Unsupported
 from oracles.reference import by_kernels, written
+from oracles.reference.compiled import compiled
+from oracles.reference.expected import Expected
 from specs.cases import Case
 from specs.formats import format_named
 from specs.outcomes import Nan
@@ -48,6 +52,26 @@ class Reference:
             return np.zeros(bits.shape, rules.target.storage)
         return _numbers(rules, flat).reshape(bits.shape)
 
+    def road(self, case: Case) -> str:
+        """What a ruling comes to: cases that come to the same are answered the same."""
+        rules = ruling(case)
+        outcomes = ", ".join(f"{branch.input_class}: {branch.outcome}" for branch in rules.branches)
+        return f"{rules.source.name}->{rules.target.name}, {rules.rounding}, {outcomes}"
+
+    def bind(self, case: Case, bits: Bits) -> Bound:
+        """The compiled kernels, where numba is installed."""
+        rules = ruling(case)
+        if find_spec("numba") is None:
+            return partial(self.cast, case, bits)
+        kernels = compiled(rules)
+        room = kernels.room(bits.size)
+
+        def call() -> Bits:
+            kernels.scattered(bits, room.places, room.codes, room.others)
+            return _with_nans(rules, room)
+
+        return call
+
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """The reference has no tensors of its own: bits are bits."""
         return bits.copy()
@@ -63,7 +87,11 @@ class Reference:
 
 
 def _numbers(rules: Ruling, inputs: Bits) -> Bits:
-    expected = by_kernels.expect(rules, inputs)
+    return _with_nans(rules, by_kernels.expect(rules, inputs))
+
+
+def _with_nans(rules: Ruling, expected: Expected) -> Bits:
+    """The patterns expected, and a NaN where any is."""
     answer = expected.codes
     for place, branch in enumerate(rules.branches):
         if isinstance(branch.outcome, Nan):
