@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ class Compiled:
         return Expected(np.empty(size, np.uint8), np.empty(size, storage), np.empty(size, storage))
 
 
+@lru_cache(maxsize=32)
 def compiled(ruling: Ruling) -> Compiled:
     """Compile a ruling with numeric source and target (needs the extra ``fast``)."""
     numba: Any = importlib.import_module("numba")
