@@ -190,12 +190,16 @@ def run_command(
             _shard(shard),
         )
     where = out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    with reporter() as shown:
-        store = run(wanted, where, jobs or os.cpu_count() or 1, resume, sys.argv, shown)
+    try:
+        with reporter() as shown:
+            store = run(wanted, where, jobs or os.cpu_count() or 1, resume, sys.argv, shown)
         if store.record.complete:
-            shown.say(f"{where} is complete; there is nothing to go on with")
+            typer.echo(f"{where} is complete; there is nothing to go on with", err=True)
             raise typer.Exit(store.record.exit_code or 0)
-    _finish(store, where)
+        _finish(store, where)
+    except KeyboardInterrupt:
+        message = f"interrupted; castigate run --resume --out {where} goes on"
+        raise KeyboardInterrupt(message) from None
 
 
 @app.command(name="merge")
@@ -317,8 +321,8 @@ def main() -> None:
     except OSError as error:
         _abandon_stdout()
         _leave(f"cannot write the output: {error.strerror}", 2)
-    except KeyboardInterrupt:
-        _leave("interrupted", 130)
+    except KeyboardInterrupt as interrupt:
+        _leave(str(interrupt) or "interrupted", 130)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,14 @@ from specs.cases import Case
 from specs.ruling import Ruling, ruling
 
 
+Given = TypeVar("Given")
+
+
 class OracleError(Exception):
     """An oracle raised on inputs that have an answer; the message names them."""
 
 
-def contained(call: Callable[[], Bits]) -> Bits:
+def contained(call: Callable[[], Given]) -> Given:
     """What an oracle returns or raises; only the end of the run is not an oracle's to give."""
     try:
         return call()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,8 @@ def sweep(
     """The judgements on some inputs of a visit, by the rulings of all cases, which share a road."""
     judges = [Judge(meeting, case, forms) for case in cases]
     try:
-        _sweep(meeting, judges, visit, lo, hi, told)
+        if lo < hi:
+            _sweep(meeting, judges, visit, lo, hi, told)
     except Unsupported as reason:
         for judge in judges:
             judge.end("unsupported", one_line(reason))
@@ -193,6 +195,7 @@ def _sweep(
             raise
         except Exception as error:
             wrong = sum(judge.look_without_open(inputs, error) for judge in judges)
+            judges = [judge for judge in judges if not judge.ended]
         else:
             for judge in judges:
                 if dense and judge.right(at, answers):
@@ -210,6 +213,11 @@ def _bound(meeting: Meeting, case: Case, buffer: Bits) -> Callable[[], Bits]:
     """A call that answers what the buffer holds: the adapter's own, or one cast after another."""
     oracle = meeting.backend.oracle
     bind: Callable[[Case, Bits], Callable[[], Bits]] | None = getattr(oracle, "bind", None)
-    if bind is not None:
-        return bind(case, buffer)
-    return lambda: oracle.cast(case, buffer.copy())
+    if bind is None:
+        return lambda: oracle.cast(case, buffer.copy())
+    try:
+        return contained(partial(bind, case, buffer))
+    except (Unsupported, AnswerError):
+        raise
+    except Exception as error:
+        raise AnswerError(described(error)) from error
