@@ -24,7 +24,6 @@ from reports.judgement import Judgement, ShapeFault, Verdict
 from specs.cases import Case
 from specs.ruling import Ruling, ruling
 
-
 Given = TypeVar("Given")
 
 
