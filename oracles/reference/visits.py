@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits
-from oracles.reference.staircase import staircase
+from oracles.reference.staircase import Step, staircase
 from specs.formats import Format
 from specs.ruling import Ruling
 
@@ -49,9 +49,11 @@ class Sample:
     def fill(self, buffer: Bits, at: int) -> None:
         """Put the inputs from number ``at`` on into a buffer."""
         width = self.source.bits - (self.size - 1).bit_length()
-        chance = np.random.Philox(key=self.seed, counter=at)
+        # A counter makes four words: a number has its own, wherever a chunk begins.
+        counter, skipped = divmod(at, 4)
+        chance = np.random.Philox(key=self.seed, counter=counter).random_raw(buffer.size + skipped)
         parts = np.arange(at, at + buffer.size, dtype=np.uint64) << np.uint64(width)
-        buffer[:] = parts | chance.random_raw(buffer.size) >> np.uint64(64 - width)
+        buffer[:] = parts | chance[skipped:] >> np.uint64(64 - width)
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,9 @@ def _blocks(rulings: Iterable[Ruling]) -> Iterator[Block]:
         offsets = sorted(set().union(*(each["offset"].tolist() for each in steps)))
         if len(offsets) == 1 and not any(each["rise"].any() for each in steps):
             shift = (last - first).bit_length()
-        if len(offsets) > 1 and all(_goes_round(each) for each in steps):
+        if len(offsets) > 1 and all(
+            _goes_round(each, stairs[0].ruling.target.mask) for each in steps
+        ):
             # No step begins where a period does: visit from the first true beginning on.
             lead = offsets[1]
             yield Block(first, shift, 1, _points([0, lead]))
@@ -111,14 +115,14 @@ def _blocks(rulings: Iterable[Ruling]) -> Iterator[Block]:
         yield from _of_stretch(first, last, shift, offsets, most)
 
 
-def _goes_round(steps: NDArray[np.void]) -> bool:
+def _goes_round(steps: NDArray[np.void], mask: int) -> bool:
     """Whether a period's last step goes on as the first of the next."""
-    start, end = steps[0], steps[-1]
-    return bool(
-        start["place"] == end["place"]
+    start, end = (dict(zip(Step._fields, steps[at].tolist(), strict=True)) for at in (0, -1))
+    risen = [start[bound] + start["rise"] & mask for bound in ("low", "high")]
+    return (
+        risen == [end["low"], end["high"]]
+        and start["place"] == end["place"]
         and start["rise"] == end["rise"]
-        and start["low"] + start["rise"] == end["low"]
-        and start["high"] + start["rise"] == end["high"]
     )
 
 
