@@ -5,14 +5,10 @@ from __future__ import annotations
 import gc
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import IO, Annotated, NoReturn
 
 import typer
@@ -20,16 +16,10 @@ import typer
 from conformance import listing
 from conformance.explaining import drawn, explain
 from conformance.inputs import inputs_of
-from conformance.progress import reporter
 from conformance.recorded import Tally, judge_stream
-from conformance.running import Wanted, finish, merge, run, wanted_of
+from conformance.run_command import MOST_EXAMPLES, merge_command, run_command
 from conformance.selection import case_named
-from oracles.registry import listing as backends_known
 from oracles.registry import load_backend
-from reports.places import place_of
-from reports.run_record import Selection, Shard
-from reports.store import RunStore, read_record
-from reports.summary import NARROWEST
 from specs.document import json_schema
 from specs.errors import CastigateError
 from specs.lint import prove
@@ -45,16 +35,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-
-class TierWord(StrEnum):
-    """How much is asked."""
-
-    quick = "quick"
-    full = "full"
-
-
-MOST_EXAMPLES = 100_000_000
 CaseArgument = Annotated[str, typer.Argument(metavar="CASE", help="A case id.")]
 
 
@@ -131,107 +111,8 @@ def explain_command(
             typer.echo(line)
 
 
-@app.command(name="run")
-def run_command(
-    backend: Annotated[
-        list[str] | None,
-        typer.Option("--backend", metavar="NAME", help="Who answers (repeatable)."),
-    ] = None,
-    document: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--document",
-            metavar="NAME[:VERSION]",
-            help="Only this document (repeatable); it counts as claimed.",
-        ),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(metavar="DTYPE", help="Only casts from this dtype.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="DTYPE", help="Only casts to this dtype.")
-    ] = None,
-    tier: Annotated[
-        TierWord, typer.Option(help="quick: the telling inputs; full: all of 32-bit sources.")
-    ] = TierWord.quick,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
-    max_examples: Annotated[
-        int, typer.Option(min=0, max=MOST_EXAMPLES, help="Random inputs per wide source.")
-    ] = 1000,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes (default: one per core).")
-    ] = None,
-    shard: Annotated[
-        str | None,
-        typer.Option(metavar="I/N", help="Do only every N-th task; join with castigate merge."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the unfinished run in --out.")
-    ] = False,
-    out: Annotated[
-        str | None,
-        typer.Option(metavar="RUN", help="The run's folder or URL (default: runs/ and the time)."),
-    ] = None,
-) -> None:
-    """Run cases against backends, each in processes of its own, and keep what is found."""
-    if resume and out is None:
-        raise CastigateError("--resume needs the --out of the run to go on with")
-    if resume and backend is None:
-        wanted = wanted_of(read_record(place_of(out or "")))
-    elif backend is None:
-        raise CastigateError(f"say whom to judge with --backend NAME; {backends_known()}")
-    else:
-        wanted = Wanted(
-            tuple(dict.fromkeys(backend)),
-            Selection(documents=tuple(document or ()), source=source, target=target),
-            tier.value,
-            seed,
-            max_examples,
-            _shard(shard),
-        )
-    where = out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    try:
-        with reporter() as shown:
-            store = run(wanted, where, jobs or os.cpu_count() or 1, resume, sys.argv, shown)
-        if store.record.complete:
-            typer.echo(f"{where} is complete; there is nothing to go on with", err=True)
-            raise typer.Exit(store.record.exit_code or 0)
-        _finish(store, where)
-    except KeyboardInterrupt:
-        message = f"interrupted; castigate run --resume --out {where} goes on"
-        raise KeyboardInterrupt(message) from None
-
-
-@app.command(name="merge")
-def merge_command(
-    shards: Annotated[
-        list[str], typer.Argument(metavar="RUN…", help="The folders of all shards of a run.")
-    ],
-    out: Annotated[str, typer.Option(metavar="RUN", help="The whole run's folder or URL.")],
-) -> None:
-    """Join the shards of a run into one run."""
-    _finish(merge(shards, out, sys.argv), out)
-
-
-def _shard(given: str | None) -> Shard | None:
-    if given is None:
-        return None
-    match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", given)
-    if match is None or int(match[1]) > int(match[2]):
-        raise CastigateError(f"--shard `{given[:20]}` is no shard; write 1/4 to 4/4")
-    return Shard(index=int(match[1]), count=int(match[2]))
-
-
-def _finish(store: RunStore, where: str) -> NoReturn:
-    """Write the tables, and say what they come to."""
-    totals = finish(store)
-    width = max(NARROWEST, get_terminal_size().columns)
-    if store.record.shard is None:
-        if totals.breaches:
-            typer.echo(f"{totals.breach_table(width)}\n")
-        typer.echo(f"{totals.verdict_table(width)}\n")
-    typer.echo(f"{where}: {totals.inputs:,} inputs")
-    raise typer.Exit(totals.exit_code)
+app.command(name="run")(run_command)
+app.command(name="merge")(merge_command)
 
 
 @app.command()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from oracles.proof.groups import groups
 from oracles.proof.obligation import Obligation
 from oracles.proof.questions import Statement, prove, statements
+from oracles.proof.spreading import spread
 
 TIME_LIMIT = 60.0
 """Seconds for one obligation; the slowest takes a few."""
@@ -28,12 +27,7 @@ def prove_by_solver(
         for place, group in list(enumerate(groups()))[::every]
         for statement in statements(group)
     ]
-    results = []
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for obligation in pool.map(_prove, tasks):
-            report(obligation)
-            results.append(obligation)
-    return results
+    return spread(_prove, tasks, jobs, report)
 
 
 def _prove(task: Task) -> Obligation:

@@ -6,8 +6,6 @@ Of sources of 64 bits, on both sides of every breakpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from time import perf_counter
 
 import numpy as np
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from oracles.proof.agreeing import first_difference
 from oracles.proof.groups import groups
 from oracles.proof.obligation import Obligation
+from oracles.proof.spreading import spread
 from oracles.reference import by_kernels
 from oracles.reference.compiled import compiled
 from oracles.reference.expected import Expected
@@ -42,12 +41,7 @@ def prove_by_exhaustion(
         for number, group in enumerate(groups())
         for place in range(len(group.rulings))
     ][::every]
-    results = []
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for obligation in pool.map(_prove, tasks):
-            report(obligation)
-            results.append(obligation)
-    return results
+    return spread(_prove, tasks, jobs, report)
 
 
 def _prove(task: Task) -> Obligation:
