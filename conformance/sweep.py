@@ -123,15 +123,21 @@ class Judge:
         )
         self.found = joined(self.found, more)
 
-    def look_without_open(self, inputs: Bits, error: Exception) -> int:
-        """Judge what an oracle that has raised says to those inputs that are not open."""
+    def look_without_open(self, inputs: Bits, error: Exception, asked_alone: bool) -> int:
+        """Judge what an oracle that has raised says to those inputs that are not open.
+
+        At the end of a part, further inputs were asked with them: those may be what it raised on.
+        """
         is_open = np.isin(places(self._stairs, inputs), self.rules.open_places)
         asked = inputs[~is_open]
         self._opened += int(np.count_nonzero(is_open))
         try:
-            if asked.size == inputs.size:
+            if asked_alone and asked.size == inputs.size:
                 raise self._meeting.blamed(self.case, self.rules, inputs, error)
-            self._add(self.found.verdict, message=f"open inputs: {described(error)}")
+            if asked.size < inputs.size:
+                self._add(self.found.verdict, message=f"open inputs: {described(error)}")
+            if not asked.size:
+                return 0
             answers = self._meeting.ask_or_blame(self.case, self.rules, asked)
         except (AnswerError, OracleError) as fault:
             self.end("error", str(fault))
@@ -186,6 +192,7 @@ def _sweep(
         if at > lo and dense:
             np.add(buffer, stride, out=buffer)
         elif at > lo:
+            _check_unchanged(buffer, visit, at - buffer.size)
             visit.fill(buffer, at)
         count, wrong = min(buffer.size, hi - at), 0
         inputs = buffer[:count]
@@ -194,8 +201,11 @@ def _sweep(
         except (Unsupported, AnswerError):
             raise
         except Exception as error:
-            wrong = sum(judge.look_without_open(inputs, error) for judge in judges)
+            alone = count == buffer.size
+            wrong = sum(judge.look_without_open(inputs, error, alone) for judge in judges)
             judges = [judge for judge in judges if not judge.ended]
+            if not judges:
+                return
         else:
             for judge in judges:
                 if dense and judge.right(at, answers):
@@ -203,6 +213,12 @@ def _sweep(
                 at_once = judge.look_at_once(inputs, answers) if dense else None
                 wrong += judge.look(inputs, answers) if at_once is None else at_once
         told(count, wrong)
+    # What is added in place shows every change at the end.
+    _check_unchanged(buffer, visit, at)
+
+
+def _check_unchanged(buffer: Bits, visit: Visit, at: int) -> None:
+    """An adapter that writes to its inputs was judged by others than it was asked."""
     unchanged = np.empty_like(buffer)
     visit.fill(unchanged, at)
     if (buffer != unchanged).any():

@@ -38,9 +38,12 @@ def places(stairs: Staircase, inputs: NDArray[Any]) -> Places:
 
 
 def is_one_step(stairs: Staircase, first: int, last: int) -> bool:
-    """Whether all patterns from ``first`` to ``last`` lie on the same step, in the same period."""
+    """Whether the same is allowed for all patterns from ``first`` to ``last``, by one step."""
     steps, periods = _found(stairs, np.array([first, last], np.uint64))
-    return bool(steps[0] == steps[1] and periods[0] == periods[1])
+    number = int(np.searchsorted(stairs.stretches["first"], np.uint64(first), "right")) - 1
+    part = stairs.steps_of(number)
+    flat = part.size == 1 and not part["rise"][0] and not part["other_rise"][0]
+    return bool(steps[0] == steps[1] and (flat or periods[0] == periods[1]))
 
 
 def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:

@@ -35,6 +35,13 @@ class Step(NamedTuple):
     other_rise: int
 
 
+BOUNDS = (
+    ("low", "rise"),
+    ("high", "rise"),
+    ("other_low", "other_rise"),
+    ("other_high", "other_rise"),
+)
+"""What rises from period to period, and by which field."""
 STEP = np.dtype(
     [(name, np.uint8 if name == "place" else np.uint64) for name in Step._fields], align=True
 )

@@ -38,7 +38,7 @@ class Stretch:
 @lru_cache(maxsize=64)
 def stretches(source: Format, target: Format) -> tuple[Stretch, ...]:
     """All source patterns of a numeric pair, in their order."""
-    cuts = sorted(_cuts(source, target))
+    cuts = sorted(set(_cuts(source, target)))
     parts = sorted(_binades(source))
     return tuple(
         _stretch(source, target, first, last)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference.staircase import staircase
+from oracles.reference.staircase import BOUNDS, staircase
 from specs.ruling import Ruling
 
 ROW = 1024
@@ -21,13 +21,6 @@ ROW = 1024
 CODE, RANGES, ANYTHING, GRADED = -1, -2, -3, -4
 """What a segment holds, where it is not the number of its row: one code, two ranges, all codes; or
 something that only grading tells."""
-
-BOUNDS = (
-    ("low", "rise"),
-    ("high", "rise"),
-    ("other_low", "other_rise"),
-    ("other_high", "other_rise"),
-)
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,8 @@ class Table:
 
 @lru_cache(maxsize=256)
 def table(ruling: Ruling) -> Table:
-    """The table of a ruling with numeric source and target."""
+    """The table of a ruling with a numeric source of up to 32 bits and a numeric target."""
+    assert ruling.source.bits <= 32, f"{ruling.source.name} has more patterns than a table holds"
     stairs = staircase(ruling)
     rows = _Rows(ruling.target.mask)
     parts = [

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits
-from oracles.reference.staircase import Step, staircase
+from oracles.reference.staircase import BOUNDS, Step, staircase
 from specs.formats import Format
 from specs.ruling import Ruling
 
@@ -118,12 +118,8 @@ def _blocks(rulings: Iterable[Ruling]) -> Iterator[Block]:
 def _goes_round(steps: NDArray[np.void], mask: int) -> bool:
     """Whether a period's last step goes on as the first of the next."""
     start, end = (dict(zip(Step._fields, steps[at].tolist(), strict=True)) for at in (0, -1))
-    risen = [start[bound] + start["rise"] & mask for bound in ("low", "high")]
-    return (
-        risen == [end["low"], end["high"]]
-        and start["place"] == end["place"]
-        and start["rise"] == end["rise"]
-    )
+    risen = {bound: start[bound] + start[rise] & mask for bound, rise in BOUNDS}
+    return start | risen | {"offset": end["offset"]} == end
 
 
 def _of_stretch(

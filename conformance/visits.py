@@ -1,3 +1,0 @@
-"""Moved."""
-
-from oracles.reference.visits import *  # noqa: F403

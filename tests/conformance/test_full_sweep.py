@@ -1,0 +1,198 @@
+"""One fault among all 2**32 inputs of a real cast is found: its count, its ends, its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.forms import fastest
+from conformance.meet import Meeting, Settings
+from conformance.selection import case_named
+from conformance.sweep import sweep
+from oracles.reference.visits import Dense
+from oracles.registry import Backend
+from reports.judgement import Judgement
+from specs.cases import Case
+
+pytest.importorskip("numba", reason="without the extra `fast` a sweep of 2**32 takes long")
+torch = pytest.importorskip("oracles.adapters.torch")
+pytest.importorskip("torch", reason="the casts are torch's")
+
+Spoil = Callable[[int, Any], None]
+"""Takes the first input of a chunk and its right answers, of which it spoils some."""
+
+
+class Spoilt:
+    """torch, with some of its answers spoilt."""
+
+    name = "spoilt"
+    version = "0"
+
+    def __init__(self, spoil: Spoil) -> None:
+        self.torch = torch.Torch()
+        self.spoil = spoil
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        return self.bind(case, bits)()
+
+    def bind(self, case: Case, bits: Any) -> Callable[[], Any]:
+        bind = getattr(self.torch, "bind", None)
+        call = bind(case, bits) if bind else lambda: self.torch.cast(case, bits)
+
+        def spoilt() -> Any:
+            answers = call()
+            self.spoil(int(bits[0]), answers)
+            return answers
+
+        return spoilt
+
+
+def swept(name: str, spoil: Spoil) -> Judgement:
+    meeting = Meeting(Backend("spoilt", Spoilt(spoil)), {}, Settings())
+    visit = Dense(1 << 32)
+    [found] = sweep(
+        meeting, [case_named(name)], visit, 0, visit.size, fastest(), lambda *news: None
+    )
+    assert found.inputs == 1 << 32
+    return found
+
+
+def between(first: int, last: int, change: Callable[[Any], Any]) -> Spoil:
+    """Changes the answers of all inputs from one to another."""
+
+    def spoil(start: int, answers: Any) -> None:
+        begin, end = max(first - start, 0), min(last + 1 - start, answers.size)
+        if begin < end:
+            answers[begin:end] = change(answers[begin:end])
+
+    return spoil
+
+
+def ties_away(start: int, answers: Any) -> None:
+    """Every tie between 1 and 2 rounds up."""
+    if 0x3F80_0000 <= start < 0x4000_0000:
+        ties = np.arange(0x1000, answers.size, 0x2000)
+        answers[ties] = 0x3C01 + (start - 0x3F80_0000 + ties >> 13)
+
+
+Found = dict[tuple[str, str], list[tuple[int, int]]]
+"""The runs of each broken rule at each level."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is spoilt, and what must be found of it."""
+
+    case: str
+    spoil: Spoil
+    found: Found
+    verdict: str
+
+
+HALF = "onnx-cast:13/float32/float16"
+INTEGER = "onnx-cast:13/float32/int32"
+FLOAT = "onnx-cast:13/int32/float32"
+FROM_2_TO_21 = 0x4A00_0000
+"""From here on four patterns of float32 have the same whole part."""
+FAULTS = {
+    "one pattern": Fault(
+        HALF,
+        between(0xB5C0_FFEE, 0xB5C0_FFEE, lambda answers: answers ^ 1),
+        {("float-to-float", "recommended"): [(0xB5C0_FFEE, 0xB5C0_FFEE)]},
+        "deviates",
+    ),
+    # 65520 is the first that overflows.
+    "infinity one pattern too early": Fault(
+        HALF,
+        between(0x477F_EFFF, 0x477F_EFFF, lambda answers: answers + 1),
+        {("float-to-float", "recommended"): [(0x477F_EFFF, 0x477F_EFFF)]},
+        "deviates",
+    ),
+    # Every other of 1024 ties is to go down.
+    "ties of a binade away from zero": Fault(
+        HALF,
+        ties_away,
+        {
+            ("float-to-float", "recommended"): [
+                (tie, tie) for tie in range(0x3F80_1000, 0x4000_0000, 0x4000)
+            ]
+        },
+        "deviates",
+    ),
+    "negative overflow to the lowest": Fault(
+        HALF,
+        between(0xC77F_F000, 0xFF7F_FFFF, lambda answers: answers - 1),
+        {("float-to-float", "required"): [(0xC77F_F000, 0xFF7F_FFFF)]},
+        "violates",
+    ),
+    "NaN of another sign and payload": Fault(
+        HALF,
+        between(0x7F80_0001, 0x7FFF_FFFF, lambda answers: answers * 0 + 0xFC01),
+        {},
+        "conforms",
+    ),
+    "infinity for NaN": Fault(
+        HALF,
+        between(0xFF80_0001, 0xFFFF_FFFF, lambda answers: answers * 0 + 0xFC00),
+        {("float-to-float", "recommended"): [(0xFF80_0001, 0xFFFF_FFFF)]},
+        "deviates",
+    ),
+    "the largest that fits": Fault(
+        INTEGER,
+        between(0x4EFF_FFFF, 0x4EFF_FFFF, lambda answers: answers + 1),
+        {("float-to-integer", "required"): [(0x4EFF_FFFF, 0x4EFF_FFFF)]},
+        "violates",
+    ),
+    "the last of a chunk": Fault(
+        INTEGER,
+        between(0x4E9F_FFFF, 0x4E9F_FFFF, lambda answers: answers ^ 1),
+        {("float-to-integer", "required"): [(0x4E9F_FFFF, 0x4E9F_FFFF)]},
+        "violates",
+    ),
+    "two whole numbers with their fractions": Fault(
+        INTEGER,
+        between(FROM_2_TO_21 + 8, FROM_2_TO_21 + 15, lambda answers: answers + 1),
+        {
+            ("float-to-integer", "required"): [
+                (FROM_2_TO_21 + 8, FROM_2_TO_21 + 8),
+                (FROM_2_TO_21 + 12, FROM_2_TO_21 + 12),
+            ],
+            ("float-to-integer", "recommended"): [
+                (FROM_2_TO_21 + 9, FROM_2_TO_21 + 11),
+                (FROM_2_TO_21 + 13, FROM_2_TO_21 + 15),
+            ],
+        },
+        "violates",
+    ),
+    "the last integer": Fault(
+        FLOAT,
+        between(0xFFFF_FFFF, 0xFFFF_FFFF, lambda answers: answers ^ 1),
+        {("integer-to-float", "recommended"): [(0xFFFF_FFFF, 0xFFFF_FFFF)]},
+        "deviates",
+    ),
+    "two periods of integers": Fault(
+        FLOAT,
+        between((1 << 24) + 4, (1 << 24) + 11, lambda answers: answers + 1),
+        {("integer-to-float", "recommended"): [((1 << 24) + 4, (1 << 24) + 11)]},
+        "deviates",
+    ),
+}
+OPEN = {HALF: 0, INTEGER: (0x8000_0000 - 0x4F00_0000) + (1 << 32) - 0xCF00_0001, FLOAT: 0}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_among_all_inputs_is_found(name: str) -> None:
+    fault = FAULTS[name]
+    found = swept(fault.case, fault.spoil)
+    assert found.verdict == fault.verdict
+    assert found.open_inputs == OPEN[fault.case]
+    assert [(each.rule, each.level) for each in found.divergences] == list(fault.found)
+    for divergence, known in zip(found.divergences, fault.found.values(), strict=True):
+        assert divergence.count == sum(last + 1 - first for first, last in known)
+        assert divergence.runs.total == len(known)
+        ends = zip(divergence.runs.first.tolist(), divergence.runs.last.tolist(), strict=True)
+        assert list(ends) == known

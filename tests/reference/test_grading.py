@@ -1,0 +1,238 @@
+"""Grading over staircases says what the comparison of the quick tier says, in either form."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from conformance.accept import levels_broken
+from conformance.forms import forms
+from conformance.inputs import quick_inputs
+from oracles.reference import by_kernels, grading
+from oracles.reference.expected import Expected
+from oracles.reference.grading import OPEN
+from oracles.reference.staircase import STEP, STRETCH, Staircase, Step, staircase
+from specs.outcomes import Anything, Either, Nan
+from specs.ruling import Ruling
+from tests.reference.distinct import numeric_rulings
+
+RULINGS = numeric_rulings()
+SEED = 20_261_123
+MOST_INPUTS = 20_000
+
+
+def has(rules: Ruling, *kinds: type) -> bool:
+    return any(isinstance(branch.outcome, kinds) for branch in rules.branches)
+
+
+OPEN_IN_PART = [n for n, r in RULINGS.items() if has(r, Anything) and not r.is_open]
+WITH_FRACTIONS = [
+    name
+    for name in OPEN_IN_PART
+    if any(branch.input_class in ("fraction", "whole") for branch in RULINGS[name].branches)
+]
+SPREAD = {
+    *[*RULINGS][::17],
+    *OPEN_IN_PART[::17],
+    *WITH_FRACTIONS[::17],
+    *[name for name, rules in RULINGS.items() if has(rules, Either)][::9],
+    *[name for name, rules in RULINGS.items() if has(rules, Nan)][::25],
+    *[name for name, rules in RULINGS.items() if rules.target.bits < 8][::17],
+}
+PICKED = [name for name in RULINGS if name in SPREAD]
+
+
+def some_inputs(rules: Ruling) -> NDArray[Any]:
+    inputs = quick_inputs(rules.source.name, rules.target.name, SEED, 1_000)
+    return inputs[:: max(1, inputs.size // MOST_INPUTS)]
+
+
+def right_answers(
+    rules: Ruling, expected: Expected, chance: np.random.Generator
+) -> NDArray[np.uint64]:
+    """Any of the answers that are allowed, by chance."""
+    size = expected.places.size
+    second = chance.random(size) < 0.5
+    answers = np.where(second, expected.others, expected.codes).astype(np.uint64)
+    for place, branch in enumerate(rules.branches):
+        here = expected.places == place
+        match branch.outcome:
+            case Anything():
+                mask = rules.target.mask
+                codes = chance.integers(0, mask, size, np.uint64, endpoint=True)
+            case Nan(sign=sign):
+                ranges = [
+                    chance.integers(nans[0], nans[-1], size, np.uint64, endpoint=True)
+                    for nans in rules.target.nans(sign)
+                ]
+                codes = np.where(second, ranges[0], ranges[-1])
+            case _:
+                continue
+        answers[here] = codes[here]
+    return answers
+
+
+def known_grades(
+    rules: Ruling, inputs: NDArray[Any], expected: Expected, answers: NDArray[Any]
+) -> NDArray[np.uint8]:
+    """The grades by the quick tier's comparison, which checks an answer's width beforehand."""
+    wrong = levels_broken(rules, inputs, expected, answers) > 0
+    wrong |= answers > rules.target.mask
+    fine = np.where(np.isin(expected.places, rules.open_places), OPEN, 0)
+    return np.where(wrong, expected.places + 1, fine).astype(np.uint8)
+
+
+def flipped(
+    answers: NDArray[np.uint64], bits: int, chance: np.random.Generator
+) -> NDArray[np.uint64]:
+    """A random bit of every other answer flipped."""
+    place = chance.integers(0, bits, answers.size, np.uint64)
+    return answers ^ ((np.uint64(1) << place) * (chance.random(answers.size) < 0.5))
+
+
+@pytest.fixture(params=["numpy", "numba"])
+def grades(request: pytest.FixtureRequest) -> Any:
+    if request.param == "numba":
+        pytest.importorskip("numba", reason="the fast form needs the extra `fast`")
+    return forms(request.param == "numba").grades
+
+
+@pytest.mark.parametrize("name", PICKED)
+def test_grades_are_those_of_the_comparison(name: str, grades: Any) -> None:
+    rules, chance = RULINGS[name], np.random.default_rng(SEED)
+    stairs, inputs = staircase(rules), some_inputs(rules)
+    expected = by_kernels.expect(rules, inputs)
+    storage = np.dtype(rules.target.storage)
+    right = right_answers(rules, expected, chance)
+    for answers in (
+        right,
+        flipped(right, rules.target.bits, chance),
+        flipped(right, 8 * storage.itemsize, chance),
+    ):
+        known = known_grades(rules, inputs, expected, answers.astype(storage))
+        graded = grades(stairs, inputs, answers.astype(storage))
+        assert graded.dtype == np.uint8
+        assert np.array_equal(graded, known)
+        if answers is right:
+            assert np.isin(graded, (0, OPEN)).all()
+
+
+@pytest.mark.parametrize("name", PICKED[::4])
+def test_any_selection_of_inputs_is_graded_alike(name: str, grades: Any) -> None:
+    rules, chance = RULINGS[name], np.random.default_rng(SEED)
+    stairs, inputs = staircase(rules), some_inputs(rules)
+    answers = chance.integers(0, rules.target.mask, inputs.size, np.uint64, endpoint=True)
+    answers = answers.astype(rules.target.storage)
+    whole = grades(stairs, inputs, answers)
+    some = np.flatnonzero(chance.random(inputs.size) < 0.1)
+    for where in (some, some[:1], some[:0], slice(-3, None)):
+        assert np.array_equal(grades(stairs, inputs[where], answers[where]), whole[where])
+
+
+def test_the_selection_holds_every_kind_of_ruling() -> None:
+    picked = [RULINGS[name] for name in PICKED]
+    assert any(rules.is_open for rules in picked)
+    assert any(has(rules, Either) for rules in picked)
+    assert any(has(rules, Nan) and not rules.target.has_signed_nan for rules in picked)
+    assert {rules.target.bits for rules in picked} == {1, 2, 4, 8, 16, 32, 64}
+    assert {rules.source.bits for rules in picked} >= {4, 8, 16, 32, 64}
+    assert len(WITH_FRACTIONS) > 9
+
+
+@pytest.mark.parametrize("name", PICKED[::2])
+def test_the_branch_of_every_input_is_known(name: str) -> None:
+    rules = RULINGS[name]
+    inputs = some_inputs(rules)
+    places = grading.places(staircase(rules), inputs)
+    assert np.array_equal(places, by_kernels.expect(rules, inputs).places)
+    assert grading.places(staircase(rules), inputs[:0]).size == 0
+
+
+def counted(rules: Ruling, lo: int, hi: int) -> int:
+    inputs = np.arange(lo, hi, dtype=np.uint64).astype(rules.source.storage)
+    return int(np.isin(by_kernels.expect(rules, inputs).places, rules.open_places).sum())
+
+
+NARROW_OPEN = [n for n, r in RULINGS.items() if r.open_places and r.source.bits <= 16]
+WIDE_OPEN = [n for n, r in RULINGS.items() if r.open_places and r.source.bits > 16]
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_open_inputs_are_counted_without_looking_at_them(data: st.DataObject) -> None:
+    rules = RULINGS[data.draw(st.sampled_from(NARROW_OPEN))]
+    end = rules.source.mask + 1
+    ends = st.integers(0, end) | st.sampled_from([0, end, rules.source.sign_bit])
+    lo, hi = sorted((data.draw(ends), data.draw(ends)))
+    assert grading.open_inputs(staircase(rules), lo, hi) == counted(rules, lo, hi)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_open_inputs_of_a_wide_source_are_counted(data: st.DataObject) -> None:
+    rules = RULINGS[data.draw(st.sampled_from(WIDE_OPEN))]
+    stairs = staircase(rules)
+    row = stairs.stretches[data.draw(st.integers(0, stairs.stretches.size - 1))]
+    near = int(row[data.draw(st.sampled_from(["first", "last"]))])
+    lo = max(0, near - data.draw(st.integers(0, 5_000)))
+    hi = min(rules.source.mask + 1, near + data.draw(st.integers(0, 5_000)))
+    assert grading.open_inputs(stairs, lo, hi) == counted(rules, lo, hi)
+
+
+def test_a_count_of_open_inputs_that_no_one_could_walk() -> None:
+    # Version 1 says what becomes of 0.0 to 255.0 and of -0.0, and of no other input.
+    stairs = staircase(RULINGS["onnx-cast:1/float64/uint8"])
+    told = 0x406F_E000_0000_0000 + 1 + 1
+    assert grading.open_inputs(stairs, 0, 1 << 64) == (1 << 64) - told
+    cuts = [0, 12_345, 1 << 62, (1 << 63) + 77, 1 << 64]
+    parts = [grading.open_inputs(stairs, *cut) for cut in pairwise(cuts)]
+    assert sum(parts) == (1 << 64) - told
+
+
+@given(st.integers(0, 120), st.integers(0, 120), st.integers(0, 2))
+@settings(deadline=None)
+def test_open_steps_are_counted_wherever_in_a_period_they_lie(
+    one: int, other: int, at: int
+) -> None:
+    # No document asks for it today: an open step between others, in a last period cut short.
+    steps = [Step(offset, 0, 7, 7, 0, 7, 7, 0) for offset in (0, 2, 5)]
+    steps[at] = steps[at]._replace(low=0, high=255, other_low=0, other_high=255)
+    parts = [(0, 9, 4, 0, 1), (10, 99, 3, 1, 4), (100, (1 << 16) - 1, 16, 4, 5)]
+    rules = RULINGS["onnx-cast:13/float16/uint8"]
+    steps = [steps[0], *steps, steps[0]]
+    stairs = Staircase(rules, np.array(parts, STRETCH), np.array(steps, STEP))
+    lo, hi = sorted((one, other))
+    inputs = np.arange(lo, hi, dtype=np.uint16)
+    graded = grading.grades(stairs, inputs, np.full(inputs.size, 8, np.uint8))
+    assert grading.open_inputs(stairs, lo, hi) == np.count_nonzero(graded == OPEN)
+
+
+@given(st.sampled_from(PICKED), st.data())
+@settings(max_examples=150, deadline=None)
+def test_inputs_of_one_step_allow_the_same(name: str, data: st.DataObject) -> None:
+    rules = RULINGS[name]
+    stairs = staircase(rules)
+    row = stairs.stretches[data.draw(st.integers(0, stairs.stretches.size - 1))]
+    first = int(row["first"]) + data.draw(st.integers(0, int(row["last"] - row["first"])))
+    last = min(rules.source.mask, first + data.draw(st.integers(0, 300)))
+    inputs = np.arange(first, last + 1, dtype=np.uint64).astype(rules.source.storage)
+    expected = by_kernels.expect(rules, inputs)
+    if grading.is_one_step(stairs, first, last):
+        for column in (expected.places, expected.codes, expected.others):
+            assert (column == column[0]).all()
+    assert grading.is_one_step(stairs, first, first)
+
+
+def test_where_one_step_ends_and_the_next_begins() -> None:
+    # 65520 is the first that overflows; what is larger is infinite too, infinity itself is not.
+    stairs = staircase(RULINGS["onnx-cast:13/float32/float16"])
+    assert grading.is_one_step(stairs, 0x4780_0001, 0x4780_0FFF)
+    assert not grading.is_one_step(stairs, 0x477F_EFFF, 0x477F_F000)
+    assert not grading.is_one_step(stairs, 0x3F80_0000, 0x3F80_2000)
+    assert not grading.is_one_step(stairs, 0x7F7F_FFFF, 0x7F80_0000)
