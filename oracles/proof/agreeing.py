@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from oracles.reference.expected import Expected
 from oracles.reference.staircase import Staircase
+from specs.outcomes import Anything, Nan
 
 
 def first_difference(stairs: Staircase, inputs: NDArray[Any], expected: Expected) -> int:
@@ -17,14 +18,26 @@ def first_difference(stairs: Staircase, inputs: NDArray[Any], expected: Expected
 
     The inputs rise. Of a branch that names no pattern, only the place is compared.
     """
-    mask = np.uint64(stairs.ruling.target.mask)
+    ruling = stairs.ruling
+    named = np.array([not isinstance(one.outcome, Nan | Anything) for one in ruling.branches])
     kernels = (expected.places, expected.codes, expected.others)
-    return int(_first_difference(stairs.stretches, stairs.steps, mask, inputs, *kernels))
+    return int(
+        _first_difference(
+            stairs.stretches, stairs.steps, named, np.uint64(ruling.target.mask), inputs, *kernels
+        )
+    )
 
 
 @numba.njit(cache=True, nogil=True)
 def _first_difference(
-    stretches: Any, steps: Any, mask: Any, inputs: Any, places: Any, codes: Any, others: Any
+    stretches: Any,
+    steps: Any,
+    named: Any,
+    mask: Any,
+    inputs: Any,
+    places: Any,
+    codes: Any,
+    others: Any,
 ) -> Any:
     width = codes.dtype.type
     at = np.int64(0)
@@ -56,26 +69,34 @@ def _first_difference(
             wrong = False
             for place in range(at, after):
                 wrong |= places[place] != here["place"]
-            if here["low"] == here["high"]:
+            if named[here["place"]]:
                 code = width((here["low"] + periods * here["rise"]) & mask)
                 other = width((here["other_low"] + periods * here["other_rise"]) & mask)
                 for place in range(at, after):
                     wrong |= (codes[place] != code) | (others[place] != other)
             if wrong:
-                return _exact_place(here, periods, mask, places, codes, others, at, after)
+                return _exact_place(here, periods, named, mask, places, codes, others, at, after)
             at = after
     return inputs.size
 
 
 @numba.njit(cache=True, nogil=True)
 def _exact_place(
-    here: Any, periods: Any, mask: Any, places: Any, codes: Any, others: Any, at: Any, after: Any
+    here: Any,
+    periods: Any,
+    named: Any,
+    mask: Any,
+    places: Any,
+    codes: Any,
+    others: Any,
+    at: Any,
+    after: Any,
 ) -> Any:
     code = (here["low"] + periods * here["rise"]) & mask
     other = (here["other_low"] + periods * here["other_rise"]) & mask
     for place in range(at, after):
         if places[place] != here["place"]:
             return place
-        if here["low"] == here["high"] and (codes[place] != code or others[place] != other):
+        if named[here["place"]] and (codes[place] != code or others[place] != other):
             return place
     return after

@@ -19,12 +19,14 @@ from oracles.reference import by_kernels
 from oracles.reference.compiled import compiled
 from oracles.reference.expected import Expected
 from oracles.reference.staircase import Staircase, staircase
-from oracles.reference.visits import Dense, Steps, Visit
+from oracles.reference.visits import Dense, Steps
 from specs.ruling import Ruling
 
 CHUNK = 1 << 16
 COMPILED_BITS = 16
 """Sources up to so many bits are answered sooner than a compiler would have begun."""
+
+STATEMENTS = {Dense: "every input", Steps: "every breakpoint, below, at and above"}
 
 Task = tuple[int, int]
 """The number of a group, and of a ruling in it."""
@@ -33,36 +35,35 @@ Task = tuple[int, int]
 def prove_by_exhaustion(
     jobs: int = 1,
     report: Callable[[Obligation], None] = lambda obligation: None,
-    every: int = 1,
 ) -> list[Obligation]:
-    """The obligations of every (or every so-manyth) ruling, in the order of the documents."""
+    """The obligations of every ruling, in the order of the documents."""
     tasks = [
         (number, place)
         for number, group in enumerate(groups())
         for place in range(len(group.rulings))
-    ][::every]
+    ]
     return spread(_prove, tasks, jobs, report)
 
 
 def _prove(task: Task) -> Obligation:
     group = groups()[task[0]]
     name, ruling = group.rulings[task[1]]
-    return prove(name, ruling, staircase(ruling))
-
-
-def prove(name: str, ruling: Ruling, stairs: Staircase) -> Obligation:
-    """Compare a staircase with the kernels, wherever it can take a step."""
-    started = perf_counter()
     bits = ruling.source.bits
-    visit: Visit = Dense(1 << bits) if bits <= 32 else Steps([ruling])
-    found = next(_differences(ruling, stairs, visit), "")
+    return prove(name, staircase(ruling), Dense(1 << bits) if bits <= 32 else Steps([ruling]))
+
+
+def prove(name: str, stairs: Staircase, visit: Dense | Steps) -> Obligation:
+    """Compare a staircase with the kernels on all inputs of a visit."""
+    started = perf_counter()
+    ruling = stairs.ruling
+    found = next(_differences(stairs, visit), "")
     return Obligation(
         half="exhaustion",
         source=ruling.source.name,
         target=ruling.target.name,
         mode=ruling.rounding,
         rulings=name,
-        statement="every input" if bits <= 32 else "every breakpoint, below, at and above",
+        statement=STATEMENTS[type(visit)],
         verdict="counterexample" if found else "proved",
         inputs=f"{visit.size:,}",
         seconds=perf_counter() - started,
@@ -70,7 +71,8 @@ def prove(name: str, ruling: Ruling, stairs: Staircase) -> Obligation:
     )
 
 
-def _differences(ruling: Ruling, stairs: Staircase, visit: Visit) -> Iterator[str]:
+def _differences(stairs: Staircase, visit: Dense | Steps) -> Iterator[str]:
+    ruling = stairs.ruling
     expect = _kernels(ruling)
     inputs = np.empty(min(CHUNK, visit.size), ruling.source.storage)
     stride = inputs.dtype.type(inputs.size % (ruling.source.mask + 1))

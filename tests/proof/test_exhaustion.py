@@ -1,0 +1,106 @@
+"""By exhaustion: what agrees is proved, and one wrong step among thousands is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from oracles.proof.agreeing import first_difference
+from oracles.proof.exhaustion import prove
+from oracles.proof.groups import groups
+from oracles.proof.obligation import Obligation
+from oracles.proof.spreading import spread
+from oracles.reference import by_kernels
+from oracles.reference.staircase import Staircase, staircase
+from oracles.reference.visits import Dense, Steps
+from specs.ruling import Ruling
+
+EVERY = Dense(1 << 16)
+RULINGS = {name: rules for group in groups() for name, rules in group.rulings}
+CASES = (
+    "onnx-cast:1/float16/int8",
+    "onnx-cast:19/bfloat16/float8e4m3fn/saturate:1",
+    "onnx-cast:19/float16/float8e5m2fnuz/saturate:0",
+    "onnx-cast:1/float16/float64",
+    "onnx-cast:21/float16/int4",
+    "pypto-cast:0.2/float16/int8/mode:CAST_CEIL/satmode:off",
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_input_of_a_narrow_source_is_compared(name: str) -> None:
+    rules = RULINGS[name]
+    proved = prove(name, staircase(rules), EVERY)
+    assert (proved.verdict, proved.inputs) == ("proved", "65,536")
+
+
+def planted(rules: Ruling, field: str, number: int) -> Staircase:
+    """The staircase with one field of one step changed."""
+    stairs = staircase(rules)
+    steps = stairs.steps.copy()
+    steps[field][number] ^= 1
+    return replace(stairs, steps=steps)
+
+
+@pytest.mark.parametrize("field", ["low", "other_low", "place", "offset", "rise"])
+@pytest.mark.parametrize("name", CASES[:3])
+def test_a_wrong_step_is_a_counterexample(name: str, field: str) -> None:
+    rules = RULINGS[name]
+    stairs = staircase(rules)
+    periods = (stairs.stretches["last"] - stairs.stretches["first"]) >> stairs.stretches["shift"]
+    for number, stretch in enumerate(stairs.stretches):
+        steps = stairs.steps_of(number)
+        if periods[number] > 0 and steps.size > 1:
+            found = prove(name, planted(rules, field, int(stretch["end"]) - 1), EVERY)
+            assert found.verdict == "counterexample"
+            assert found.found.startswith("0x")
+            return
+    pytest.fail("no stretch repeats itself")
+
+
+def test_the_place_of_the_first_difference_is_told() -> None:
+    rules = RULINGS["onnx-cast:1/float16/int8"]
+    inputs = np.arange(1 << 16, dtype=np.uint16)
+    for wrong in (0, 1, 0x3C00, 0x4BFF):
+        expected = by_kernels.expect(rules, inputs)
+        expected.codes[wrong] ^= 1
+        assert first_difference(staircase(rules), inputs, expected) == wrong
+        scattered = inputs[inputs % 3 == wrong % 3]
+        assert (
+            scattered[first_difference(staircase(rules), scattered, expected.at(scattered))]
+            == wrong
+        )
+
+
+@pytest.mark.parametrize("size", [1, 1000, 70_000])
+def test_wide_sources_are_compared_by_compiled_kernels(size: int) -> None:
+    name = "onnx-cast:1/float32/float16"
+    stairs = staircase(RULINGS[name])
+    assert prove(name, stairs, Dense(size)).verdict == "proved"
+    wrong = replace(stairs, steps=stairs.steps.copy())
+    wrong.steps["low"][0] ^= 1
+    assert prove(name, wrong, Dense(size)).verdict == "counterexample"
+
+
+def test_breakpoints_of_64_bit_sources_are_compared() -> None:
+    name = "onnx-cast:1/float64/float16"
+    rules = RULINGS[name]
+    steps = Steps([rules])
+    proved = prove(name, staircase(rules), steps)
+    assert (proved.verdict, proved.inputs) == ("proved", f"{steps.size:,}")
+    middle = int(np.flatnonzero(staircase(rules).steps["rise"])[40])
+    assert prove(name, planted(rules, "offset", middle), steps).verdict == "counterexample"
+
+
+def described(name: str) -> Obligation:
+    return prove(name, staircase(RULINGS[name]), EVERY)
+
+
+def test_what_is_spread_over_processes_keeps_its_order() -> None:
+    told: list[str] = []
+    proved = spread(described, CASES, 2, lambda one: told.append(one.rulings))
+    assert [one.rulings for one in proved] == told == list(CASES)
