@@ -51,7 +51,10 @@ def run_command(
         str | None, typer.Option(metavar="DTYPE", help="Only casts to this dtype.")
     ] = None,
     tier: Annotated[
-        TierWord, typer.Option(help="quick: the telling inputs; full: all of 32-bit sources.")
+        TierWord,
+        typer.Option(
+            help="quick: the telling inputs; full: all of 32-bit sources, 2^30 more of wider ones."
+        ),
     ] = TierWord.quick,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
     max_examples: Annotated[
