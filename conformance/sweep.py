@@ -30,6 +30,9 @@ from specs.ruling import ruling
 CHUNK = 1 << 17
 """Inputs of one call: as many as stay in a core's own cache together with their answers."""
 
+BETWEEN_WORDS = 1 << 20
+"""Inputs after which a sweep says how far it has come, at the latest one call later."""
+
 Told = Callable[[int, int], None]
 """Is told how many inputs were visited since the last time, and how many answers were wrong."""
 
@@ -47,6 +50,8 @@ class Judge:
         self._forms = forms
         self._stairs = staircase(self.rules)
         branches = self.rules.branches
+        # Tables are for sources whose every pattern is visited.
+        self._table = table(self.rules) if self.rules.source.bits <= 32 else None
         self.ended = False
         self._opened = 0
         self._keys = sorted(
@@ -60,7 +65,7 @@ class Judge:
 
     def right(self, first: int, answers: Bits) -> bool:
         """Whether the answers of consecutive inputs are all allowed, as far as tables tell."""
-        return self._forms.all_right(table(self.rules), first, answers)
+        return self._table is not None and self._forms.all_right(self._table, first, answers)
 
     def look(self, inputs: Bits, answers: Bits) -> int:
         """Grade answers one by one; how many are wrong."""
@@ -183,38 +188,59 @@ def _sweep(
     meeting: Meeting, judges: list[Judge], visit: Visit, lo: int, hi: int, told: Told
 ) -> None:
     dense = isinstance(visit, Dense)
-    rules = judges[0].rules
-    buffer = np.zeros(min(CHUNK, hi - lo), rules.source.storage)
+    buffer = np.zeros(min(CHUNK, hi - lo), judges[0].rules.source.storage)
     visit.fill(buffer, lo)
-    call = _bound(meeting, judges[0].case, buffer)
+    road = _Road(meeting, judges[0], buffer)
     stride = buffer.dtype.type(buffer.size)
+    inputs, visited, wrong = buffer, 0, 0
     for at in range(lo, hi, buffer.size):
         if at > lo and dense:
             np.add(buffer, stride, out=buffer)
         elif at > lo:
             _check_unchanged(buffer, visit, at - buffer.size)
             visit.fill(buffer, at)
-        count, wrong = min(buffer.size, hi - at), 0
-        inputs = buffer[:count]
         try:
-            answers = checked(rules.target, buffer, contained(call))[:count]
+            answers = road.answers()
         except (Unsupported, AnswerError):
             raise
         except Exception as error:
-            alone = count == buffer.size
-            wrong = sum(judge.look_without_open(inputs, error, alone) for judge in judges)
+            alone = hi - at >= buffer.size
+            part = buffer[: hi - at]
+            wrong += sum(judge.look_without_open(part, error, alone) for judge in judges)
             judges = [judge for judge in judges if not judge.ended]
             if not judges:
                 return
         else:
+            if hi - at < buffer.size:
+                inputs, answers = buffer[: hi - at], answers[: hi - at]
             for judge in judges:
                 if dense and judge.right(at, answers):
                     continue
                 at_once = judge.look_at_once(inputs, answers) if dense else None
                 wrong += judge.look(inputs, answers) if at_once is None else at_once
-        told(count, wrong)
+        visited += min(buffer.size, hi - at)
+        if visited >= BETWEEN_WORDS or at + buffer.size >= hi:
+            told(visited, wrong)
+            visited = wrong = 0
     # What is added in place shows every change at the end.
     _check_unchanged(buffer, visit, at)
+
+
+class _Road:
+    """The answers to what a buffer holds, in the form that answers have."""
+
+    def __init__(self, meeting: Meeting, judge: Judge, buffer: Bits) -> None:
+        self._buffer = buffer
+        self._target = judge.rules.target
+        self._call = _bound(meeting, judge.case, buffer)
+        self._known: Bits | None = None
+
+    def answers(self) -> Bits:
+        """Ask; an array that has been looked at before can be wrong only by codes too wide."""
+        given = contained(self._call)
+        if given is not self._known or self._target.bits < 8 * given.dtype.itemsize:
+            self._known = checked(self._target, self._buffer, given)
+        return given
 
 
 def _check_unchanged(buffer: Bits, visit: Visit, at: int) -> None:

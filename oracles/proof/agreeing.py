@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.reference.checking_fast import differs
 from oracles.reference.expected import Expected
 from oracles.reference.staircase import Staircase
 from specs.outcomes import Anything, Nan
@@ -66,14 +67,12 @@ def _first_difference(
             else:
                 while after < inputs.size and np.uint64(inputs[after]) <= last:
                     after += 1
-            wrong = False
-            for place in range(at, after):
-                wrong |= places[place] != here["place"]
-            if named[here["place"]]:
+            branch = np.uint8(here["place"])
+            wrong = differs(places[at:after], branch)
+            if named[branch]:
                 code = width((here["low"] + periods * here["rise"]) & mask)
                 other = width((here["other_low"] + periods * here["other_rise"]) & mask)
-                for place in range(at, after):
-                    wrong |= (codes[place] != code) | (others[place] != other)
+                wrong |= differs(codes[at:after], code) or differs(others[at:after], other)
             if wrong:
                 return _exact_place(here, periods, named, mask, places, codes, others, at, after)
             at = after

@@ -40,7 +40,7 @@ def _all_right(
             stop = min(stop, np.int64(firsts[segment + 1] - first))
         kind = kinds[segment]
         if kind == CODE:
-            wrong = _differs(answers[begin:stop], bounds[0, segment])
+            wrong = differs(answers[begin:stop], bounds[0, segment])
         elif kind == RANGES:
             wrong = _leaves(answers[begin:stop], bounds[:, segment])
         elif kind == ANYTHING:
@@ -56,15 +56,17 @@ def _all_right(
     return True
 
 
-# In all three loops only values of the answers' own width meet, or the loop is not vectorised.
+# In all three loops only values of the answers' own width meet, or too few fit into a register:
+# what is written `|=` would be widened.
 
 
 @numba.njit(cache=True, nogil=True)
-def _differs(answers: Any, code: Any) -> Any:
+def differs(answers: Any, code: Any) -> Any:
+    """Whether any answer is not that code."""
     width = answers.dtype.type
     seen = width(0)
     for place in range(answers.size):
-        seen |= width(answers[place] ^ code)
+        seen = width(seen | (answers[place] ^ code))
     return seen != 0
 
 
@@ -90,6 +92,6 @@ def _leaves_row(answers: Any, row: Any, rise: Any, mask: Any, inside: Any) -> An
         part = answers[start : start + ROW]
         lift = width(np.uint64(rise) * np.uint64(nth))
         for place in range(part.size):
-            seen |= width(part[place] ^ width(width(codes[place] + lift) & mask))
+            seen = width(seen | (part[place] ^ (width(codes[place] + lift) & mask)))
         nth += 1
     return seen != 0

@@ -97,8 +97,9 @@ class Steps:
 
 def _blocks(rulings: Iterable[Ruling]) -> Iterator[Block]:
     stairs = [staircase(ruling) for ruling in rulings]
-    bits = stairs[0].ruling.target.bits
-    most = 1 << bits if bits <= 32 else 2 * END_PERIODS
+    target = stairs[0].ruling.target
+    # No binade holds more steps than half the values of one sign; where there are more, codes wrap.
+    most = (target.max_code + 1) // 2 if target.bits <= 32 else 0
     for number, stretch in enumerate(stairs[0].stretches):
         first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
         steps = [each.steps_of(number) for each in stairs]
