@@ -50,8 +50,10 @@ class Judge:
         self._forms = forms
         self._stairs = staircase(self.rules)
         branches = self.rules.branches
-        # Tables are for sources whose every pattern is visited.
-        self._table = table(self.rules) if self.rules.source.bits <= 32 else None
+        self.right: Callable[[int, Bits], bool] = lambda first, answers: False
+        """Whether the answers of consecutive inputs are all allowed, as far as a table tells."""
+        if self.rules.source.bits <= 32:
+            self.right = partial(forms.all_right, table(self.rules))
         self.ended = False
         self._opened = 0
         self._keys = sorted(
@@ -62,10 +64,6 @@ class Judge:
         for place, branch in enumerate(branches):
             key = (branch.rule, branch.clause, branch.level)
             self._group_of[place + 1] = self._keys.index(key) + 1
-
-    def right(self, first: int, answers: Bits) -> bool:
-        """Whether the answers of consecutive inputs are all allowed, as far as tables tell."""
-        return self._table is not None and self._forms.all_right(self._table, first, answers)
 
     def look(self, inputs: Bits, answers: Bits) -> int:
         """Grade answers one by one; how many are wrong."""
@@ -192,34 +190,34 @@ def _sweep(
     visit.fill(buffer, lo)
     road = _Road(meeting, judges[0], buffer)
     stride = buffer.dtype.type(buffer.size)
-    inputs, visited, wrong = buffer, 0, 0
-    for at in range(lo, hi, buffer.size):
+    inputs, size, visited, wrong = buffer, buffer.size, 0, 0
+    for at in range(lo, hi, size):
         if at > lo and dense:
             np.add(buffer, stride, out=buffer)
         elif at > lo:
-            _check_unchanged(buffer, visit, at - buffer.size)
+            _check_unchanged(buffer, visit, at - size)
             visit.fill(buffer, at)
         try:
             answers = road.answers()
         except (Unsupported, AnswerError):
             raise
         except Exception as error:
-            alone = hi - at >= buffer.size
+            alone = hi - at >= size
             part = buffer[: hi - at]
             wrong += sum(judge.look_without_open(part, error, alone) for judge in judges)
             judges = [judge for judge in judges if not judge.ended]
             if not judges:
                 return
         else:
-            if hi - at < buffer.size:
+            if hi - at < size:
                 inputs, answers = buffer[: hi - at], answers[: hi - at]
             for judge in judges:
                 if dense and judge.right(at, answers):
                     continue
                 at_once = judge.look_at_once(inputs, answers) if dense else None
                 wrong += judge.look(inputs, answers) if at_once is None else at_once
-        visited += min(buffer.size, hi - at)
-        if visited >= BETWEEN_WORDS or at + buffer.size >= hi:
+        visited += min(size, hi - at)
+        if visited >= BETWEEN_WORDS or at + size >= hi:
             told(visited, wrong)
             visited = wrong = 0
     # What is added in place shows every change at the end.
@@ -232,13 +230,14 @@ class _Road:
     def __init__(self, meeting: Meeting, judge: Judge, buffer: Bits) -> None:
         self._buffer = buffer
         self._target = judge.rules.target
+        self._is_narrow = self._target.bits not in (8, 16, 32, 64)
         self._call = _bound(meeting, judge.case, buffer)
         self._known: Bits | None = None
 
     def answers(self) -> Bits:
         """Ask; an array that has been looked at before can be wrong only by codes too wide."""
         given = contained(self._call)
-        if given is not self._known or self._target.bits < 8 * given.dtype.itemsize:
+        if given is not self._known or self._is_narrow:
             self._known = checked(self._target, self._buffer, given)
         return given
 

@@ -13,25 +13,16 @@ from oracles.reference.table import ANYTHING, CODE, RANGES, ROW, Table
 
 def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
     """Whether the answers of the inputs from ``first`` on are all allowed."""
-    mask = answers.dtype.type(table.ruling.target.mask)
-    return bool(
-        _all_right(
-            table.firsts,
-            table.kinds,
-            table.bounds,
-            table.rows,
-            table.rises,
-            mask,
-            np.uint64(first),
-            answers,
-        )
-    )
+    compiled: Any = _all_right
+    right: bool = compiled(*table.laid_out, first, answers)
+    return right
 
 
 @numba.njit(cache=True, nogil=True)
 def _all_right(
     firsts: Any, kinds: Any, bounds: Any, rows: Any, rises: Any, mask: Any, first: Any, answers: Any
 ) -> Any:
+    first = np.uint64(first)
     segment = np.searchsorted(firsts, first, "right") - 1
     begin = np.int64(0)
     while begin < answers.size:

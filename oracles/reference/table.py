@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,12 @@ class Table:
     bounds: NDArray[np.unsignedinteger]
     rows: NDArray[np.unsignedinteger]
     rises: NDArray[np.unsignedinteger]
+
+    @cached_property
+    def laid_out(self) -> tuple[Any, ...]:
+        """All that a compiled filter reads, gathered once."""
+        mask = self.bounds.dtype.type(self.ruling.target.mask)
+        return self.firsts, self.kinds, self.bounds, self.rows, self.rises, mask
 
     @cached_property
     def turns(self) -> NDArray[np.intp]:

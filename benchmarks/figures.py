@@ -1,0 +1,68 @@
+"""What goes with every figure: medians, where it was measured, and how it is shown and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from specs.release import VERSION
+
+NARROWEST = 150
+"""Columns of a terminal that is none: tables are not folded in a log."""
+PACKAGES = ("numpy", "numba", "torch", "onnxruntime", "ml_dtypes", "gfloat", "gmpy2")
+
+
+def surroundings() -> dict[str, Any]:
+    """Versions, processors and the date."""
+    return {
+        "castigate": VERSION,
+        "python": platform.python_version(),
+        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "architecture": platform.machine(),
+        "cpus": os.cpu_count(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def median(figures: Iterable[float]) -> float:
+    """The middle figure, or that between the two middle ones."""
+    return statistics.median(figures)
+
+
+def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table; all columns but the first hold numbers."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left", no_wrap=not place)
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    console.width = max(NARROWEST, console.width)
+    console.print(table)
+
+
+def keep(wanted: Namespace, figures: dict[str, Any]) -> None:
+    """Write all figures to a file of JSON, or where none is named print them as one line."""
+    options = {name: value for name, value in vars(wanted).items() if name != "json"}
+    whole = {**surroundings(), "options": options, **figures}
+    if wanted.json is None:
+        print(json.dumps(whole))
+    else:
+        wanted.json.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")

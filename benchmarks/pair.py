@@ -1,0 +1,187 @@
+"""One backend and one pair of dtypes, ready to be swept: what every process works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import cycle, islice, pairwise
+from time import perf_counter, process_time
+
+import numpy as np
+
+from conformance.forms import forms
+from conformance.meet import Meeting, Settings
+from conformance.plan import is_swept
+from conformance.selection import case_named, select
+from conformance.sweep import CHUNK, sweep
+from oracles.protocol import Bits
+from oracles.reference.table import table
+from oracles.reference.visits import Dense
+from oracles.registry import load_backend
+from specs.cases import Case
+from specs.formats import format_named
+from specs.ruling import Ruling, ruling
+
+PROBES = 251
+"""Chunks looked at for a whole range: a prime, so that they do not all begin where binades do."""
+ROUNDS = 10
+FORMS = (False, True) if find_spec("numba") is not None else (False,)
+"""Whether numpy's forms are timed, and numba's."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which cases judge: the one that is asked, then all others that no probe finds fault with."""
+
+    asked: str
+    judging: tuple[str, ...]
+    version: str
+    seconds_for_table: float
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the checker alone took, of a processor's time, for answers that were in the cache."""
+
+    elements: int
+    seconds: float
+    refused: int
+
+
+@dataclass
+class Pair:
+    """A backend that casts from one dtype to another, and the cases whose rulings judge it."""
+
+    meeting: Meeting
+    asked: Case
+    chosen: Chosen
+    cases: list[Case] = field(default_factory=list)
+
+    def alone(self, lo: int, hi: int) -> int:
+        """What a sweep cannot do without: put inputs into a buffer and have it cast."""
+        buffer = np.zeros(min(CHUNK, hi - lo), format_named(self.asked.source).storage)
+        Dense(hi).fill(buffer, lo)
+        call = self._bound(buffer)
+        stride = buffer.dtype.type(buffer.size)
+        for at in range(lo, hi, buffer.size):
+            if at > lo:
+                np.add(buffer, stride, out=buffer)
+            call()
+        return 0
+
+    def swept(self, fast: bool, tables: int, lo: int, hi: int) -> int:
+        """The sweep itself; how many answers the first ruling finds wrong."""
+        cases = list(islice(cycle(self.cases), tables))
+        found = sweep(self.meeting, cases, Dense(hi), lo, hi, forms(fast), _not_told)
+        if found[0].inputs != hi - lo:
+            raise RuntimeError(f"{found[0].case} was not swept: {found[0].message}")
+        return found[0].wrong
+
+    def checked(self, fast: bool, lo: int, hi: int) -> Checked:
+        """The checker alone, over chunks that are spread over the range."""
+        held = table(ruling(self.asked))
+        all_right = forms(fast).all_right
+        buffer = np.zeros(min(CHUNK, hi - lo), format_named(self.asked.source).storage)
+        call = self._bound(buffer)
+        elements, seconds, refused = 0, 0.0, 0
+        for at in _spread(lo, hi, buffer.size):
+            Dense(hi).fill(buffer, at)
+            answers = call()
+            if not all_right(held, at, answers):
+                refused += 1
+                continue
+            begun = process_time()
+            for _ in range(ROUNDS):
+                all_right(held, at, answers)
+            seconds += process_time() - begun
+            elements += ROUNDS * answers.size
+        return Checked(elements, seconds, refused)
+
+    def told(self) -> Chosen:
+        """What was chosen."""
+        return self.chosen
+
+    def _bound(self, buffer: Bits) -> Callable[[], Bits]:
+        oracle = self.meeting.backend.oracle
+        bind: Callable[[Case, Bits], Callable[[], Bits]] | None = getattr(oracle, "bind", None)
+        if bind is not None:
+            return bind(self.asked, buffer)
+        return lambda: oracle.cast(self.asked, buffer.copy())
+
+
+def prepared(backend: str, source: str, target: str, asked: str | None = None) -> Pair:
+    """Load a backend, choose what it is asked, build the tables, and warm all that is timed."""
+    meeting = Meeting(load_backend(backend), {}, Settings())
+    shared, others = _candidates(meeting, source, target)
+    if asked is not None:
+        shared, others = [case_named(asked)], []
+    begun = perf_counter()
+    table(ruling(shared[0]))
+    seconds = perf_counter() - begun
+    cases = _judging(meeting, shared, others, 1 << format_named(source).bits)
+    names = tuple(case.id for case in cases)
+    chosen = Chosen(names[0], names, meeting.backend.version, seconds)
+    pair = Pair(meeting, cases[0], chosen, cases)
+    pair.alone(0, 2 * CHUNK)
+    for fast in FORMS:
+        pair.swept(fast, len(cases), 0, 2 * CHUNK)
+    return pair
+
+
+def _candidates(meeting: Meeting, source: str, target: str) -> tuple[list[Case], list[Case]]:
+    """A case of every ruling of a pair: those of the road that most rulings share, and all others.
+
+    Rulings of roads that the backend has not got are among them: its answers may well fulfil them.
+    """
+    rulings: dict[Ruling, Case] = {}
+    roads: dict[str, dict[Ruling, Case]] = {}
+    for case in select([]):
+        if (case.source, case.target) != (source, target):
+            continue
+        rules = ruling(case)
+        if is_swept(rules, case):
+            rulings.setdefault(rules, case)
+            if road := meeting.road(case):
+                roads.setdefault(road, {}).setdefault(rules, case)
+    if not roads:
+        raise SystemExit(f"{meeting.backend.name} has no road from {source} to {target}")
+    # The last of equals: the newest version.
+    shared = max(reversed(roads.values()), key=len)
+    others = [case for rules, case in rulings.items() if rules not in shared]
+    return list(shared.values()), others
+
+
+def _judging(meeting: Meeting, shared: list[Case], others: list[Case], size: int) -> list[Case]:
+    """The case to be asked, and all others whose rulings find no probe wrong.
+
+    A table that finds billions of wrong answers would measure how they are gathered.
+    """
+    asked, left = shared[0], [*shared, *others]
+    for at in _spread(0, size, CHUNK):
+        asked = next((case for case in left if case in shared), asked)
+        judging = [asked, *(case for case in left if case != asked)]
+        found = sweep(meeting, judging, Dense(size), at, at + CHUNK, forms(FORMS[-1]), _not_told)
+        if not found[0].inputs:
+            raise SystemExit(f"{asked}: {found[0].message}")
+        right = {judgement.case for judgement in found if not judgement.wrong}
+        left = [case for case in left if case.id in right]
+    return [asked, *(case for case in left if case != asked)]
+
+
+def _spread(lo: int, hi: int, size: int) -> list[int]:
+    """Where chunks begin that are spread evenly over a range."""
+    chunks = max(1, (hi - lo) // size)
+    count = min(PROBES, chunks)
+    return [lo + chunks * place // count * size for place in range(count)]
+
+
+def parts(size: int, jobs: int) -> list[tuple[int, int]]:
+    """Equal parts of a range, cut where chunks end."""
+    chunks = -(-size // CHUNK)
+    cuts = [min(size, chunks * place // jobs * CHUNK) for place in range(jobs + 1)]
+    return [(lo, hi) for lo, hi in pairwise(cuts) if lo < hi]
+
+
+def _not_told(_inputs: int, _wrong: int) -> None:
+    return None

@@ -1,0 +1,82 @@
+"""How much faster several processes are than one, for the same casts and the same sweeps."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from benchmarks.crew import Crew, Task
+from benchmarks.figures import keep, median, show
+from benchmarks.options import Measured, measured, parser
+from benchmarks.pair import FORMS, Pair, parts, prepared
+
+DEFAULT = ["float32/float16", "float32/float8e4m3fn"]
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Seconds of one process and of several for the same inputs, of every repetition."""
+
+    backend: str
+    source: str
+    target: str
+    task: str
+    one: list[float]
+    several: list[float]
+
+    @property
+    def speed_up(self) -> list[float]:
+        """How often faster, repetition by repetition."""
+        return [one / several for one, several in zip(self.one, self.several, strict=True)]
+
+    def figures(self) -> dict[str, Any]:
+        """What JSON keeps."""
+        more = {"speed_up": self.speed_up, "median_speed_up": median(self.speed_up)}
+        return {**asdict(self), **more}
+
+
+def measure(wanted: Namespace, what: Measured) -> list[Scaled]:
+    """Time both tasks in one process and in all, in turn."""
+    tasks: dict[str, Task] = {"cast alone": Pair.alone, "sweep": _swept}
+    results = [Scaled(*what, task, [], []) for task in tasks]
+    with Crew(wanted.jobs, partial(prepared, *what)) as crew:
+        for _ in range(wanted.repeat):
+            for result in results:
+                task = tasks[result.task]
+                result.one.append(crew.timed(task, parts(wanted.range, 1)).seconds)
+                result.several.append(crew.timed(task, parts(wanted.range, wanted.jobs)).seconds)
+    return results
+
+
+def _swept(pair: Pair, lo: int, hi: int) -> int:
+    return pair.swept(FORMS[-1], 1, lo, hi)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a table, and keep every figure."""
+    wanted = parser(__doc__).parse_args(arguments)
+    if not wanted.backend and not wanted.pair:
+        wanted.backend, wanted.pair = ["torch"], DEFAULT
+    results = [result for what in measured(wanted) for result in measure(wanted, what)]
+    show(
+        f"one process and {wanted.jobs}",
+        ["", "1 process s", f"{wanted.jobs} processes s", "times faster"],
+        [
+            [
+                f"{result.backend} {result.source}/{result.target}, {result.task}",
+                f"{median(result.one):.3f}",
+                f"{median(result.several):.3f}",
+                f"{median(result.speed_up):.2f}",
+            ]
+            for result in results
+        ],
+    )
+    figures = [result.figures() for result in results]
+    keep(wanted, {"pairs": figures})
+
+
+if __name__ == "__main__":
+    main()

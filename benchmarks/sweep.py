@@ -1,0 +1,228 @@
+"""What judging costs: whole sweeps beside the same casts alone, in one run.
+
+Ratios are taken within a repetition and their median is shown: they hold where a machine's speed
+drifts, the seconds do not.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from benchmarks.crew import Crew, Task
+from benchmarks.figures import keep, median, show
+from benchmarks.options import Measured, measured, parser
+from benchmarks.pair import FORMS, Checked, Chosen, Pair, parts, prepared
+
+ALONE = "cast alone"
+TABLES = (4, 16)
+NAMES = {True: "numba", False: "numpy"}
+NOISE = "benchmarks.noise:Noise"
+NOISE_CASE = "onnx-cast:25/float32/float16"
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Result:
+    """All figures of one backend and pair, by task: seconds of every repetition, and the peak.
+
+    ``processor`` is the processors' time, of all processes together.
+    """
+
+    backend: str
+    source: str
+    target: str
+    chosen: Chosen
+    seconds: dict[str, list[float]]
+    processor: dict[str, list[float]]
+    peak: dict[str, int]
+    wrong: int
+    checked: dict[str, Checked]
+
+    @property
+    def name(self) -> str:
+        return f"{self.backend} {self.source}/{self.target}"
+
+    def ratio(self, form: str) -> list[float]:
+        """How much longer than the cast alone the sweep took, repetition by repetition."""
+        return _ratio(self.seconds, form)
+
+    def ratio_of_processors(self, form: str) -> list[float]:
+        """The same of the processors' time."""
+        return _ratio(self.processor, form)
+
+    def of_each_table(self, form: str, tables: int) -> list[float]:
+        """What each further table cost, as a part of the sweep with the first."""
+        pairs = zip(self.seconds[_tables(form, tables)], self.seconds[form], strict=True)
+        return [(several - one) / one / (tables - 1) for several, one in pairs]
+
+    def figures(self, form: str) -> dict[str, Any]:
+        """What JSON keeps: every figure, and those that are made of them."""
+        forms = [name for name in NAMES.values() if name in self.seconds]
+        ratio = {name: self.ratio(name) for name in forms}
+        processors = {name: self.ratio_of_processors(name) for name in forms}
+        further = {str(tables): self.of_each_table(form, tables) for tables in TABLES}
+        return {
+            **asdict(self),
+            "ratio": ratio,
+            "median_ratio": {name: median(each) for name, each in ratio.items()},
+            "ratio_of_processors": processors,
+            "median_ratio_of_processors": {n: median(each) for n, each in processors.items()},
+            "further_table": further,
+            "median_further_table": {name: median(each) for name, each in further.items()},
+        }
+
+
+def _ratio(times: dict[str, list[float]], form: str) -> list[float]:
+    return [whole / alone for whole, alone in zip(times[form], times[ALONE], strict=True)]
+
+
+def measure(wanted: Namespace, what: Measured, fast: bool) -> Result:
+    """Time everything about one pair, task after task, and again."""
+    form = NAMES[fast]
+    cut = parts(wanted.range, wanted.jobs)
+    tasks: dict[str, Task] = {ALONE: Pair.alone, form: partial(_swept, fast, 1)}
+    if wanted.numpy and fast:
+        tasks[NAMES[False]] = partial(_swept, False, 1)
+    tasks |= {_tables(form, tables): partial(_swept, fast, tables) for tables in TABLES}
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    processor: dict[str, list[float]] = {name: [] for name in tasks}
+    peak = dict.fromkeys(tasks, 0)
+    with Crew(wanted.jobs, partial(prepared, *what)) as crew:
+        chosen: Chosen = crew.first(Pair.told)
+        wrong = 0
+        for _ in range(wanted.repeat):
+            for name, task in tasks.items():
+                timed = crew.timed(task, cut)
+                _say(f"{'/'.join(what)}, {name}: {timed.seconds:.3f} s")
+                seconds[name].append(timed.seconds)
+                processor[name].append(timed.processor)
+                peak[name] = max(peak[name], timed.peak)
+                wrong = max(wrong, sum(timed.found))
+        checked = {
+            NAMES[each]: crew.first(partial(_checked, each), 0, wanted.range) for each in FORMS
+        }
+    return Result(*what, chosen, seconds, processor, peak, wrong, checked)
+
+
+def _say(message: str) -> None:
+    """Long work shows how far it has come, beside what it prints in the end."""
+    print(message, file=sys.stderr, flush=True)
+
+
+# A task is called with what a process works on and the bounds of its part.
+
+
+def _swept(fast: bool, tables: int, pair: Pair, lo: int, hi: int) -> int:
+    return pair.swept(fast, tables, lo, hi)
+
+
+def _checked(fast: bool, pair: Pair, lo: int, hi: int) -> Checked:
+    return pair.checked(fast, lo, hi)
+
+
+def _tables(form: str, tables: int) -> str:
+    return f"{form}, {tables} tables"
+
+
+def measure_worst(wanted: Namespace, fast: bool) -> dict[str, Any]:
+    """Sweep answers that are all wrong, once."""
+    make = partial(prepared, NOISE, "float32", "float16", NOISE_CASE)
+    with Crew(wanted.jobs, make) as crew:
+        timed = crew.timed(partial(_swept, fast, 1), parts(wanted.range, wanted.jobs))
+    return {
+        "form": NAMES[fast],
+        "seconds": timed.seconds,
+        "inputs_per_second_per_process": wanted.range / timed.seconds / wanted.jobs,
+        "inputs_per_second_of_a_processor": wanted.range / timed.processor,
+        "inputs": wanted.range,
+        "wrong": sum(timed.found),
+        "peak": timed.peak,
+    }
+
+
+def show_all(results: list[Result], worst: dict[str, Any] | None, fast: bool) -> None:
+    """Print the tables."""
+    form = NAMES[fast]
+    columns = ["", "alone s", f"{form} s", "ratio", "of CPU"]
+    with_numpy = bool(results) and fast and NAMES[False] in results[0].seconds
+    if with_numpy:
+        columns += ["numpy s", "ratio", "of CPU"]
+    columns += ["wrong", *(f"+1 table, of {tables}" for tables in TABLES), "peak MB"]
+    rows = []
+    for result in results:
+        names = [form, NAMES[False]] if with_numpy else [form]
+        row = [result.name, f"{median(result.seconds[ALONE]):.3f}"]
+        for name in names:
+            row += [
+                f"{median(result.seconds[name]):.3f}",
+                f"{median(result.ratio(name)):.2f}",
+                f"{median(result.ratio_of_processors(name)):.2f}",
+            ]
+        row.append(f"{result.wrong:,}")
+        row += [f"{median(result.of_each_table(form, tables)):+.1%}" for tables in TABLES]
+        rows.append([*row, f"{max(result.peak.values()) / MEGABYTE:.0f}"])
+    show("whole sweeps and the cast alone", columns, rows)
+    show(
+        "the checker alone, answers in the cache, one process",
+        ["", *(f"{NAMES[each]} G/s" for each in FORMS), "chunks refused", "table made in s"],
+        [
+            [
+                result.name,
+                *(_speed(result.checked[NAMES[each]]) for each in FORMS),
+                str(result.checked[form].refused),
+                f"{result.chosen.seconds_for_table:.3f}",
+            ]
+            for result in results
+        ],
+    )
+    for result in results:
+        judging = result.chosen.judging
+        print(f"{result.name}: asked {judging[0]}; {len(judging)} rulings that differ, repeated")
+        print("".join(f"    {name}\n" for name in judging[1:]), end="")
+    if worst is not None:
+        speed = worst["inputs_per_second_per_process"] / 1e9
+        of_processor = worst["inputs_per_second_of_a_processor"] / 1e9
+        exact = "all counted" if worst["wrong"] == worst["inputs"] else "NOT ALL COUNTED"
+        show(
+            "every answer wrong, in no pattern",
+            ["", "s", "G/s per process", "of CPU", "inputs", "wrong", "", "peak MB"],
+            [
+                [
+                    f"noise float32/float16, {form}",
+                    f"{worst['seconds']:.2f}",
+                    f"{speed:.3f}",
+                    f"{of_processor:.3f}",
+                    f"{worst['inputs']:,}",
+                    f"{worst['wrong']:,}",
+                    exact,
+                    f"{worst['peak'] / MEGABYTE:.0f}",
+                ]
+            ],
+        )
+
+
+def _speed(checked: Checked) -> str:
+    return f"{checked.elements / checked.seconds / 1e9:.1f}" if checked.elements else "-"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print tables, and keep every figure."""
+    options = parser(__doc__)
+    options.add_argument("--numpy", action="store_true", help="time the numpy forms as well")
+    options.add_argument("--no-worst", action="store_true", help="leave the worst case out")
+    wanted = options.parse_args(arguments)
+    fast = FORMS[-1]
+    results = [measure(wanted, what, fast) for what in measured(wanted)]
+    worst = None if wanted.no_worst else measure_worst(wanted, fast)
+    show_all(results, worst, fast)
+    figures = [result.figures(NAMES[fast]) for result in results]
+    keep(wanted, {"pairs": figures, "worst": worst})
+
+
+if __name__ == "__main__":
+    main()

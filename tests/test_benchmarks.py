@@ -1,0 +1,70 @@
+"""Every benchmark ends with a table and its figures; how fast anything is, no test asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import peers, scaling, sweep
+from benchmarks.pair import CHUNK, parts
+from benchmarks.peers import spread
+
+# The noise loads no framework and costs nothing.
+PAIR = ["--backend=benchmarks.noise:Noise", "--pair=float32/float16"]
+HASTY = [*PAIR, "--repeat=1", f"--range={2 * CHUNK}"]
+Figures = dict[str, Any]
+
+
+def figures_of(main: Callable[[list[str]], None], arguments: list[str], folder: Path) -> Figures:
+    path = folder / "figures.json"
+    main([*arguments, f"--json={path}"])
+    figures: Figures = json.loads(path.read_text(encoding="utf-8"))
+    assert {"castigate", "python", "packages", "cpus", "date", "options"} <= figures.keys()
+    return figures
+
+
+def test_the_sweeps_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = figures_of(sweep.main, [*HASTY, "--jobs=1"], tmp_path)
+    [pair] = figures["pairs"]
+    assert pair["wrong"] == 2 * CHUNK
+    assert all(len(seconds) == 1 for seconds in pair["seconds"].values())
+    assert {name for name in pair["seconds"] if name.endswith("16 tables")}
+    assert figures["worst"]["wrong"] == figures["worst"]["inputs"] == 2 * CHUNK
+    shown = capsys.readouterr().out
+    assert "whole sweeps" in shown
+    assert "all counted" in shown
+
+
+def test_the_scaling_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = figures_of(scaling.main, [*HASTY, "--jobs=2"], tmp_path)
+    assert [pair["task"] for pair in figures["pairs"]] == ["cast alone", "sweep"]
+    assert "times faster" in capsys.readouterr().out
+
+
+def test_the_peers_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = figures_of(peers.main, ["--count=50", "--seconds=0"], tmp_path)
+    ours = [peer for peer in figures["peers"] if peer["peer"].startswith("this project")]
+    assert all(peer["compared"] and not peer["wrong"] for peer in ours if not peer["missing"])
+    for peer in figures["peers"]:
+        # Others may give another NaN than a document wants, and nothing else.
+        assert peer["wrong"] == peer["other_nan"], peer
+    assert "extrapolated" in capsys.readouterr().out
+
+
+def test_parts_are_whole_chunks_and_leave_nothing_out() -> None:
+    assert parts(1 << 32, 2) == [(0, 1 << 31), (1 << 31, 1 << 32)]
+    assert parts(5 * CHUNK + 7, 3) == [
+        (0, 2 * CHUNK),
+        (2 * CHUNK, 4 * CHUNK),
+        (4 * CHUNK, 5 * CHUNK + 7),
+    ]
+    assert parts(CHUNK, 2) == [(0, CHUNK)]
+
+
+def test_patterns_are_spread_one_to_each_part() -> None:
+    patterns = spread(1000)
+    assert ((patterns.astype(object) * 1000 >> 32) == range(1000)).all()
