@@ -47,6 +47,14 @@ def _first_difference(
         stretch = stretches[np.searchsorted(stretches["first"], pattern, "right") - 1]
         first, shift = stretch["first"], stretch["shift"]
         low_bits = (np.uint64(1) << shift) - np.uint64(1)
+        if stretch["begin"] + 1 == stretch["end"]:
+            after = at + np.searchsorted(inputs[at:], stretch["last"], "right")
+            here = steps[stretch["begin"]]
+            part = places[at:after], codes[at:after], others[at:after]
+            found = _first_off_slope(here, first, shift, named, mask, inputs[at:after], *part)
+            if found < after - at:
+                return at + found
+            at = after
         while at < inputs.size and np.uint64(inputs[at]) <= stretch["last"]:
             inside = np.uint64(inputs[at]) - first
             periods, offset = inside >> shift, inside & low_bits
@@ -99,3 +107,40 @@ def _exact_place(
         if named[here["place"]] and (codes[place] != code or others[place] != other):
             return place
     return after
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_off_slope(
+    here: Any,
+    first: Any,
+    shift: Any,
+    named: Any,
+    mask: Any,
+    inputs: Any,
+    places: Any,
+    codes: Any,
+    others: Any,
+) -> Any:
+    """The same where a stretch has one step: each period's codes lie on a slope."""
+    width = codes.dtype.type
+    branch, is_named = here["place"], named[here["place"]]
+    low, rise, other_low, other_rise = (
+        here["low"], here["rise"], here["other_low"], here["other_rise"]
+    )  # fmt: skip
+    wrong = False
+    for place in range(inputs.size):
+        periods = (np.uint64(inputs[place]) - first) >> shift
+        code = width((low + periods * rise) & mask)
+        other = width((other_low + periods * other_rise) & mask)
+        off = (codes[place] != code) | (others[place] != other)
+        wrong |= (places[place] != branch) | (is_named & off)
+    if not wrong:
+        return inputs.size
+    for place in range(inputs.size):
+        periods = (np.uint64(inputs[place]) - first) >> shift
+        code = width((low + periods * rise) & mask)
+        other = width((other_low + periods * other_rise) & mask)
+        off = codes[place] != code or others[place] != other
+        if places[place] != branch or (is_named and off):
+            return place
+    return inputs.size

@@ -42,7 +42,14 @@ def prove_by_exhaustion(
         for number, group in enumerate(groups())
         for place in range(len(group.rulings))
     ]
-    return spread(_prove, tasks, jobs, report)
+    done = spread(_prove, tasks, jobs, report)
+    return done + [_open(*groups()[group].rulings[place]) for group, place in tasks[len(done) :]]
+
+
+def _open(name: str, ruling: Ruling) -> Obligation:
+    """An obligation that was not reached."""
+    pair = ruling.source.name, ruling.target.name, ruling.rounding
+    return Obligation("exhaustion", *pair, name, "not reached", "open", "none", 0.0)
 
 
 def _prove(task: Task) -> Obligation:

@@ -18,10 +18,16 @@ def spread(
     jobs: int,
     report: Callable[[Obligation], None],
 ) -> list[Obligation]:
-    """Prove so many tasks at a time, and report each as soon as those before it are done."""
+    """Prove so many tasks at a time, and report each as soon as those before it are done.
+
+    Who interrupts gets those that were done so far.
+    """
     results = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for obligation in pool.map(prove, tasks):
-            report(obligation)
-            results.append(obligation)
+        try:
+            for obligation in pool.map(prove, tasks):
+                report(obligation)
+                results.append(obligation)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
     return results

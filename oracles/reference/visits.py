@@ -18,7 +18,7 @@ from specs.ruling import Ruling
 
 Way = Literal["dense", "steps", "sample"]
 SAMPLE = 1 << 30
-END_PERIODS = 1 << 20
+END_PERIODS = 1 << 12
 """Periods visited at either end of a stretch that has more steps than a target of 32 bits."""
 
 
