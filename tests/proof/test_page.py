@@ -75,8 +75,24 @@ def test_the_command_succeeds_only_if_all_is_proved(
     assert path.exists()
 
 
-def test_the_command_wants_a_half(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["proof"])
-    with pytest.raises(SystemExit) as stopped:
-        command.main()
-    assert stopped.value.code == 2
+@pytest.mark.parametrize(
+    ("arguments", "halves"),
+    [
+        ([], ["solver", "exhaustion"]),
+        (["--solver"], ["solver"]),
+        (["--exhaustion"], ["exhaustion"]),
+    ],
+)
+def test_the_command_proves_both_halves_or_the_one_asked_for(
+    arguments: list[str], halves: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def proving(half: str) -> Callable[..., list[Obligation]]:
+        return lambda *_: done.append(half) or [PROVED]
+
+    monkeypatch.setattr("sys.argv", ["proof", *arguments])
+    monkeypatch.setattr(command, "prove_by_solver", proving("solver"))
+    monkeypatch.setattr(command, "prove_by_exhaustion", proving("exhaustion"))
+    assert command.main() == 0
+    assert done == halves
