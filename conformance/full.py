@@ -33,7 +33,7 @@ class FullMeeting:
         quick = self.meeting.judge(case)
         rules = ruling(case)
         road = self.meeting.road(case)
-        if not road or not is_swept(rules, case) or quick.verdict in ("unsupported", "error"):
+        if not road or not is_swept(rules, case):
             return quick
         return completed(quick, self._swept(case.source, case.target, road)[rules])
 

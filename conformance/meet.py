@@ -49,6 +49,7 @@ class Settings:
     seed: int = 0
     max_examples: int = 1000
     asked_for: frozenset[str] = frozenset()
+    tier: str = "quick"
 
 
 class Meeting:

@@ -102,7 +102,7 @@ class Pool:
         while True:
             try:
                 worker.link.send(AskRoads(tuple(cases)))
-                match worker.link.recv():
+                match self._next_word(worker):
                     case Roads(roads=roads):
                         return roads
                     case Failed(message=message):
@@ -139,14 +139,26 @@ class Pool:
         process = context.Process(
             target=work, args=(there, self.backend, self.settings), daemon=True
         )
-        process.start()
+        # Ctrl-C is for the parent alone; so it must not reach a worker that only begins either.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            process.start()
+        finally:
+            signal.signal(signal.SIGINT, before)
         there.close()
         return Worker(process, here)
+
+    def _next_word(self, worker: Worker) -> object:
+        """What a worker says next, unless it is silent too long."""
+        if not worker.link.poll(SECONDS_OF_SILENCE):
+            worker.silent = True
+            worker.process.kill()
+        return worker.link.recv()
 
     def _greeted(self, worker: Worker) -> Worker:
         """A worker that has loaded its backend: this one, or another where it was killed."""
         try:
-            match worker.link.recv():
+            match self._next_word(worker):
                 case Hello(version=version):
                     self.version = version
                 case Failed(message=message):

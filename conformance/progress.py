@@ -15,6 +15,9 @@ SECONDS_BETWEEN_LINES = 5.0
 TASK_WEIGHT = 1 << 22
 """What a task counts beside its inputs, so that tasks with few inputs count too."""
 
+ROOM_OF_NUMBERS = 70
+NARROWEST_WITH_BAR = 100
+
 
 class Advance:
     """One backend's numbers."""
@@ -67,7 +70,9 @@ class Reporter:
         """A backend's tasks begin."""
         self._now = Advance(backend, tasks)
         if self._bars is not None:
-            self._bar = self._bars.add_task(backend, total=1.0, numbers="")
+            room = max(10, self._console.width - ROOM_OF_NUMBERS)
+            name = backend if len(backend) <= room else f"…{backend[1 - room :]}"
+            self._bar = self._bars.add_task(name, total=1.0, numbers="")
 
     def told(self, inputs: int, wrong: int) -> None:
         """Some inputs were visited."""
@@ -85,7 +90,7 @@ class Reporter:
 
     def say(self, message: str) -> None:
         """Something happened that the user should know."""
-        self._console.print(message, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(message, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def _show(self, at_once: bool = False) -> None:
         if self._bars is not None:
@@ -102,6 +107,8 @@ def reporter() -> Iterator[Reporter]:
     if not console.is_terminal:
         yield Reporter(console, None)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[numbers]}"))
-    with Progress(*columns, console=console, refresh_per_second=5) as bars:
+    name = TextColumn("{task.description}", markup=False)
+    numbers = TextColumn("{task.fields[numbers]}", markup=False)
+    bar = [BarColumn()] if console.width >= NARROWEST_WITH_BAR else []
+    with Progress(name, *bar, numbers, console=console, refresh_per_second=5) as bars:
         yield Reporter(console, bars)

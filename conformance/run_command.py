@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,7 +18,7 @@ from conformance.running import Wanted, finish, merge, run, wanted_of
 from oracles.registry import listing
 from reports.places import place_of
 from reports.run_record import Selection, Shard
-from reports.store import RunStore, read_record
+from reports.store import RECORD, RunStore, read_record
 from reports.summary import NARROWEST
 from specs.errors import CastigateError
 
@@ -29,6 +30,9 @@ class TierWord(StrEnum):
 
     quick = "quick"
     full = "full"
+
+
+UNSAID = (TierWord.quick, 0, 1000)
 
 
 def run_command(
@@ -79,6 +83,11 @@ def run_command(
     if resume and out is None:
         raise CastigateError("--resume needs the --out of the run to go on with")
     if resume and backend is None:
+        if document or source or target or shard or (tier, seed, max_examples) != UNSAID:
+            raise CastigateError(
+                "--resume alone goes on as the run was begun; "
+                "give no other options, or all of them, --backend too"
+            )
         wanted = wanted_of(read_record(place_of(out or "")))
     elif backend is None:
         raise CastigateError(f"say whom to judge with --backend NAME; {listing()}")
@@ -100,8 +109,9 @@ def run_command(
             raise typer.Exit(store.record.exit_code or 0)
         _finish(store, where)
     except KeyboardInterrupt:
-        message = f"interrupted; castigate run --resume --out {where} goes on"
-        raise KeyboardInterrupt(message) from None
+        # typer would turn a KeyboardInterrupt into this exit code and say nothing.
+        typer.echo(f"castigate: interrupted{_how_to_go_on(where)}", err=True)
+        raise typer.Exit(130) from None
 
 
 def merge_command(
@@ -112,6 +122,13 @@ def merge_command(
 ) -> None:
     """Join the shards of a run into one run."""
     _finish(merge(shards, out, sys.argv), out)
+
+
+def _how_to_go_on(where: str) -> str:
+    """What to say of a run that was interrupted, if it had begun."""
+    place = place_of(where)
+    begun = RECORD in place.names()
+    return f"; castigate run --resume --out {shlex.quote(where)} goes on" if begun else ""
 
 
 def _shard(given: str | None) -> Shard | None:

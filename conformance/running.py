@@ -47,7 +47,7 @@ class Wanted:
     def settings(self) -> Settings:
         """What every worker has to know."""
         asked_for = frozenset(word.partition(":")[0] for word in self.selection.documents)
-        return Settings(self.seed, self.max_examples, asked_for)
+        return Settings(self.seed, self.max_examples, asked_for, self.tier)
 
 
 def wanted_of(record: RunRecord) -> Wanted:
@@ -95,7 +95,15 @@ def run(
 def merge(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
     """Join the parts of all shards of a run in one store."""
     stores = [open_shard(shard) for shard in shards]
-    store = create(out, merge_record(stores, argv))
+    record = merge_record(stores, argv)
+    for shard in stores:
+        damaged: list[str] = []
+        shard.finished(damaged.append)
+        for each in damaged:
+            raise CastigateError(
+                f"{each.partition('; ')[0]}; run the shard again into another --out"
+            )
+    store = create(out, record)
     for shard in stores:
         for name in shard.finished():
             store.write(name, shard.read(name))

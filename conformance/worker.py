@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
@@ -12,7 +14,7 @@ from time import monotonic
 
 from conformance.forms import fastest
 from conformance.meet import Meeting, Settings
-from conformance.plan import Task
+from conformance.plan import Task, is_swept
 from conformance.sweep import sweep
 from oracles.reference.visits import visit
 from oracles.registry import load_backend
@@ -24,6 +26,7 @@ from specs.errors import CastigateError
 from specs.ruling import ruling
 
 SECONDS_BETWEEN_WORDS = 0.2
+PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class Failed:
 def work(link: Connection, name: str, settings: Settings) -> None:
     """What a worker process runs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _ask_to_be_killed()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         meeting = _meeting(name, settings)
@@ -106,6 +110,12 @@ def work(link: Connection, name: str, settings: Settings) -> None:
         link.send(Failed(str(error)))
     except EOFError:
         return
+
+
+def _ask_to_be_killed() -> None:
+    """On Linux the system itself ends a worker whose parent is gone, even one that is in C code."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _end_with_parent() -> None:
@@ -129,10 +139,16 @@ def _done(link: Connection, meeting: Meeting, order: Do) -> list[Judgement]:
     for case in task.cases:
         if case.id in order.crashed:
             message = order.crashed[case.id]
-            judgements.append(Judgement(case.id, meeting.backend.name, "crashed", message))
+            crashed = Judgement(case.id, meeting.backend.name, "crashed", message)
+            judgements.append(replace(crashed, road=meeting.road(case)))
             continue
         link.send(Begun(case.id))
-        judgements.append(replace(meeting.judge(case), road=meeting.road(case)))
+        judgement = replace(meeting.judge(case), road=meeting.road(case))
+        judgements.append(judgement)
+        if meeting.settings.tier == "quick" or not (
+            judgement.road and is_swept(ruling(case), case)
+        ):
+            link.send(Told(judgement.inputs, judgement.wrong))
     return judgements
 
 

@@ -1,0 +1,278 @@
+"""Backends for whole runs: quick to load, and right, wrong or deadly as their names say.
+
+Only casts from float32 to float16 and from unsigned numbers to bool are swept at the tier full.
+``RUNNABLE_PAUSE`` in the environment is slept at every call of a sweep; answers stay the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from oracles.protocol import Unsupported
+from oracles.reference.oracle import Reference
+from oracles.reference.visits import Sample
+from specs.cases import Case
+
+RIGHT = Reference()
+PAUSE = float(os.environ.get("RUNNABLE_PAUSE", "0"))
+ONE = 0x3F800000
+RANGES = {"float32": (0x3FFFFF00, 0x40000FFF), "uint32": (0x7FFFFF00, 0x80000FFF)}
+"""Patterns about 2.0 and about 2^31, on either side of a border between two tasks."""
+
+
+def is_swept(case: Case) -> bool:
+    pair = (case.source, case.target)
+    return pair in {("float32", "float16"), ("uint32", "bool"), ("uint64", "bool")}
+
+
+class Right:
+    """Right in all it does."""
+
+    name = "right"
+    version = "1"
+
+    def road(self, case: Case) -> str:
+        return f"{case.source} to {case.target}" if is_swept(case) else ""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        answers = RIGHT.cast(case, bits)
+        self.spoil(case, bits, answers)
+        return answers
+
+    def bind(self, case: Case, bits: Any) -> Callable[[], Any]:
+        right = RIGHT.bind(case, bits) if case.target != "bool" else lambda: (bits != 0).view("u1")
+
+        def call() -> Any:
+            if PAUSE:
+                time.sleep(PAUSE)
+            self.before(case, bits)
+            answers = right()
+            self.spoil(case, bits, answers)
+            return answers
+
+        return call
+
+    def before(self, case: Case, bits: Any) -> None:
+        """Called before a chunk of a sweep is answered."""
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        """Called with right answers, to make some of them wrong."""
+
+
+class OnePattern(Right):
+    """Wrong on one pattern of each source."""
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        if case.source in RANGES:
+            answers[bits == ONE] ^= 1
+
+
+class WrongRange(Right):
+    """Wrong on one range of each source."""
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        if case.source in RANGES:
+            first, last = RANGES[case.source]
+            answers[(bits >= first) & (bits <= last)] ^= 1
+
+
+class TiesAway(Right):
+    """Half a step is rounded away from zero, wherever float16 is normal and even."""
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        if (case.source, case.target) == ("float32", "float16"):
+            exponent = bits >> 23 & 0xFF
+            answers[(bits & 0x3FFF == 0x1000) & (exponent > 112) & (exponent < 143)] += 1
+
+
+class ManyRuns(Right):
+    """Every 1024th of the first 2^27 numbers is said to be false."""
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        if case.source == "uint32":
+            answers[(bits & 0x3FF == 0x3FF) & (bits < 1 << 27)] = 0
+
+
+class FewSamples(Right):
+    """Has fewer of the inputs of 64 bits visited, and says that a part of them is false."""
+
+    def __init__(self) -> None:
+        Sample.__init__.__defaults__ = (1 << 20,)
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        if case.source == "uint64":
+            answers[(bits & 3 == 3) | (bits == 1)] = 0
+
+
+class Other(Right):
+    """Says that it is another version."""
+
+    version = "2"
+
+
+class Deadly(Right):
+    """Ends its process when it is asked for int4 to int2."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        if (case.source, case.target) == ("int4", "int2"):
+            self.die()
+        return super().cast(case, bits)
+
+    def die(self) -> None:
+        """Ends the process."""
+
+
+class Segfaults(Deadly):
+    def die(self) -> None:
+        ctypes.string_at(0)
+
+
+class Aborts(Deadly):
+    def die(self) -> None:
+        os.kill(os.getpid(), signal.SIGABRT)
+
+
+class IsAlwaysKilled(Deadly):
+    def die(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Leaves(Deadly):
+    def die(self) -> None:
+        os._exit(3)
+
+
+class Hangs(Deadly):
+    def die(self) -> None:
+        while True:
+            time.sleep(60)
+
+
+class HangsAndHoldsTheLock(Deadly):
+    """No other thread of the process can run meanwhile."""
+
+    def die(self) -> None:
+        while True:
+            ctypes.PyDLL(None).sleep(600)
+
+
+class DiesOnce(Deadly):
+    """The file beside the run says that it has died already."""
+
+    def die(self) -> None:
+        mark = os.environ["RUNNABLE_MARK"]
+        if not os.path.exists(mark):
+            os.close(os.open(mark, os.O_CREAT))
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class DiesInASweep(Right):
+    """Dies in the sixth of sixteen tasks of a sweep, and in no other."""
+
+    def before(self, case: Case, bits: Any) -> None:
+        if case.source == "uint32" and int(bits[0]) >> 28 == 5:
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class HangsInASweep(Right):
+    def before(self, case: Case, bits: Any) -> None:
+        if case.source == "uint32" and int(bits[0]) >> 28 == 5:
+            time.sleep(600)
+
+
+class DiesOnAnotherRoad(Right):
+    """Dies on one of two modes that share a road; the sweep of the road is not offered."""
+
+    def road(self, case: Case) -> str:
+        return f"{case.source} to {case.target}"
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        if case.mode.get("saturate") == "0":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return super().cast(case, bits)
+
+    def bind(self, case: Case, bits: Any) -> Callable[[], Any]:
+        raise Unsupported("no sweep")
+
+
+class TooLong(Right):
+    """Answers int4 to int2, and every chunk of a sweep, with one element too many."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        answers = super().cast(case, bits)
+        longer = (case.source, case.target) == ("int4", "int2")
+        return answers.repeat(2).reshape(2, *bits.shape) if longer else answers
+
+    def bind(self, case: Case, bits: Any) -> Callable[[], Any]:
+        return lambda: (bits != 0).view("u1").repeat(2)
+
+
+class Raises(Right):
+    """Raises in one shape at the quick tier, and answers the sweep wrong once."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        if bits.ndim == 2:
+            raise ValueError("no matrices")
+        return super().cast(case, bits)
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        answers[bits == 0x12345678] ^= 1
+
+
+class Declines(Right):
+    """Offers nothing."""
+
+    def road(self, case: Case) -> str:
+        raise Unsupported("nothing is offered")
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        return self.road(case)
+
+
+class SegfaultsLoading(Right):
+    def __init__(self) -> None:
+        ctypes.string_at(0)
+
+
+class LeavesLoading(Right):
+    def __init__(self) -> None:
+        os._exit(3)
+
+
+class ExitsLoading(Right):
+    def __init__(self) -> None:
+        sys.exit(3)
+
+
+class HangsLoading(Right):
+    def __init__(self) -> None:
+        time.sleep(600)
+
+
+class SegfaultsWhenItsVersionIsAsked(Right):
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        ctypes.string_at(0)
+        return "1"
+
+
+class RaisesWhenItsVersionIsAsked(Right):
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        raise OSError("no device\nat all")
+
+
+class HasNumbersForVersion(Right):
+    version = (1, 2)  # type: ignore[assignment]
+
+
+class SegfaultsOnItsRoad(Right):
+    def road(self, case: Case) -> str:
+        ctypes.string_at(0)
+        return ""

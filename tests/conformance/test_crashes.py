@@ -1,0 +1,172 @@
+"""A backend that dies, hangs or lies is a verdict on what it was asked, and on nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.processes import (
+    BOOL,
+    FULL,
+    INT4,
+    ONNX,
+    RUNNABLE,
+    backend,
+    castigate,
+    rows,
+    run,
+    tables,
+)
+
+CASE = "onnx-cast:25/int4/int2"
+SWEPT = "onnx-cast:25/uint32/bool"
+FEW_SECONDS = "import conformance.pool as pool; pool.SECONDS_OF_SILENCE = 4.0; "
+"""So long may a worker be silent; what it does otherwise takes a fraction of it."""
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What is found of a backend that does not die."""
+    folder = tmp_path_factory.mktemp("right")
+    assert run(folder / "int4", backend("Right"), *INT4) == 0
+    assert run(folder / "uint32", backend("Right"), ONNX, "--source=uint32") == 0
+    found = rows(folder / "int4", "cases") + rows(folder / "uint32", "cases")
+    return {row["case"]: row | {"backend": ""} for row in found}
+
+
+def only(folder: Path, case: str, right: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The row of one case, if all the others are as they should be."""
+    found = {row["case"]: row | {"backend": ""} for row in rows(folder, "cases")}
+    one = found.pop(case)
+    assert len(found) > 20
+    assert found == {name: right[name] for name in found}
+    return one
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Segfaults", "the process was ended by SIGSEGV"),
+        ("Aborts", "the process was ended by SIGABRT"),
+        ("Leaves", "the process ended by itself with code 3"),
+        ("IsAlwaysKilled", "the process was ended by SIGKILL"),
+        ("Hangs", "the process was silent for 4 s"),
+        ("HangsAndHoldsTheLock", "the process was silent for 4 s"),
+    ],
+)
+def test_a_death_is_the_verdict_on_one_case(
+    name: str, message: str, right: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    before = FEW_SECONDS
+    if name == "IsAlwaysKilled":
+        before = "import conformance.pool as pool; pool.KILLS = 4; "
+    out = tmp_path / "run"
+    code, told, err = castigate("run", backend(name), *INT4, f"--out={out}", before=before)
+    assert code == 1
+    assert "crashed" in told
+    crashed = only(out, CASE, right)
+    assert (crashed["verdict"], crashed["message"]) == ("crashed", message)
+    assert (crashed["inputs"], crashed["wrong"], crashed["broken"]) == (0, 0, [])
+    end = message.removeprefix("the process ")
+    deaths = 4 if name == "IsAlwaysKilled" else 2
+    lines = f"a worker of {RUNNABLE}:{name} {end}; its task is done again\n"
+    assert err.count(lines) == deaths
+
+
+def test_who_dies_once_is_asked_again(right: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    mark = {"RUNNABLE_MARK": str(tmp_path / "mark")}
+    assert run(tmp_path / "run", backend("DiesOnce"), *INT4, env=mark) == 0
+    assert only(tmp_path / "run", CASE, right) == right[CASE]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("DiesInASweep", "the process was ended by SIGSEGV"),
+        ("HangsInASweep", "the process was silent for 4 s"),
+    ],
+)
+def test_a_death_in_a_sweep_is_the_verdict_on_what_is_swept(
+    name: str, message: str, right: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    given = (backend(name), ONNX, "--source=uint32", FULL, f"--out={out}")
+    code, _, err = castigate("run", *given, before=FEW_SECONDS)
+    assert (code, err.count("its task is done again")) == (1, 2)
+    crashed = only(out, SWEPT, right)
+    assert (crashed["verdict"], crashed["message"]) == ("crashed", message)
+    # The fifteen other parts were swept to their end.
+    assert (crashed["inputs"], crashed["wrong"]) == (15 << 28, 0)
+
+
+def test_a_backend_that_dies_costs_the_others_nothing(tmp_path: Path) -> None:
+    assert run(tmp_path / "alone", backend("WrongRange"), *BOOL, FULL) == 1
+    given = [backend("DiesInASweep"), backend("WrongRange")]
+    assert run(tmp_path / "both", *given, *BOOL, FULL) == 1
+    alone, both = (rows(tmp_path / name, "cases") for name in ("alone", "both"))
+    assert both[1:] == alone
+    assert rows(tmp_path / "both", "divergences") == rows(tmp_path / "alone", "divergences")
+
+
+def test_a_death_is_the_same_in_shards(tmp_path: Path) -> None:
+    given = (backend("DiesInASweep"), ONNX, "--source=uint32", FULL)
+    assert run(tmp_path / "run", *given) == 1
+    for number in (1, 2):
+        run(tmp_path / str(number), *given, f"--shard={number}/2")
+    merged = ("merge", str(tmp_path / "1"), str(tmp_path / "2"), f"--out={tmp_path / 'merged'}")
+    assert castigate(*merged)[0] == 1
+    assert tables(tmp_path / "merged") == tables(tmp_path / "run")
+
+
+def test_who_dies_on_one_of_two_cases_that_share_a_road(tmp_path: Path) -> None:
+    given = (ONNX, "--source=float32", "--target=float8e5m2", FULL)
+    assert run(tmp_path / "run", backend("DiesOnAnotherRoad"), *given) == 1
+    found = {row["case"]: row for row in rows(tmp_path / "run", "cases")}
+    assert {name.rpartition("/")[2]: row["verdict"] for name, row in found.items()} == {
+        "saturate:0": "crashed",
+        "saturate:1": "unsupported",
+    }
+
+
+def test_a_lie_about_the_size_is_an_error(right: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    assert run(tmp_path / "int4", backend("TooLong"), *INT4) == 1
+    lied = only(tmp_path / "int4", CASE, right)
+    assert (lied["verdict"], lied["inputs"]) == ("error", 16)
+    assert "shape" in lied["message"]
+    given = (backend("TooLong"), ONNX, "--source=uint32", FULL)
+    assert run(tmp_path / "uint32", *given) == 1
+    lied = only(tmp_path / "uint32", SWEPT, right)
+    assert lied["verdict"] == "error"
+    assert "shape" in lied["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("SegfaultsLoading", "was ended by SIGSEGV before its first task"),
+        ("LeavesLoading", "ended by itself with code 3 before its first task"),
+        ("ExitsLoading", "SystemExit: 3"),
+        ("HangsLoading", "was silent for 4 s"),
+        ("SegfaultsWhenItsVersionIsAsked", "was ended by SIGSEGV before its first task"),
+        ("RaisesWhenItsVersionIsAsked", "OSError: no device"),
+        ("HasNumbersForVersion", "is no oracle: it needs name, version"),
+    ],
+)
+def test_who_cannot_be_loaded_is_one_line_and_makes_no_run(
+    name: str, message: str, tmp_path: Path
+) -> None:
+    given = ("run", backend("Right"), backend(name), *BOOL, FULL, f"--out={tmp_path / 'run'}")
+    code, out, err = castigate(*given, before=FEW_SECONDS)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert err.startswith(f"castigate: backend `{RUNNABLE}:{name}`")
+    assert message in err
+    assert not (tmp_path / "run" / "cases.parquet").exists()
+
+
+def test_who_dies_when_its_roads_are_asked_is_one_line(tmp_path: Path) -> None:
+    given = (backend("SegfaultsOnItsRoad"), *BOOL, FULL, f"--out={tmp_path / 'run'}")
+    code, out, err = castigate("run", *given)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert "was ended by SIGSEGV before its first task" in err

@@ -1,0 +1,88 @@
+"""``pytest --tier=full`` finds in one process what ``castigate run`` finds in many."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.conformance.processes import BOOL, FULL, ONNX, ROOT, backend, castigate, rows, run
+
+UINT32 = "onnx-cast:25/uint32/"
+
+
+def suite(*arguments: str) -> tuple[int, str]:
+    """The exit code and all that is said; never an internal error."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--pyargs", "conformance"]
+    done = subprocess.run(
+        [*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    said = done.stdout + done.stderr
+    assert "INTERNALERROR" not in said
+    assert "Traceback" not in said
+    return done.returncode, said
+
+
+def recorded(file: Path) -> dict[str, dict[str, Any]]:
+    """What the items of a run of the suite have recorded, by their cases."""
+    found = {}
+    for item in ElementTree.parse(file).iter("testcase"):
+        [value] = [each.get("value", "") for each in item.iter("property")]
+        kept = eval(value, {"__builtins__": {}})
+        found[kept["case"]] = kept
+    return found
+
+
+def kept(folder: Path) -> dict[str, dict[str, Any]]:
+    """What a run has kept of its cases, in the same words."""
+    return {
+        row["case"]: {
+            **{name: row[name] for name in ("case", "backend", "document", "version", "verdict")},
+            **{name: row[name] for name in ("inputs", "open", "wrong", "message")},
+            "broken": [
+                [rule["rule"], rule["clause"], rule["level"], rule["wrong"]]
+                for rule in row["broken"]
+            ],
+        }
+        for row in rows(folder, "cases")
+    }
+
+
+def table(said: str) -> list[list[str]]:
+    """The row of verdicts of the only backend."""
+    return [line.split() for line in said.splitlines() if re.match(r"\S+ +onnx-cast:25 ", line)]
+
+
+@pytest.mark.parametrize(
+    "name", ["Right", "WrongRange", "ManyRuns", "TooLong", "Raises", "Declines"]
+)
+def test_both_ways_find_the_same(name: str, tmp_path: Path) -> None:
+    file, out = tmp_path / "junit.xml", tmp_path / "run"
+    arguments = (backend(name), ONNX, FULL)
+    code, said = suite(*arguments, "-k", UINT32, f"--junit-xml={file}", "-o", "junit_family=xunit1")
+    run_code, told, _ = castigate("run", *arguments, "--source=uint32", f"--out={out}")
+    assert code == {0: 0, 1: 1, 3: 5}[run_code]
+    assert recorded(file) == kept(out)
+    assert table(said) == table(told)
+    assert len(recorded(file)) > 20
+
+
+def test_a_failure_shows_all_that_the_sweep_has_found(tmp_path: Path) -> None:
+    code, said = suite(backend("WrongRange"), ONNX, FULL, "-k", f"{UINT32}bool")
+    assert code == 1
+    assert f"{0x1100} of {1 << 32} inputs: 0x7fffff00 to 0x80000fff" in said
+    assert "tier full" in said
+    assert run(tmp_path / "run", backend("WrongRange"), *BOOL, FULL) == 1
+    [row] = rows(tmp_path / "run", "cases")
+    assert row["reproduction"] in said
+
+
+def test_the_quick_tier_finds_a_part_of_it() -> None:
+    code, said = suite(backend("WrongRange"), ONNX, "-k", f"{UINT32}bool")
+    assert code == 1
+    assert f" of {1 << 32} inputs" not in said

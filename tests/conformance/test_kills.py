@@ -1,0 +1,161 @@
+"""A run that is killed at any moment, its workers or itself, comes to the same bytes in the end."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.processes import (
+    BOOL,
+    FULL,
+    ONNX,
+    PROC,
+    SECONDS_TO_END,
+    backend,
+    begun,
+    castigate,
+    children,
+    end_of,
+    is_worker,
+    run,
+    tables,
+)
+
+KILLS = 50
+SLOWED = {"RUNNABLE_PAUSE": "0.0004"}
+"""So that a sweep takes seconds; what is answered stays the same."""
+GIVEN = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
+needs_proc = pytest.mark.skipif(
+    not list(PROC.glob("self/task/*/children")), reason="needs a list of a process's children"
+)
+
+
+def workers(pid: int) -> list[int]:
+    return [child for child in children(pid) if is_worker(child)]
+
+
+def resumed(folder: Path) -> list[str]:
+    """How to go on: a run that was killed before it had a record has not begun."""
+    return ["--resume"] if (folder / "run.json").exists() else []
+
+
+class Killer:
+    """Kills workers and parents at moments that a seed tells."""
+
+    def __init__(self, seed: int, kills: int) -> None:
+        self.chance = random.Random(seed)
+        self.left = kills
+        self.killed: Counter[str] = Counter()
+
+    def disturb(self, process: subprocess.Popen[str]) -> bool:
+        """Kill until the parent is gone or no kill is left; whether the parent was killed."""
+        lives = self.chance.randrange(4)
+        while self.left:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(self.chance.uniform(0.1, 1.6 if lives else 4.0))
+                return False
+            found = workers(process.pid)
+            self.left -= 1
+            if lives and found:
+                lives -= 1
+                self.killed["worker"] += 1
+                with suppress(ProcessLookupError):
+                    os.kill(self.chance.choice(found), signal.SIGKILL)
+            else:
+                self.killed["parent"] += 1
+                process.kill()
+                assert end_of(found) == []
+                return True
+        return False
+
+    def whole_run(self, folder: Path) -> None:
+        """A run that is disturbed, and gone on with until it is complete."""
+        while True:
+            arguments = ("run", *GIVEN, f"--out={folder}", *resumed(folder))
+            process = begun(*arguments, env=SLOWED)
+            was_killed = self.disturb(process)
+            _, err = process.communicate(timeout=4 * SECONDS_TO_END)
+            # A worker that is only beginning when its parent dies says so in Python's own words.
+            assert was_killed or "Traceback" not in err, err
+            if not was_killed:
+                assert process.returncode == 1, err
+                return
+            assert process.returncode == -signal.SIGKILL
+
+
+@needs_proc
+def test_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
+    assert run(tmp_path / "undisturbed", *GIVEN) == 1
+    undisturbed = tables(tmp_path / "undisturbed")
+    killer, runs = Killer(7, KILLS), 0
+    while killer.left:
+        folder = tmp_path / str(runs)
+        killer.whole_run(folder)
+        assert tables(folder) == undisturbed
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "cases.parquet",
+            "divergences.parquet",
+            "run.json",
+        ]
+        runs += 1
+    assert killer.killed.total() == KILLS
+    assert min(killer.killed.values()) > KILLS // 5
+
+
+@needs_proc
+@pytest.mark.parametrize("name", ["Hangs", "HangsAndHoldsTheLock", "HangsLoading"])
+def test_no_worker_outlives_its_parent_whatever_it_is_at(name: str, tmp_path: Path) -> None:
+    arguments = ("run", backend(name), ONNX, "--source=int4", "--target=int2")
+    process = begun(*arguments, f"--out={tmp_path / 'run'}")
+    last = time.monotonic() + SECONDS_TO_END
+    while not (found := workers(process.pid)) and time.monotonic() < last:
+        time.sleep(0.05)
+    # Long enough for the worker to be where it hangs; where it is elsewhere, it must end as well.
+    time.sleep(3)
+    found = workers(process.pid)
+    assert found
+    process.kill()
+    process.wait()
+    left = end_of(found)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    assert left == []
+
+
+@needs_proc
+def test_a_worker_that_is_killed_again_and_again_while_it_loads(tmp_path: Path) -> None:
+    process = begun("run", backend("Right"), *BOOL, f"--out={tmp_path / 'run'}")
+    killed: set[int] = set()
+    while process.poll() is None and len(killed) < 5:
+        for pid in set(workers(process.pid)) - killed:
+            killed.add(pid)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+    out, err = process.communicate(timeout=SECONDS_TO_END)
+    assert (process.returncode, len(killed)) == (0, 5), err
+    assert "4,294" not in out
+
+
+def test_a_run_goes_on_as_it_was_begun(tmp_path: Path) -> None:
+    process = begun("run", *GIVEN, f"--out={tmp_path / 'run'}", env={"RUNNABLE_PAUSE": "0.002"})
+    parts = tmp_path / "run" / "parts"
+    while process.poll() is None and not list(parts.glob("*.part")):
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    kept = {path: path.stat().st_mtime_ns for path in parts.glob("*.part")}
+    assert kept
+    # No other word is needed, and what was done is not done again.
+    code, _, err = castigate("run", f"--out={tmp_path / 'run'}", "--resume")
+    assert code == 1
+    assert f" of {17 - len(kept)} tasks" in err

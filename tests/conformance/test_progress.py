@@ -1,0 +1,184 @@
+"""What a run shows while it goes on, and how it is interrupted."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.processes import (
+    BOOL,
+    FULL,
+    INT4,
+    PROC,
+    ROOT,
+    RUNNABLE,
+    SECONDS_TO_END,
+    backend,
+    begun,
+    castigate,
+    children,
+    end_of,
+    run,
+    tables,
+)
+
+fcntl = pytest.importorskip("fcntl", reason="terminals are those of Unix")
+pty = pytest.importorskip("pty", reason="terminals are those of Unix")
+termios = pytest.importorskip("termios", reason="terminals are those of Unix")
+
+NUMBERS = r"(\d+) of (\d+) tasks, (\d+\.\d\d) G inputs, \d+\.\d\d G/s, ([\d,]+) wrong, (.+)"
+LEFT = r"begun|\d+ s left"
+SLOWED = {"RUNNABLE_PAUSE": "0.0002"}
+OFTEN = "import conformance.progress as progress; progress.SECONDS_BETWEEN_LINES = 0.1; "
+needs_proc = pytest.mark.skipif(
+    not list(PROC.glob("self/task/*/children")), reason="needs a list of a process's children"
+)
+
+
+def seen_on_a_terminal(columns: int, *arguments: str, **more: Any) -> tuple[int, str, list[str]]:
+    """The exit code, stdout, and what a terminal of some width shows line after line."""
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (24, columns))
+    environment = more.pop("env", {}) | {"TERM": "xterm", "COLUMNS": str(columns)}
+    process = begun("run", *arguments, stderr=slave, env=environment, **more)
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            news = os.read(master, 1 << 16)
+        except OSError:  # so Linux says that the other end is closed
+            break
+        if not news:
+            break
+        seen += news
+    os.close(master)
+    out, _ = process.communicate(timeout=SECONDS_TO_END)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+    return process.returncode, out, [line for line in re.split(r"[\r\n]+", plain) if line.strip()]
+
+
+def test_elsewhere_than_on_a_terminal_plain_lines_go_to_stderr(tmp_path: Path) -> None:
+    given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
+    code, out, err = castigate("run", *given, f"--out={tmp_path / 'run'}", before=OFTEN, env=SLOWED)
+    assert code == 1
+    lines = err.splitlines()
+    assert len(lines) > 3
+    found = [re.fullmatch(rf"{RUNNABLE}:WrongRange: {NUMBERS}", line) for line in lines]
+    assert None not in found
+    numbers = [match.groups() for match in found if match]
+    assert all(re.fullmatch(LEFT, left) for *_, left in numbers)
+    assert numbers == sorted(numbers, key=lambda row: (int(row[0]), float(row[2])))
+    assert numbers[-1] == ("17", "17", "4.29", f"{0x1100:,}", "0 s left")
+    assert "\x1b" not in out + err
+    assert "tasks" not in out
+    assert out.endswith(f"run: {1 << 32:,} inputs\n")
+
+
+def test_what_the_quick_tier_finds_wrong_is_shown(tmp_path: Path) -> None:
+    given = (backend("WrongRange"), *BOOL, f"--out={tmp_path / 'run'}")
+    _, _, err = castigate("run", *given)
+    match = re.fullmatch(rf"{RUNNABLE}:WrongRange: {NUMBERS}", err.splitlines()[-1])
+    assert match is not None
+    assert int(match[4]) > 0
+
+
+@pytest.mark.parametrize("name", ["Leaves", "Hangs"])
+def test_names_are_shown_as_they_are(name: str, tmp_path: Path) -> None:
+    # Some words between colons mean a little picture to the library that prints.
+    folder = tmp_path / "[bold]"
+    folder.mkdir()
+    shutil.copy(ROOT / RUNNABLE, folder)
+    word = f"{folder / 'runnable.py'}:{name}"
+    given = (f"--backend={word}", "--document=onnx-cast:25", "--source=uint8", "--target=bool")
+    _, _, err = castigate("run", *given, f"--out={tmp_path / 'plain'}")
+    assert err.startswith(f"{word}: ")
+    code, _, seen = seen_on_a_terminal(400, *given, f"--out={tmp_path / 'run'}")
+    assert code == 0
+    assert seen[-1].startswith(f"{word} ")
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200])
+def test_on_a_terminal_a_bar_shows_who_how_far_how_fast_and_how_wrong(
+    columns: int, tmp_path: Path
+) -> None:
+    given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2", f"--out={tmp_path / 'run'}")
+    code, out, seen = seen_on_a_terminal(columns, *given, env=SLOWED)
+    assert code == 1
+    assert "tasks" not in out
+    assert all(len(line) <= columns for line in seen)
+    found = [re.search(rf"\b{NUMBERS}$", line.rstrip()) for line in seen if "task" in line]
+    assert None not in found
+    assert len(found) > len(seen) // 2
+    assert all(re.fullmatch(LEFT, match[5]) for match in found if match)
+    assert len({match[3] for match in found if match}) > 3
+    assert found[-1] is not None
+    assert found[-1].groups() == ("17", "17", "4.29", f"{0x1100:,}", "0 s left")
+    assert all("Range" in line.partition(" ")[0] for line in seen if "task" in line)
+    if columns == 200:
+        assert all(line.startswith(f"{RUNNABLE}:WrongRange ") for line in seen)
+        assert any("━" in line for line in seen)
+
+
+def test_a_worker_that_dies_is_told_of_above_the_bar(tmp_path: Path) -> None:
+    given = (backend("Leaves"), *INT4, f"--out={tmp_path / 'run'}")
+    code, _, seen = seen_on_a_terminal(200, *given)
+    assert code == 1
+    told = f"a worker of {RUNNABLE}:Leaves ended by itself with code 3; its task is done again"
+    assert sum(told in line for line in seen) == 2
+
+
+def interrupted(process: subprocess.Popen[str]) -> str:
+    """What is said after Ctrl-C, which reaches the whole group; nobody is left."""
+    found = children(process.pid)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=SECONDS_TO_END)
+    left = end_of(found)
+    assert (process.returncode, out, left) == (130, "", []), err
+    assert "Traceback" not in err, err
+    return err
+
+
+def waited_for(process: subprocess.Popen[str], moment: Any) -> None:
+    last = time.monotonic() + SECONDS_TO_END
+    while not moment() and process.poll() is None and time.monotonic() < last:
+        time.sleep(0.01)
+    assert process.poll() is None
+
+
+@needs_proc
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
+    given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
+    out = tmp_path / "a run"
+    process = begun("run", *given, f"--out={out}", env=SLOWED, start_new_session=True)
+    waited_for(process, lambda: len(list(out.glob("parts/*.part"))) > 2)
+    *_, said = interrupted(process).splitlines()
+    assert said.startswith("castigate: interrupted; ")
+    assert not list(out.glob("*.parquet"))
+    [command] = re.findall(r"castigate (run .*) goes on", said)
+    assert castigate(*shlex.split(command))[0] == 1
+    assert run(tmp_path / "other", *given) == 1
+    assert tables(out) == tables(tmp_path / "other")
+
+
+@needs_proc
+@pytest.mark.parametrize("seed", range(6))
+def test_an_interrupt_at_any_moment_is_one_line(seed: int, tmp_path: Path) -> None:
+    given = (backend("Right"), *BOOL, FULL, "--jobs=2", f"--out={tmp_path / 'run'}")
+    process = begun("run", *given, env=SLOWED, start_new_session=True)
+    waited_for(process, lambda: children(process.pid))
+    time.sleep(random.Random(seed).uniform(0, 2))
+    lines = interrupted(process).splitlines()
+    assert lines[-1].startswith("castigate: interrupted")
+    assert all(re.match(rf"{RUNNABLE}:Right: ", line) for line in lines[:-1])
+    if not (tmp_path / "run").exists():
+        assert "--resume" not in lines[-1]

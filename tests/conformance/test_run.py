@@ -1,0 +1,391 @@
+"""``castigate run`` and ``castigate merge`` as real processes: what they find, keep and refuse."""
+
+from __future__ import annotations
+
+import shutil
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specs.load import documents
+from specs.release import VERSION
+from tests.conformance.processes import (
+    BOOL,
+    FULL,
+    HALF,
+    INT4,
+    ONNX,
+    ROOT,
+    RUNNABLE,
+    backend,
+    castigate,
+    contents,
+    record,
+    rows,
+    run,
+    tables,
+    verdicts,
+)
+
+needs_numba = pytest.mark.skipif(
+    find_spec("numba") is None, reason="without the extra `fast` a sweep of 2**32 takes long"
+)
+
+
+def found(folder: Path, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A backend's only case, and its runs."""
+    [case] = [row for row in rows(folder, "cases") if row["backend"].endswith(f":{name}")]
+    runs = [row for row in rows(folder, "divergences") if row["backend"] == case["backend"]]
+    return case, runs
+
+
+def counted(case: dict[str, Any], runs: list[dict[str, Any]]) -> tuple[int, int]:
+    """How many answers are wrong and in how many runs, the same wherever it is told."""
+    wrong = "deviates" if case["source"] == "float32" else "violates"
+    assert (case["verdict"], case["open"]) == (wrong if runs else "conforms", 0)
+    assert sum(row["count"] for row in runs) == case["wrong"]
+    assert sum(rule["wrong"] for rule in case["broken"]) == case["wrong"]
+    assert sum(rule["runs"] for rule in case["broken"]) == case["runs"] == len(runs)
+    assert all(row["count"] == row["last"] - row["first"] + 1 for row in runs)
+    return case["wrong"], len(runs)
+
+
+def lie_inside(quick: list[dict[str, Any]], full: list[dict[str, Any]]) -> bool:
+    """Whether every run found at quick is a part of a run of the same case found at full."""
+    firsts = [whole["first"] for whole in full]
+    assert firsts == sorted(firsts)
+    wholes = [full[bisect_right(firsts, part["first"]) - 1] for part in quick]
+    return all(
+        (whole["case"], whole["rule"]) == (part["case"], part["rule"])
+        and whole["first"] <= part["first"] <= part["last"] <= whole["last"]
+        for part, whole in zip(quick, wholes, strict=True)
+    )
+
+
+def test_bits_that_are_wrong_are_counted_at_full_and_the_quick_tier_finds_a_part_of_them(
+    tmp_path: Path,
+) -> None:
+    quick, full = tmp_path / "quick", tmp_path / "full"
+    given = [backend(name) for name in ("Right", "OnePattern", "WrongRange", "ManyRuns")]
+    assert run(quick, *given, *BOOL) == 1
+    assert run(full, *given, *BOOL, FULL, "--jobs=2") == 1
+    assert [row["inputs"] for row in rows(full, "cases")] == [1 << 32] * 4
+    assert len({row["inputs"] for row in rows(quick, "cases")}) == 1
+    expected = {"Right": (0, 0), "OnePattern": (1, 1), "WrongRange": (0x1100, 1)}
+    for name in expected:
+        case, runs = found(full, name)
+        assert counted(case, runs) == expected[name]
+        part = found(quick, name)
+        counted(*part)
+        assert lie_inside(part[1], runs)
+    first, last = 0x7FFFFF00, 0x80000FFF
+    [one] = found(full, "WrongRange")[1]
+    assert (one["first"], one["last"], one["answer"], one["slope"]) == (first, last, 0, 0)
+    assert len(found(quick, "WrongRange")[1]) > 0
+    # A part of the runs is listed, all of them are counted.
+    case, runs = found(full, "ManyRuns")
+    assert (case["wrong"], case["runs"], len(runs)) == (1 << 17, 1 << 17, 1 << 16)
+    assert [row["first"] for row in runs] == list(range(0x3FF, 1 << 26, 1 << 10))
+    kept = record(full)
+    assert (kept["complete"], kept["exit_code"], kept["tier"]) == (True, 1, "full")
+    assert kept["suite"] == VERSION
+    assert kept["documents"] == {name: made.digest for name, made in documents().items()}
+    assert kept["backends"][0] == {"name": f"{RUNNABLE}:Right", "version": "1"}
+    assert sorted(path.name for path in full.iterdir()) == [
+        "cases.parquet",
+        "divergences.parquet",
+        "run.json",
+    ]
+
+
+@needs_numba
+def test_wrong_roundings_are_counted_at_full(tmp_path: Path) -> None:
+    quick, full = tmp_path / "quick", tmp_path / "full"
+    given = [backend(name) for name in ("WrongRange", "TiesAway")]
+    assert run(quick, *given, *HALF) == 1
+    assert run(full, *given, *HALF, FULL, "--jobs=2") == 1
+    ties = 2 * 30 * 512
+    """Signs, exponents, and mantissas that end in 0."""
+    case, runs = found(full, "TiesAway")
+    assert counted(case, runs) == (ties, ties)
+    assert [row["first"] for row in runs[:2]] == [0x38801000, 0x38805000]
+    [rule] = case["broken"]
+    assert (rule["smallest"], rule["answer"], rule["allowed"]) == (
+        ("0x40001000", "0x4001", ["0x4000"])
+    )
+    case, runs = found(full, "WrongRange")
+    assert counted(case, runs)[0] == 0x1100
+    assert (runs[0]["first"], runs[-1]["last"]) == (0x3FFFFF00, 0x40000FFF)
+    for name in ("WrongRange", "TiesAway"):
+        assert 0 < len(found(quick, name)[1]) < 1 << 16
+        assert lie_inside(found(quick, name)[1], found(full, name)[1])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two backends, by one worker each."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    assert run(folder, *TWO, "--jobs=1") == 1
+    return folder
+
+
+TWO = (backend("ManyRuns"), backend("WrongRange"), ONNX, "--source=uint32", FULL, "--seed=7")
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_tables_are_the_same_for_any_number_of_jobs(
+    jobs: int, undisturbed: Path, tmp_path: Path
+) -> None:
+    assert run(tmp_path / "run", *TWO, f"--jobs={jobs}") == 1
+    assert tables(tmp_path / "run") == tables(undisturbed)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Three thirds of the run."""
+    folder = tmp_path_factory.mktemp("shards")
+    for number in (1, 2, 3):
+        assert run(folder / str(number), *TWO, f"--shard={number}/3") in (0, 1)
+    return [str(folder / str(number)) for number in (1, 2, 3)]
+
+
+def test_shards_that_are_merged_are_the_same_as_one_run(
+    undisturbed: Path, shards: list[str], tmp_path: Path
+) -> None:
+    before = [contents(Path(shard)) for shard in shards]
+    assert not list(Path(shards[0]).glob("*.parquet"))
+    code, out, _ = castigate("merge", *reversed(shards), f"--out={tmp_path / 'run'}")
+    assert code == 1
+    assert "inputs" in out
+    assert tables(tmp_path / "run") == tables(undisturbed)
+    assert [contents(Path(shard)) for shard in shards] == before
+    kept, whole = record(tmp_path / "run"), record(undisturbed)
+    varying = ("environments", "command_line", "started", "finished")
+    assert all(kept[name] == whole[name] for name in whole if name not in varying)
+
+
+def test_a_run_is_gone_on_with_after_parts_were_lost_and_damaged(
+    undisturbed: Path, shards: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "3"
+    unfinished(Path(shards[2]), folder)
+    whole = contents(folder)
+    parts = sorted((folder / "parts").iterdir())
+    for part in parts[::4]:
+        part.unlink()
+    parts[1].write_bytes(parts[1].read_bytes()[:-1])
+    parts[2].write_bytes(b"")
+    code, _, err = castigate("run", f"--out={folder}", "--resume")
+    assert (code, err.count("its task is done again\n")) == (1, 2)
+    again = contents(folder)
+    assert again.pop("run.json") is not None
+    whole.pop("run.json")
+    assert again == whole
+
+
+def test_a_run_of_64_bits_is_the_same_in_shards(tmp_path: Path) -> None:
+    given = (backend("FewSamples"), ONNX, "--source=uint64", "--target=bool", FULL)
+    assert run(tmp_path / "run", *given) == 1
+    for number in (1, 2):
+        run(tmp_path / str(number), *given, f"--shard={number}/2", "--jobs=1")
+    merged = tmp_path / "merged"
+    code, _, _ = castigate("merge", *(str(tmp_path / n) for n in "12"), f"--out={merged}")
+    assert code == 1
+    assert tables(merged) == tables(tmp_path / "run")
+    [case] = rows(merged, "cases")
+    assert case["inputs"] > 1 << 20
+    assert 1 << 17 < case["wrong"] < 1 << 19
+    # What two visits have found lies in one order.
+    firsts = [row["first"] for row in rows(merged, "divergences")]
+    assert len(firsts) == 1 << 16
+    assert firsts == sorted(set(firsts))
+
+
+@pytest.mark.parametrize(("name", "code"), [("Right", 0), ("Deadly", 0), ("Declines", 3)])
+def test_the_exit_code_says_whether_all_is_well_and_whether_anything_was_judged(
+    name: str, code: int, tmp_path: Path
+) -> None:
+    assert run(tmp_path / "run", backend(name), *INT4) == code
+    seen = Counter(verdicts(tmp_path / "run").values())
+    assert ("conforms" in seen) == (code == 0)
+    assert not {"violates", "deviates", "error", "crashed", "not-run"} & set(seen)
+    assert record(tmp_path / "run")["exit_code"] == code
+
+
+def test_a_complete_run_is_not_done_again(tmp_path: Path) -> None:
+    run(tmp_path / "run", backend("Right"), *INT4)
+    before = contents(tmp_path / "run")
+    for given in ([], [backend("Right"), *INT4]):
+        code, out, err = castigate("run", *given, f"--out={tmp_path / 'run'}", "--resume")
+        assert (code, out, err.count("\n")) == (0, "", 1)
+        assert "is complete; there is nothing to go on with" in err
+        assert contents(tmp_path / "run") == before
+
+
+def test_the_command_line_that_is_kept_names_no_folder_of_this_machine(tmp_path: Path) -> None:
+    whole = f"--backend={ROOT / RUNNABLE}:WrongRange"
+    assert run(tmp_path / "run", whole, *BOOL) == 1
+    kept = " ".join(record(tmp_path / "run")["command_line"])
+    assert "runnable.py:WrongRange" in kept
+    assert str(tmp_path) not in kept
+    assert str(ROOT) not in kept
+
+
+RIGHT = backend("Right")
+NEW = [
+    (["run"], "say whom to judge with --backend NAME; installed: reference"),
+    (["run", "--backend=rot"], "unknown backend `rot`; did you mean `ort`?"),
+    (["run", "--backend=/no/such.py:A"], "/no/such.py does not exist"),
+    (["run", backend("Nobody")], "there is no `Nobody` in it"),
+    (["run", RIGHT, "--source=flaot32"], "unknown dtype `flaot32`; the dtypes are float64,"),
+    (["run", RIGHT, "--target=float23"], "float23"),
+    (["run", RIGHT, "--document=onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
+    (["run", RIGHT, "--document=onnx-cast:26"], "onnx-cast has no version `26`"),
+    (
+        ["run", RIGHT, "--document=pypto-cast", "--target=complex64"],
+        "no case has this source and target",
+    ),
+    *(
+        (["run", RIGHT, *INT4, f"--shard={shard}"], f"--shard `{shard}` is no shard; write 1/4")
+        for shard in ("0/2", "3/2", "x", "1", "1/", "-1/2", "1/2/3", "01/2", "1/0", "¹/2", "1 /2")
+    ),
+    (["run", RIGHT, *INT4, "--tier=half"], "'half' is not one of 'quick', 'full'"),
+    (["run", RIGHT, *INT4, "--seed=-1"], "greater than or equal to 0"),
+    (["run", RIGHT, *INT4, "--jobs=0"], "greater than or equal to 1"),
+    (["run", RIGHT, *INT4, "--resume"], "it holds no run.json"),
+    (["run", "--resume"], "it holds no run.json"),
+    (["merge", "/no/such"], "/no/such is no run"),
+]
+
+
+def refused(*arguments: str) -> str:
+    """What is said of arguments that cannot be used: one line, and nothing on stdout."""
+    code, out, err = castigate(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert err.startswith("castigate: ")
+    return err
+
+
+@pytest.mark.parametrize(("arguments", "message"), NEW)
+def test_bad_usage_is_one_line_and_makes_no_folder(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    assert message in refused(*arguments, f"--out={tmp_path / 'run'}")
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.parametrize("arguments", [["run", "--resume"], ["run", RIGHT, "--resume"]])
+def test_resume_needs_a_folder(arguments: list[str]) -> None:
+    assert "--resume needs the --out" in refused(*arguments)
+
+
+def test_merge_needs_shards_and_a_folder() -> None:
+    assert "out" in refused("merge", "a")
+    assert "shards" in refused("merge", "--out=a")
+
+
+def unfinished(folder: Path, copy: Path) -> str:
+    """Copy a run, and say in its record that it is not complete."""
+    shutil.copytree(folder, copy)
+    kept = (folder / "run.json").read_text()
+    (copy / "run.json").write_text(kept.replace('"complete": true', '"complete": false'))
+    return kept
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What may stand where a run is wanted."""
+    folder = tmp_path_factory.mktemp("folders")
+    run(folder / "complete", RIGHT, *INT4)
+    kept = unfinished(folder / "complete", folder / "unfinished")
+    for name, text in (("short", kept[:200]), ("empty", ""), ("alien", "[]")):
+        (folder / name).mkdir()
+        (folder / name / "run.json").write_text(text)
+    (folder / "photos").mkdir()
+    (folder / "photos" / "cat.jpeg").write_bytes(b"miaow")
+    (folder / "file").write_text("a file")
+    for number in (1, 2):
+        run(folder / f"{number}of2", RIGHT, *INT4, f"--shard={number}/2")
+    run(folder / "2of3", RIGHT, *INT4, "--shard=2/3")
+    run(folder / "1of2other", RIGHT, *INT4, "--shard=1/2", "--seed=1")
+    shutil.copytree(folder / "2of2", folder / "2of2damaged")
+    unfinished(folder / "2of2", folder / "2of2unfinished")
+    part = min((folder / "2of2damaged" / "parts").iterdir())
+    part.write_bytes(part.read_bytes()[:-1])
+    before = contents(folder)
+    yield folder
+    assert contents(folder) == before
+
+
+SAME = [RIGHT, *INT4]
+OCCUPIED = [
+    ("complete", SAME, "complete holds a complete run; give another --out"),
+    ("unfinished", SAME, "holds an unfinished run; go on with it by --resume"),
+    ("photos", SAME, "holds files and is no run (`cat.jpeg`)"),
+    ("file", SAME, "file"),
+    ("short", SAME, "run.json is cut short or damaged: it is not JSON"),
+    ("empty", SAME, "run.json is cut short or damaged: it is not JSON"),
+    ("alien", SAME, "has format null"),
+    ("short", ["--resume"], "run.json is cut short or damaged: it is not JSON"),
+    ("file", ["--resume"], "file"),
+    ("photos", ["--resume"], "is no run: it holds no run.json"),
+    ("unfinished", [*SAME, "--resume", FULL], "begun with --tier quick, now --tier full"),
+    ("unfinished", [*SAME, "--resume", "--seed=1"], "begun with --seed 0, now --seed 1"),
+    ("unfinished", [*SAME, "--resume", "--shard=1/2"], "begun with no --shard, now --shard 1/2"),
+    ("unfinished", [*SAME, "--resume", "--max-examples=1"], "--max-examples 1000, now"),
+    ("unfinished", [RIGHT, ONNX, "--resume"], "begun with --source int4, now no --source"),
+    ("unfinished", [backend("Other"), *INT4, "--resume"], f"{RUNNABLE}:Other 2"),
+    ("unfinished", [*SAME, "--backend=reference", "--resume"], "now"),
+    ("unfinished", ["--resume", FULL], "as the run was begun"),
+    ("unfinished", ["--resume", "--seed=1"], "as the run was begun"),
+    ("unfinished", ["--resume", "--source=int8"], "as the run was begun"),
+    ("unfinished", ["--resume", "--shard=1/2"], "as the run was begun"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "message"), OCCUPIED)
+def test_nothing_is_overwritten(
+    name: str, arguments: list[str], message: str, folders: Path, tmp_path: Path
+) -> None:
+    (shutil.copytree if (folders / name).is_dir() else shutil.copy)(folders / name, tmp_path / name)
+    before = contents(tmp_path)
+    assert message in refused("run", *arguments, f"--out={tmp_path / name}")
+    assert contents(tmp_path) == before
+
+
+UNMERGEABLE = [
+    (["1of2"], "shard 2/2 of the run is missing"),
+    (["1of2", "1of2"], "are both shard 1/2"),
+    (["1of2", "2of2", "2of2"], "are both shard 2/2"),
+    (["1of2", "2of3"], "is no shard of the run"),
+    (["2of2", "1of2other"], "--seed 0 there, --seed 1 here"),
+    (["complete"], "is a whole run; only shards can be merged"),
+    (["1of2", "complete"], "is a whole run; only shards can be merged"),
+    (["1of2", "unfinished"], "unfinished holds an unfinished run"),
+    (["1of2", "2of2unfinished"], "2of2unfinished holds an unfinished run"),
+    (["1of2", "short"], "is cut short or damaged"),
+    (["1of2", "file"], "file"),
+    (["1of2", "2of2damaged"], "2of2damaged/parts/"),
+]
+
+
+@pytest.mark.parametrize(("names", "message"), UNMERGEABLE)
+def test_what_cannot_be_merged_is_one_line_and_makes_no_folder(
+    names: list[str], message: str, folders: Path, tmp_path: Path
+) -> None:
+    given = [str(folders / name) for name in names]
+    assert message in refused("merge", *given, f"--out={tmp_path / 'run'}")
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", ["complete", "unfinished", "photos", "file", "1of2"])
+def test_a_merge_overwrites_nothing(name: str, folders: Path) -> None:
+    given = [str(folders / each) for each in ("1of2", "2of2")]
+    before = contents(folders)
+    refused("merge", *given, f"--out={folders / name}")
+    assert contents(folders) == before
