@@ -51,12 +51,12 @@ def divergences(
 
 
 def simplicity(source: Format, given: Any) -> tuple[int, int, int]:
-    """What makes an input small: few set bits, then few beside the sign; for texts their length."""
+    """What makes an input small: few set bits, then a small magnitude; for texts their length."""
     if isinstance(given, str):
         return len(given), 0, 0
     code = datum_of(given)
     assert isinstance(code, int)
-    return code.bit_count(), code & ~source.sign_bit, code
+    return code.bit_count(), code if source.is_integral else code & ~source.sign_bit, code
 
 
 def simplest(source: Format, inputs: Bits, here: NDArray[np.bool_]) -> int:

@@ -75,7 +75,7 @@ def load_backend(name: str) -> Backend:
         raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
     if not is_oracle:
         raise CastigateError(
-            f"backend `{name}` is no oracle: it needs name, version (a text) and cast(case, bits)"
+            f"backend `{name}` is no oracle: it needs name, version and cast(case, bits)"
         )
     backend = Backend(name, made)
     _check_claims(backend)

@@ -60,7 +60,7 @@ def test_the_header_says_what_was_judged_by_what() -> None:
     assert f"castigate: backends reference {VERSION}" in said
     for name, document in documents().items():
         assert f"{name} {document.digest[:12]}" in said
-    assert "castigate: seed 17, max-examples 3, level recommended" in said
+    assert "castigate: tier quick, seed 17, max-examples 3, level recommended" in said
 
 
 USAGE_ERRORS = [
