@@ -440,7 +440,7 @@ def test_a_folder_that_takes_nothing_is_told() -> None:
 
 def test_a_command_line_tells_no_folders() -> None:
     given = [
-        "/opt/bin/castigate",
+        "/a/castigate",
         "run",
         "--out=/home/me/run",
         "/a/b.py:Class",
