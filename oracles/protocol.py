@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from specs.calls import Call
 from specs.cases import Case
 
 Bits = NDArray[Any]
@@ -59,5 +61,54 @@ class WithBind(Protocol):
         target's storage, on the road that ``cast`` takes, and may give the same array every time:
         whoever calls reads it before the next call and writes nothing into it. Both ``bind`` and
         the call may raise ``Unsupported``.
+        """
+        ...
+
+
+@runtime_checkable
+class WithBitcast(Protocol):
+    """An oracle that reads bits as another dtype; others do not offer the operation."""
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """The same bits as the target: an array of whatever shape the system gives them.
+
+        A request that the system refuses raises the system's own error.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor as it was found: its dtype, the kind of its device, and its bits."""
+
+    dtype: str
+    device: str
+    bits: Bits
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What a call gave back, and what became of the thing that it was called on.
+
+    Tensors go by their members' names. ``run`` is what a layer gives afterwards, asked with ones of
+    its first member's dtype and shape: its output, or its error in one line; nothing for a tensor.
+    """
+
+    is_receiver: bool
+    shares_memory: bool
+    tensors: Mapping[str, Tensor]
+    receiver: Mapping[str, Tensor]
+    run: Tensor | str | None = None
+
+
+@runtime_checkable
+class WithCall(Protocol):
+    """An oracle that makes a document's calls as they are written; others do not offer them."""
+
+    def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Make a call on a tensor or a layer whose members hold those bits.
+
+        Raises the system's own error; ``Unsupported`` only where the receiver, the method or an
+        argument cannot even be made here, a device that this machine has not, for instance.
         """
         ...

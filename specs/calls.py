@@ -1,0 +1,43 @@
+"""A call as a document writes it: on what, which method, with which arguments; as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ArgumentKind = Literal["dtype-name", "dtype", "device-name", "device", "tensor", "word"]
+ReceiverKind = Literal["tensor", "sharded-tensor", "layer"]
+MemberKind = Literal["tensor", "parameter", "buffer"]
+Word = Literal["none", "true", "false", "zero", "number", "list", "bytes"]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument: a dtype or device by name or as an object, a tensor of a dtype, or a word.
+
+    Names are passed as they stand (``"float64"``, also ``"flaot64"``); an object or a tensor is
+    what the framework has under the name. The words are in ``Word``.
+    """
+
+    kind: ArgumentKind
+    value: str
+
+
+@dataclass(frozen=True)
+class Member:
+    """One tensor of a receiver, by its dotted name; a receiver that is a tensor has the name ``""``."""
+
+    name: str
+    kind: MemberKind
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is called: ``receiver.method(*args, **kwargs)``."""
+
+    receiver: ReceiverKind
+    members: tuple[Member, ...]
+    method: str
+    args: tuple[Argument, ...] = ()
+    kwargs: tuple[tuple[str, Argument], ...] = ()
