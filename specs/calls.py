@@ -25,7 +25,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Member:
-    """One tensor of a receiver, by its dotted name; a receiver that is a tensor has the name ``""``."""
+    """One tensor of a receiver by its dotted name, which is empty for a tensor itself."""
 
     name: str
     kind: MemberKind
