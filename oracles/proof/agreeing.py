@@ -50,10 +50,9 @@ def _first_difference(
         if stretch["begin"] + 1 == stretch["end"]:
             after = at + np.searchsorted(inputs[at:], stretch["last"], "right")
             here = steps[stretch["begin"]]
-            part = places[at:after], codes[at:after], others[at:after]
-            found = _first_off_slope(here, first, shift, named, mask, inputs[at:after], *part)
-            if found < after - at:
-                return at + found
+            part = inputs[at:after], places[at:after], codes[at:after], others[at:after]
+            if _is_off_slope(here, first, shift, named, mask, *part):
+                return at + _exact_place(here, first, shift, named, mask, *part)
             at = after
         while at < inputs.size and np.uint64(inputs[at]) <= stretch["last"]:
             inside = np.uint64(inputs[at]) - first
@@ -82,35 +81,14 @@ def _first_difference(
                 other = width((here["other_low"] + periods * here["other_rise"]) & mask)
                 wrong |= differs(codes[at:after], code) or differs(others[at:after], other)
             if wrong:
-                return _exact_place(here, periods, named, mask, places, codes, others, at, after)
+                part = inputs[at:after], places[at:after], codes[at:after], others[at:after]
+                return at + _exact_place(here, first, shift, named, mask, *part)
             at = after
     return inputs.size
 
 
 @numba.njit(cache=True, nogil=True)
 def _exact_place(
-    here: Any,
-    periods: Any,
-    named: Any,
-    mask: Any,
-    places: Any,
-    codes: Any,
-    others: Any,
-    at: Any,
-    after: Any,
-) -> Any:
-    code = (here["low"] + periods * here["rise"]) & mask
-    other = (here["other_low"] + periods * here["other_rise"]) & mask
-    for place in range(at, after):
-        if places[place] != here["place"]:
-            return place
-        if named[here["place"]] and (codes[place] != code or others[place] != other):
-            return place
-    return after
-
-
-@numba.njit(cache=True, nogil=True)
-def _first_off_slope(
     here: Any,
     first: Any,
     shift: Any,
@@ -121,7 +99,31 @@ def _first_off_slope(
     codes: Any,
     others: Any,
 ) -> Any:
-    """The same where a stretch has one step: each period's codes lie on a slope."""
+    """The first input of one step that the kernels take otherwise; if none, how many there are."""
+    branch, is_named = here["place"], named[here["place"]]
+    for place in range(inputs.size):
+        periods = (np.uint64(inputs[place]) - first) >> shift
+        code = (here["low"] + periods * here["rise"]) & mask
+        other = (here["other_low"] + periods * here["other_rise"]) & mask
+        off = codes[place] != code or others[place] != other
+        if places[place] != branch or (is_named and off):
+            return place
+    return inputs.size
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_off_slope(
+    here: Any,
+    first: Any,
+    shift: Any,
+    named: Any,
+    mask: Any,
+    inputs: Any,
+    places: Any,
+    codes: Any,
+    others: Any,
+) -> Any:
+    """Whether any is, where a stretch has one step: without a way out, so that it vectorises."""
     width = codes.dtype.type
     branch, is_named = here["place"], named[here["place"]]
     low, rise, other_low, other_rise = (
@@ -134,13 +136,4 @@ def _first_off_slope(
         other = width((other_low + periods * other_rise) & mask)
         off = (codes[place] != code) | (others[place] != other)
         wrong |= (places[place] != branch) | (is_named & off)
-    if not wrong:
-        return inputs.size
-    for place in range(inputs.size):
-        periods = (np.uint64(inputs[place]) - first) >> shift
-        code = width((low + periods * rise) & mask)
-        other = width((other_low + periods * other_rise) & mask)
-        off = codes[place] != code or others[place] != other
-        if places[place] != branch or (is_named and off):
-            return place
-    return inputs.size
+    return wrong

@@ -62,6 +62,24 @@ def test_a_wrong_step_is_a_counterexample(name: str, field: str) -> None:
     pytest.fail("no stretch repeats itself")
 
 
+@pytest.mark.parametrize("field", ["low", "other_low", "place", "rise", "other_rise"])
+@pytest.mark.parametrize("name", ["onnx-cast:1/int8/float32", "onnx-cast:1/int16/int64"])
+def test_a_wrong_slope_is_a_counterexample(name: str, field: str) -> None:
+    rules = RULINGS[name]
+    stairs = staircase(rules)
+    slopes = [
+        number
+        for number, stretch in enumerate(stairs.stretches)
+        if stretch["last"] - stretch["first"] >> stretch["shift"]
+        and stairs.steps_of(number).size == 1
+    ]
+    for number in slopes:
+        wrong = planted(rules, field, int(stairs.stretches[number]["begin"]))
+        found = prove(name, wrong, EVERY)
+        assert found.verdict == "counterexample"
+    assert slopes
+
+
 def test_the_place_of_the_first_difference_is_told() -> None:
     rules = RULINGS["onnx-cast:1/float16/int8"]
     inputs = np.arange(1 << 16, dtype=np.uint16)
