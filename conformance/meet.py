@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformance.accept import Expectations, levels_broken
-from conformance.blame import blame
+from conformance.blame import blame, told
+from conformance.calling import DepartedError, answer_of, call_faults
 from conformance.divergences import datum_of, divergences
 from conformance.form import AnswerError, checked, described, one_line, printable
 from conformance.inputs import inputs_of
-from conformance.shapes import shape_fault
+from conformance.shapes import shape_faults
+from oracles.isolation.errors import Crashed
 from oracles.protocol import Bits, Unsupported
 from oracles.reference.expected import Expected
 from oracles.reference.oracle import Reference
 from oracles.registry import Backend
-from reports.judgement import Judgement, ShapeFault, Verdict
+from reports.judgement import Divergence, Fault, Judgement, Verdict
 from specs.cases import Case
+from specs.formats import format_named
 from specs.ruling import Ruling, ruling
 
 Given = TypeVar("Given")
@@ -35,7 +39,7 @@ def contained(call: Callable[[], Given]) -> Given:
     """What an oracle returns or raises; only the end of the run is not an oracle's to give."""
     try:
         return call()
-    except (Exception, KeyboardInterrupt):
+    except (Exception, KeyboardInterrupt, Crashed):
         raise
     except BaseException as error:
         # SystemExit, or a test runner's own signals.
@@ -78,6 +82,16 @@ class Meeting:
             return self._verdict(case, "unsupported", one_line(reason))
         except (AnswerError, OracleError) as fault:
             return self._verdict(case, "error", str(fault), inputs=inputs.size)
+        except Crashed as death:
+            return self.crashed(case, death)
+        except DepartedError as departed:
+            if rules.is_open:
+                return self._verdict(case, "open", departed.fault.message, inputs=inputs.size)
+            return self._faulty(case, rules, inputs, [], [departed.fault])
+
+    def crashed(self, case: Case, death: Crashed) -> Judgement:
+        """The verdict on a case that ends the backend's process."""
+        return self._verdict(case, "crashed", told(format_named(case.source), death))
 
     def road(self, case: Case) -> str:
         """What selects the kernel that answers a case; nothing where there is none to be swept."""
@@ -96,14 +110,14 @@ class Meeting:
     def ask(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
         """The backend's answers, in the form that answers have."""
         # A copy: what an oracle does to its inputs must not reach what it is judged by.
-        answer = contained(lambda: self.backend.oracle.cast(case, inputs.copy()))
+        answer = contained(lambda: answer_of(self.backend.oracle, case, inputs.copy()))
         # A copy again: an oracle may use one buffer for all its answers.
         return checked(rules.target, inputs, answer).copy()
 
     def _rejected(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
         try:
             answer = self.ask(case, rules, inputs)
-        except (Unsupported, AnswerError):
+        except (Unsupported, AnswerError, DepartedError):
             raise
         except Exception as error:
             return self._verdict(case, "conforms", described(error), inputs=inputs.size)
@@ -117,7 +131,7 @@ class Meeting:
         asked, message = inputs, ""
         try:
             answer = self.ask(case, rules, inputs)
-        except (Unsupported, AnswerError):
+        except (Unsupported, AnswerError, DepartedError):
             raise
         except Exception as error:
             if is_open.all():
@@ -129,10 +143,12 @@ class Meeting:
             asked, expected = inputs[~is_open], expected.at(~is_open)
             answer = self.ask_or_blame(case, rules, asked)
         broken = levels_broken(rules, asked, expected, answer)
-        fault = shape_fault(
-            case, rules, asked, expected, answer, broken, lambda part: self.ask(case, rules, part)
-        )
-        compared = self._compared(case, rules, asked, expected, answer, broken, fault)
+        again = partial(self.ask, case, rules)
+        faults = [
+            *shape_faults(case, rules, asked, expected, answer, broken, again),
+            *call_faults(self.backend.oracle, case, asked),
+        ]
+        compared = self._compared(case, rules, asked, expected, answer, broken, faults)
         return replace(
             compared,
             message="; ".join(part for part in (message, compared.message) if part),
@@ -144,7 +160,7 @@ class Meeting:
         """The backend's answers, or an error that names the inputs on which it raises."""
         try:
             return self.ask(case, rules, inputs)
-        except (Unsupported, AnswerError):
+        except (Unsupported, AnswerError, DepartedError):
             raise
         except Exception as error:
             raise self.blamed(case, rules, inputs, error) from error
@@ -162,22 +178,32 @@ class Meeting:
         expected: Expected,
         answer: Bits,
         broken: NDArray[np.uint8],
-        fault: ShapeFault | None = None,
+        faults: Sequence[Fault] = (),
     ) -> Judgement:
         found = list(divergences(rules, inputs, expected, answer, broken))
-        if fault is not None and not found and fault.kind != "answer":
-            verdict: Verdict = "unsupported" if fault.kind == "unsupported" else "error"
-            return self._verdict(case, verdict, fault.message, inputs=inputs.size)
-        levels = {divergence.level for divergence, _ in found}
-        if fault is not None and fault.kind != "unsupported":
-            levels.add(fault.level)
+        return self._faulty(case, rules, inputs, found, faults)
+
+    def _faulty(
+        self,
+        case: Case,
+        rules: Ruling,
+        inputs: Bits,
+        found: Sequence[tuple[Divergence, int]],
+        faults: Sequence[Fault],
+    ) -> Judgement:
+        """The verdict that follows from wrong values and from what else is wrong."""
+        if faults and not found and faults[0].kind != "answer":
+            verdict: Verdict = "unsupported" if faults[0].kind == "unsupported" else "error"
+            return self._verdict(case, verdict, faults[0].message, inputs=inputs.size)
+        counted = tuple(fault for fault in faults if fault.kind != "unsupported")
+        levels = {divergence.level for divergence, _ in found} | {fault.level for fault in counted}
         return self._verdict(
             case,
             self.graded(case, rules, levels),
-            fault.message if fault is not None else "",
+            "; ".join(fault.message for fault in faults),
             inputs=inputs.size,
             divergences=tuple(divergence for divergence, _ in found),
-            shape_fault=fault if fault is not None and fault.kind != "unsupported" else None,
+            faults=counted,
             reproduction=self.reproduction(case, rules, inputs[found[0][1] :][:1]) if found else "",
         )
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Literal
 
 from oracles.reference.visits import SAMPLE, Way, ways
+from specs.calling import receiver_of
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.ruling import Ruling, ruling
@@ -71,6 +72,7 @@ def is_swept(rules: Ruling, case: Case) -> bool:
     """Whether the inputs of a case are more than the quick tier asks."""
     return (
         case.example is None
+        and receiver_of(case.document) is None
         and rules.source.is_numeric
         and rules.source.bits > EXHAUSTIVE_BITS
         and rules.target.is_numeric

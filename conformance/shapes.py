@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from conformance.accept import levels_broken
 from conformance.form import AnswerError, described, one_line
 from oracles.protocol import Bits, Unsupported
 from oracles.reference.expected import Expected
-from reports.judgement import ShapeFault
+from reports.judgement import Fault
 from specs.cases import Case
 from specs.ruling import Ruling
 from specs.tensors import tensor_rule
@@ -22,7 +22,7 @@ SHAPES: tuple[tuple[int, ...], ...] = (
 Ask = Callable[[Bits], Bits]
 
 
-def shape_fault(
+def shape_faults(
     case: Case,
     rules: Ruling,
     inputs: Bits,
@@ -30,11 +30,11 @@ def shape_fault(
     answer: Bits,
     broken: NDArray[np.uint8],
     ask: Ask,
-) -> ShapeFault | None:
+) -> Iterator[Fault]:
     """The first shape that is not kept, or in which an element that was right turns wrong."""
     sound = np.flatnonzero(broken == 0)
     if case.example is not None or sound.size == 0:
-        return None
+        return
     for shape in SHAPES:
         rule = tensor_rule(case.document, shape)
         if not rule.keeps_shape:
@@ -53,5 +53,5 @@ def shape_fault(
         except Exception as error:
             kind, said = "error", described(error)
         if said:
-            return ShapeFault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {said}")
-    return None
+            yield Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {said}")
+            return

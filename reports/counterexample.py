@@ -19,9 +19,9 @@ def block(case: Case, judgement: Judgement) -> str:
 
 def _lines(case: Case, judgement: Judgement) -> Iterator[str]:
     yield f"{case.id} on {judgement.backend}: {judgement.verdict}"
-    if judgement.shape_fault is not None:
-        yield f"  rule      {judgement.shape_fault.rule}, {judgement.shape_fault.level}"
-        yield f"  clause    {judgement.shape_fault.clause}"
+    for fault in judgement.faults:
+        yield f"  rule      {fault.rule}, {fault.level}"
+        yield f"  clause    {fault.clause}"
     if judgement.message:
         yield f"  {judgement.message}"
     for divergence in judgement.divergences:

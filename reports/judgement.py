@@ -38,8 +38,11 @@ class Divergence:
 
 
 @dataclass(frozen=True)
-class ShapeFault:
-    """A shape in which a cast fails though its values are right: by answer, error or opt-out."""
+class Fault:
+    """What is wrong about an answer as a whole: its shape, its dtype, or that there is one at all.
+
+    ``kind`` tells how it shows: by the answer, by an error, or by an opt-out (`unsupported`).
+    """
 
     kind: str
     rule: str
@@ -59,7 +62,7 @@ class Judgement:
     inputs: int = 0
     open_inputs: int = 0
     divergences: tuple[Divergence, ...] = field(default=())
-    shape_fault: ShapeFault | None = None
+    faults: tuple[Fault, ...] = ()
     reproduction: str = ""
     road: str = ""
 

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reports.judgement import Divergence, Judgement, ShapeFault
+from reports.judgement import Divergence, Fault, Judgement
 from reports.runs import Runs
 
-ABOUT = b"castigate part 1"
+ABOUT = b"castigate part 2"
 """The key of the metadata; its number changes with the form."""
 CHECKSUM_BYTES = sha256().digest_size
 DATA = ("first", "last", "answer", "last_answer")
@@ -82,7 +82,7 @@ def _told(judgement: Judgement, batches: list[Any]) -> dict[str, Any]:
         _shallow(divergence) | {"runs": _form(divergence.runs)}
         for divergence in judgement.divergences
     ]
-    shallow["shape_fault"] = judgement.shape_fault and asdict(judgement.shape_fault)
+    shallow["faults"] = [asdict(fault) for fault in judgement.faults]
     return shallow
 
 
@@ -97,8 +97,8 @@ def _judgement(told: dict[str, Any], batches: Any) -> Judgement:
         )
         for each in told["divergences"]
     )
-    fault = told["shape_fault"] and ShapeFault(**told["shape_fault"])
-    return Judgement(**told | {"divergences": found, "shape_fault": fault})
+    faults = tuple(Fault(**fault) for fault in told["faults"])
+    return Judgement(**told | {"divergences": found, "faults": faults})
 
 
 def _form(runs: Runs) -> dict[str, Any]:

@@ -193,8 +193,7 @@ def _broken(case: Case, judgement: Judgement) -> Iterator[dict[str, Any]]:
             "answer": _datum(target, divergence.answer),
             "allowed": [plain(word) for word in divergence.allowed],
         }
-    if judgement.shape_fault is not None:
-        fault = judgement.shape_fault
+    for fault in judgement.faults:
         told = {"rule": fault.rule, "clause": fault.clause, "level": fault.level}
         yield told | {"wrong": 0, "runs": 0, "smallest": None, "answer": None, "allowed": []}
 

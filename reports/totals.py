@@ -32,8 +32,7 @@ def broken(judgement: Judgement) -> Iterator[list[str | int]]:
     """Each broken rule with its clause, its level and the number of inputs."""
     for divergence in judgement.divergences:
         yield [divergence.rule, divergence.clause, divergence.level, divergence.count]
-    if judgement.shape_fault is not None:
-        fault = judgement.shape_fault
+    for fault in judgement.faults:
         yield [fault.rule, fault.clause, fault.level, 0]
 
 

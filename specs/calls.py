@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+FORM, MEMBER = "form", "member"
+"""The parts of a mode that name the form of a call, and the member of a layer that is looked at."""
 ArgumentKind = Literal["dtype-name", "dtype", "device-name", "device", "tensor", "word"]
 ReceiverKind = Literal["tensor", "sharded-tensor", "layer"]
 MemberKind = Literal["tensor", "parameter", "buffer"]
-Word = Literal["none", "true", "false", "zero", "number", "list", "bytes"]
+ArgumentWord = Literal["none", "true", "false", "zero", "number", "list", "bytes"]
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class Argument:
     """One argument: a dtype or device by name or as an object, a tensor of a dtype, or a word.
 
     Names are passed as they stand (``"float64"``, also ``"flaot64"``); an object or a tensor is
-    what the framework has under the name. The words are in ``Word``.
+    what the framework has under the name. The words are in ``ArgumentWord``.
     """
 
     kind: ArgumentKind

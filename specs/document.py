@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from specs.calls import ArgumentKind, ArgumentWord
 from specs.formats import formats
 from specs.vocabulary import (
     CODE_WORDS,
@@ -76,6 +77,19 @@ def _identifier(word: str) -> str:
     return word
 
 
+def _argument(text: str) -> str:
+    kind, _, value = text.partition(" ")
+    if kind not in get_args(ArgumentKind):
+        kinds = ", ".join(get_args(ArgumentKind))
+        raise ValueError(f"unknown kind of argument `{kind}`; the kinds are {kinds}")
+    if kind == "word" and value not in get_args(ArgumentWord):
+        words = ", ".join(get_args(ArgumentWord))
+        raise ValueError(f"unknown argument word `{value}`; the words are {words}")
+    if kind in ("dtype", "tensor") and value not in (*formats(), "source", "target"):
+        raise ValueError(f"`{value}` is neither a dtype nor `source` nor `target`")
+    return text
+
+
 def _listed(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
@@ -100,6 +114,9 @@ OutcomeWord = Annotated[
             ]
         }
     ),
+]
+ArgumentWords = Annotated[
+    str, AfterValidator(_argument), WithJsonSchema({"type": "string", "pattern": "^[a-z-]+ .+$"})
 ]
 CLASS_WORDS = (*INPUT_CLASSES, OTHERWISE)
 InputClass = Annotated[
@@ -183,6 +200,37 @@ class TensorRuleEntry(Entry):
     note: Text | None = None
 
 
+class MemberEntry(Entry):
+    """A tensor of a layer; of which dtype it is where it is the one asked about."""
+
+    kind: Literal["parameter", "buffer"]
+    when: dict[str, Words] = {}
+
+
+class ReceiverEntry(Entry):
+    """What a document's calls are made on: a tensor of the source, or a layer with members."""
+
+    is_: Literal["tensor", "sharded-tensor", "layer"] = Field(alias="is")
+    method: Identifier
+    members: dict[Identifier, MemberEntry] = {}
+    runs: Literal["required", "recommended", "unspecified"] = "unspecified"
+    """Whether a layer must still run afterwards."""
+
+
+class FormEntry(Entry):
+    """One form of a call: its arguments, the pairs it is asked of, and what it gives back.
+
+    ``source`` and ``target`` as the value of an argument are the case's own dtypes.
+    """
+
+    clause: Text
+    when: dict[str, Words] = {}
+    args: list[ArgumentWords] = []
+    kwargs: dict[Identifier, ArgumentWords] = {}
+    returns: Literal["receiver", "another", "unspecified"] = "unspecified"
+    level: Level = "required"
+
+
 class ParameterEntry(Entry):
     """A parameter of the operation, and on which pairs it has an effect."""
 
@@ -224,10 +272,12 @@ class DocumentEntry(Entry):
 
     document: Identifier
     title: Text
-    operation: Literal["cast"]
+    operation: Literal["cast", "call"]
     seed: Text
     scope: Literal["every-dtype", "own-dtypes"] = "every-dtype"
     parameters: dict[Identifier, ParameterEntry] = {}
+    receiver: ReceiverEntry | None = None
+    forms: dict[Identifier, FormEntry] = {}
     groups: dict[str, list[Dtype]] = {}
     pair_groups: dict[str, dict[Dtype, list[Dtype]]] = Field({}, alias="pair-groups")
     versions: Annotated[dict[Identifier, VersionEntry], Field(min_length=1)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 
+from specs.calls import FORM, MEMBER
 from specs.cases import Case
 from specs.document import ABSENT, ParameterEntry
 from specs.formats import Format, format_named, formats
@@ -106,6 +107,21 @@ class Edition:
         else:
             yield from product(self.sources, self.targets)
 
+    def _calls(self, pair: Case) -> Iterator[list[tuple[str, str]]]:
+        """The forms in which a pair is called, and the members it is asked of."""
+        entry = self.document.entry
+        if entry.receiver is not None:
+            yield [
+                (FORM, key) for key, form in entry.forms.items() if self.matches(form.when, pair)
+            ]
+            members = entry.receiver.members
+            if members:
+                yield [
+                    (MEMBER, key)
+                    for key, member in members.items()
+                    if self.matches(member.when, pair)
+                ]
+
     def cases(self) -> Iterator[Case]:
         """Every case of this version, modes spelled out, then its examples."""
         name = self.document.name
@@ -116,7 +132,7 @@ class Edition:
                 for key, parameter in self.parameters()
                 if self.matches(parameter.affects, pair)
             ]
-            for modes in product(*effective):
+            for modes in product(*self._calls(pair), *effective):
                 yield Case(name, self.version, source, target, modes)
         for example_name, example in self.document.entry.examples.items():
             if self.version in example.versions:

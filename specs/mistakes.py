@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from specs.calls import FORM, MEMBER
 from specs.document import (
     ABSENT,
     ELEMENTS,
@@ -29,6 +30,7 @@ def mistakes(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
         if parameter.since is not None and parameter.since not in entry.versions:
             yield ("parameters", name, "since"), f"there is no version `{parameter.since}`"
         yield from _bad_conditions(entry, ("parameters", name, "affects"), parameter.affects)
+    yield from _bad_calls(entry)
     for name, rule in entry.rules.items():
         location = ("rules", name)
         yield from _bad_conditions(entry, (*location, "when"), rule.when)
@@ -54,6 +56,17 @@ def mistakes(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
     for word in entry.pair_groups:
         if word in PAIR_WORDS:
             yield ("pair-groups", word), f"`{word}` is a word already; give the group another name"
+
+
+def _bad_calls(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
+    if (entry.operation == "call") != (entry.receiver is not None):
+        yield ("operation",), "a document of calls, and no other, has a `receiver`"
+    if (entry.receiver is None) != (not entry.forms):
+        yield ("forms",), "a `receiver` is called in `forms`"
+    for name, form in entry.forms.items():
+        yield from _bad_conditions(entry, ("forms", name, "when"), form.when)
+    for name, member in entry.receiver.members.items() if entry.receiver is not None else ():
+        yield from _bad_conditions(entry, ("receiver", "members", name, "when"), member.when)
 
 
 def _bad_example(
@@ -89,6 +102,8 @@ def _bad_conditions(
     }
     for name, parameter in entry.parameters.items():
         known[name] = (*parameter.values, ABSENT)
+    if entry.receiver is not None:
+        known |= {FORM: tuple(entry.forms), MEMBER: (*entry.receiver.members, ABSENT)}
     for key, words in conditions.items():
         if key not in known:
             yield (*location, key), f"unknown condition `{key}`; {nearest(key, known)}".rstrip("; ")

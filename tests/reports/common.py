@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from reports.judgement import VERDICTS, Divergence, Judgement, ShapeFault
+from reports.judgement import VERDICTS, Divergence, Fault, Judgement
 from reports.run_record import BackendRecord, Environment, RunRecord, Shard
 from reports.runs import Runs
 from specs.cases import Case
@@ -69,7 +69,7 @@ def judgement(case: Case, *divergences: Divergence, **changes: Any) -> Judgement
 def same(one: Any, other: Any) -> bool:
     """Equality to the last column and its dtype."""
     match one:
-        case Judgement() | Divergence() | Runs() | ShapeFault():
+        case Judgement() | Divergence() | Runs() | Fault():
             return type(one) is type(other) and all(
                 same(value, vars(other)[name])
                 for name, value in vars(one).items()
@@ -137,7 +137,7 @@ JUDGEMENTS = st.builds(
     COUNTS,
     COUNTS,
     st.lists(DIVERGENCES, max_size=3).map(tuple),
-    st.none() | st.builds(ShapeFault, *[st.text(max_size=8)] * 4, TEXTS),
+    st.lists(st.builds(Fault, *[st.text(max_size=8)] * 4, TEXTS), max_size=2).map(tuple),
     TEXTS,
     TEXTS,
 )

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.judgement import Judgement, ShapeFault
+from reports.judgement import Fault, Judgement
 from reports.places import place_of
 from reports.runs import KEPT_RUNS, Runs
 from reports.tables import (
@@ -68,13 +68,13 @@ def many_rows() -> list[Row]:
 
 
 def test_a_row_of_cases(tmp_path: Path) -> None:
-    fault = ShapeFault("answer", "keeps-shape", "§ 9", "required", "shape (0,): no")
+    fault = Fault("answer", "keeps-shape", "§ 9", "required", "shape (0,): no")
     found = judgement(
         FROM_TEXT,
         divergence(steps(3, total=70_000), smallest="a\ud800\0", answer=0x7F),
         message="shape \ud800",
         open_inputs=7,
-        shape_fault=fault,
+        faults=(fault,),
         reproduction="one\ntwo",
     )
     assert table(tmp_path, "cases.parquet", [("ort:folded", FROM_TEXT, found)]) == [
