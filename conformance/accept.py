@@ -61,6 +61,8 @@ def levels_broken(
     ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
 ) -> NDArray[np.uint8]:
     """Per input: 0 the answer is allowed, 1 only a recommendation is broken, 2 the branch is."""
+    if ruling.is_open:
+        return np.zeros(answers.shape, np.uint8)
     if ruling.target.kind == "text":
         return _text_levels(ruling, inputs, expected, answers)
     wrong: NDArray[np.bool_] = (answers != expected.codes) & (answers != expected.others)

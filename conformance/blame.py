@@ -1,4 +1,4 @@
-"""Finds the inputs on which an oracle raises."""
+"""Finds the inputs on which an oracle raises, and names those on which its process dies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from conformance.divergences import datum_of, simplicity
+from conformance.form import printable
+from oracles.isolation.errors import Crashed
 from oracles.protocol import Bits
 from reports.drawing import pattern
 from specs.formats import Format
@@ -31,6 +33,19 @@ def blame(source: Format, inputs: Bits, ask: Ask) -> str:
             part = part[half:]
         else:
             break
+    return _named(source, part)
+
+
+def told(source: Format, death: Crashed) -> str:
+    """How a process has ended, and on which inputs if that is known."""
+    if death.inputs is None or not death.inputs.size:
+        return printable(str(death))
+    shape = death.inputs.shape
+    where = f" in shape {shape}" if len(shape) != 1 else ""
+    return printable(f"{_named(source, death.inputs.reshape(-1))}{where}: {death}")
+
+
+def _named(source: Format, part: Bits) -> str:
     first, last = (pattern(source, datum_of(part[place])) for place in (0, -1))
     return f"on {first}" if part.size == 1 else f"on {first} to {last} together"
 

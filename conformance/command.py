@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Annotated, NoReturn
@@ -17,9 +18,16 @@ from conformance import listing
 from conformance.explaining import drawn, explain
 from conformance.inputs import inputs_of
 from conformance.recorded import Tally, judge_stream
-from conformance.run_command import MOST_EXAMPLES, merge_command, run_command
+from conformance.run_command import (
+    MOST_EXAMPLES,
+    PythonOption,
+    TimeoutOption,
+    merge_command,
+    run_command,
+)
 from conformance.selection import case_named
-from oracles.registry import load_backend
+from oracles.isolation.home import SECONDS, homes
+from oracles.isolation.loading import close, load_isolated
 from specs.document import json_schema
 from specs.errors import CastigateError
 from specs.lint import prove
@@ -100,15 +108,21 @@ def explain_command(
         typer.Option("--backend", metavar="NAME", help="Who answers (repeatable)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    python: PythonOption = None,
+    timeout: TimeoutOption = SECONDS,
 ) -> None:
     """Show what a case allows for inputs, the rule and clause, and what each backend answers."""
     chosen = case_named(case)
-    backends = [load_backend(name) for name in backend or []]
-    for word in inputs:
-        explained = explain(chosen, word, backends)
-        lines = [json.dumps(explained, ensure_ascii=False)] if as_json else drawn(chosen, explained)
-        for line in lines:
-            typer.echo(line)
+    where = homes(backend or (), python or (), timeout)
+    with ExitStack() as stack:
+        backends = [load_isolated(name, home) for name, home in where.items()]
+        for made in backends:
+            stack.callback(close, made)
+        for word in inputs:
+            told = explain(chosen, word, backends)
+            lines = [json.dumps(told, ensure_ascii=False)] if as_json else drawn(chosen, told)
+            for line in lines:
+                typer.echo(line)
 
 
 app.command(name="run")(run_command)

@@ -9,8 +9,10 @@ import numpy as np
 
 from conformance.accept import allowed_words
 from conformance.divergences import datum_of
-from conformance.form import checked, described, one_line
+from conformance.form import checked, described, one_line, printable
+from conformance.meet import contained
 from conformance.recorded import check_worked, datum, listed
+from oracles.isolation.errors import Crashed
 from oracles.protocol import Unsupported
 from oracles.reference import by_exact
 from oracles.registry import Backend
@@ -54,9 +56,12 @@ def _answer(backend: Backend, case: Case, rules: Ruling, given: int | str) -> An
     else:
         inputs = np.array([given], storage)
     try:
-        answer = datum_of(checked(rules.target, inputs, backend.oracle.cast(case, inputs))[0])
+        given_back = contained(lambda: backend.oracle.cast(case, inputs))
+        answer = datum_of(checked(rules.target, inputs, given_back)[0])
     except Unsupported as reason:
         return {"unsupported": one_line(reason)}
+    except Crashed as death:
+        return {"crashed": printable(str(death))}
     except Exception as error:
         return {"error": described(error)}
     return {"text": answer} if isinstance(answer, str) else rules.target.hexadecimal(answer)

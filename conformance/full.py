@@ -8,8 +8,9 @@ from conformance.forms import fastest
 from conformance.joining import completed, joined
 from conformance.meet import Meeting
 from conformance.plan import Sweep, is_swept, sweeps
-from conformance.sweep import sweep
-from oracles.reference.visits import visit
+from conformance.sweep import Told, sweep
+from oracles.isolation.errors import Crashed
+from oracles.reference.visits import Visit, visit
 from reports.judgement import Judgement
 from reports.runs import Runs
 from specs.cases import Case
@@ -31,11 +32,9 @@ class FullMeeting:
     def judge(self, case: Case) -> Judgement:
         """The verdict on a case."""
         quick = self.meeting.judge(case)
-        rules = ruling(case)
-        road = self.meeting.road(case)
-        if not road or not is_swept(rules, case):
+        if not is_swept(case) or not (road := self.meeting.road(case)):
             return quick
-        return completed(quick, self._swept(case.source, case.target, road)[rules])
+        return completed(quick, self._swept(case.source, case.target, road)[ruling(case)])
 
     def _sweep_road(self, source: str, target: str, road: str) -> dict[Ruling, Judgement]:
         """What every ruling of a road says to one cast of all inputs."""
@@ -54,6 +53,14 @@ class FullMeeting:
         rulings = [ruling(case) for case in plan.cases]
         seed = self.meeting.settings.seed
         inputs = visit(plan.way, plan.source, plan.target, rulings, seed)
-        return sweep(
-            self.meeting, list(plan.cases), inputs, 0, inputs.size, fastest(), lambda *_: None
-        )
+        return swept(self.meeting, list(plan.cases), inputs, 0, inputs.size, lambda *_: None)
+
+
+def swept(
+    meeting: Meeting, cases: list[Case], inputs: Visit, lo: int, hi: int, told: Told
+) -> list[Judgement]:
+    """The judgements on some inputs of a visit, also where these end the backend's process."""
+    try:
+        return sweep(meeting, cases, inputs, lo, hi, fastest(), told)
+    except Crashed as death:
+        return [meeting.crashed(case, death) for case in cases]

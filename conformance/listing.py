@@ -9,7 +9,7 @@ from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof
 from specs.load import Document, documents
-from specs.ruling import rule_case
+from specs.operations import take
 
 
 def all_documents() -> Iterator[str]:
@@ -17,7 +17,7 @@ def all_documents() -> Iterator[str]:
     for made in documents().values():
         versions = ", ".join(made.entry.versions)
         cases = sum(1 for one in editions(made) for _ in one.cases())
-        yield f"{made.name:<12} {cases:>6} cases  versions {versions}  ({made.entry.title})"
+        yield f"{made.name:<20} {cases:>6} cases  versions {versions}  ({made.entry.title})"
 
 
 def document(made: Document) -> Iterator[str]:
@@ -49,21 +49,19 @@ def version(made: Document, name: str) -> Iterator[str]:
     yield from (f"  attribute {key}: {kind}" for key, kind in one.attributes)
     yield ""
     for case in one.cases():
-        ruling = rule_case(made, case)
-        rules = dict.fromkeys(branch.rule for branch in ruling.branches)
-        yield f"  {case.id}  {', '.join(rules)}"
+        yield f"  {case.id}  {', '.join(take(made, case).rules)}"
 
 
 def _counts(one: Edition) -> str:
     kinds: Counter[str] = Counter()
     for case in one.cases():
-        ruling = rule_case(one.document, case)
         if case.example is not None:
             kinds["examples"] += 1
         elif (case.source, case.target) in one.listed:
             kinds["of listed pairs"] += 1
         else:
-            kinds["rejections" if ruling.is_rejection else "of pairs not listed"] += 1
+            rejected = take(one.document, case).is_rejection
+            kinds["rejections" if rejected else "of pairs not listed"] += 1
     parts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     return f"{len(one.listed)} listed pairs, {kinds.total()} cases ({parts})"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance import bitcasts
 from conformance.accept import Expectations, levels_broken
 from conformance.blame import blame, told
 from conformance.calling import DepartedError, answer_of, call_faults
@@ -24,8 +25,11 @@ from oracles.reference.expected import Expected
 from oracles.reference.oracle import Reference
 from oracles.registry import Backend
 from reports.judgement import Divergence, Fault, Judgement, Verdict
+from specs.bitcast_ruling import bitcast_ruling
+from specs.calling import receiver_of
 from specs.cases import Case
 from specs.formats import format_named
+from specs.operations import is_bitcast
 from specs.ruling import Ruling, ruling
 
 Given = TypeVar("Given")
@@ -67,12 +71,44 @@ class Meeting:
 
     def judge(self, case: Case) -> Judgement:
         """The verdict on a case; whatever the oracle does becomes one."""
-        rules = ruling(case)
         for dtype in (case.source, case.target):
             if dtype in self.broken:
                 return self._verdict(
                     case, "error", f"the adapter, not the framework: {dtype}: {self.broken[dtype]}"
                 )
+        return self._bitcast(case) if is_bitcast(case) else self._cast(case)
+
+    def _bitcast(self, case: Case) -> Judgement:
+        rules, seed = bitcast_ruling(case), self.settings.seed
+
+        def give(bits: Bits) -> object:
+            return contained(lambda: bitcasts.ask(self.backend.oracle, case, bits))
+
+        try:
+            fault, asked = bitcasts.first_fault(rules, seed, give)
+        except Unsupported as reason:
+            return self._verdict(case, "unsupported", one_line(reason))
+        except AnswerError as wrong_form:
+            return self._verdict(case, "error", str(wrong_form))
+        except Crashed as death:
+            return self.crashed(case, death)
+        except Exception as error:
+            if rules.is_rejection or rules.is_open:
+                verdict: Verdict = "conforms" if rules.is_rejection else "open"
+                return self._verdict(case, verdict, bitcasts.refusal(rules, error))
+            return self._verdict(case, "error", described(error))
+        levels = {fault.level} if fault is not None else set()
+        return self._verdict(
+            case,
+            self.graded(case, levels, rules.is_open),
+            fault.message if fault is not None else "",
+            inputs=asked,
+            open_inputs=asked if rules.is_open else 0,
+            faults=(fault,) if fault is not None else (),
+        )
+
+    def _cast(self, case: Case) -> Judgement:
+        rules = ruling(case)
         inputs = inputs_of(case, rules, self.settings.seed, self.settings.max_examples)
         try:
             if rules.is_rejection:
@@ -114,6 +150,16 @@ class Meeting:
         # A copy again: an oracle may use one buffer for all its answers.
         return checked(rules.target, inputs, answer).copy()
 
+    def ask_each(self, case: Case, rules: Ruling, inputs: Sequence[Bits]) -> Iterator[Bits]:
+        """The answers to one tensor after another; one message asks for all where that is dear."""
+        together = getattr(self.backend.oracle, "cast_each", None)
+        known = together(case, inputs) if together and receiver_of(case.document) is None else ()
+        for place, part in enumerate(inputs):
+            if place < len(known):
+                yield checked(rules.target, part, known[place])
+            else:
+                yield self.ask(case, rules, part)
+
     def _rejected(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
         try:
             answer = self.ask(case, rules, inputs)
@@ -143,7 +189,7 @@ class Meeting:
             asked, expected = inputs[~is_open], expected.at(~is_open)
             answer = self.ask_or_blame(case, rules, asked)
         broken = levels_broken(rules, asked, expected, answer)
-        again = partial(self.ask, case, rules)
+        again = partial(self.ask_each, case, rules)
         faults = [
             *shape_faults(case, rules, asked, expected, answer, broken, again),
             *call_faults(self.backend.oracle, case, asked),
@@ -199,7 +245,7 @@ class Meeting:
         levels = {divergence.level for divergence, _ in found} | {fault.level for fault in counted}
         return self._verdict(
             case,
-            self.graded(case, rules, levels),
+            self.graded(case, levels, rules.is_open),
             "; ".join(fault.message for fault in faults),
             inputs=inputs.size,
             divergences=tuple(divergence for divergence, _ in found),
@@ -207,10 +253,10 @@ class Meeting:
             reproduction=self.reproduction(case, rules, inputs[found[0][1] :][:1]) if found else "",
         )
 
-    def graded(self, case: Case, rules: Ruling, levels: set[str]) -> Verdict:
-        """The verdict on a case that breaks rules of these levels."""
+    def graded(self, case: Case, levels: set[str], is_open: bool) -> Verdict:
+        """The verdict on a case that breaks rules of these levels; it may be open as a whole."""
         if not levels:
-            return "open" if rules.is_open else "conforms"
+            return "open" if is_open else "conforms"
         if not self.claimed(case.document):
             return "differs"
         return "violates" if "required" in levels else "deviates"

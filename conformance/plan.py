@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import Literal
 
 from oracles.reference.visits import SAMPLE, Way, ways
-from specs.calling import receiver_of
 from specs.cases import Case
 from specs.formats import Format, format_named
+from specs.load import document_named
 from specs.ruling import Ruling, ruling
 
 PARTS = 16
@@ -68,12 +68,13 @@ def quick_tasks(backend: str, cases: Iterable[Case]) -> Iterator[Task]:
         yield Task(f"{backend}/quick/{source}-{target}", tuple(group))
 
 
-def is_swept(rules: Ruling, case: Case) -> bool:
+def is_swept(case: Case) -> bool:
     """Whether the inputs of a case are more than the quick tier asks."""
+    if case.example is not None or document_named(case.document).entry.operation != "cast":
+        return False
+    rules = ruling(case)
     return (
-        case.example is None
-        and receiver_of(case.document) is None
-        and rules.source.is_numeric
+        rules.source.is_numeric
         and rules.source.bits > EXHAUSTIVE_BITS
         and rules.target.is_numeric
         and not rules.is_rejection
@@ -86,9 +87,9 @@ def sweeps(cases: Iterable[Case], roads: Mapping[str, str]) -> list[Sweep]:
     found: dict[tuple[str, str, str], dict[Ruling, Case]] = {}
     for case in cases:
         road = roads.get(case.id, "")
-        rules = ruling(case)
-        if road and is_swept(rules, case):
-            found.setdefault((case.source, case.target, road), {}).setdefault(rules, case)
+        if road and is_swept(case):
+            pair = (case.source, case.target, road)
+            found.setdefault(pair, {}).setdefault(ruling(case), case)
     return [
         Sweep(road, tuple(rulings.values()), way)
         for (source, _, road), rulings in found.items()

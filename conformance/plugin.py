@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,20 @@ from conformance.meet import Meeting, Settings
 from conformance.selection import select
 from conformance.suite import Suite
 from conformance.tally import Tally
-from oracles.registry import Backend, listing, load_backend
+from oracles.isolation.home import SECONDS, homes
+from oracles.isolation.loading import close, load_isolated
+from oracles.registry import Backend, listing
 from oracles.smoke import smoke
 from specs.errors import CastigateError
 from specs.load import documents
 
 SUITE = Path(__file__).with_name("suite.py")
+TIMEOUT_PLUGIN = "timeout"
+"""pytest-timeout has the option too."""
 BACKENDS = pytest.StashKey[list[Backend]]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """The suite's own options."""
     group = parser.getgroup("castigate", "conformance of dtype casts")
     group.addoption(
@@ -57,6 +62,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="random inputs per pair with a source wider than 16 bits (default: 1000)",
     )
+    group.addoption(
+        "--python",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="the Python that a backend lives in (repeatable)",
+    )
+    if not pluginmanager.hasplugin(TIMEOUT_PLUGIN):
+        group.addoption(
+            "--timeout",
+            type=float,
+            default=SECONDS,
+            metavar="SECONDS",
+            help=f"what one answer of a backend may take (default: {SECONDS:g})",
+        )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -72,9 +92,28 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--seed and --max-examples take whole numbers from 0 on")
     try:
         select(config.getoption("--document"))
-        config.stash[BACKENDS] = [load_backend(name) for name in names]
+        where = homes(names, config.getoption("--python"), _seconds(config), _processes())
+        for name, home in where.items():
+            config.stash[BACKENDS].append(load_isolated(name, home))
     except CastigateError as error:
+        pytest_unconfigure(config)
         raise pytest.UsageError(str(error)) from None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the processes of the backends."""
+    for made in config.stash.get(BACKENDS, []):
+        close(made)
+
+
+def _seconds(config: pytest.Config) -> float:
+    """What the user said of the time; another plugin's option of that name may have no value."""
+    return float(config.getoption("--timeout") or SECONDS)
+
+
+def _processes() -> int:
+    """How many processes of each backend there are."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -16,6 +16,8 @@ from typing import Protocol
 from conformance.meet import Settings
 from conformance.plan import Task
 from conformance.worker import AskRoads, Begun, Do, Done, Failed, Hello, Roads, Told, work
+from oracles.isolation.ended import end_in_words, silence_in_words
+from oracles.isolation.home import Home
 from reports.store import RunStore
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -27,6 +29,7 @@ OWN_DEATHS = 2
 KILLS = 25
 """How often a task may be killed from outside, for want of memory say."""
 SECONDS_OF_SILENCE = 300.0
+"""What a worker may take for its own work; what a backend may take is added to it."""
 
 
 class Listener(Protocol):
@@ -48,6 +51,8 @@ class Worker:
 
     process: SpawnProcess
     link: Connection
+    seconds: float
+    """What one answer of the backend may take."""
     task: Task | None = None
     case: str = ""
     heard: float = field(default_factory=monotonic)
@@ -56,12 +61,11 @@ class Worker:
     @property
     def end(self) -> str:
         """How the process has ended, in words."""
-        code = self.process.exitcode
         if self.silent:
-            return f"was silent for {SECONDS_OF_SILENCE:.0f} s"
-        if code is not None and code < 0:
-            return f"was ended by {signal.Signals(-code).name}"
-        return f"ended by itself with code {code}"
+            return silence_in_words(SECONDS_OF_SILENCE)
+        if self.process.exitcode == -signal.SIGALRM:
+            return silence_in_words(self.seconds)
+        return end_in_words(self.process.exitcode)
 
     @property
     def was_killed(self) -> bool:
@@ -72,13 +76,16 @@ class Worker:
 class Pool:
     """Workers of one backend; there is one from the start."""
 
-    def __init__(self, backend: str, settings: Settings) -> None:
+    def __init__(self, backend: str, settings: Settings, home: Home) -> None:
         self.backend = backend
         self.settings = settings
+        self.home = home
         self.version = ""
         self._workers: list[Worker] = []
         self._deaths: Counter[Death] = Counter()
         self._crashed: dict[str, dict[str, str]] = {}
+        self._hopeless: set[str] = set()
+        """Tasks that end a process even where it is only to be found out what does."""
 
     def __enter__(self) -> Pool:
         self._workers.append(self._greeted(self._started()))
@@ -129,7 +136,7 @@ class Pool:
                 except (EOFError, OSError):
                     waiting.appendleft(self._buried(worker, listener))
             for worker in busy.values():
-                if monotonic() - worker.heard > SECONDS_OF_SILENCE:
+                if monotonic() - worker.heard > SECONDS_OF_SILENCE + self.home.seconds:
                     worker.silent = True
                     worker.process.kill()
 
@@ -137,7 +144,7 @@ class Pool:
         context = get_context("spawn")
         here, there = context.Pipe()
         process = context.Process(
-            target=work, args=(there, self.backend, self.settings), daemon=True
+            target=work, args=(there, self.backend, self.settings, self.home), daemon=True
         )
         # Ctrl-C is for the parent alone; so it must not reach a worker that only begins either.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -146,14 +153,17 @@ class Pool:
         finally:
             signal.signal(signal.SIGINT, before)
         there.close()
-        return Worker(process, here)
+        return Worker(process, here, self.home.seconds)
 
     def _next_word(self, worker: Worker) -> object:
         """What a worker says next, unless it is silent too long."""
-        if not worker.link.poll(SECONDS_OF_SILENCE):
-            worker.silent = True
-            worker.process.kill()
-        return worker.link.recv()
+        word: object = Told(0, 0)
+        while isinstance(word, Told):
+            if not worker.link.poll(SECONDS_OF_SILENCE):
+                worker.silent = True
+                worker.process.kill()
+            word = worker.link.recv()
+        return word
 
     def _greeted(self, worker: Worker) -> Worker:
         """A worker that has loaded its backend: this one, or another where it was killed."""
@@ -183,7 +193,11 @@ class Pool:
         worker.task, worker.case, worker.heard = task, "", monotonic()
         # A worker that died in its rest is met when it is heard next.
         with suppress(OSError):
-            worker.link.send(Do(task, store, self._crashed.get(task.name, {})))
+            crashed, is_asked_again = (
+                self._crashed.get(task.name, {}),
+                task.name not in self._hopeless,
+            )
+            worker.link.send(Do(task, store, crashed, is_asked_again))
 
     def _heard(self, worker: Worker, listener: Listener) -> None:
         worker.heard = monotonic()
@@ -206,7 +220,10 @@ class Pool:
         assert task is not None
         death = (task.name, worker.case, worker.was_killed)
         if self._deaths[death] + 1 >= (KILLS if worker.was_killed else OWN_DEATHS):
-            self._crashed.setdefault(task.name, {})[worker.case] = f"the process {worker.end}"
+            known = self._crashed.setdefault(task.name, {})
+            if worker.case in known:
+                self._hopeless.add(task.name)
+            known[worker.case] = f"the process {worker.end}"
         listener.say(f"a worker of {self.backend} {worker.end}; its task is done again")
         self._replaced(worker, death)
         return task

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from shutil import get_terminal_size
@@ -15,6 +16,7 @@ import typer
 
 from conformance.progress import reporter
 from conformance.running import Wanted, finish, merge, run, wanted_of
+from oracles.isolation.home import SECONDS
 from oracles.registry import listing
 from reports.places import place_of
 from reports.run_record import Selection, Shard
@@ -23,6 +25,15 @@ from reports.summary import NARROWEST
 from specs.errors import CastigateError
 
 MOST_EXAMPLES = 100_000_000
+PythonOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--python", metavar="NAME=PATH", help="The Python that a backend lives in (repeatable)."
+    ),
+]
+TimeoutOption = Annotated[
+    float, typer.Option("--timeout", metavar="SECONDS", help="What one answer may take.")
+]
 
 
 class TierWord(StrEnum):
@@ -78,6 +89,8 @@ def run_command(
         str | None,
         typer.Option(metavar="RUN", help="The run's folder or URL (default: runs/ and the time)."),
     ] = None,
+    python: PythonOption = None,
+    timeout: TimeoutOption = SECONDS,
 ) -> None:
     """Run cases against backends, each in processes of its own, and keep what is found."""
     if resume and out is None:
@@ -100,6 +113,7 @@ def run_command(
             max_examples,
             _shard(shard),
         )
+    wanted = replace(wanted, pythons=tuple(python or ()), seconds=timeout)
     where = out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}"
     try:
         with reporter() as shown:

@@ -12,6 +12,7 @@ from conformance.plan import Task, Tier, quick_tasks, sweeps
 from conformance.pool import Pool
 from conformance.progress import Reporter
 from conformance.selection import select
+from oracles.isolation.home import SECONDS, homes
 from reports.merging import merge_record
 from reports.opening import open_shard
 from reports.run_record import (
@@ -42,6 +43,8 @@ class Wanted:
     seed: int = 0
     max_examples: int = 1000
     shard: Shard | None = None
+    pythons: tuple[str, ...] = ()
+    seconds: float = SECONDS
 
     @property
     def settings(self) -> Settings:
@@ -82,8 +85,11 @@ def run(
 ) -> RunStore:
     """Do all tasks that are not done yet, and write the tables; what it came to is in `totals`."""
     cases = chosen(wanted.selection)
+    where = homes(wanted.backends, wanted.pythons, wanted.seconds, jobs)
     with ExitStack() as stack:
-        pools = [stack.enter_context(Pool(name, wanted.settings)) for name in wanted.backends]
+        pools = [
+            stack.enter_context(Pool(name, wanted.settings, home)) for name, home in where.items()
+        ]
         record = _record(wanted, pools, argv)
         store = resume(out, record) if go_on else create(out, record)
         if store.record.complete:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from specs.tensors import tensor_rule
 SHAPES: tuple[tuple[int, ...], ...] = (
     (), (1,), (0,), (5,), (2, 3), (3, 0), (2, 1, 2), (0, 2, 2), (1, 2, 1, 2), (1, 1, 2, 1, 2),
 )  # fmt: skip
-Ask = Callable[[Bits], Bits]
+AskEach = Callable[[Sequence[Bits]], Iterator[Bits]]
+"""Asks one after another, as far as the answers are taken."""
 
 
 def shape_faults(
@@ -29,20 +30,23 @@ def shape_faults(
     expected: Expected,
     answer: Bits,
     broken: NDArray[np.uint8],
-    ask: Ask,
+    ask_each: AskEach,
 ) -> Iterator[Fault]:
     """The first shape that is not kept, or in which an element that was right turns wrong."""
     sound = np.flatnonzero(broken == 0)
     if case.example is not None or sound.size == 0:
         return
-    for shape in SHAPES:
-        rule = tensor_rule(case.document, shape)
-        if not rule.keeps_shape:
-            continue
-        picked = sound[np.linspace(0, sound.size - 1, int(np.prod(shape))).astype(int)]
-        kind, said = "answer", ""
+    rules_of = {shape: tensor_rule(case.document, shape) for shape in SHAPES}
+    picks = {
+        shape: sound[np.linspace(0, sound.size - 1, int(np.prod(shape))).astype(int)]
+        for shape, rule in rules_of.items()
+        if rule.keeps_shape
+    }
+    answers = ask_each([inputs[picked].reshape(shape) for shape, picked in picks.items()])
+    for shape, picked in picks.items():
+        rule, kind, said = rules_of[shape], "answer", ""
         try:
-            again = ask(inputs[picked].reshape(shape)).reshape(-1)
+            again = next(answers).reshape(-1)
             if not np.array_equal(again, answer[picked]):
                 wrong = levels_broken(rules, inputs[picked], expected.at(picked), again)
                 said = "an element answers otherwise than in one row" if wrong.any() else ""

@@ -44,7 +44,7 @@ class Judge:
         self.case = case
         self.rules = ruling(case)
         self.found = Judgement(
-            case.id, meeting.backend.name, meeting.graded(case, self.rules, set())
+            case.id, meeting.backend.name, meeting.graded(case, set(), self.rules.is_open)
         )
         self._meeting = meeting
         self._forms = forms
@@ -106,7 +106,8 @@ class Judge:
             datum_of(answer),
             allowed_words(self.rules, by_exact.allow(self.rules, smallest), smallest),
         )
-        self._add(self._meeting.graded(self.case, self.rules, {divergence.level}), (divergence,))
+        verdict = self._meeting.graded(self.case, {divergence.level}, self.rules.is_open)
+        self._add(verdict, (divergence,))
 
     def _add(
         self,

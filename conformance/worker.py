@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import threading
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from time import monotonic
 
-from conformance.forms import fastest
+from conformance.full import swept
 from conformance.meet import Meeting, Settings
 from conformance.plan import Task, is_swept
-from conformance.sweep import sweep
+from oracles.isolation.home import Home
+from oracles.isolation.limits import die_with_parent, limit_memory
+from oracles.isolation.loading import is_isolated, load_isolated
+from oracles.isolation.timed import Timed
 from oracles.reference.visits import visit
-from oracles.registry import load_backend
+from oracles.registry import Backend, load_backend
 from oracles.smoke import smoke
 from reports.judgement import Judgement
 from reports.store import RunStore
@@ -26,7 +28,7 @@ from specs.errors import CastigateError
 from specs.ruling import ruling
 
 SECONDS_BETWEEN_WORDS = 0.2
-PR_SET_PDEATHSIG = 1
+SECONDS_BETWEEN_SIGNS = 5.0
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,14 @@ class Roads:
 class Do:
     """Do a task and write its part; of the ids in ``crashed`` it is known that they end a process.
 
-    An empty id stands for a sweep as a whole.
+    An empty id stands for a sweep as a whole; it may be asked again where a death harms nobody, to
+    find the input.
     """
 
     task: Task
     store: RunStore
     crashed: dict[str, str] = field(default_factory=dict)
+    is_asked_again: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,31 +95,25 @@ class Failed:
     message: str
 
 
-def work(link: Connection, name: str, settings: Settings) -> None:
+def work(link: Connection, name: str, settings: Settings, home: Home) -> None:
     """What a worker process runs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _ask_to_be_killed()
+    die_with_parent()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        meeting = _meeting(name, settings)
-        link.send(Hello(meeting.backend.version))
+        worker = _Worker(link, name, settings, home)
+        link.send(Hello(worker.asked.backend.version))
         while (order := link.recv()) is not None:
             match order:
                 case AskRoads(cases=cases):
-                    link.send(Roads({case.id: meeting.road(case) for case in cases}))
+                    link.send(Roads({case.id: worker.swept.road(case) for case in cases}))
                 case Do():
-                    order.store.write(order.task.name, _done(link, meeting, order))
+                    order.store.write(order.task.name, worker.done(order))
                     link.send(Done(order.task.name))
     except CastigateError as error:
         link.send(Failed(str(error)))
     except EOFError:
         return
-
-
-def _ask_to_be_killed() -> None:
-    """On Linux the system itself ends a worker whose parent is gone, even one that is in C code."""
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _end_with_parent() -> None:
@@ -126,46 +124,69 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _meeting(name: str, settings: Settings) -> Meeting:
-    backend = load_backend(name)
-    return Meeting(backend, smoke(backend), settings)
+class _Worker:
+    """A backend in two places: in a process of its own, and in this one for the speed of a sweep.
 
+    In a Python of its own it is in no other place.
+    """
 
-def _done(link: Connection, meeting: Meeting, order: Do) -> list[Judgement]:
-    task = order.task
-    if task.sweep is not None:
-        return _swept(link, meeting, order)
-    judgements = []
-    for case in task.cases:
-        if case.id in order.crashed:
-            message = order.crashed[case.id]
-            crashed = Judgement(case.id, meeting.backend.name, "crashed", message)
-            judgements.append(replace(crashed, road=meeting.road(case)))
-            continue
-        link.send(Begun(case.id))
-        judgement = replace(meeting.judge(case), road=meeting.road(case))
-        judgements.append(judgement)
-        if meeting.settings.tier == "quick" or not (
-            judgement.road and is_swept(ruling(case), case)
-        ):
-            link.send(Told(judgement.inputs, judgement.wrong))
-    return judgements
+    def __init__(self, link: Connection, name: str, settings: Settings, home: Home) -> None:
+        self.words = _Words(link)
+        self.name = name
+        self.settings = settings
+        self.home = home
+        backend = load_isolated(name, home, self.words.live)
+        self.asked = Meeting(backend, smoke(backend), settings)
 
+    @cached_property
+    def swept(self) -> Meeting:
+        """Asks where it is fastest."""
+        if self.home.python is not None or not is_isolated(self.asked.backend):
+            return self.asked
+        limit_memory(self.home.memory)
+        own = load_backend(self.name)
+        timed = Backend(self.name, Timed(own.oracle, self.home.seconds))
+        return Meeting(timed, self.asked.broken, self.settings)
 
-def _swept(link: Connection, meeting: Meeting, order: Do) -> list[Judgement]:
-    task, plan = order.task, order.task.sweep
-    assert plan is not None
-    if order.crashed:
-        message = next(iter(order.crashed.values()))
-        return [Judgement(case.id, meeting.backend.name, "crashed", message) for case in task.cases]
-    rulings = [ruling(case) for case in task.cases]
-    inputs = visit(plan.way, plan.source, plan.target, rulings, meeting.settings.seed)
-    lo, hi = task.bounds(inputs.size)
-    link.send(Begun(""))
-    words = _Words(link)
-    judgements = sweep(meeting, list(task.cases), inputs, lo, hi, fastest(), words.told)
-    words.send()
-    return judgements
+    def done(self, order: Do) -> list[Judgement]:
+        """What comes of a task."""
+        if order.task.sweep is not None:
+            return self._swept(order)
+        judgements = []
+        for case in order.task.cases:
+            if case.id in order.crashed:
+                judgements.append(self._crashed(case, order.crashed[case.id]))
+                continue
+            self.words.link.send(Begun(case.id))
+            judgement = replace(self.asked.judge(case), road=self._road(case))
+            judgements.append(judgement)
+            if not (judgement.road and is_swept(case)):
+                self.words.link.send(Told(judgement.inputs, judgement.wrong))
+        return judgements
+
+    def _road(self, case: Case) -> str:
+        """The road of a case where roads are swept."""
+        return self.swept.road(case) if self.settings.tier == "full" else ""
+
+    def _swept(self, order: Do) -> list[Judgement]:
+        task, plan = order.task, order.task.sweep
+        assert plan is not None
+        rulings = [ruling(case) for case in task.cases]
+        inputs = visit(plan.way, plan.source, plan.target, rulings, self.settings.seed)
+        part = task.bounds(inputs.size)
+        self.words.link.send(Begun(""))
+        if not order.crashed:
+            judgements = swept(self.swept, list(task.cases), inputs, *part, self.words.told)
+            self.words.send()
+            return judgements
+        if order.is_asked_again and is_isolated(self.asked.backend):
+            judgements = swept(self.asked, list(task.cases), inputs, *part, lambda *_: None)
+            if all(judgement.verdict == "crashed" for judgement in judgements):
+                return judgements
+        return [self._crashed(case, order.crashed[""]) for case in task.cases]
+
+    def _crashed(self, case: Case, message: str) -> Judgement:
+        return Judgement(case.id, self.name, "crashed", message, road=self._road(case))
 
 
 class _Words:
@@ -180,6 +201,11 @@ class _Words:
         self.inputs += inputs
         self.wrong += wrong
         if monotonic() - self.last >= SECONDS_BETWEEN_WORDS:
+            self.send()
+
+    def live(self) -> None:
+        """Say that answers come, be it one by one."""
+        if monotonic() - self.last >= SECONDS_BETWEEN_SIGNS:
             self.send()
 
     def send(self) -> None:

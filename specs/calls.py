@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-FORM, MEMBER = "form", "member"
-"""The parts of a mode that name the form of a call, and the member of a layer that is looked at."""
+FORM, MEMBER, SHAPE = "form", "member", "shape"
+"""The parts of a mode that name a call's form, the member of a layer, and a bitcast's shape."""
 ArgumentKind = Literal["dtype-name", "dtype", "device-name", "device", "tensor", "word"]
 ReceiverKind = Literal["tensor", "sharded-tensor", "layer"]
 MemberKind = Literal["tensor", "parameter", "buffer"]

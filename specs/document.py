@@ -26,6 +26,7 @@ from specs.vocabulary import (
     Level,
 )
 
+SHAPE_WORDS = ("same-shape", "append-ratio", "drop-last", "scale-last")
 PLAIN_WORDS = (
     "value",
     "wrap",
@@ -36,12 +37,14 @@ PLAIN_WORDS = (
     "error",
     "unspecified",
 )
-OUTCOME_WORDS = (*CODE_WORDS, *ROUNDINGS, *NAN_SIGNS, *PLAIN_WORDS)
+OUTCOME_WORDS = (*CODE_WORDS, *ROUNDINGS, *NAN_SIGNS, *PLAIN_WORDS, *SHAPE_WORDS)
 PAIR_WORDS = ("listed", "unlisted", "same", "different", "exact", "inexact", "rounds")
 KIND_WORDS = ("float", "integer", "boolean", "complex", "text", "numeric", "any")
 RANKS = ("0", "1", "2", "3", "4", "5-or-more")
 ELEMENTS = ("none", "some", "more-than-int32-max")
 TILE_RANKS = ("same", "differs")
+WIDTHS = ("same", "narrower", "wider", "undivisible")
+LASTS = ("none", "ratio", "multiple", "zero", "other")
 ABSENT = "absent"
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -90,6 +93,12 @@ def _argument(text: str) -> str:
     return text
 
 
+def _shape(text: str) -> str:
+    if text != "scalar" and not re.fullmatch(r"(\d+|r)(x(\d+|r))*", text):
+        raise ValueError(f"`{text}` is no shape: `scalar`, or lengths and `r` such as 2x3xr")
+    return text
+
+
 def _listed(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
@@ -115,6 +124,7 @@ OutcomeWord = Annotated[
         }
     ),
 ]
+ShapeText = Annotated[Word, AfterValidator(_shape)]
 ArgumentWords = Annotated[
     str, AfterValidator(_argument), WithJsonSchema({"type": "string", "pattern": "^[a-z-]+ .+$"})
 ]
@@ -143,6 +153,8 @@ class OutcomeEntry(Entry):
     level: Level | None = None
     clause: Text | None = None
     and_recommended: OutcomeWord | None = Field(None, alias="and-recommended")
+    class_: Text | None = Field(None, alias="class")
+    bits: Literal["kept", "unspecified"] = "kept"
 
     @model_validator(mode="after")
     def _one_outcome(self) -> OutcomeEntry:
@@ -231,6 +243,32 @@ class FormEntry(Entry):
     level: Level = "required"
 
 
+class ShapesEntry(Entry):
+    """Some pairs in shapes of their own."""
+
+    pairs: dict[Dtype, list[Dtype]]
+    shapes: Annotated[list[ShapeText], Field(min_length=1)]
+
+
+class NamedTestsEntry(ShapesEntry):
+    """Bitcasts that a page demands as tests."""
+
+    clause: Text
+
+
+class BitcastEntry(Entry):
+    """How a document counts widths, and the shapes in which its pairs are asked.
+
+    In ``shapes``, `r` is how many elements of the narrower dtype make one of the wider. Those are
+    asked of every pair, ``more`` of pairs that stand for the others.
+    """
+
+    ratio_by: Literal["bits", "bytes"] = Field(alias="ratio-by")
+    shapes: Annotated[list[ShapeText], Field(min_length=1)]
+    more: ShapesEntry
+    demanded: dict[Identifier, NamedTestsEntry] = {}
+
+
 class ParameterEntry(Entry):
     """A parameter of the operation, and on which pairs it has an effect."""
 
@@ -272,17 +310,18 @@ class DocumentEntry(Entry):
 
     document: Identifier
     title: Text
-    operation: Literal["cast", "call"]
+    operation: Literal["cast", "call", "bitcast"]
     seed: Text
     scope: Literal["every-dtype", "own-dtypes"] = "every-dtype"
     parameters: dict[Identifier, ParameterEntry] = {}
     receiver: ReceiverEntry | None = None
+    bitcast: BitcastEntry | None = None
     forms: dict[Identifier, FormEntry] = {}
     groups: dict[str, list[Dtype]] = {}
     pair_groups: dict[str, dict[Dtype, list[Dtype]]] = Field({}, alias="pair-groups")
     versions: Annotated[dict[Identifier, VersionEntry], Field(min_length=1)]
     rules: Annotated[dict[str, RuleEntry], Field(min_length=1)]
-    tensors: Annotated[dict[str, TensorRuleEntry], Field(min_length=1)]
+    tensors: dict[str, TensorRuleEntry] = {}
     examples: dict[Identifier, ExampleEntry] = {}
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 
-from specs.calls import FORM, MEMBER
+from specs.bitcasting import condition, shapes_between, widths_of, written_shape
+from specs.calls import FORM, MEMBER, SHAPE
 from specs.cases import Case
-from specs.document import ABSENT, ParameterEntry
+from specs.document import ABSENT, BitcastEntry, ParameterEntry
 from specs.formats import Format, format_named, formats
 from specs.load import Document
 from specs.pairs import is_exact, rounds
@@ -42,6 +43,9 @@ class Edition:
                     holds = case.source in self._named(tuple(words))
                 case "to":
                     holds = case.target in self._named(tuple(words))
+                case "width" | "rank" | "last" | "elements":
+                    bitcast = self.document.entry.bitcast
+                    holds = bitcast is not None and condition(bitcast, key, case) in words
                 case "pair":
                     source, target = format_named(case.source), format_named(case.target)
                     holds = all(self._pair(source, target, word) for word in words)
@@ -122,9 +126,25 @@ class Edition:
                     if self.matches(member.when, pair)
                 ]
 
+    def _bitcasts(self, bitcast: BitcastEntry) -> Iterator[Case]:
+        """Every pair in every shape, then the tests that the page demands."""
+        name = self.document.name
+        for source, target in self.pairs():
+            forms = format_named(source), format_named(target)
+            more = bitcast.more.shapes if target in bitcast.more.pairs.get(source, ()) else []
+            for shape in shapes_between([*bitcast.shapes, *more], widths_of(bitcast, *forms)):
+                yield Case(name, self.version, source, target, ((SHAPE, written_shape(shape)),))
+        for key, tests in bitcast.demanded.items():
+            for source, targets in tests.pairs.items():
+                for target, text in product(targets, tests.shapes):
+                    yield Case(name, self.version, source, target, ((SHAPE, text),), key)
+
     def cases(self) -> Iterator[Case]:
         """Every case of this version, modes spelled out, then its examples."""
         name = self.document.name
+        if self.document.entry.bitcast is not None:
+            yield from self._bitcasts(self.document.entry.bitcast)
+            return
         for source, target in self.pairs():
             pair = Case(name, self.version, source, target)
             effective = [

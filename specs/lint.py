@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from specs.cases import Case
 from specs.editions import editions
 from specs.load import Document
-from specs.ruling import rule_case
+from specs.operations import take
 from specs.tensors import prove_tensors
 
 
@@ -28,18 +28,19 @@ def prove(document: Document) -> Proof:
     for edition in editions(document):
         known: set[Case] = set()
         for case in edition.cases():
-            ruling = rule_case(document, case)
+            taken = take(document, case)
             known.add(case)
-            if case.example is not None and replace(case, example=None) not in known:
+            if case.example in document.entry.examples and replace(case, example=None) not in known:
                 raise document.source.error(
                     ("examples", case.example), f"{case.id} is an example of no case"
                 )
-            used.update(branch.rule for branch in ruling.branches)
+            used.update(taken.rules)
             cases += 1
     for rule in document.entry.rules:
         if rule not in used:
             raise document.source.error(
                 ("rules", rule), "takes no input of any case; is a condition too narrow?"
             )
-    prove_tensors(document)
+    if document.entry.tensors:
+        prove_tensors(document)
     return Proof(document.name, len(document.entry.versions), cases, len(document.entry.rules))

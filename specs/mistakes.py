@@ -10,11 +10,16 @@ from specs.document import (
     ELEMENTS,
     HEX,
     KIND_WORDS,
+    LASTS,
     PAIR_WORDS,
     RANKS,
+    SHAPE_WORDS,
     TILE_RANKS,
+    WIDTHS,
+    Cell,
     DocumentEntry,
     ExampleEntry,
+    OutcomeEntry,
     VersionEntry,
 )
 from specs.formats import format_named, formats
@@ -30,6 +35,7 @@ def mistakes(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
         if parameter.since is not None and parameter.since not in entry.versions:
             yield ("parameters", name, "since"), f"there is no version `{parameter.since}`"
         yield from _bad_conditions(entry, ("parameters", name, "affects"), parameter.affects)
+    yield from _bad_operation(entry)
     yield from _bad_calls(entry)
     for name, rule in entry.rules.items():
         location = ("rules", name)
@@ -56,6 +62,30 @@ def mistakes(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
     for word in entry.pair_groups:
         if word in PAIR_WORDS:
             yield ("pair-groups", word), f"`{word}` is a word already; give the group another name"
+
+
+def _bad_operation(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
+    """A section that the operation needs and lacks, or has and does not need."""
+    if (entry.operation == "bitcast") != (entry.bitcast is not None):
+        yield ("operation",), "a document of bitcasts, and no other, has a section `bitcast`"
+    if (entry.operation == "bitcast") == bool(entry.tensors):
+        yield ("operation",), "every document but one of bitcasts has rules under `tensors`"
+    for name, rule in entry.rules.items():
+        for word in _words(rule.then):
+            if word not in ("error", "unspecified") and (
+                (entry.operation == "bitcast") != (word in SHAPE_WORDS)
+            ):
+                yield ("rules", name, "then"), f"`{word}` is no outcome of a {entry.operation}"
+        if entry.operation == "bitcast" and (rule.then is None or isinstance(rule.then, dict)):
+            yield ("rules", name), "the outcome of a bitcast is one word"
+
+
+def _words(then: Cell | dict[str, Cell] | None) -> Iterator[str]:
+    for cell in then.values() if isinstance(then, dict) else [then]:
+        if isinstance(cell, OutcomeEntry):
+            yield from cell.either or [cell.is_ or "unspecified"]
+        elif cell is not None:
+            yield cell
 
 
 def _bad_calls(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
@@ -104,6 +134,8 @@ def _bad_conditions(
         known[name] = (*parameter.values, ABSENT)
     if entry.receiver is not None:
         known |= {FORM: tuple(entry.forms), MEMBER: (*entry.receiver.members, ABSENT)}
+    if entry.bitcast is not None:
+        known |= {"width": WIDTHS, "rank": RANKS, "last": LASTS, "elements": ELEMENTS[:2]}
     for key, words in conditions.items():
         if key not in known:
             yield (*location, key), f"unknown condition `{key}`; {nearest(key, known)}".rstrip("; ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 
@@ -97,6 +97,15 @@ class Ruling:
     def is_open(self) -> bool:
         """Whether the document leaves the case open as a whole."""
         return len(self.open_places) == len(self.branches)
+
+    @cached_property
+    def meaning(self) -> Hashable:
+        """What it comes to, in whatever words: rulings of one meaning judge alike."""
+        branches = tuple(
+            (branch.input_class, branch.outcome, branch.level, branch.recommended)
+            for branch in self.branches
+        )
+        return self.source, self.target, self.rounding, branches, self.worked
 
     @cached_property
     def identity(self) -> int:

@@ -1,4 +1,4 @@
-"""numpy's ``astype`` between its own dtypes and those of ml_dtypes."""
+"""numpy's ``astype`` and ``view`` between its own dtypes and those of ml_dtypes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ import numpy as np
 
 
 class MlDtypes:
-    """A cast by ``astype``."""
+    """A cast by ``astype``, a bitcast by ``view``."""
 
     name = "ml_dtypes"
     # No document describes what ``astype`` does between these dtypes.
@@ -66,6 +66,17 @@ class MlDtypes:
                 return _bits(case.target, x.astype(target))
         except TypeError as error:
             raise Unsupported(first_line(error)) from None
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by one ``view``, which scales the last dimension."""
+        require_plain(case, "view")
+        source, target = format_named(case.source), format_named(case.target)
+        if "text" in (source.kind, target.kind):
+            raise Unsupported("numpy views no text as another dtype")
+        if source.bits != target.bits and (is_packed(source) or is_packed(target)):
+            raise Unsupported("ml_dtypes stores every code of less than a byte in one of its own")
+        y = self._array(case.source, bits).view(self._dtype(case.target))
+        return _bits(case.target, y.copy())
 
     def road(self, case: Case) -> str:
         """The pair alone: ``astype`` knows nothing of documents, versions and modes."""

@@ -13,6 +13,7 @@ from oracles.adapters.onnx_models import (
     LATEST,
     Graph,
     ModelBuilder,
+    bitcast_graph,
     cast_graph,
     element_name,
 )
@@ -49,7 +50,7 @@ answers = {answers}
 
 
 class Onnx:
-    """Cast as onnx.reference.ReferenceEvaluator answers it, after onnx.checker."""
+    """Cast and BitCast as onnx.reference.ReferenceEvaluator answers it, after onnx.checker."""
 
     name = "onnx"
     claims: tuple[str, ...] = ("onnx-cast",)
@@ -76,6 +77,12 @@ class Onnx:
             if not any(words in reason for words in NO_SUCH_CAST):
                 raise
             raise Unsupported(reason) from None
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by a model that holds nothing but a BitCast, which keeps the shape."""
+        require_plain(case, "ONNX's BitCast")
+        graph = bitcast_graph(case)
+        return self._answer(self._evaluator(graph, bits.ndim), graph, bits).copy()
 
     def road(self, case: Case) -> str:
         """What the model of a case depends on."""

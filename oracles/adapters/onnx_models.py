@@ -11,6 +11,9 @@ from specs.cases import Case
 LATEST = 25
 """The opset for documents that know nothing of opsets."""
 
+FIRST_BITCAST = 26
+"""The first opset that has BitCast."""
+
 FIRST_NUMBERED = 6
 """The first opset whose Cast takes `to` as a number."""
 
@@ -57,6 +60,11 @@ def cast_graph(case: Case) -> Graph:
     opset = int(case.version) if case.document == "onnx-cast" else LATEST
     modes = tuple(item for item in case.modes if item[0] in ("saturate", "round_mode"))
     return Graph(opset, case.source, case.target, "Cast", modes)
+
+
+def bitcast_graph(case: Case) -> Graph:
+    """The graph of a bitcast: its pair."""
+    return Graph(FIRST_BITCAST, case.source, case.target, "BitCast")
 
 
 class ModelBuilder:
@@ -132,7 +140,7 @@ class ModelBuilder:
         match graph.operator:
             case None:
                 return []
-            case "Cast":
+            case "Cast" | "BitCast":
                 numbered = graph.opset >= FIRST_NUMBERED
                 to = self.element_type(graph.target) if numbered else element_name(graph.target)
                 attributes = {"to": to} | graph.attributes

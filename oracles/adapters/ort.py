@@ -1,4 +1,4 @@
-"""onnxruntime: one Cast in a session of its own, at the very opset that a case names."""
+"""onnxruntime: one Cast or BitCast in a session of its own, at the opset that a case names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from oracles.adapters.framework import first_line, load, require_variant
-from oracles.adapters.onnx_models import LATEST, Graph, ModelBuilder, cast_graph
+from oracles.adapters.onnx_models import LATEST, Graph, ModelBuilder, bitcast_graph, cast_graph
 from oracles.adapters.ort_memory import (
     answer_of,
     buffer_of,
@@ -43,7 +43,7 @@ MISSING_KERNELS = (
 
 
 class Ort:
-    """Cast as onnxruntime's kernels answer it, or (`folded`) its constant folding at load."""
+    """Cast and BitCast by onnxruntime's kernels, or (`folded`) by its constant folding at load."""
 
     name = "ort"
     claims: tuple[str, ...] = ("onnx-cast",)
@@ -66,6 +66,12 @@ class Ort:
         require_plain(case, "onnxruntime's Cast")
         with self._refusals():
             return self._answer(cast_graph(case), bits)
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by a model that holds nothing but a BitCast, which keeps the shape."""
+        require_plain(case, "onnxruntime's BitCast")
+        with self._refusals():
+            return self._answer(bitcast_graph(case), bits)
 
     def road(self, case: Case) -> str:
         """What the model of a case depends on."""
@@ -147,7 +153,7 @@ class Ort:
             options.optimized_model_filepath = str(optimized)
             session = self._open(model, options)
             if self._onnx.load(optimized).graph.node:
-                raise Unsupported("onnxruntime did not fold this Cast at load")
+                raise Unsupported(f"onnxruntime did not fold this {graph.operator} at load")
         return session
 
     def _open(self, model: Any, options: Any) -> Any:

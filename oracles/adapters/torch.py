@@ -1,9 +1,11 @@
-"""torch's ``Tensor.to(dtype)`` on the CPU."""
+"""torch's ``Tensor.to(dtype)`` and ``Tensor.view(dtype)`` on the CPU, eager and compiled."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -11,35 +13,15 @@ import numpy as np
 from oracles.adapters.framework import first_line, load, require_variant
 from oracles.adapters.plain_modes import require_plain
 from oracles.adapters.script import given, printed
-from oracles.protocol import Bits, Bound, Unsupported
+from oracles.adapters.torch_calls import Calls
+from oracles.adapters.torch_compile import Compiler, Function
+from oracles.adapters.torch_tensors import DTYPES, PAIRED, Tensors, shares_memory
+from oracles.protocol import Bits, Bound, Returned, Unsupported
+from specs.calls import Call
 from specs.cases import Case
 from specs.formats import format_named
 
-VARIANTS: tuple[str, ...] = ()
-
-DTYPES: Mapping[str, str] = {
-    "float64": "float64",
-    "float32": "float32",
-    "float16": "float16",
-    "bfloat16": "bfloat16",
-    "float8e4m3fn": "float8_e4m3fn",
-    "float8e4m3fnuz": "float8_e4m3fnuz",
-    "float8e5m2": "float8_e5m2",
-    "float8e5m2fnuz": "float8_e5m2fnuz",
-    "float8e8m0": "float8_e8m0fnu",
-    "int64": "int64",
-    "int32": "int32",
-    "int16": "int16",
-    "int8": "int8",
-    "uint64": "uint64",
-    "uint32": "uint32",
-    "uint16": "uint16",
-    "uint8": "uint8",
-    "bool": "bool",
-    "complex64": "complex64",
-    "complex128": "complex128",
-}
-"""The dtypes that torch casts; its types of less than a byte can only be viewed."""
+VARIANTS: tuple[str, ...] = ("view", "compile")
 
 HEADER = """\
 # torch {version}: {case}
@@ -48,9 +30,14 @@ import torch
 
 """
 
+ASKED = {
+    None: "y = x.to(torch.{target})\n",
+    "compile": "y = torch.compile(lambda x: x.to(torch.{target}), dynamic=True)(x)\n",
+}
+
 
 class Torch:
-    """A cast by ``Tensor.to``."""
+    """A cast by ``to``, a bitcast by ``view``; `view` has nothing else, `compile` compiles both."""
 
     name = "torch"
     # The documents that torch means to implement are its own, which are not encoded yet.
@@ -61,37 +48,46 @@ class Torch:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._torch.__version__)
         self._torch.set_num_threads(1)
+        self._variant = variant
+        self._tensors = Tensors(self._torch)
+        self._ready: Callable[[str, Any, Any], Function] = eager
+        if variant == "compile":
+            self._ready = Compiler(self._torch)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by one ``to``."""
-        require_plain(case, "Tensor.to")
-        target = self._dtype(case.target)
+        self._require_cast(case)
+        return self._answer("to", case, bits)
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by one ``view``, which scales the last dimension."""
+        require_plain(case, "Tensor.view")
+        for dtype in (case.source, case.target):
+            self._tensors.viewable(dtype)
+        return self._answer("view", case, bits)
+
+    def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Make a call on a tensor, a sharded tensor or a module, as torch has the method."""
+        if self._variant is not None:
+            raise Unsupported(f"torch:{self._variant} makes no calls; torch does")
         with warnings.catch_warnings():
-            # A complex source warns of its discarded part, a read-only array of being one.
             warnings.simplefilter("ignore")
-            x = self._tensor(case.source, bits)
-            try:
-                y = x.to(target)
-            except NotImplementedError as error:
-                raise Unsupported(first_line(error)) from None
-        # To its own dtype a tensor goes as itself: the answer must not share the question's memory.
-        return self._bits(case.target, y.clone() if y is x else y)
+            return Calls(self._torch, self._tensors).made(call, bits)
 
     def road(self, case: Case) -> str:
         """The pair alone: ``to`` knows nothing of documents, versions and modes."""
-        require_plain(case, "Tensor.to")
-        for dtype in (case.source, case.target):
-            self._dtype(dtype)
+        self._require_cast(case)
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts ``bits`` into one and the same tensor."""
+        """Prepare a call that casts ``bits`` into one tensor, or into a compiled call's."""
         self.cast(case, bits[:1])  # refuses what cannot be cast, in the same words
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            x = self._tensor(case.source, bits)
-            y = self._torch.empty(len(bits), dtype=self._dtype(case.target))
-            answer = self._bits(case.target, y)
+        x = self._tensors.tensor(case.source, bits)
+        if self._variant == "compile":
+            ready = self._ready("to", x, self._tensors.castable(case.target))
+            return partial(self._asked, ready, x, case.target)
+        y = self._torch.empty(len(bits), dtype=self._tensors.castable(case.target))
+        answer = self._tensors.bits(case.target, y)
 
         def call() -> Bits:
             # ``to`` is an ``empty`` followed by this very ``copy_``. The fresh memory costs it 5 to
@@ -103,15 +99,14 @@ class Torch:
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """Bits into a tensor of the dtype, cloned, and out again."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            x = self._tensor(dtype, bits)
-        return self._bits(dtype, x.clone())
+        # Of an odd number of codes, two of which share an element, the last one brings another.
+        sent = np.resize(bits, bits.size + bits.size % 2) if dtype in PAIRED else bits
+        back = self._tensors.bits(dtype, self._tensors.tensor(dtype, sent).clone())
+        return back[: bits.size].reshape(bits.shape) if dtype in PAIRED else back
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """A script that asks torch the same, without this project."""
-        for dtype in (case.source, case.target):
-            self._dtype(dtype)
+        self._require_cast(case)
         source, target = DTYPES[case.source], DTYPES[case.target]
         way_in = "bits.view(np.complex128)" if source == "complex128" else "bits"
         out = format_named(case.target).storage
@@ -120,30 +115,35 @@ class Torch:
             HEADER.format(version=self.version, case=case)
             + f"{given(case.source, bits)}\n"
             + f"x = torch.from_numpy({way_in}).view(torch.{source})\n"
-            + f"y = x.to(torch.{target})\n"
+            + ASKED[self._variant].format(target=target)
             + f"answers = {way_out}\n"
             + printed(case.source, case.target)
         )
 
-    def _tensor(self, dtype: str, bits: Bits) -> Any:
-        torch_dtype = self._dtype(dtype)
-        if any(stride < 0 for stride in bits.strides):
-            bits = bits.copy()  # torch has no negative strides
-        return self._torch.from_numpy(bits.view(_carrier(dtype))).view(torch_dtype)
+    def _require_cast(self, case: Case) -> None:
+        require_plain(case, "Tensor.to")
+        if self._variant == "view":
+            raise Unsupported("torch:view offers bitcasts alone; torch casts")
+        for dtype in (case.source, case.target):
+            self._tensors.castable(dtype)
 
-    def _bits(self, dtype: str, tensor: Any) -> Bits:
-        carrier = getattr(self._torch, _carrier(dtype))
-        codes: Bits = tensor.view(carrier).numpy().view(np.dtype(format_named(dtype).storage))
-        return codes
+    def _answer(self, method: str, case: Case, bits: Bits) -> Bits:
+        x = self._tensors.tensor(case.source, bits)
+        with warnings.catch_warnings():
+            # A complex source warns of its discarded part.
+            warnings.simplefilter("ignore")
+            ready = self._ready(method, x, self._tensors.viewable(case.target))
+            try:
+                return self._asked(ready, x, case.target)
+            except NotImplementedError as error:
+                raise Unsupported(first_line(error)) from None
 
-    def _dtype(self, dtype: str) -> Any:
-        try:
-            return getattr(self._torch, DTYPES[dtype])
-        except (KeyError, AttributeError):
-            raise Unsupported(f"torch has no dtype castable as {dtype}") from None
+    def _asked(self, ready: Function, x: Any, target: str) -> Bits:
+        y = ready(x)
+        # A view shares its memory, and to its own dtype a tensor goes as itself: not the answer.
+        return self._tensors.bits(target, y.clone() if shares_memory(x, y) else y)
 
 
-def _carrier(dtype: str) -> str:
-    """What numpy and torch both have to carry the patterns: integers, up to 64 bits."""
-    storage = format_named(dtype).storage
-    return "complex128" if storage == "V16" else storage
+def eager(method: str, x: Any, target: Any) -> Function:
+    """What answers ``x.to(target)`` or ``x.view(target)``."""
+    return methodcaller(method, target)

@@ -1,14 +1,15 @@
-"""The rulings to prove: those of every document that answer something, by pair and rounding."""
+"""The rulings to prove: one of each meaning that answers something, by pair and rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from specs.editions import editions
 from specs.formats import Format
 from specs.load import documents
+from specs.operations import is_bitcast
 from specs.ruling import Ruling, ruling
 from specs.vocabulary import Rounding
 
@@ -33,11 +34,11 @@ class Group:
 @cache
 def groups() -> tuple[Group, ...]:
     """Every ruling between numbers that is neither a rejection nor open as a whole."""
-    first: dict[Ruling, str] = {}
+    first: dict[Hashable, tuple[str, Ruling]] = {}
     for name, rules in _rulings():
-        first.setdefault(rules, name)
+        first.setdefault(rules.meaning, (name, rules))
     found: dict[tuple[Format, Format, Rounding], list[tuple[str, Ruling]]] = {}
-    for rules, name in first.items():
+    for name, rules in first.values():
         found.setdefault((rules.source, rules.target, rules.rounding), []).append((name, rules))
     return tuple(Group(*key, tuple(rulings)) for key, rulings in found.items())
 
@@ -46,7 +47,7 @@ def _rulings() -> Iterator[tuple[str, Ruling]]:
     for document in documents().values():
         for edition in editions(document):
             for case in edition.cases():
-                if case.example is not None:
+                if case.example is not None or is_bitcast(case):
                     continue
                 rules = ruling(case)
                 numeric = rules.source.is_numeric and rules.target.is_numeric

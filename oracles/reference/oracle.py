@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
 
-from oracles.protocol import Bits, Bound, Unsupported
+from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
 from oracles.reference import by_kernels, written
+from oracles.reference.bitcasting import by_integer, by_memory, fills_bytes
+from oracles.reference.calls import decide
 from oracles.reference.compiled import compiled
 from oracles.reference.expected import Expected
+from specs.bitcast_ruling import bitcast_ruling
+from specs.calling import member_of
+from specs.calls import Call, Member
 from specs.cases import Case
 from specs.formats import format_named
 from specs.outcomes import Nan
@@ -43,14 +49,54 @@ class Reference:
             raise RejectedError(f"{case.document}:{case.version} does not list this pair")
         flat = bits.reshape(-1)
         if rules.source.kind == "text":
-            answers = [written.answer_text(rules, text) for text in flat.tolist()]
-            return np.array(answers, rules.target.storage).reshape(bits.shape)
+            values = [written.answer_text(rules, text) for text in flat.tolist()]
+            return np.array(values, rules.target.storage).reshape(bits.shape)
         if rules.target.kind == "text":
             texts = [written.write(rules.source, code) for code in flat.tolist()]
             return np.array(texts, object).reshape(bits.shape)
         if rules.is_open:
             return np.zeros(bits.shape, rules.target.storage)
-        return _numbers(rules, flat).reshape(bits.shape)
+        expected = by_kernels.expect(rules, flat)
+        answers = _with_nans(rules, expected)
+        # What the rules leave open, an example may still tell.
+        is_open = np.isin(expected.places, rules.open_places)
+        for given, answer in ruling(case).worked:
+            answers[is_open & (flat == given)] = answer
+        return answers.reshape(bits.shape)
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """The same bits in the shape that the document gives them; as they are where it is open."""
+        rules = bitcast_ruling(case)
+        if rules.is_rejection:
+            raise RejectedError(f"{case.document}:{case.version} refuses this: {rules.rule}")
+        if rules.result is None:
+            return np.zeros(bits.shape, rules.target.storage)
+        return by_memory(rules, bits) if fills_bytes(rules) else by_integer(rules, bits)
+
+    def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Make a call as its document describes it; a layer is changed in place."""
+        decision = decide(call)
+        dtypes = {member.name: decision.dtype or member.dtype for member in call.members}
+        tensors = {
+            member.name: Tensor(
+                dtypes[member.name],
+                "cpu",
+                self._converted(case, member, dtypes[member.name], bits[member.name]),
+            )
+            for member in call.members
+        }
+        unchanged = all(member.dtype == dtypes[member.name] for member in call.members)
+        in_place = call.receiver == "layer" or (unchanged and not decision.copies)
+        before = {
+            member.name: Tensor(member.dtype, "cpu", bits[member.name]) for member in call.members
+        }
+        return Returned(in_place, in_place, tensors, tensors if in_place else before)
+
+    def _converted(self, case: Case, member: Member, dtype: str, bits: Bits) -> Bits:
+        """The bits of the member that is looked at; all others hold nothing that is asked."""
+        if member.name == member_of(case) and (member.dtype, dtype) == (case.source, case.target):
+            return self.cast(case, bits)
+        return np.zeros(bits.shape, format_named(dtype).storage)
 
     def road(self, case: Case) -> str:
         """What a ruling comes to: cases that come to the same are answered the same."""
@@ -84,10 +130,6 @@ class Reference:
             for given in bits.tolist()
         )
         return f"castigate explain {case.id} --backend reference -- {' '.join(shown)}"
-
-
-def _numbers(rules: Ruling, inputs: Bits) -> Bits:
-    return _with_nans(rules, by_kernels.expect(rules, inputs))
 
 
 def _with_nans(rules: Ruling, expected: Expected) -> Bits:

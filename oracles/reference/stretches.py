@@ -114,7 +114,9 @@ def _beyond(target: Format, bound: Number) -> Iterator[Number]:
 def _stretch(source: Format, target: Format, first: int, last: int) -> Stretch:
     datum = decode(source, first)
     if not isinstance(datum, Number) or not datum.significand:
-        return Stretch(first, last, (last - first).bit_length(), (0,))
+        # All alike, unless a NaN may have to stay the one it is.
+        shift = (last - first).bit_length() if source != target else 0
+        return Stretch(first, last, shift, (0,))
     drop = unit_of(target, datum) - datum.exponent
     if drop <= 0:
         return Stretch(first, last, 0, (0,))

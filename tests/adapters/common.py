@@ -40,7 +40,7 @@ SUB_BYTE = FLOAT6 | {"float4e2m1", "int4", "int2", "uint4", "uint2"}
 ADAPTERS = {
     "ort": Adapter("ort", "Ort", ("onnxruntime", "onnx"), FLOAT6 | COMPLEX),
     "onnx": Adapter("onnx", "Onnx", ("onnx",), FLOAT6),
-    "torch": Adapter("torch", "Torch", ("torch",), SUB_BYTE | {"string"}),
+    "torch": Adapter("torch", "Torch", ("torch",), SUB_BYTE - {"float4e2m1"} | {"string"}),
     "ml_dtypes": Adapter("ml_dtypes", "MlDtypes", ("ml_dtypes",), frozenset()),
 }
 ROADS = [("ort", None), ("ort", "folded"), ("onnx", None), ("torch", None), ("ml_dtypes", None)]

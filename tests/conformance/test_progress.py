@@ -18,7 +18,6 @@ import pytest
 from tests.conformance.processes import (
     BOOL,
     FULL,
-    INT4,
     PROC,
     ROOT,
     RUNNABLE,
@@ -130,10 +129,10 @@ def test_on_a_terminal_a_bar_shows_who_how_far_how_fast_and_how_wrong(
 
 
 def test_a_worker_that_dies_is_told_of_above_the_bar(tmp_path: Path) -> None:
-    given = (backend("Leaves"), *INT4, f"--out={tmp_path / 'run'}")
+    given = (backend("DiesInASweep"), *BOOL, FULL, f"--out={tmp_path / 'run'}")
     code, _, seen = seen_on_a_terminal(200, *given)
     assert code == 1
-    told = f"a worker of {RUNNABLE}:Leaves ended by itself with code 3; its task is done again"
+    told = f"a worker of {RUNNABLE}:DiesInASweep was ended by SIGSEGV; its task is done again"
     assert sum(told in line for line in seen) == 2
 
 

@@ -156,7 +156,7 @@ def test_a_walk_sees_a_step_that_is_not_visited(monkeypatch: pytest.MonkeyPatch)
 def test_of_too_many_steps_those_at_both_ends_are_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = 1 << 10
     monkeypatch.setattr(visits, "END_PERIODS", kept)
-    [rules, *_] = rulings_of("int64/float64")
+    rules = next(rules for rules in rulings_of("int64/float64") if not rules.open_places)
     chosen = Steps([rules])
     part = next(part for part in stretches(rules.source, rules.target) if part.first == 1 << 61)
     found = visited(chosen, part.first, part.last + 1)

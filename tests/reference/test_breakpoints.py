@@ -38,6 +38,8 @@ def test_all_steps_of_a_sixteen_bit_source_are_known(name: str) -> None:
         expected.places[1:] != expected.places[:-1]
     )
     known = set(breakpoints(source, target, range(target.max_code + 1))) | kinds_change(source)
+    if target == source:  # a NaN may have to stay the one it is
+        known |= {code for nans in source.nans("any") for code in nans}
     steps = np.flatnonzero(changes).tolist()
     assert [code for code in steps if code not in known or code + 1 not in known] == []
 

@@ -13,7 +13,12 @@ from specs.load import documents
 from specs.ruling import Ruling, ruling
 from specs.vocabulary import INPUT_CLASSES, OTHERWISE, Atom, Rounding, atoms
 
-EDITIONS = [one for document in documents().values() for one in editions(document)]
+EDITIONS = [
+    one
+    for document in documents().values()
+    if document.entry.bitcast is None
+    for one in editions(document)
+]
 NARROW = [form for form in formats().values() if form.is_numeric and form.bits <= 8]
 ROUNDINGS: tuple[Rounding, ...] = (
     "nearest-even", "nearest-away", "toward-zero", "floor", "ceil", "odd",

@@ -1,0 +1,118 @@
+"""A bitcast meets an oracle: its shape, its bits, or its refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from conformance.form import AnswerError, described
+from oracles.protocol import Bits, Oracle, Unsupported, WithBitcast
+from oracles.reference.bitcasting import by_integer
+from reports.judgement import Fault
+from specs.bitcast_ruling import BitcastRuling
+from specs.cases import Case
+from specs.formats import Format
+
+FILLS = 3
+"""Contents that a shape is asked with: rising bytes, set bits, and random ones."""
+
+
+def ask(oracle: Oracle, case: Case, bits: Bits) -> object:
+    """What an oracle gives; one without bitcasts offers none."""
+    if not isinstance(oracle, WithBitcast):
+        raise Unsupported(f"{oracle.name} has no bitcast")
+    return oracle.bitcast(case, bits)
+
+
+def contents(ruling: BitcastRuling, seed: int) -> Iterator[Bits]:
+    """The tensors that a case is asked with; one without elements is asked once."""
+    count = prod(ruling.shape)
+    for fill in range(FILLS if count else 1):
+        yield _filled(ruling.source, count, fill, seed).reshape(ruling.shape)
+
+
+def _filled(form: Format, count: int, fill: int, seed: int) -> Bits:
+    storage = np.dtype(form.storage)
+    size = count * storage.itemsize
+    match fill:
+        case 0:
+            raw = (np.arange(1, size + 1) % 251).astype(np.uint8)
+        case 1:
+            raw = np.full(size, 0xFF, np.uint8)
+        case _:
+            raw = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
+    bits: Bits = raw.view(storage).copy()
+    if form.bits < 8 * storage.itemsize:
+        bits &= storage.type(form.mask)
+    return bits
+
+
+def fault_of(ruling: BitcastRuling, bits: Bits, answer: object) -> Fault | None:
+    """What is wrong about an answer, if anything is."""
+    said = _said(ruling, bits, answer)
+    return _fault(ruling, said) if said else None
+
+
+def _fault(ruling: BitcastRuling, said: str) -> Fault:
+    return Fault("answer", ruling.rule, ruling.clause, ruling.level, said)
+
+
+def _said(ruling: BitcastRuling, bits: Bits, answer: object) -> str:
+    form = answer_form(ruling, answer)
+    if ruling.is_rejection:
+        return f"shape {bits.shape} is not refused, but gives shape {form.shape}"
+    if form.shape != ruling.result:
+        return f"shape {bits.shape} gives shape {form.shape} instead of {ruling.result}"
+    if not ruling.keeps_bits:
+        return ""
+    expected = by_integer(ruling, bits)
+    wrong = np.flatnonzero((form != expected).reshape(-1))
+    if not wrong.size:
+        return ""
+    first = int(wrong[0])
+    got, wanted = (_shown(ruling.target, each.reshape(-1)[first]) for each in (form, expected))
+    return f"shape {bits.shape}: element {first} is {got} instead of {wanted}"
+
+
+def answer_form(ruling: BitcastRuling, answer: object) -> Bits:
+    """The answer, if it is an array of the target's patterns, of whatever shape."""
+    if type(answer) is not np.ndarray:
+        raise AnswerError(f"the answer is {type(answer).__name__}, not a numpy array")
+    if answer.dtype != np.dtype(ruling.target.storage):
+        raise AnswerError(
+            f"the answer's storage is {answer.dtype}, {ruling.target.name} is held in"
+            f" {ruling.target.storage}"
+        )
+    return answer
+
+
+def _shown(form: Format, pattern: Any) -> str:
+    number = pattern.item() if isinstance(pattern, np.generic) else pattern
+    code = int.from_bytes(number, "little") if isinstance(number, bytes) else int(number)
+    return form.hexadecimal(code)
+
+
+def refusal(ruling: BitcastRuling, error: Exception) -> str:
+    """A refusal in words: the class that the document names, and what was raised."""
+    wanted = f"expected {ruling.error_class}, got " if ruling.error_class else ""
+    return wanted + described(error)
+
+
+def first_fault(
+    ruling: BitcastRuling, seed: int, give: Callable[[Bits], object]
+) -> tuple[Fault | None, int]:
+    """The first thing wrong among all contents, and how many elements were asked."""
+    asked = 0
+    for bits in contents(ruling, seed):
+        answer = give(bits.copy())
+        asked += bits.size
+        if ruling.is_open:
+            answer_form(ruling, answer)
+            continue
+        fault = fault_of(ruling, bits, answer)
+        if fault is not None:
+            return fault, asked
+    return None, asked

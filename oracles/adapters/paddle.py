@@ -1,0 +1,95 @@
+"""paddle's ``astype`` and ``view`` on the CPU, and its ``cast`` as a static program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from oracles.adapters.framework import first_line, require_variant
+from oracles.adapters.paddle_calls import Calls
+from oracles.adapters.paddle_programs import Programs
+from oracles.adapters.paddle_script import reproduction
+from oracles.adapters.paddle_tensors import Tensors, load_paddle
+from oracles.adapters.plain_modes import require_plain
+from oracles.protocol import Bits, Bound, Returned, Unsupported
+from specs.calls import Call
+from specs.cases import Case
+
+VARIANTS: tuple[str, ...] = ("static",)
+
+NO_KERNEL = "is not registered"
+"""How paddle says that an operation lacks a dtype."""
+
+
+class Paddle:
+    """A cast by ``astype``, or (`static`) by a program that was traced before."""
+
+    name = "paddle"
+    claims: tuple[str, ...] = ()
+
+    def __init__(self, variant: str | None = None) -> None:
+        self._paddle = load_paddle()
+        require_variant(self.name, variant, VARIANTS)
+        self.version = str(self._paddle.__version__)
+        self._static = variant == "static"
+        self._tensors = Tensors(self._paddle)
+        self._programs = Programs(self._paddle, self._tensors)
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by one cast."""
+        require_plain(case, "paddle's cast")
+        cast = self._cast(case, bits.ndim)
+        y = cast(self._tensors.tensor(case.source, bits))
+        # To its own dtype a tensor goes as itself: the answer must not share the question's memory.
+        return self._tensors.bits(case.target, y).copy()
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by one ``view``, which scales the last dimension."""
+        require_plain(case, "Tensor.view")
+        if self._static:
+            raise Unsupported("a static program has no Tensor.view")
+        x, target = self._tensors.tensor(case.source, bits), self._tensors.dtype(case.target)
+        try:
+            return self._tensors.bits(case.target, x.view(target)).copy()
+        except RuntimeError as error:
+            if NO_KERNEL not in str(error):
+                raise
+            raise Unsupported(first_line(error)) from None
+
+    def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Make a call on a tensor or a layer that holds those bits."""
+        if self._static:
+            raise Unsupported("a static program has no calls: they are made eagerly")
+        return Calls(self._paddle, self._tensors).made(call, bits)
+
+    def road(self, case: Case) -> str:
+        """The pair alone: a cast knows nothing of documents, versions and modes."""
+        require_plain(case, "paddle's cast")
+        for dtype in (case.source, case.target):
+            self._tensors.dtype(dtype)
+        return f"{case.source}->{case.target}"
+
+    def bind(self, case: Case, bits: Bits) -> Bound:
+        """Prepare a call that casts one and the same tensor, which is the memory of ``bits``."""
+        self.cast(case, bits[:0])  # refuses what cannot be cast, in the same words
+        if case.source == case.target or not bits.flags.c_contiguous:
+            # The answer would lie in the question's memory, or the question in a copy.
+            return partial(self.cast, case, bits)
+        x, cast = self._tensors.tensor(case.source, bits), self._cast(case, bits.ndim)
+        return lambda: self._tensors.bits(case.target, cast(x))
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Bits into a tensor of the dtype and out again."""
+        return self._tensors.bits(dtype, self._tensors.tensor(dtype, bits)).copy()
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        """A script that asks paddle the same, without this project."""
+        self.road(case)
+        return reproduction(self.version, case, bits, static=self._static)
+
+    def _cast(self, case: Case, rank: int) -> Callable[[Any], Any]:
+        if self._static:
+            return self._programs.cast(case.source, case.target, rank)
+        target = self._tensors.dtype(case.target)
+        return lambda x: x.astype(target)

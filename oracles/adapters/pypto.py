@@ -1,0 +1,105 @@
+"""pypto's ``cast`` on an Ascend processor, where a user has installed pypto.
+
+This project has never run it: pypto's licence allows its use on Ascend processors only. The adapter
+is written from pypto's documentation; its simulation on other hosts is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from oracles.adapters.framework import require_variant
+from oracles.adapters.torch_tensors import Tensors
+from oracles.protocol import Bits, NotInstalled, Unsupported
+from specs.cases import Case
+
+VARIANTS: tuple[str, ...] = ()
+
+DEVICE = "npu"
+TILE = 16
+
+ADVICE = (
+    "pypto is used only on a host with Ascend processors: install it there yourself, together with"
+    " torch and torch_npu, under its own licence"
+)
+
+DTYPES: Mapping[str, str] = {
+    "float32": "DT_FP32",
+    "float16": "DT_FP16",
+    "bfloat16": "DT_BF16",
+    "int64": "DT_INT64",
+    "int32": "DT_INT32",
+    "int16": "DT_INT16",
+    "int8": "DT_INT8",
+    "uint8": "DT_UINT8",
+}
+
+PLAIN: Mapping[str, str] = {"mode": "CAST_NONE", "satmode": "off"}
+"""What a cast without parameters stands for."""
+
+
+class Pypto:
+    """A cast by ``pypto.cast``."""
+
+    name = "pypto"
+    claims: tuple[str, ...] = ()
+
+    def __init__(self, variant: str | None = None) -> None:
+        try:
+            self._pypto: Any = import_module("pypto")
+            self._torch: Any = import_module("torch")
+            import_module("torch_npu")
+        except ImportError:
+            raise NotInstalled(ADVICE) from None
+        if not self._torch.npu.is_available():
+            raise NotInstalled(ADVICE)
+        require_variant(self.name, variant, VARIANTS)
+        self.version = version("pypto")
+        self._tensors = Tensors(self._torch)
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by a kernel that holds nothing but its cast."""
+        source, target, mode = self._dtype(case.source), self._dtype(case.target), self._mode(case)
+        pypto, tile = self._pypto, [TILE] * bits.ndim
+
+        def kernel(x: Any, y: Any) -> None:
+            pypto.set_vec_tile_shapes(*tile)
+            y.move(pypto.cast(x, target, mode))
+
+        shape = [pypto.STATIC] * bits.ndim
+        kernel.__annotations__ = {
+            "x": pypto.Tensor(shape, source),
+            "y": pypto.Tensor(shape, target),
+        }
+        run = pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.NPU})(kernel)
+        x = self._tensors.tensor(case.source, bits.copy()).to(DEVICE)
+        y = self._torch.empty(bits.shape, dtype=self._tensors.castable(case.target), device=DEVICE)
+        run(x, y)
+        return self._tensors.bits(case.target, y.cpu())
+
+    def road(self, case: Case) -> str:
+        """The pair and the mode: a cast knows nothing of documents and versions."""
+        self._mode(case)
+        for dtype in (case.source, case.target):
+            self._dtype(dtype)
+        return f"{case.source}->{case.target}, {case.mode.get('mode', PLAIN['mode'])}"
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Bits onto the device and back."""
+        self._dtype(dtype)
+        x = self._tensors.tensor(dtype, bits.copy()).to(DEVICE)
+        return self._tensors.bits(dtype, x.cpu()).copy()
+
+    def _dtype(self, dtype: str) -> Any:
+        if dtype not in DTYPES:
+            raise Unsupported(f"pypto's cast has no dtype {dtype}")
+        return getattr(self._pypto, DTYPES[dtype])
+
+    def _mode(self, case: Case) -> Any:
+        name = case.mode.get("mode", PLAIN["mode"])
+        if case.mode.get("satmode", PLAIN["satmode"]) != PLAIN["satmode"]:
+            raise Unsupported("how satmode is given is not on the page that this adapter follows")
+        return getattr(self._pypto.CastMode, name)

@@ -1,0 +1,77 @@
+"""Programs of one operation, as StableHLO text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from specs.formats import format_named
+
+Operation = Literal["convert", "bitcast_convert"]
+Shape = tuple[int, ...]
+
+ELEMENTS: Mapping[str, str] = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float8e4m3fn": "f8E4M3FN",
+    "float8e4m3fnuz": "f8E4M3FNUZ",
+    "float8e5m2": "f8E5M2",
+    "float8e5m2fnuz": "f8E5M2FNUZ",
+    "float8e8m0": "f8E8M0FNU",
+    "float4e2m1": "f4E2M1FN",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "int4": "i4",
+    "int2": "i2",
+    "uint64": "ui64",
+    "uint32": "ui32",
+    "uint16": "ui16",
+    "uint8": "ui8",
+    "uint4": "ui4",
+    "uint2": "ui2",
+    "bool": "i1",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+}
+"""The dtypes as StableHLO writes them."""
+
+UNCHANGED = """\
+func.func @main(%x: {source}) -> {source} {{
+  return %x : {source}
+}}
+"""
+
+PROGRAM = """\
+func.func @main(%x: {source}) -> {target} {{
+  %y = stablehlo.{operation} %x : ({source}) -> {target}
+  return %y : {target}
+}}
+"""
+
+
+def program(operation: Operation | None, source: str, target: str, shape: Shape) -> str:
+    """A program from one tensor to another; without an operation it gives back what it is given."""
+    given = _tensor(source, shape)
+    if operation is None:
+        return UNCHANGED.format(source=given)
+    result = bitcast_shape(source, target, shape) if operation == "bitcast_convert" else shape
+    return PROGRAM.format(operation=operation, source=given, target=_tensor(target, result))
+
+
+def bitcast_shape(source: str, target: str, shape: Shape) -> Shape:
+    """XLA's rule in bits: narrower elements add a dimension, wider ones take the last one.
+
+    It is written down also where the rule refuses the request: that is for the compiler to say.
+    """
+    given, asked = format_named(source).bits, format_named(target).bits
+    if given > asked:
+        return (*shape, given // asked)
+    return shape[:-1] if given < asked else shape
+
+
+def _tensor(dtype: str, shape: Shape) -> str:
+    return f"tensor<{''.join(f'{size}x' for size in shape)}{ELEMENTS[dtype]}>"

@@ -1,0 +1,149 @@
+"""An oracle whose backend lives in another process, and may do there whatever it likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from oracles.isolation.errors import Crashed, error_named
+from oracles.isolation.home import Home
+from oracles.isolation.narrowing import narrowed
+from oracles.isolation.served import Served
+from oracles.isolation.words import call_words, case_words
+from oracles.protocol import Bits, Bound, Returned
+from specs.calls import Call
+from specs.cases import Case
+
+PART_OF_PATIENCE = 8
+"""While the input that hangs is looked for, this part of the time is waited for each answer."""
+LEAST_PATIENCE = 1.0
+Ask = Callable[[Bits, float], Any]
+"""Asks about inputs, and waits so many seconds."""
+
+
+class Isolated:
+    """Asks a backend in a process of its own, and a fresh one where that has died.
+
+    Beside ``cast`` it has those of an oracle's optional methods that the backend has. ``beat`` is
+    called after every answer, so that whoever waits for many can show that they come.
+    """
+
+    claims: tuple[str, ...]
+    bitcast: Callable[[Case, Bits], Bits]
+    call: Callable[[Case, Call, Mapping[str, Bits]], Returned]
+    road: Callable[[Case], str]
+    bind: Callable[[Case, Bits], Bound]
+    identity: Callable[[str, Bits], Bits]
+    reproduce: Callable[[Case, Bits], str]
+
+    def __init__(self, backend: str, home: Home, beat: Callable[[], None] = lambda: None) -> None:
+        self._served = Served(backend, home, beat)
+        self._seconds = home.seconds
+        hello = self._served.hello
+        self.name = str(hello["name"])
+        self.version = str(hello["version"])
+        if hello["claims"] is not None:
+            self.claims = tuple(hello["claims"])
+        for method in hello["offers"]:
+            setattr(self, method, getattr(self, f"_{method}"))
+
+    def close(self) -> None:
+        """End the process; asked again, there is another."""
+        self._served.close()
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """The backend's answer, its error, or ``Crashed`` with the inputs that end its process."""
+        answer: Bits = self._survived(partial(self._ask, "cast", case), bits)
+        return answer
+
+    def cast_each(self, case: Case, many: Sequence[Bits]) -> list[Bits]:
+        """The answers to many tensors in one message, up to the first that is none."""
+        question = {"ask": "casts", "case": case_words(case)}
+        arrays = {str(place): bits for place, bits in enumerate(many)}
+        try:
+            answers: dict[str, Bits] = self._served.ask(question, arrays, self._seconds)
+        except Crashed:
+            return []  # whoever goes on one by one meets it again
+        return list(answers.values())
+
+    def _bind(self, case: Case, bits: Bits) -> Bound:
+        self._survived(partial(self._ask, "bind", case), bits)
+        return partial(self._survived, partial(self._ask, "bound", case), bits)
+
+    def _bitcast(self, case: Case, bits: Bits) -> Bits:
+        answer: Bits = self._ask("bitcast", case, bits, self._seconds)
+        return answer
+
+    def _call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        question = {"ask": "call", "case": case_words(case), "call": call_words(call)}
+
+        def ask(part: Bits, seconds: float) -> Any:
+            return self._served.ask(question, {name: part}, seconds)
+
+        # The members of a layer are of one length: none of them can be asked about in parts.
+        if len(bits) == 1:
+            [(name, given)] = bits.items()
+            returned: Returned = self._survived(ask, given)
+        else:
+            returned = self._served.ask(question, bits, self._seconds)
+        return returned
+
+    def _road(self, case: Case) -> str:
+        question = {"ask": "road", "case": case_words(case)}
+        with _end_is_an_error():
+            return str(self._served.ask(question, {}, self._seconds))
+
+    def _reproduce(self, case: Case, bits: Bits) -> str:
+        with _end_is_an_error():
+            return str(self._ask("reproduce", case, bits, self._seconds))
+
+    def _identity(self, dtype: str, bits: Bits) -> Bits:
+        question = {"ask": "identity", "dtype": dtype}
+        with _end_is_an_error():
+            same: Bits = self._served.ask(question, {"": bits}, self._seconds)
+        return same
+
+    def _ask(self, ask: str, case: Case, bits: Bits, seconds: float) -> Any:
+        question = {"ask": ask, "case": case_words(case)}
+        return self._served.ask(question, {"": bits}, seconds)
+
+    def _survived(self, ask: Ask, bits: Bits) -> Any:
+        """An answer; or a death that comes again, with the fewest inputs on which it does."""
+        try:
+            return ask(bits, self._seconds)
+        except Crashed as death:
+            seconds = self._seconds
+            if death.silent:
+                seconds = min(seconds, max(LEAST_PATIENCE, seconds / PART_OF_PATIENCE))
+        found = narrowed(bits, partial(self._death, ask, seconds), partial(self._fresh_death, ask))
+        if found is not None:
+            raise found
+        try:
+            return ask(bits, self._seconds)
+        except Crashed as death:
+            raise death.on(bits) from None
+
+    def _fresh_death(self, ask: Ask, bits: Bits) -> Crashed | None:
+        self.close()
+        return self._death(ask, self._seconds, bits)
+
+    def _death(self, ask: Ask, seconds: float, bits: Bits) -> Crashed | None:
+        """How the process ends when it is asked, if it does; any other answer is none."""
+        try:
+            ask(bits, seconds)
+        except Crashed as death:
+            return death
+        except Exception:
+            return None
+        return None
+
+
+@contextmanager
+def _end_is_an_error() -> Iterator[None]:
+    """A death where nothing is judged by it: an error like others."""
+    try:
+        yield
+    except Crashed as death:
+        raise error_named(("Crashed", "Exception"), str(death)) from None

@@ -1,0 +1,197 @@
+"""A served process as its parent has it: asked within a time, heard on stderr, and ended."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import weakref
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from time import monotonic
+
+from oracles.isolation.ended import end_in_words, last_line, silence_in_words
+from oracles.isolation.frames import Frame, FrameError, read_frame
+
+ROOM_IN_PIPE = 1 << 20
+READ_AT_ONCE = 1 << 18
+KEPT_OF_STDERR = 1 << 13
+MILLISECONDS_BETWEEN_LOOKS = 100
+"""How often it is looked whether a process lives whose children keep its pipes open."""
+SECONDS_TO_END = 2.0
+SECONDS_AFTER_NONSENSE = 0.2
+MOST_READS = 16
+
+
+class Gone(Exception):
+    """The process has died, or cannot be spoken with; the message says how that came."""
+
+    was_killed = False
+    """Whether somebody else has ended the process."""
+
+
+class Late(Exception):
+    """The process did not answer in time; the message says how long that was."""
+
+
+class Process:
+    """A process that answers each frame by another."""
+
+    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
+        """Start a command; the pipes that it reads and writes are appended as two numbers."""
+        theirs_to_read, self._questions = os.pipe()
+        self._answers, theirs_to_write = os.pipe()
+        self._stderr, theirs_to_say = os.pipe()
+        mine = (self._questions, self._answers, self._stderr)
+        theirs = (theirs_to_read, theirs_to_write)
+        try:
+            self._popen = subprocess.Popen(
+                [*command, *map(str, theirs)],
+                stdin=subprocess.DEVNULL,
+                stdout=theirs_to_say,
+                stderr=theirs_to_say,
+                env=environment,
+                pass_fds=theirs,
+                start_new_session=True,
+            )
+        except OSError:
+            for pipe in mine:
+                os.close(pipe)
+            raise
+        finally:
+            for pipe in (*theirs, theirs_to_say):
+                os.close(pipe)
+        for pipe in mine:
+            os.set_blocking(pipe, False)
+        _widen(self._questions, self._answers)
+        self._polls = {
+            pipe: _poll(pipe, event, self._stderr)
+            for pipe, event in (
+                (self._questions, select.POLLOUT),
+                (self._answers, select.POLLIN),
+            )
+        }
+        self._said = b""
+        self._known = b""
+        self._seconds = self._deadline = 0.0
+        self.end = weakref.finalize(self, _end, self._popen, mine)
+        """Ends the process and all of its children that have stayed with it."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._popen.poll() is None
+
+    def ask(self, pieces: Iterable[bytes | bytearray], seconds: float) -> Frame:
+        """Send a frame and give the one that answers it."""
+        self._said = b""
+        self._begin(seconds)
+        for piece in pieces:
+            self._write(memoryview(piece))
+        return self._frame()
+
+    def hear(self, seconds: float) -> Frame:
+        """The frame that comes without being asked for."""
+        self._begin(seconds)
+        return self._frame()
+
+    def _begin(self, seconds: float) -> None:
+        self._seconds, self._deadline = seconds, monotonic() + seconds
+
+    def _frame(self) -> Frame:
+        try:
+            frame = read_frame(self._read)
+        except FrameError as error:
+            self._wait_for_end(SECONDS_AFTER_NONSENSE)
+            raise self._gone(f"wrote something else than answers: {error}") from None
+        if frame is None:
+            self._wait_for_end(SECONDS_TO_END)
+            raise self._gone("closed its pipe")
+        return frame
+
+    def _gone(self, otherwise: str) -> Gone:
+        """How the process has ended, or what it did that is worse."""
+        code = self._popen.poll()
+        how = otherwise if code is None else end_in_words(code)
+        for _ in range(MOST_READS):  # it may have children that go on talking
+            self._hear_stderr()
+        said = last_line(self._said)
+        gone = Gone(f"{how} ({said})" if said else how)
+        gone.was_killed = code == -signal.SIGKILL
+        return gone
+
+    def _wait_for_end(self, seconds: float) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(seconds)
+
+    def _write(self, rest: memoryview) -> None:
+        while rest:
+            try:
+                rest = rest[os.write(self._questions, rest) :]
+            except BlockingIOError:
+                self._wait(self._questions)
+            except BrokenPipeError:
+                self._wait_for_end(SECONDS_TO_END)
+                raise self._gone("closed its pipe") from None
+
+    def _read(self, count: int) -> bytes:
+        if not self._known:
+            while True:
+                try:
+                    self._known = os.read(self._answers, max(count, READ_AT_ONCE))
+                    break
+                except BlockingIOError:
+                    if not self._wait(self._answers):
+                        return b""
+        found, self._known = self._known[:count], self._known[count:]
+        return found
+
+    def _wait(self, pipe: int) -> bool:
+        """Wait for a pipe and hear what is said meanwhile; false where nobody is there any more."""
+        poll = self._polls[pipe]
+        while True:
+            left = self._deadline - monotonic()
+            if left <= 0:
+                raise Late(silence_in_words(self._seconds))
+            ready = dict(poll.poll(min(1000 * left, MILLISECONDS_BETWEEN_LOOKS)))
+            if pipe in ready:
+                return True
+            if self._stderr in ready and not self._hear_stderr():
+                for each in self._polls.values():
+                    each.unregister(self._stderr)
+            if not self.is_alive:
+                # What it has written before it died is still to be read.
+                return pipe in dict(poll.poll(0))
+
+    def _hear_stderr(self) -> bool:
+        """Keep the end of what is said; false where no more can come."""
+        try:
+            said = os.read(self._stderr, READ_AT_ONCE)
+        except BlockingIOError:
+            return True
+        self._said = (self._said + said)[-KEPT_OF_STDERR:]
+        return bool(said)
+
+
+def _poll(pipe: int, event: int, stderr: int) -> select.poll:
+    poll = select.poll()
+    poll.register(pipe, event)
+    poll.register(stderr, select.POLLIN)
+    return poll
+
+
+def _widen(*pipes: int) -> None:
+    """More room in a pipe means fewer turns of reader and writer; less is no harm."""
+    with suppress(AttributeError, OSError):
+        for pipe in pipes:
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, ROOM_IN_PIPE)
+
+
+def _end(popen: subprocess.Popen[bytes], pipes: tuple[int, ...]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(popen.pid, signal.SIGKILL)
+    popen.wait()
+    for pipe in pipes:
+        os.close(pipe)

@@ -1,0 +1,95 @@
+"""Cases, calls and what comes back from these, as JSON and arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from oracles.protocol import Bits, Returned, Tensor
+from specs.calls import Argument, Call, Member
+from specs.cases import Case
+
+CASES_KEPT = 64
+
+
+def case_words(case: Case) -> list[Any]:
+    """A case as JSON."""
+    return [case.document, case.version, case.source, case.target, case.modes, case.example]
+
+
+def case_of(words: list[Any]) -> Case:
+    """The case that is meant: the same object as long as the same is asked."""
+    *names, modes, example = words
+    return _case(*names, tuple(map(tuple, modes)), example)
+
+
+@lru_cache(CASES_KEPT)
+def _case(*fields: Any) -> Case:
+    return Case(*fields)
+
+
+def call_words(call: Call) -> dict[str, Any]:
+    """A call as JSON."""
+    return {
+        "receiver": call.receiver,
+        "members": [[member.name, member.kind, member.dtype] for member in call.members],
+        "method": call.method,
+        "args": [[given.kind, given.value] for given in call.args],
+        "kwargs": [[name, given.kind, given.value] for name, given in call.kwargs],
+    }
+
+
+def call_of(words: dict[str, Any]) -> Call:
+    """The call that is meant."""
+    return Call(
+        words["receiver"],
+        tuple(Member(*member) for member in words["members"]),
+        words["method"],
+        tuple(Argument(*given) for given in words["args"]),
+        tuple((name, Argument(*given)) for name, *given in words["kwargs"]),
+    )
+
+
+def returned_words(returned: Returned) -> tuple[dict[str, Any], dict[str, Bits]]:
+    """What a call gave back, as JSON and arrays."""
+    arrays: dict[str, Bits] = {}
+
+    def noted(place: str, tensor: Tensor) -> list[str]:
+        arrays[place] = tensor.bits
+        return [tensor.dtype, tensor.device]
+
+    def all_noted(place: str, tensors: Mapping[str, Tensor]) -> dict[str, list[str]]:
+        return {name: noted(f"{place}/{name}", tensor) for name, tensor in tensors.items()}
+
+    run = returned.run
+    words = {
+        "is_receiver": returned.is_receiver,
+        "shares_memory": returned.shares_memory,
+        "tensors": all_noted("tensors", returned.tensors),
+        "receiver": all_noted("receiver", returned.receiver),
+        "run": noted("run", run) if isinstance(run, Tensor) else run,
+    }
+    return words, arrays
+
+
+def returned_of(words: dict[str, Any], arrays: Mapping[str, Bits]) -> Returned:
+    """What a call gave back on the other side."""
+
+    def all_found(place: str) -> dict[str, Tensor]:
+        return {
+            name: Tensor(dtype, device, arrays[f"{place}/{name}"])
+            for name, (dtype, device) in words[place].items()
+        }
+
+    run = words["run"]
+    if isinstance(run, list):
+        dtype, device = run
+        run = Tensor(dtype, device, arrays["run"])
+    return Returned(
+        words["is_receiver"],
+        words["shares_memory"],
+        all_found("tensors"),
+        all_found("receiver"),
+        run,
+    )

@@ -1,0 +1,71 @@
+"""What a document says to one bitcast: the shape that comes out, or the refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from specs.bitcasting import Shape, Widths, resulting, shape_of, widths_of
+from specs.cases import Case
+from specs.document import OutcomeEntry
+from specs.editions import edition
+from specs.formats import Format, format_named
+from specs.load import Document, document_named
+
+
+@dataclass(frozen=True)
+class BitcastRuling:
+    """The rule that takes a bitcast, and the shape that it gives; None where refused or open."""
+
+    source: Format
+    target: Format
+    widths: Widths
+    shape: Shape
+    rule: str
+    clause: str
+    level: str
+    is_rejection: bool
+    is_open: bool
+    result: Shape | None
+    keeps_bits: bool
+    error_class: str | None
+
+
+@cache
+def bitcast_ruling(case: Case) -> BitcastRuling:
+    """The ruling of a bitcast of a shipped document."""
+    return rule_bitcast(document_named(case.document), case)
+
+
+def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
+    """Find the one rule that takes a bitcast, or raise an error that names the gap or overlap."""
+    entry, where = document.entry, edition(document, case.version)
+    assert entry.bitcast is not None
+    takers = [name for name in where.rules if where.matches(entry.rules[name].when, case)]
+    if not takers:
+        raise document.source.error(("rules",), f"gap: no rule applies to {case.id}")
+    if len(takers) > 1:
+        both = " and ".join(takers)
+        raise document.source.error(("rules", takers[1]), f"overlap: {both} both take {case.id}")
+    [name] = takers
+    rule = entry.rules[name]
+    assert not isinstance(rule.then, dict)
+    then = rule.then
+    given = then if isinstance(then, OutcomeEntry) else OutcomeEntry.model_validate({"is": then})
+    source, target = format_named(case.source), format_named(case.target)
+    widths, shape = widths_of(entry.bitcast, source, target), shape_of(case)
+    result = resulting(given.is_ or "unspecified", shape, widths)
+    return BitcastRuling(
+        source,
+        target,
+        widths,
+        shape,
+        name,
+        given.clause or rule.clause,
+        given.level or rule.level,
+        given.is_ == "error",
+        given.is_ == "unspecified",
+        result,
+        given.bits == "kept",
+        given.class_,
+    )
