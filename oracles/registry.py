@@ -22,20 +22,37 @@ GROUP = "castigate.oracles"
 
 @dataclass(frozen=True)
 class Builtin:
-    """A backend that ships with the suite: where its class is, which package it drives."""
+    """A backend that ships with the suite: where its class is, which package it drives.
+
+    One without an extra is not to be had from a package index: its adapter says how it is.
+    """
 
     module: str
     attribute: str
-    package: str | None
-    extra: str | None
+    package: str | None = None
+    extra: str | None = None
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The other roads that its adapter knows."""
+        return tuple(getattr(importlib.import_module(self.module), "VARIANTS", ()))
 
 
+ADAPTERS = "oracles.adapters"
 BUILTINS: dict[str, Builtin] = {
-    "reference": Builtin("oracles.reference.oracle", "Reference", None, None),
-    "ort": Builtin("oracles.adapters.ort", "Ort", "onnxruntime", "ort"),
-    "torch": Builtin("oracles.adapters.torch", "Torch", "torch", "torch"),
-    "onnx": Builtin("oracles.adapters.onnx", "Onnx", "onnx", "onnx"),
-    "ml_dtypes": Builtin("oracles.adapters.ml_dtypes", "MlDtypes", "ml_dtypes", "ml_dtypes"),
+    "reference": Builtin("oracles.reference.oracle", "Reference"),
+    "ort": Builtin(f"{ADAPTERS}.ort", "Ort", "onnxruntime", "ort"),
+    "torch": Builtin(f"{ADAPTERS}.torch", "Torch", "torch", "torch"),
+    "onnx": Builtin(f"{ADAPTERS}.onnx", "Onnx", "onnx", "onnx"),
+    "ml_dtypes": Builtin(f"{ADAPTERS}.ml_dtypes", "MlDtypes", "ml_dtypes", "ml_dtypes"),
+    "jax": Builtin(f"{ADAPTERS}.jax", "Jax", "jax", "jax"),
+    "tensorflow": Builtin(f"{ADAPTERS}.tensorflow", "TensorFlow", "tensorflow", "tensorflow"),
+    "paddle": Builtin(f"{ADAPTERS}.paddle", "Paddle", "paddle", "paddle"),
+    "tvm": Builtin(f"{ADAPTERS}.tvm", "Tvm", "tvm", "tvm"),
+    "openvino": Builtin(f"{ADAPTERS}.openvino", "OpenVino", "openvino", "openvino"),
+    "torch_xla": Builtin(f"{ADAPTERS}.torch_xla", "TorchXla", "torch_xla", "torch_xla"),
+    "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
+    "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
 
 
@@ -99,13 +116,12 @@ def _check_claims(backend: Backend) -> None:
 
 def _made(name: str) -> Any:
     left, _, right = name.partition(":")
-    third_party = {point.name: point for point in entry_points(group=GROUP)}
     if left in BUILTINS:
         builtin = BUILTINS[left]
         make = getattr(importlib.import_module(builtin.module), builtin.attribute)
         return make(right or None)
-    if left in third_party:
-        return _entry_point(third_party[left], right)
+    if left in (others := third_party()):
+        return _entry_point(others[left], right)
     if left.endswith(".py") and right:
         return _attribute(_module_from(Path(left)), right, name)()
     if right and _exists(left):
@@ -153,7 +169,9 @@ def unknown_backend(name: str) -> str:
 def listing() -> str:
     """Which backends are installed, and how to install the rest."""
     parts = [f"installed: {', '.join(installed())}"]
-    missing = [name for name in BUILTINS if name not in set(installed())]
+    missing = [
+        name for name, builtin in BUILTINS.items() if builtin.extra and not _is_here(builtin)
+    ]
     if missing:
         hints = ", ".join(
             f"{name} (pip install 'castigate[{BUILTINS[name].extra}]')" for name in missing
@@ -164,8 +182,17 @@ def listing() -> str:
 
 
 def installed() -> Iterator[str]:
-    """The backends whose framework is here."""
+    """The backends whose framework is here, as far as can be told without loading it."""
     for name, builtin in BUILTINS.items():
-        if builtin.package is None or _exists(builtin.package):
+        if builtin.package is None or (builtin.extra and _is_here(builtin)):
             yield name
-    yield from (point.name for point in entry_points(group=GROUP))
+    yield from third_party()
+
+
+def third_party() -> dict[str, EntryPoint]:
+    """The backends that other packages bring."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _is_here(builtin: Builtin) -> bool:
+    return builtin.package is None or _exists(builtin.package)

@@ -27,7 +27,7 @@ class Cinn:
     """A cast by a static program that CINN compiles."""
 
     name = "cinn"
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("cinn-cast", "cinn-bitcast-convert")
 
     def __init__(self, variant: str | None = None) -> None:
         try:

@@ -28,7 +28,7 @@ class Jax:
     """A cast by ``convert_element_type``, or (`stablehlo`) by the operation that it becomes."""
 
     name = "jax"
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("xla-bitcast-convert",)
 
     def __init__(self, variant: str | None = None) -> None:
         # XLA cuts a loop into as many parts as it counts processors; it asks once and again.

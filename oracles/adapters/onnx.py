@@ -53,7 +53,7 @@ class Onnx:
     """Cast and BitCast as onnx.reference.ReferenceEvaluator answers it, after onnx.checker."""
 
     name = "onnx"
-    claims: tuple[str, ...] = ("onnx-cast",)
+    claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast")
 
     def __init__(self, variant: str | None = None) -> None:
         self._onnx: Any = load("onnx", "onnx")

@@ -46,7 +46,7 @@ class Ort:
     """Cast and BitCast by onnxruntime's kernels, or (`folded`) by its constant folding at load."""
 
     name = "ort"
-    claims: tuple[str, ...] = ("onnx-cast",)
+    claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast")
 
     def __init__(self, variant: str | None = None) -> None:
         self._ort: Any = load("onnxruntime", "ort")

@@ -26,7 +26,7 @@ class Paddle:
     """A cast by ``astype``, or (`static`) by a program that was traced before."""
 
     name = "paddle"
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("paddle-tensor-to", "paddle-layer-astype")
 
     def __init__(self, variant: str | None = None) -> None:
         self._paddle = load_paddle()

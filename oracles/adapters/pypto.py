@@ -45,7 +45,7 @@ class Pypto:
     """A cast by ``pypto.cast``."""
 
     name = "pypto"
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("pypto-cast",)
 
     def __init__(self, variant: str | None = None) -> None:
         try:

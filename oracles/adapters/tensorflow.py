@@ -93,7 +93,7 @@ class TensorFlow:
     """A cast by ``tf.cast``, at once or within a ``tf.function``."""
 
     name = "tensorflow"
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("tensorflow-bitcast",)
 
     def __init__(self, variant: str | None = None) -> None:
         os.environ.update(ENVIRONMENT)

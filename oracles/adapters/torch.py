@@ -40,8 +40,7 @@ class Torch:
     """A cast by ``to``, a bitcast by ``view``; `view` has nothing else, `compile` compiles both."""
 
     name = "torch"
-    # The documents that torch means to implement are its own, which are not encoded yet.
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("torch-tensor-to", "torch-module-type", "torch-view")
 
     def __init__(self, variant: str | None = None) -> None:
         self._torch: Any = load("torch", "torch")
