@@ -41,6 +41,9 @@ class Expectations:
 
     def of(self, ruling: Ruling, inputs: Bits) -> Expected:
         """The expectations of a ruling for these inputs."""
+        if ruling.is_open:  # also where nothing is told of the values, complex ones
+            nothing = np.zeros(inputs.shape, ruling.target.storage)
+            return Expected(np.zeros(inputs.shape, np.uint8), nothing, nothing)
         known = self._known.get(ruling)
         if known is not None and known[0] is inputs:
             return known[1]

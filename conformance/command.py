@@ -6,16 +6,19 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Annotated, NoReturn
+from typing import IO, Annotated, Any, NoReturn
 
 import typer
 
 from conformance import listing
+from conformance.backends import look
 from conformance.explaining import drawn, explain
+from conformance.explaining_bitcasts import bitcast_bits, drawn_bitcast, explain_bitcast
 from conformance.inputs import inputs_of
 from conformance.recorded import Tally, judge_stream
 from conformance.run_command import (
@@ -28,10 +31,12 @@ from conformance.run_command import (
 from conformance.selection import case_named
 from oracles.isolation.home import SECONDS, homes
 from oracles.isolation.loading import close, load_isolated
+from oracles.registry import BUILTINS, third_party
 from specs.document import json_schema
 from specs.errors import CastigateError
 from specs.lint import prove
 from specs.load import document_named, documents, load_document
+from specs.operations import is_bitcast
 from specs.release import VERSION
 from specs.ruling import ruling
 
@@ -98,11 +103,13 @@ def specs(
 def explain_command(
     case: CaseArgument,
     inputs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="INPUT…", help="Hex patterns, or texts (after -- where one begins with -)."
+            metavar="INPUT…",
+            help="Hex patterns, or texts (after -- where one begins with -);"
+            " of a bitcast the elements of one tensor, or none.",
         ),
-    ],
+    ] = None,
     backend: Annotated[
         list[str] | None,
         typer.Option("--backend", metavar="NAME", help="Who answers (repeatable)."),
@@ -118,11 +125,41 @@ def explain_command(
         backends = [load_isolated(name, home) for name, home in where.items()]
         for made in backends:
             stack.callback(close, made)
-        for word in inputs:
-            told = explain(chosen, word, backends)
-            lines = [json.dumps(told, ensure_ascii=False)] if as_json else drawn(chosen, told)
-            for line in lines:
-                typer.echo(line)
+        if is_bitcast(chosen):
+            asked = bitcast_bits(chosen, inputs or [])
+            _show(explain_bitcast(chosen, asked, backends), drawn_bitcast, as_json)
+        elif not inputs:
+            raise CastigateError(
+                f"say which inputs of {chosen.source}: castigate explain {case} INPUT…"
+            )
+        else:
+            for word in inputs:
+                _show(explain(chosen, word, backends), partial(drawn, chosen), as_json)
+
+
+def _show(
+    told: dict[str, Any], draw: Callable[[dict[str, Any]], Iterator[str]], as_json: bool
+) -> None:
+    for line in [json.dumps(told, ensure_ascii=False)] if as_json else draw(told):
+        typer.echo(line)
+
+
+@app.command(name="backends")
+def backends_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]…", help="Backends, also variants (default: all known)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    python: PythonOption = None,
+    timeout: TimeoutOption = SECONDS,
+) -> None:
+    """Show which backends are here: version, roads, operations, dtypes, and how to get the rest."""
+    asked = names or [*BUILTINS, *third_party()]
+    for name, home in homes(asked, python or (), timeout).items():
+        seen = look(name, home)
+        for line in [json.dumps(seen.words, ensure_ascii=False)] if as_json else seen.lines():
+            typer.echo(line)
 
 
 app.command(name="run")(run_command)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from conformance.accept import allowed_words
+from conformance.calling import DepartedError, answer_of
 from conformance.divergences import datum_of
 from conformance.form import checked, described, one_line, printable
 from conformance.meet import contained
@@ -56,15 +57,23 @@ def _answer(backend: Backend, case: Case, rules: Ruling, given: int | str) -> An
     else:
         inputs = np.array([given], storage)
     try:
-        given_back = contained(lambda: backend.oracle.cast(case, inputs))
+        given_back = contained(lambda: answer_of(backend.oracle, case, inputs))
         answer = datum_of(checked(rules.target, inputs, given_back)[0])
-    except Unsupported as reason:
-        return {"unsupported": one_line(reason)}
-    except Crashed as death:
-        return {"crashed": printable(str(death))}
-    except Exception as error:
-        return {"error": described(error)}
+    except (Crashed, Exception) as error:
+        return no_answer(error)
     return {"text": answer} if isinstance(answer, str) else rules.target.hexadecimal(answer)
+
+
+def no_answer(error: BaseException) -> dict[str, str]:
+    """What is told in an answer's place."""
+    match error:
+        case Unsupported():
+            return {"unsupported": one_line(error)}
+        case Crashed():
+            return {"crashed": printable(str(error))}
+        case DepartedError():
+            return {"departed": str(error)}
+    return {"error": described(error)}
 
 
 def drawn(case: Case, explained: dict[str, Any]) -> Iterator[str]:

@@ -96,7 +96,7 @@ class Meeting:
             if rules.is_rejection or rules.is_open:
                 verdict: Verdict = "conforms" if rules.is_rejection else "open"
                 return self._verdict(case, verdict, bitcasts.refusal(rules, error))
-            return self._verdict(case, "error", described(error))
+            return self._verdict(case, self.failed(case), described(error))
         levels = {fault.level} if fault is not None else set()
         return self._verdict(
             case,
@@ -116,8 +116,10 @@ class Meeting:
             return self._answered(case, rules, inputs)
         except Unsupported as reason:
             return self._verdict(case, "unsupported", one_line(reason))
-        except (AnswerError, OracleError) as fault:
-            return self._verdict(case, "error", str(fault), inputs=inputs.size)
+        except AnswerError as wrong_form:
+            return self._verdict(case, "error", str(wrong_form), inputs=inputs.size)
+        except OracleError as error:
+            return self._verdict(case, self.failed(case), str(error), inputs=inputs.size)
         except Crashed as death:
             return self.crashed(case, death)
         except DepartedError as departed:
@@ -239,7 +241,7 @@ class Meeting:
     ) -> Judgement:
         """The verdict that follows from wrong values and from what else is wrong."""
         if faults and not found and faults[0].kind != "answer":
-            verdict: Verdict = "unsupported" if faults[0].kind == "unsupported" else "error"
+            verdict = "unsupported" if faults[0].kind == "unsupported" else self.failed(case)
             return self._verdict(case, verdict, faults[0].message, inputs=inputs.size)
         counted = tuple(fault for fault in faults if fault.kind != "unsupported")
         levels = {divergence.level for divergence, _ in found} | {fault.level for fault in counted}
@@ -260,6 +262,10 @@ class Meeting:
         if not self.claimed(case.document):
             return "differs"
         return "violates" if "required" in levels else "deviates"
+
+    def failed(self, case: Case) -> Verdict:
+        """The verdict on a case that the backend itself refuses although an answer is due."""
+        return "error" if self.claimed(case.document) else "differs"
 
     def claimed(self, document: str) -> bool:
         """Whether breaking a document's rule counts: the oracle claims it, or the user named it."""

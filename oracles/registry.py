@@ -78,7 +78,7 @@ def load_backend(name: str) -> Backend:
     try:
         made = _made(name)
     except NotInstalled as error:
-        raise CastigateError(f"backend `{name}` is not installed: {error}. {listing()}") from None
+        raise CastigateError(f"backend `{name}` is not installed: {error}") from None
     except Unsupported as error:
         raise CastigateError(f"backend `{name}`: {error}") from None
     except CastigateError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from oracles.protocol import Bits, Unsupported
@@ -12,27 +14,26 @@ TEXTS = ("3.14", "", "NaN", "é ∞")
 
 
 def smoke(backend: Backend) -> dict[str, str]:
-    """The dtypes whose bits an adapter changes or loses, each with what it did to them.
+    """The dtypes whose bits an adapter changes or loses, each with what it did to them."""
+    return {dtype: fault for dtype, fault in moved(backend) if fault}
+
+
+def moved(backend: Backend) -> Iterator[tuple[str, str]]:
+    """The dtypes that an adapter offers, each with what it does to their bits, if anything.
 
     An adapter says how with ``identity(dtype, bits)``; one without it is taken at its word.
     """
     identity = getattr(backend.oracle, "identity", None)
     if identity is None:
-        return {}
-    broken: dict[str, str] = {}
+        return
     for form in formats().values():
         sent = samples(form)
         try:
-            back = identity(form.name, sent.copy())
+            yield form.name, _fault(form, sent, identity(form.name, sent.copy()))
         except Unsupported:
             continue
         except (Exception, SystemExit) as error:
-            broken[form.name] = f"{type(error).__name__}: {error}"
-            continue
-        fault = _fault(form, sent, back)
-        if fault:
-            broken[form.name] = fault
-    return broken
+            yield form.name, f"{type(error).__name__}: {error}"
 
 
 def samples(form: Format) -> Bits:
@@ -49,12 +50,12 @@ def samples(form: Format) -> Bits:
     return np.array(sorted(codes), form.storage)
 
 
-def _fault(form: Format, sent: Bits, back: object) -> str | None:
+def _fault(form: Format, sent: Bits, back: object) -> str:
     if not isinstance(back, np.ndarray) or back.shape != sent.shape or back.dtype != sent.dtype:
         return "the way in and out gives another shape or storage back"
     wrong = np.flatnonzero(back != sent)
     if not wrong.size:
-        return None
+        return ""
     first = int(wrong[0])
     if form.kind == "text" or form.bits > 64:
         return f"the way in and out turns {sent[first]!r} into {back[first]!r}"

@@ -9,7 +9,7 @@ from functools import cache, cached_property, partial
 from specs.cases import Case
 from specs.document import Cell, ExampleEntry, OutcomeEntry, RuleEntry
 from specs.editions import Edition, edition
-from specs.errors import DocumentError
+from specs.errors import CastigateError, DocumentError
 from specs.formats import Format, format_named
 from specs.load import Document, document_named
 from specs.outcomes import (
@@ -123,6 +123,8 @@ def ruling(case: Case) -> Ruling:
 
 def rule_case(document: Document, case: Case) -> Ruling:
     """Resolve a case, or raise an error that names the rules that leave a gap or overlap."""
+    if document.entry.bitcast is not None:
+        raise CastigateError(f"{case.id} is a bitcast: `castigate explain` shows what it gives")
     where = edition(document, case.version)
     if case.example is not None:
         return _example(document.entry.examples[case.example], case)

@@ -13,7 +13,7 @@ def load(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        advice = f"{error.name} is not installed: pip install 'castigate[{extra}]'"
+        advice = f"{error.name} is missing: pip install 'castigate[{extra}]'"
         raise NotInstalled(advice) from error
 
 

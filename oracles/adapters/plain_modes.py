@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oracles.protocol import Unsupported
+from specs.calls import SHAPE
 from specs.cases import Case
 
-# None: the one cast is compared with every value of the parameter.
+# None: the one cast is compared with every value of the parameter; a shape is the tensor's own.
 PLAIN: Mapping[str, frozenset[str] | None] = {
     "saturate": None,
     "round_mode": None,
     "satmode": None,
+    SHAPE: None,
     "mode": frozenset({"CAST_NONE"}),
 }
 

@@ -16,10 +16,10 @@ def by_integer(ruling: BitcastRuling, bits: Bits) -> Bits:
     assert ruling.result is not None
     width, cut = ruling.widths.source, ruling.widths.target
     whole = 0
-    for place, code in enumerate(_codes(bits)):
+    for place, code in enumerate(codes_of(bits)):
         whole |= code << (place * width)
     codes = [whole >> (place * cut) & (1 << cut) - 1 for place in range(prod(ruling.result))]
-    return _elements(ruling.target, codes).reshape(ruling.result)
+    return elements(ruling.target, codes).reshape(ruling.result)
 
 
 def by_memory(ruling: BitcastRuling, bits: Bits) -> Bits:
@@ -38,13 +38,15 @@ def fills_bytes(ruling: BitcastRuling) -> bool:
     return all(8 * np.dtype(form.storage).itemsize == width for form, width in pairs)
 
 
-def _codes(bits: Bits) -> list[int]:
+def codes_of(bits: Bits) -> list[int]:
+    """The patterns of all elements, one after another."""
     if bits.dtype.kind == "V":
         return [int.from_bytes(each.tobytes(), "little") for each in bits.reshape(-1)]
     return [int(each) for each in bits.reshape(-1).tolist()]
 
 
-def _elements(form: Format, codes: list[int]) -> Bits:
+def elements(form: Format, codes: list[int]) -> Bits:
+    """Patterns in a format's storage."""
     storage = np.dtype(form.storage)
     if storage.kind == "V":
         raw = b"".join(code.to_bytes(storage.itemsize, "little") for code in codes)

@@ -229,3 +229,43 @@ def test_every_input_that_is_printed_can_be_judged() -> None:
         assert len(lines) > 200
         assert all(re.fullmatch(rf"0x[0-9a-f]{{{form.bits // 4}}}", line) for line in lines)
         assert lines == sorted(set(lines))
+
+
+BITCAST = "xla-bitcast-convert:2023/float32/int8/shape:2x4"
+WIDER = "xla-bitcast-convert:2023/int8/float32/shape:scalar"
+
+
+def test_explain_shows_a_bitcasts_shape_and_bits() -> None:
+    given = [f"0x{place:08x}" for place in range(8)]
+    found = explained(BITCAST, *given, "--backend=reference")
+    bits = [part for place in range(8) for part in (f"0x{place:02x}", "0x00", "0x00", "0x00")]
+    assert found["input"] == {"shape": "2x4", "bits": given}
+    assert found["allowed"] == found["answers"]["reference"] == {"shape": "2x4x4", "bits": bits}
+
+
+def test_explain_shows_a_bitcasts_refusal() -> None:
+    code, out, err = castigate("explain", WIDER, "--backend=reference")
+    assert (code, err) == (0, "")
+    allowed, answer = out.splitlines()[-2:]
+    assert allowed.split()[:2] == ["allowed", "error"]
+    assert answer.split()[:2] == ["reference", "error:"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ((BITCAST, "0x00000000"), "takes 8 patterns as its input, not 1"),
+        ((HALF,), "say which inputs"),
+    ],
+)
+def test_explain_without_fit_inputs_is_one_line(arguments: tuple[str, ...], wrong: str) -> None:
+    code, out, err = castigate("explain", *arguments)
+    assert (code, out) == (2, "")
+    assert wrong in err
+    assert err.count("\n") == 1
+
+
+def test_a_bitcast_has_no_inputs_to_list_or_to_judge() -> None:
+    code, out, err = castigate("inputs", BITCAST)
+    assert (code, out) == (2, "")
+    assert "is a bitcast" in err
