@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.form import AnswerError, described
+from conformance.form import stored
 from oracles.protocol import Bits, Oracle, Unsupported, WithBitcast
 from oracles.reference.bitcasting import by_integer
 from reports.judgement import Fault
@@ -63,7 +63,8 @@ def _fault(ruling: BitcastRuling, said: str) -> Fault:
 def _said(ruling: BitcastRuling, bits: Bits, answer: object) -> str:
     form = answer_form(ruling, answer)
     if ruling.is_rejection:
-        return f"shape {bits.shape} is not refused, but gives shape {form.shape}"
+        wanted = f" with {ruling.error_class}" if ruling.error_class else ""
+        return f"shape {bits.shape} is not refused{wanted}, but gives shape {form.shape}"
     if form.shape != ruling.result:
         return f"shape {bits.shape} gives shape {form.shape} instead of {ruling.result}"
     if not ruling.keeps_bits:
@@ -79,26 +80,13 @@ def _said(ruling: BitcastRuling, bits: Bits, answer: object) -> str:
 
 def answer_form(ruling: BitcastRuling, answer: object) -> Bits:
     """The answer, if it is an array of the target's patterns, of whatever shape."""
-    if type(answer) is not np.ndarray:
-        raise AnswerError(f"the answer is {type(answer).__name__}, not a numpy array")
-    if answer.dtype != np.dtype(ruling.target.storage):
-        raise AnswerError(
-            f"the answer's storage is {answer.dtype}, {ruling.target.name} is held in"
-            f" {ruling.target.storage}"
-        )
-    return answer
+    return stored(ruling.target, answer)
 
 
 def _shown(form: Format, pattern: Any) -> str:
     number = pattern.item() if isinstance(pattern, np.generic) else pattern
     code = int.from_bytes(number, "little") if isinstance(number, bytes) else int(number)
     return form.hexadecimal(code)
-
-
-def refusal(ruling: BitcastRuling, error: Exception) -> str:
-    """A refusal in words: the class that the document names, and what was raised."""
-    wanted = f"expected {ruling.error_class}, got " if ruling.error_class else ""
-    return wanted + described(error)
 
 
 def first_fault(

@@ -16,10 +16,16 @@ class AnswerError(Exception):
 
 def checked(target: Format, inputs: Bits, answer: object) -> Bits:
     """The answer, if it has the form of one."""
+    array = stored(target, answer)
+    if array.shape != inputs.shape:
+        raise AnswerError(f"the answer has shape {array.shape}, the input {inputs.shape}")
+    return array
+
+
+def stored(target: Format, answer: object) -> Bits:
+    """The answer, if it is an array of the target's patterns, of whatever shape."""
     if not isinstance(answer, np.ndarray) or type(answer) is not np.ndarray:
         raise AnswerError(f"the answer is {type(answer).__name__}, not a numpy array")
-    if answer.shape != inputs.shape:
-        raise AnswerError(f"the answer has shape {answer.shape}, the input {inputs.shape}")
     if answer.dtype != np.dtype(target.storage):
         raise AnswerError(
             f"the answer's storage is {answer.dtype}, {target.name} is held in {target.storage}"
@@ -43,6 +49,11 @@ def one_line(error: BaseException) -> str:
 def described(error: BaseException) -> str:
     """An error's kind and its first line."""
     return f"{type(error).__name__}: {one_line(error)}"
+
+
+def refusal(wanted: str | None, error: BaseException) -> str:
+    """A refusal in words: the class of error that the document names, and what was raised."""
+    return (f"expected {wanted}, got " if wanted else "") + described(error)
 
 
 def printable(text: str) -> str:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from conformance import bitcasts
 from conformance.accept import Expectations, levels_broken
 from conformance.blame import blame, told
-from conformance.calling import DepartedError, answer_of, call_faults
+from conformance.calling import DepartedError, answer_of, call_faults, returned_by
 from conformance.divergences import datum_of, divergences
-from conformance.form import AnswerError, checked, described, one_line, printable
+from conformance.form import AnswerError, checked, described, one_line, printable, refusal
 from conformance.inputs import inputs_of
 from conformance.shapes import shape_faults
 from oracles.isolation.errors import Crashed
@@ -95,7 +95,7 @@ class Meeting:
         except Exception as error:
             if rules.is_rejection or rules.is_open:
                 verdict: Verdict = "conforms" if rules.is_rejection else "open"
-                return self._verdict(case, verdict, bitcasts.refusal(rules, error))
+                return self._verdict(case, verdict, refusal(rules.error_class, error))
             return self._verdict(case, self.failed(case), described(error))
         levels = {fault.level} if fault is not None else set()
         return self._verdict(
@@ -123,7 +123,7 @@ class Meeting:
         except Crashed as death:
             return self.crashed(case, death)
         except DepartedError as departed:
-            if rules.is_open:
+            if rules.is_open_dtype:
                 return self._verdict(case, "open", departed.fault.message, inputs=inputs.size)
             return self._faulty(case, rules, inputs, [], [departed.fault])
 
@@ -165,10 +165,16 @@ class Meeting:
     def _rejected(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
         try:
             answer = self.ask(case, rules, inputs)
-        except (Unsupported, AnswerError, DepartedError):
+        except (Unsupported, AnswerError):
             raise
+        except DepartedError as departed:
+            [*_, branch] = rules.branches
+            message = f"is not refused, but {departed.fault.message}"
+            fault = Fault("answer", branch.rule, branch.clause, branch.level, message)
+            return self._faulty(case, rules, inputs, [], [fault])
         except Exception as error:
-            return self._verdict(case, "conforms", described(error), inputs=inputs.size)
+            message = refusal(rules.error_class, error)
+            return self._verdict(case, "conforms", message, inputs=inputs.size)
         expected = Expected(*(np.zeros(inputs.size, np.uint8) for _ in range(3)))
         broken = np.full(inputs.size, 2, np.uint8)
         return self._compared(case, rules, inputs, expected, answer, broken)
@@ -182,9 +188,9 @@ class Meeting:
         except (Unsupported, AnswerError, DepartedError):
             raise
         except Exception as error:
-            if is_open.all():
+            if rules.is_open_dtype or (is_open.all() and not rules.is_open):
                 return self._verdict(case, "open", described(error), inputs=inputs.size)
-            if not is_open.any():
+            if rules.is_open or not is_open.any():
                 raise self.blamed(case, rules, inputs, error) from error
             # An error is a fair answer to an open input, so the others are asked without them.
             message = f"open inputs: {described(error)}"
@@ -194,7 +200,7 @@ class Meeting:
         again = partial(self.ask_each, case, rules)
         faults = [
             *shape_faults(case, rules, asked, expected, answer, broken, again),
-            *call_faults(self.backend.oracle, case, asked),
+            *self._call_faults(case, rules, asked),
         ]
         compared = self._compared(case, rules, asked, expected, answer, broken, faults)
         return replace(
@@ -203,6 +209,12 @@ class Meeting:
             inputs=inputs.size,
             open_inputs=int(is_open.sum()),
         )
+
+    def _call_faults(self, case: Case, rules: Ruling, inputs: Bits) -> Iterator[Fault]:
+        """What is wrong about a call besides its values, where the document says anything of it."""
+        if not rules.is_open_dtype:
+            few, oracle = inputs[:4].copy(), self.backend.oracle
+            yield from call_faults(case, lambda: contained(lambda: returned_by(oracle, case, few)))
 
     def ask_or_blame(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
         """The backend's answers, or an error that names the inputs on which it raises."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 
 from specs.bitcasting import Shape, Widths, resulting, shape_of, widths_of
 from specs.cases import Case
-from specs.document import OutcomeEntry
+from specs.document import SHAPE_WORDS, OutcomeEntry
 from specs.editions import edition
 from specs.formats import Format, format_named
 from specs.load import Document, document_named
@@ -55,6 +56,9 @@ def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
     source, target = format_named(case.source), format_named(case.target)
     widths, shape = widths_of(entry.bitcast, source, target), shape_of(case)
     result = resulting(given.is_ or "unspecified", shape, widths)
+    if given.is_ in SHAPE_WORDS and not _holds_as_much(shape, result, widths):
+        message = f"the outcome `{given.is_}` cannot be had of {case.id}: it holds other bits"
+        raise document.source.error(("rules", name), message)
     return BitcastRuling(
         source,
         target,
@@ -69,3 +73,8 @@ def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
         given.bits == "kept",
         given.class_,
     )
+
+
+def _holds_as_much(shape: Shape, result: Shape | None, widths: Widths) -> bool:
+    """Whether as many bits come out as go in: a bitcast neither makes nor drops any."""
+    return result is not None and prod(shape) * widths.source == prod(result) * widths.target

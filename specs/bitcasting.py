@@ -61,13 +61,15 @@ def widths_of(entry: BitcastEntry, source: Format, target: Format) -> Widths:
 
 
 def shapes_between(texts: list[str], widths: Widths) -> list[Shape]:
-    """The shapes that a pair is asked in; `r` in a document's list is the pair's ratio."""
-    ratio = str(widths.ratio)
-    return list(
-        dict.fromkeys(
-            read_shape(SCALAR if text == SCALAR else text.replace("r", ratio)) for text in texts
-        )
-    )
+    """The shapes that a pair is asked in, where `r` in a document's list is the pair's ratio."""
+    return list(dict.fromkeys(_shape_with(text, widths.ratio) for text in texts))
+
+
+def _shape_with(text: str, ratio: int) -> Shape:
+    if text == SCALAR:
+        return ()
+    lengths = (length.partition("r") for length in text.split("x"))
+    return tuple(int(count or 1) * (ratio if unit else 1) for count, unit, _ in lengths)
 
 
 def condition(entry: BitcastEntry, key: str, case: Case) -> str:
@@ -99,8 +101,8 @@ def resulting(word: str, shape: Shape, widths: Widths) -> Shape | None:
             return shape
         case "append-ratio":
             return (*shape, widths.ratio)
-        case "drop-last":
+        case "drop-last" if shape:
             return shape[:-1]
-        case "scale-last":
+        case "scale-last" if shape:
             return (*shape[:-1], shape[-1] * widths.source // widths.target)
     return None

@@ -40,6 +40,7 @@ def call_of(case: Case) -> Call:
         receiver.method,
         tuple(_argument(case, text) for text in form.args),
         tuple((name, _argument(case, text)) for name, text in form.kwargs.items()),
+        form.device_before,
     )
 
 

@@ -10,6 +10,7 @@ FORM, MEMBER, SHAPE = "form", "member", "shape"
 ArgumentKind = Literal["dtype-name", "dtype", "device-name", "device", "tensor", "word"]
 ReceiverKind = Literal["tensor", "sharded-tensor", "layer"]
 MemberKind = Literal["tensor", "parameter", "buffer"]
+Device = Literal["cpu", "gpu"]
 ArgumentWord = Literal["none", "true", "false", "zero", "number", "list", "bytes"]
 
 
@@ -43,3 +44,5 @@ class Call:
     method: str
     args: tuple[Argument, ...] = ()
     kwargs: tuple[tuple[str, Argument], ...] = ()
+    device: str = "cpu"
+    """Where the receiver is before the call."""

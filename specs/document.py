@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from specs.calls import ArgumentKind, ArgumentWord
+from specs.calls import ArgumentKind, ArgumentWord, Device
 from specs.formats import formats
 from specs.vocabulary import (
     CODE_WORDS,
@@ -94,8 +94,8 @@ def _argument(text: str) -> str:
 
 
 def _shape(text: str) -> str:
-    if text != "scalar" and not re.fullmatch(r"(\d+|r)(x(\d+|r))*", text):
-        raise ValueError(f"`{text}` is no shape: `scalar`, or lengths and `r` such as 2x3xr")
+    if text != "scalar" and not re.fullmatch(r"(\d+|\d*r)(x(\d+|\d*r))*", text):
+        raise ValueError(f"`{text}` is no shape: `scalar`, or lengths such as 2x3xr or 2r")
     return text
 
 
@@ -155,6 +155,7 @@ class OutcomeEntry(Entry):
     and_recommended: OutcomeWord | None = Field(None, alias="and-recommended")
     class_: Text | None = Field(None, alias="class")
     bits: Literal["kept", "unspecified"] = "kept"
+    dtype: Literal["target", "unspecified"] = "unspecified"
 
     @model_validator(mode="after")
     def _one_outcome(self) -> OutcomeEntry:
@@ -241,6 +242,8 @@ class FormEntry(Entry):
     kwargs: dict[Identifier, ArgumentWords] = {}
     returns: Literal["receiver", "another", "unspecified"] = "unspecified"
     level: Level = "required"
+    device_before: Device = Field("cpu", alias="device-before")
+    device_after: Device = Field("cpu", alias="device-after")
 
 
 class ShapesEntry(Entry):
@@ -259,8 +262,8 @@ class NamedTestsEntry(ShapesEntry):
 class BitcastEntry(Entry):
     """How a document counts widths, and the shapes in which its pairs are asked.
 
-    In ``shapes``, `r` is how many elements of the narrower dtype make one of the wider. Those are
-    asked of every pair, ``more`` of pairs that stand for the others.
+    In every shape, `r` is how many elements of the narrower dtype make one of the wider, `2r` twice
+    as many. ``shapes`` are asked of every pair, ``more`` of pairs that stand for the others.
     """
 
     ratio_by: Literal["bits", "bytes"] = Field(alias="ratio-by")

@@ -129,15 +129,20 @@ class Edition:
     def _bitcasts(self, bitcast: BitcastEntry) -> Iterator[Case]:
         """Every pair in every shape, then the tests that the page demands."""
         name = self.document.name
+
+        def asked(source: str, target: str, texts: list[str], test: str | None) -> Iterator[Case]:
+            widths = widths_of(bitcast, format_named(source), format_named(target))
+            for shape in shapes_between(texts, widths):
+                modes = ((SHAPE, written_shape(shape)),)
+                yield Case(name, self.version, source, target, modes, test)
+
         for source, target in self.pairs():
-            forms = format_named(source), format_named(target)
             more = bitcast.more.shapes if target in bitcast.more.pairs.get(source, ()) else []
-            for shape in shapes_between([*bitcast.shapes, *more], widths_of(bitcast, *forms)):
-                yield Case(name, self.version, source, target, ((SHAPE, written_shape(shape)),))
-        for key, tests in bitcast.demanded.items():
-            for source, targets in tests.pairs.items():
-                for target, text in product(targets, tests.shapes):
-                    yield Case(name, self.version, source, target, ((SHAPE, text),), key)
+            yield from asked(source, target, [*bitcast.shapes, *more], None)
+        for test, demanded in bitcast.demanded.items():
+            for source, targets in demanded.pairs.items():
+                for target in targets:
+                    yield from asked(source, target, demanded.shapes, test)
 
     def cases(self) -> Iterator[Case]:
         """Every case of this version, modes spelled out, then its examples."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from specs.calls import FORM, MEMBER
 from specs.cases import Case
 from specs.editions import editions
 from specs.load import Document
 from specs.operations import take
 from specs.tensors import prove_tensors
+from specs.yaml_source import Location
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Proof:
 def prove(document: Document) -> Proof:
     """Resolve every case, or raise an error that names file, line and rule."""
     used: set[str] = set()
+    modes: set[tuple[str, str]] = set()
     cases = 0
     for edition in editions(document):
         known: set[Case] = set()
@@ -35,12 +39,39 @@ def prove(document: Document) -> Proof:
                     ("examples", case.example), f"{case.id} is an example of no case"
                 )
             used.update(taken.rules)
+            modes.update(case.modes)
             cases += 1
     for rule in document.entry.rules:
         if rule not in used:
             raise document.source.error(
                 ("rules", rule), "takes no input of any case; is a condition too narrow?"
             )
+    _require_asked(document, modes)
     if document.entry.tensors:
         prove_tensors(document)
     return Proof(document.name, len(document.entry.versions), cases, len(document.entry.rules))
+
+
+def _require_asked(document: Document, modes: set[tuple[str, str]]) -> None:
+    """Every form of a call, every member, and every pair with shapes of its own makes a case."""
+    entry = document.entry
+    members = entry.receiver.members if entry.receiver is not None else {}
+    named: tuple[tuple[Location, str, Collection[str]], ...] = (
+        (("forms",), FORM, entry.forms),
+        (("receiver", "members"), MEMBER, members),
+    )
+    for place, kind, names in named:
+        for name in names:
+            if (kind, name) not in modes:
+                raise document.source.error(
+                    (*place, name), f"the {kind} `{name}` is asked of no pair"
+                )
+    if entry.bitcast is None:
+        return
+    listed = {pair for edition in editions(document) for pair in edition.listed}
+    for source, targets in entry.bitcast.more.pairs.items():
+        for target in targets:
+            if (source, target) not in listed:
+                raise document.source.error(
+                    ("bitcast", "more", "pairs", source), f"no version lists {source} to {target}"
+                )

@@ -71,6 +71,8 @@ def _bad_operation(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
     if (entry.operation == "bitcast") == bool(entry.tensors):
         yield ("operation",), "every document but one of bitcasts has rules under `tensors`"
     for name, rule in entry.rules.items():
+        for outcome in _outcomes(rule.then):
+            yield from _idle_fields(entry, ("rules", name, "then"), outcome)
         for word in _words(rule.then):
             if word not in ("error", "unspecified") and (
                 (entry.operation == "bitcast") != (word in SHAPE_WORDS)
@@ -80,12 +82,33 @@ def _bad_operation(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
             yield ("rules", name), "the outcome of a bitcast is one word"
 
 
+def _cells(then: Cell | dict[str, Cell] | None) -> Iterator[Cell]:
+    cells = then.values() if isinstance(then, dict) else [then]
+    yield from (cell for cell in cells if cell is not None)
+
+
 def _words(then: Cell | dict[str, Cell] | None) -> Iterator[str]:
-    for cell in then.values() if isinstance(then, dict) else [then]:
+    for cell in _cells(then):
         if isinstance(cell, OutcomeEntry):
             yield from cell.either or [cell.is_ or "unspecified"]
-        elif cell is not None:
+        else:
             yield cell
+
+
+def _outcomes(then: Cell | dict[str, Cell] | None) -> Iterator[OutcomeEntry]:
+    yield from (cell for cell in _cells(then) if isinstance(cell, OutcomeEntry))
+
+
+def _idle_fields(
+    entry: DocumentEntry, location: Location, outcome: OutcomeEntry
+) -> Iterator[tuple[Location, str]]:
+    """Fields of an outcome that its word gives no meaning."""
+    if outcome.class_ is not None and outcome.is_ != "error":
+        yield location, "`class` goes with `error` only"
+    if outcome.bits != "kept" and outcome.is_ not in SHAPE_WORDS:
+        yield location, f"`bits` goes with {', '.join(SHAPE_WORDS)} only"
+    if outcome.dtype == "target" and (entry.operation, outcome.is_) != ("call", "unspecified"):
+        yield location, "`dtype` goes with the `unspecified` of a call only"
 
 
 def _bad_calls(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
@@ -93,6 +116,10 @@ def _bad_calls(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
         yield ("operation",), "a document of calls, and no other, has a `receiver`"
     if (entry.receiver is None) != (not entry.forms):
         yield ("forms",), "a `receiver` is called in `forms`"
+    if entry.receiver is not None and (entry.receiver.is_ == "layer") != bool(
+        entry.receiver.members
+    ):
+        yield ("receiver",), "a layer, and nothing else, has `members`"
     for name, form in entry.forms.items():
         yield from _bad_conditions(entry, ("forms", name, "when"), form.when)
     for name, member in entry.receiver.members.items() if entry.receiver is not None else ():

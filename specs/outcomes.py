@@ -68,12 +68,16 @@ class ParsesTo:
 
 @dataclass(frozen=True)
 class Rejected:
-    """An error; no answer may come."""
+    """An error, of the class that the document names; no answer may come."""
+
+    error_class: str | None = None
 
 
 @dataclass(frozen=True)
 class Anything:
-    """The document leaves it open."""
+    """The document leaves it open; the dtype that a call gives may be told nonetheless."""
+
+    converts: bool = False
 
 
 Outcome = (

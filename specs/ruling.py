@@ -99,6 +99,17 @@ class Ruling:
         return len(self.open_places) == len(self.branches)
 
     @cached_property
+    def is_open_dtype(self) -> bool:
+        """Whether even the dtype that a call gives is open."""
+        return self.branches[0].outcome == Anything() and self.is_open
+
+    @cached_property
+    def error_class(self) -> str | None:
+        """The class of error that the document names for a case that it wants refused."""
+        outcome = self.branches[0].outcome
+        return outcome.error_class if isinstance(outcome, Rejected) else None
+
+    @cached_property
     def meaning(self) -> Hashable:
         """What it comes to, in whatever words: rulings of one meaning judge alike."""
         branches = tuple(
@@ -178,6 +189,11 @@ def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Fo
         outcome: Outcome = Either(tuple(_option(word, target) for word in given.either))
     else:
         outcome = outcome_of(given.is_ or "unspecified", target)
+    match outcome:
+        case Rejected():
+            outcome = Rejected(given.class_)
+        case Anything():
+            outcome = Anything(given.dtype == "target")
     if given.and_recommended and not isinstance(outcome, PlainText):
         raise DocumentError("`and-recommended` goes with `plain-text` only")
     level = given.level or rule.level

@@ -23,7 +23,7 @@ class Calls:
         self._arguments: Mapping[ArgumentKind, Callable[[str], Any]] = {
             "dtype-name": str,
             "dtype": tensors.dtype,
-            "device-name": str,
+            "device-name": self._device_name,
             "device": self._place,
             "tensor": self._other,
             "word": WORDS.__getitem__,
@@ -50,7 +50,8 @@ class Calls:
     def _receiver(self, call: Call, bits: Mapping[str, Bits]) -> Any:
         match call.receiver:
             case "tensor":
-                return self._tensor(call.members[0], bits)
+                tensor = self._tensor(call.members[0], bits)
+                return tensor.to(self._device_name(call.device)) if call.device != "cpu" else tensor
             case "layer":
                 return self._layer(call.members, bits)
             case _:
@@ -89,10 +90,19 @@ class Calls:
         except KeyError:
             raise Unsupported(f"paddle has no parameters of dtype {dtype}") from None
 
+    def _device_name(self, device: str) -> str:
+        """The name as it stands; that of a GPU only where there is one."""
+        cuda = self._paddle.is_compiled_with_cuda
+        if device.startswith("gpu") and not (cuda() and self._paddle.device.cuda.device_count()):
+            raise Unsupported(f"there is no device {device} here")
+        return device
+
     def _place(self, device: str) -> Any:
-        kind, _, index = device.partition(":")
+        kind, _, index = self._device_name(device).partition(":")
         try:
-            return getattr(self._paddle, PLACES[kind])(*([int(index)] if index else []))
+            return getattr(self._paddle, PLACES[kind])(
+                *([] if kind == "cpu" else [int(index or 0)])
+            )
         except (KeyError, ValueError):
             raise Unsupported(f"there is no device object {device} here") from None
 

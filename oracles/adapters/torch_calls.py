@@ -39,6 +39,8 @@ class Calls:
 
     def made(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make the call, and look at what it gave and at what it was made on."""
+        if call.device != "cpu":
+            raise Unsupported(f"torch's receivers are made on the CPU, not on the {call.device}")
         given = {one.name: self._member(one, bits[one.name]) for one in call.members}
         match call.receiver:
             case "tensor":

@@ -37,6 +37,7 @@ def call_words(call: Call) -> dict[str, Any]:
         "method": call.method,
         "args": [[given.kind, given.value] for given in call.args],
         "kwargs": [[name, given.kind, given.value] for name, given in call.kwargs],
+        "device": call.device,
     }
 
 
@@ -48,6 +49,7 @@ def call_of(words: dict[str, Any]) -> Call:
         words["method"],
         tuple(Argument(*given) for given in words["args"]),
         tuple((name, Argument(*given)) for name, *given in words["kwargs"]),
+        words["device"],
     )
 
 

@@ -16,7 +16,8 @@ from specs.ruling import Ruling
 
 def allow(ruling: Ruling, given: int | str) -> Allowed:
     """What a case allows for one input, a pattern or a text."""
-    if ruling.is_rejection:
+    if ruling.is_rejection or ruling.source.kind == "complex":
+        # No input of these is told from another: one branch takes them all.
         return Allowed(0, ruling.branches[0])
     if isinstance(given, str):
         return text.allow_text(ruling, given)

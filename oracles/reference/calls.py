@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from specs.calls import Argument, Call
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "gpu")
 NAMES = (
     "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "complex64", "complex128", "bool",
@@ -17,9 +17,10 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Decision:
-    """The dtype that tensors take (None: their own), and whether a copy is made at any rate."""
+    """The dtype and device that tensors take (None: their own), and whether a copy must be made."""
 
     dtype: str | None = None
+    device: str | None = None
     copies: bool = False
 
 
@@ -56,7 +57,12 @@ def _paddle_to(args: Arguments, kwargs: Keywords) -> Decision:
         if name in given and given[name].value != "none" and _role(given[name]) != name:
             raise RefusedError(f"`{given[name].value}` is no {name}")
     said = given.get("other", given.get("dtype"))
-    return Decision(None if said is None or said.value == "none" else said.value)
+    where = given.get("device")
+    return Decision(_value(said), _value(where))
+
+
+def _value(argument: Argument | None) -> str | None:
+    return None if argument is None or argument.value == "none" else argument.value
 
 
 def _role(argument: Argument) -> str:
@@ -97,17 +103,16 @@ def _sharded_to(args: Arguments, kwargs: Keywords) -> Decision:
     copies = kwargs.get("copy") == Argument("word", "true")
     match args:
         case [Argument("dtype" | "tensor", dtype)]:
-            return Decision(dtype, copies)
+            return Decision(dtype, copies=copies)
         case [Argument("device")]:
-            return Decision(None, copies)
+            return Decision(copies=copies)
         case [Argument("device-name" | "dtype-name", text)] if text in DEVICES:
-            return Decision(None, copies)
+            return Decision(copies=copies)
         case [Argument(_, value)]:
             raise RefusedError(f"`{value}` is neither dtype nor device nor tensor")
         case [_, Argument("dtype", dtype)]:
-            return Decision(dtype, copies)
-    said = kwargs.get("dtype")
-    return Decision(said.value if said is not None else None, copies)
+            return Decision(dtype, copies=copies)
+    return Decision(_value(kwargs.get("dtype")), copies=copies)
 
 
 DISPATCHES: Mapping[tuple[str, str], Callable[[Arguments, Keywords], Decision]] = {

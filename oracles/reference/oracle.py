@@ -76,19 +76,23 @@ class Reference:
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call as its document describes it; a layer is changed in place."""
         decision = decide(call)
+        device = decision.device or call.device
         dtypes = {member.name: decision.dtype or member.dtype for member in call.members}
         tensors = {
             member.name: Tensor(
                 dtypes[member.name],
-                "cpu",
+                device,
                 self._converted(case, member, dtypes[member.name], bits[member.name]),
             )
             for member in call.members
         }
-        unchanged = all(member.dtype == dtypes[member.name] for member in call.members)
+        unchanged = device == call.device and all(
+            member.dtype == dtypes[member.name] for member in call.members
+        )
         in_place = call.receiver == "layer" or (unchanged and not decision.copies)
         before = {
-            member.name: Tensor(member.dtype, "cpu", bits[member.name]) for member in call.members
+            member.name: Tensor(member.dtype, call.device, bits[member.name])
+            for member in call.members
         }
         return Returned(in_place, in_place, tensors, tensors if in_place else before)
 
