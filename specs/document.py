@@ -126,7 +126,7 @@ OutcomeWord = Annotated[
 ]
 ShapeText = Annotated[Word, AfterValidator(_shape)]
 ArgumentWords = Annotated[
-    str, AfterValidator(_argument), WithJsonSchema({"type": "string", "pattern": "^[a-z-]+ .+$"})
+    str, AfterValidator(_argument), WithJsonSchema({"type": "string", "pattern": "^[a-z-]+ .*$"})
 ]
 CLASS_WORDS = (*INPUT_CLASSES, OTHERWISE)
 InputClass = Annotated[

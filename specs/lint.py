@@ -41,12 +41,12 @@ def prove(document: Document) -> Proof:
             used.update(taken.rules)
             modes.update(case.modes)
             cases += 1
+    _require_asked(document, modes)
     for rule in document.entry.rules:
         if rule not in used:
             raise document.source.error(
                 ("rules", rule), "takes no input of any case; is a condition too narrow?"
             )
-    _require_asked(document, modes)
     if document.entry.tensors:
         prove_tensors(document)
     return Proof(document.name, len(document.entry.versions), cases, len(document.entry.rules))

@@ -35,8 +35,8 @@ def mistakes(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
         if parameter.since is not None and parameter.since not in entry.versions:
             yield ("parameters", name, "since"), f"there is no version `{parameter.since}`"
         yield from _bad_conditions(entry, ("parameters", name, "affects"), parameter.affects)
-    yield from _bad_operation(entry)
     yield from _bad_calls(entry)
+    yield from _bad_operation(entry)
     for name, rule in entry.rules.items():
         location = ("rules", name)
         yield from _bad_conditions(entry, (*location, "when"), rule.when)

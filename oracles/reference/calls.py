@@ -57,8 +57,8 @@ def _paddle_to(args: Arguments, kwargs: Keywords) -> Decision:
         if name in given and given[name].value != "none" and _role(given[name]) != name:
             raise RefusedError(f"`{given[name].value}` is no {name}")
     said = given.get("other", given.get("dtype"))
-    where = given.get("device")
-    return Decision(_value(said), _value(where))
+    # Another tensor is on the CPU, where all arguments are.
+    return Decision(_value(said), "cpu" if "other" in given else _value(given.get("device")))
 
 
 def _value(argument: Argument | None) -> str | None:

@@ -1,0 +1,459 @@
+"""What each document of bitcasts gives, beside tables written out from its page by hand.
+
+A row: from, to, and what comes out of each shape; a shape as a case id writes it, `error` where the
+page refuses, `open` where it says nothing. Nothing here is computed from widths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.selection import case_named, select
+from specs.bitcast_ruling import bitcast_ruling
+from specs.bitcasting import read_shape, shape_of, written_shape
+from specs.cases import Case
+from specs.errors import DocumentError
+from specs.lint import prove
+from specs.load import document_named, load_document
+
+Row = tuple[str, str, dict[str, str]]
+
+# Ranks 0 to 4, with and without elements.
+ONE_WIDTH = {
+    "scalar": "scalar", "3": "3", "0": "0", "2x3": "2x3", "2x1x3": "2x1x3", "2x1x3x2": "2x1x3x2",
+    "3x0": "3x0", "2x0x3": "2x0x3", "2x0x1x3": "2x0x1x3",
+}  # fmt: skip
+TWO_APPENDED = {
+    "scalar": "2", "3": "3x2", "1": "1x2", "2": "2x2", "0": "0x2", "2x3": "2x3x2", 
+    "2x1x3": "2x1x3x2", "2x1x3x2": "2x1x3x2x2", "3x0": "3x0x2", "0x2": "0x2x2", "2x0x3": "2x0x3x2",
+    "2x0x1x3": "2x0x1x3x2",
+}  # fmt: skip
+TWO_TAKEN = {
+    "2": "scalar", "2x2": "2", "2x3x2": "2x3", "1x2x3x2": "1x2x3", "0x2": "0", "0x3x2": "0x3",
+    "0x1x2x2": "0x1x2",
+}  # fmt: skip
+NOT_TWO = {
+    "scalar": "error", "1": "error", "3": "error", "4": "error", "2x3": "error", "3x4": "error",
+    "2x1x3": "error", "2x3x4": "error", "2x3x1x4": "error", "0": "error", "3x0": "error",
+    "2x0x3": "error", "2x0x1x3": "error",
+}  # fmt: skip
+FOUR_TAKEN = {"4": "scalar", "2x4": "2", "2x3x4": "2x3", "1x2x3x4": "1x2x3", "0x4": "0"}
+NOT_FOUR = {
+    "scalar": "error", "1": "error", "3": "error", "8": "error", "2x3": "error", "3x8": "error",
+    "2x1x3": "error", "2x1x3x2": "error", "0": "error", "3x0": "error",
+}  # fmt: skip
+EIGHT_TAKEN = {"8": "scalar", "2x8": "2", "0x8": "0", "1": "error", "3": "error", "16": "error"}
+
+XLA: list[Row] = [
+    ("float32", "float32", ONE_WIDTH),
+    ("float32", "int32", ONE_WIDTH),
+    ("int8", "uint8", ONE_WIDTH),
+    ("complex64", "complex64", ONE_WIDTH),
+    ("bool", "bool", ONE_WIDTH),
+    ("int4", "uint4", ONE_WIDTH),
+    ("float32", "float16", TWO_APPENDED),
+    ("complex128", "complex64", TWO_APPENDED),
+    ("int8", "int4", TWO_APPENDED),
+    ("float32", "uint8", {"scalar": "4", "3": "3x4", "0": "0x4", "2x1x3x2": "2x1x3x2x4"}),
+    # Counted in bits: a bool has one.
+    ("int8", "bool", {"scalar": "8", "3": "3x8", "0x8": "0x8x8"}),
+    ("int64", "bool", {"scalar": "64", "3": "3x64"}),
+    ("bool", "int8", EIGHT_TAKEN | {"scalar": "error", "3x16": "error", "1x2x3x8": "1x2x3"}),
+    ("bool", "int64", {"2x64": "2", "0x64": "0", "3": "error", "scalar": "error"}),
+    ("int4", "bool", {"scalar": "4", "3": "3x4"}),
+    ("int4", "uint8", {"2x2": "2", "0x2": "0", "3": "error", "scalar": "error"}),
+    ("float32", "float64", TWO_TAKEN | NOT_TWO),
+    ("complex64", "complex128", TWO_TAKEN | NOT_TWO),
+    ("float16", "int64", FOUR_TAKEN | NOT_FOUR),
+    ("int8", "float64", EIGHT_TAKEN | {"scalar": "error", "3x16": "error", "2x3x8": "2x3"}),
+    ("complex64", "float32", {"scalar": "error", "3": "error", "2": "error", "2x3": "error"}),
+    ("float64", "complex64", {"scalar": "error", "3": "error", "0": "error", "2x3": "error"}),
+    ("float64", "complex128", {"scalar": "error", "2": "error", "2x2": "error"}),
+    # Six bits make no whole number of fours, eights, or more; they make six of one.
+    ("float6e3m2", "int8", dict.fromkeys(ONE_WIDTH, "error")),
+    ("int4", "float6e3m2", {"scalar": "error", "3": "error", "2x1": "error"}),
+    ("float32", "float6e3m2", {"scalar": "error", "3": "error", "2x5": "error"}),
+    ("float6e3m2", "complex64", {"scalar": "error", "3": "error"}),
+    ("float6e3m2", "float6e3m2", ONE_WIDTH),
+    ("float6e3m2", "bool", {"scalar": "6", "3": "3x6", "0x6": "0x6x6"}),
+    ("bool", "float6e3m2", {"6": "scalar", "2x6": "2", "0x6": "0", "12": "error", "3": "error"}),
+]
+TENSORFLOW: list[Row] = [
+    ("float32", "float32", ONE_WIDTH),
+    ("float32", "int32", ONE_WIDTH),
+    ("float32", "float16", TWO_APPENDED),
+    ("float32", "uint8", {"scalar": "4", "3": "3x4", "0": "0x4", "2x0x1x3": "2x0x1x3x4"}),
+    ("float32", "float64", TWO_TAKEN | NOT_TWO),
+    ("float16", "int64", FOUR_TAKEN | NOT_FOUR),
+    ("int8", "float64", EIGHT_TAKEN | {"scalar": "error"}),
+    # Sizes alone count, complex or not.
+    ("float64", "complex64", ONE_WIDTH),
+    ("complex64", "float32", TWO_APPENDED),
+    ("float64", "complex128", TWO_TAKEN | NOT_TWO),
+    ("complex64", "complex128", TWO_TAKEN | NOT_TWO),
+    ("complex128", "complex64", TWO_APPENDED),
+    ("int64", "bool", {"scalar": "open", "3": "open"}),
+    ("bool", "int64", {"scalar": "open", "2x8": "open"}),
+    ("bool", "bool", {"scalar": "open"}),
+]
+
+
+def with_elements(shapes: dict[str, str]) -> dict[str, str]:
+    """CINN's page says nothing of tensors without elements."""
+    return {
+        shape: "open" if "0" in shape.split("x") else result for shape, result in shapes.items()
+    }
+
+
+CINN: list[Row] = [
+    ("float32", "float32", with_elements(ONE_WIDTH)),
+    ("float32", "int32", with_elements(ONE_WIDTH)),
+    ("float32", "float16", with_elements(TWO_APPENDED)),
+    ("float32", "float64", with_elements(TWO_TAKEN | NOT_TWO)),
+    ("float16", "int64", with_elements(FOUR_TAKEN | NOT_FOUR)),
+    ("complex64", "complex64", with_elements(ONE_WIDTH)),
+    ("complex128", "complex64", with_elements(TWO_APPENDED)),
+    ("complex64", "complex128", with_elements(TWO_TAKEN | NOT_TWO)),
+    ("float64", "complex64", {"scalar": "open", "3": "open"}),
+    ("complex64", "float32", {"scalar": "open", "3": "open"}),
+    ("bool", "bool", {"scalar": "scalar", "3": "3", "0x1": "open"}),
+    ("int64", "bool", {"scalar": "open", "3": "open"}),
+    ("bool", "int64", {"scalar": "open", "2x8": "open"}),
+]
+VIEW: list[Row] = [
+    ("float32", "int32", ONE_WIDTH),
+    ("bool", "bool", {"scalar": "scalar", "3": "3", "0x1": "0x1"}),
+    ("float32", "float16", {
+        "scalar": "error", "3": "6", "1": "2", "0": "0", "2x3": "2x6", "2x1x3": "2x1x6",
+        "2x1x3x2": "2x1x3x4", "3x0": "3x0", "2x0x3": "2x0x6", "0x2": "0x4",
+    }),
+    ("float32", "uint8", {"scalar": "error", "3": "12", "2x3": "2x12"}),
+    ("float32", "float64", {
+        "scalar": "error", "2": "1", "4": "2", "1": "error", "3": "error", "0": "0", "2x2": "2x1",
+        "3x4": "3x2", "2x3": "error", "2x3x4": "2x3x2", "2x3x2": "2x3x1", "1x2x3x2": "1x2x3x1",
+        "0x2": "0x1", "3x0": "3x0", "2x0x3": "error", "2x1x3": "error",
+    }),
+    ("float16", "int64", {"4": "1", "8": "2", "3": "error", "2x1x3x2": "error", "0": "0"}),
+    ("float64", "complex64", ONE_WIDTH),
+    ("complex64", "float32", {"scalar": "error", "3": "6"}),
+    ("float64", "complex128", {"scalar": "error", "2": "1", "3": "error"}),
+    ("int64", "bool", {"scalar": "open", "3": "open"}),
+    ("bool", "uint8", {"scalar": "open", "3": "open"}),
+]  # fmt: skip
+ONNX: list[Row] = [
+    ("float32", "float32", ONE_WIDTH),
+    ("float32", "int32", ONE_WIDTH),
+    ("int4", "uint4", {"scalar": "scalar", "3": "3", "0x1": "0x1"}),
+    ("float4e2m1", "int4", {"scalar": "scalar", "3": "3"}),
+    ("float64", "complex64", ONE_WIDTH),
+    ("bool", "bool", {"scalar": "scalar", "3": "3"}),
+    ("float32", "float16", dict.fromkeys(TWO_APPENDED, "error")),
+    ("float32", "float64", dict.fromkeys(TWO_TAKEN | NOT_TWO, "error")),
+    ("int2", "int8", {"scalar": "error", "3": "error", "2x4": "error"}),
+    ("bool", "uint8", {"scalar": "open"}),
+    ("int8", "bool", {"scalar": "open"}),
+]
+TABLES: dict[str, list[Row]] = {
+    "xla-bitcast-convert:2023": XLA,
+    "tensorflow-bitcast:2023": TENSORFLOW,
+    "cinn-bitcast-convert:1.0": CINN,
+    "torch-view:2": VIEW,
+    "onnx-bitcast:26": ONNX,
+}
+
+
+def given(case: Case) -> str:
+    """What a case gives, in the words of the tables."""
+    ruling = bitcast_ruling(case)
+    if ruling.is_rejection:
+        return "error"
+    return "open" if ruling.result is None else written_shape(ruling.result)
+
+
+@pytest.mark.parametrize(
+    ("version", "row"),
+    [(version, row) for version, rows in TABLES.items() for row in rows],
+    ids=lambda value: value if isinstance(value, str) else f"{value[0]}-{value[1]}",
+)
+def test_a_shape_gives_what_the_page_says(version: str, row: Row) -> None:
+    source, target, shapes = row
+    found = {
+        shape: given(case_named(f"{version}/{source}/{target}/shape:{shape}")) for shape in shapes
+    }
+    assert found == shapes
+
+
+@pytest.mark.parametrize("document", ["xla-bitcast-convert", "tensorflow-bitcast"])
+def test_every_rule_of_quoted_code_has_cases_of_rank_0_to_4(document: str) -> None:
+    asked: dict[str, set[tuple[int, bool]]] = {}
+    for case in select([document]):
+        shape = shape_of(case)
+        asked.setdefault(bitcast_ruling(case).rule, set()).add((len(shape), 0 in shape))
+    full = {(0, False), *((rank, empty) for rank in (1, 2, 3, 4) for empty in (True, False))}
+    for rule, ranks in asked.items():
+        if rule in ("from-bool", "to-bool"):
+            continue  # open, whatever the shape
+        expected = full
+        if rule.endswith("from-scalar"):
+            expected = {(0, False)}
+        elif "wider" in rule or "larger" in rule:
+            expected = full - {(0, False)}
+            if rule.endswith(("by-last", "from-part")):
+                expected -= {(1, True)}  # the one dimension is the ratio
+        assert ranks >= expected, rule
+
+
+DEMANDED = {
+    ("float32", "float32"), ("float32", "int32"), ("float32", "float64"), ("float64", "float32"),
+    ("int64", "bool"), ("bool", "int64"),
+}  # fmt: skip
+ONE_TWO_FOUR = {
+    1: {"1", "1x1", "1x1x1x1"},
+    1024: {"1024", "32x32", "4x8x8x4"},
+    2048: {"2048", "32x64", "4x8x8x8"},
+}
+
+
+def example(name: str) -> Iterator[Case]:
+    return (case for case in select(["cinn-bitcast-convert"]) if case.example == name)
+
+
+def test_cinns_demanded_tests_are_named_cases() -> None:
+    expected = {
+        f"cinn-bitcast-convert:1.0/{source}/{target}/shape:{shape}/example:required-test"
+        for source, target in DEMANDED
+        for shapes in ONE_TWO_FOUR.values()
+        for shape in shapes
+    }
+    assert {case.id for case in example("required-test")} == expected
+    for elements, shapes in ONE_TWO_FOUR.items():
+        assert sorted(len(read_shape(shape)) for shape in shapes) == [1, 2, 4]
+        for shape in shapes:
+            lengths = [int(length) for length in shape.split("x")]
+            product = 1
+            for length in lengths:
+                product *= length
+            assert product == elements
+
+
+def test_cinns_demanded_tests_are_refused_where_the_shape_rule_refuses() -> None:
+    widening = [case for case in example("required-test") if case.target == "float64"]
+    assert len(widening) == 9
+    assert {given(case) for case in widening} == {"error"}
+    assert {bitcast_ruling(case).error_class for case in widening} == {"InvalidArgument"}
+    fitting = {shape_of(case): given(case) for case in example("required-test-that-fits")}
+    assert fitting == {
+        (2,): "scalar", (512, 2): "512", (1024, 2): "1024", (8, 8, 8, 2): "8x8x8",
+        (8, 8, 16, 2): "8x8x16",
+    }  # fmt: skip
+    of_bool = {given(case) for case in example("required-test-of-bool-that-fits")}
+    assert of_bool == {"open"}
+    [worked] = example("worked-example")
+    assert (worked.source, worked.target, given(worked)) == ("float32", "float16", "10x2")
+
+
+CONFLICTS = {
+    "cinn-bitcast-convert": [
+        "same-width", "narrower", "wider-otherwise", "wider-from-scalar", "of-bool", "to-bool",
+        "from-complex", "to-complex",
+    ],
+    "xla-bitcast-convert": ["wider-from-scalar", "complex-wider-from-scalar"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("document", CONFLICTS)
+def test_where_texts_disagree_a_conflict_says_so(document: str) -> None:
+    rules = document_named(document).entry.rules
+    assert [name for name, rule in rules.items() if rule.conflict] == CONFLICTS[document]
+
+
+def test_levels_are_those_of_the_page() -> None:
+    def level(source: str, target: str, shape: str) -> str:
+        name = f"cinn-bitcast-convert:1.0/{source}/{target}/shape:{shape}"
+        return bitcast_ruling(case_named(name)).level
+
+    assert level("float32", "int32", "3") == "required"
+    assert level("float32", "float16", "3") == "required"
+    # XLA's alone, which the page only endorses.
+    assert level("float32", "float64", "2x2") == "recommended"
+    assert level("float32", "float64", "3") == "recommended"
+    assert level("bool", "int64", "3") == "unspecified"
+
+
+SMALL = """\
+document: small
+title: Small
+operation: bitcast
+seed: small.txt
+scope: own-dtypes
+
+bitcast:
+  ratio-by: bytes
+  shapes: [scalar, 3, 2xr, 0xr]
+  more:
+    pairs: {float32: [float16]}
+    shapes: [2x3r]
+
+versions:
+  1:
+    from: [float32, float16]
+    to:   [float32, float16]
+
+rules:
+  same:
+    clause: "1"
+    level: required
+    when: {width: same}
+    then: same-shape
+  narrower:
+    clause: "2"
+    level: required
+    when: {width: narrower}
+    then: append-ratio
+  wider:
+    clause: "3"
+    level: required
+    when: {width: wider, last: ratio}
+    then: drop-last
+  refused:
+    clause: "4"
+    level: required
+    when: {width: wider, last: [none, zero, multiple, other]}
+    then: {is: error, class: InvalidArgument}
+"""
+
+# What stands in the text, what it becomes, how the line begins to which the error points,
+# its words.
+MISTAKES: dict[str, tuple[str, str, str, str]] = {
+    "gap": (
+        "[none, zero, multiple, other]",
+        "[none, zero]",
+        "rules:",
+        "gap: no rule applies to small:1/float16/float32/shape:3",
+    ),
+    "overlap": (
+        "last: ratio}",
+        "last: [ratio, other]}",
+        "refused:",
+        "rule refused: overlap: wider and refused both take small:1/float16/float32/shape:3",
+    ),
+    "takes nothing": (
+        "when: {width: same}",
+        "when: {width: same, rank: [0, 1, 2]}\n    then: same-shape\n"
+        "  never:\n    clause: x\n    level: required\n    when: {width: same, rank: 3}",
+        "never:",
+        "rule never: takes no input of any case",
+    ),
+    "width": ("{width: same}", "{width: equal}", "when: {width: equal", "unknown word `equal`"),
+    "last": (
+        "last: ratio}",
+        "last: first}",
+        "when: {width: wider, last: first",
+        "unknown word `first`",
+    ),
+    "rank": (
+        "{width: same}",
+        "{width: same, rank: 7}",
+        "when: {width: same, rank",
+        "unknown word `7`",
+    ),
+    "elements": (
+        "{width: same}",
+        "{width: same, elements: few}",
+        "when: {width: same, el",
+        "`few`",
+    ),
+    "condition": ("{width: same}", "{widht: same}", "when: {widht", "did you mean `width`?"),
+    "shape": ("[2x3r]", "[2y3]", "shapes: [2y3]", "`2y3` is no shape"),
+    "no ratio": ("ratio-by: bytes", "ratio-by: words", "ratio-by:", "'bits' or 'bytes'"),
+    "no section": (
+        SMALL[SMALL.index("bitcast:\n  ratio") : SMALL.index("versions:")],
+        "",
+        "operation:",
+        "a document of bitcasts, and no other, has a section `bitcast`",
+    ),
+    "cast's outcome": (
+        "then: append-ratio",
+        "then: nearest-even",
+        "then: nearest",
+        "`nearest-even` is no outcome of a bitcast",
+    ),
+    "by class": ("then: append-ratio", "then: {zero: append-ratio}", "narrower:", "is one word"),
+    "other bits": (
+        "then: append-ratio",
+        "then: drop-last",
+        "narrower:",
+        "rule narrower: the outcome `drop-last` cannot be had of small:1/float32/float16/",
+    ),
+    "no dimension": (
+        "then: append-ratio",
+        "then: scale-last",
+        "narrower:",
+        "`scale-last` cannot be had of small:1/float32/float16/shape:scalar",
+    ),
+    "idle class": (
+        "then: append-ratio",
+        "then: {is: append-ratio, class: E}",
+        "then: {is: app",
+        "`class` goes with `error` only",
+    ),
+    "idle bits": (
+        "{is: error, class: InvalidArgument}",
+        "{is: error, bits: unspecified}",
+        "then: {is: error",
+        "`bits` goes with same-shape",
+    ),
+    "idle dtype": (
+        "then: same-shape",
+        "then: {is: unspecified, dtype: target}",
+        "then: {is: uns",
+        "`dtype` goes with the `unspecified` of a call only",
+    ),
+    "idle pair": (
+        "{float32: [float16]}",
+        "{float32: [int8]}",
+        "pairs: {float32",
+        "no version lists float32 to int8",
+    ),
+    "tensors": (
+        "rules:\n",
+        "tensors:\n  x:\n    clause: x\n    level: required\n    then: same-shape\nrules:\n",
+        "operation:",
+        "every document but one of bitcasts",
+    ),
+}
+
+
+def error_of(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DocumentError) as caught:
+        prove(load_document(path))
+    message = str(caught.value)
+    assert "\n" not in message
+    return message.removeprefix(f"{path}:")
+
+
+def test_the_small_document_itself_holds(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL, encoding="utf-8")
+    proof = prove(load_document(path))
+    assert (proof.versions, proof.cases, proof.rules) == (1, 4 * 4 + 1, 4)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, name: str) -> None:
+    old, new, at, says = MISTAKES[name]
+    assert SMALL.count(old) == 1
+    text = SMALL.replace(old, new)
+    message = error_of(tmp_path, text)
+    lines = [
+        place for place, line in enumerate(text.splitlines(), 1) if line.strip().startswith(at)
+    ]
+    assert re.match(r"\d+", message), message
+    assert int(message.partition(":")[0]) in lines
+    assert says in message
