@@ -18,12 +18,12 @@ import numpy as np
 from benchmarks.figures import keep, median, show
 from benchmarks.options import number
 from benchmarks.peer_casts import PEERS, Cast, Peer, Target, targets
-from conformance.accept import allowed_words
 from conformance.inputs import inputs_of
 from oracles.protocol import Bits
 from oracles.reference import by_exact
 from oracles.reference.grading import OPEN, grades
 from oracles.reference.staircase import staircase
+from reports.accept import allowed_words
 from specs.outcomes import Nan
 
 COUNT = 1 << 16

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conformance.divergences import datum_of, simplicity
 from conformance.form import printable
 from oracles.isolation.errors import Crashed
 from oracles.protocol import Bits
+from reports.divergences import datum_of, simplicity
 from reports.drawing import pattern
 from specs.formats import Format
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.accept import allowed_words
 from conformance.calling import DepartedError, answer_of
-from conformance.divergences import datum_of
 from conformance.form import checked, described, one_line, printable
 from conformance.meet import contained
 from conformance.recorded import check_worked, datum, listed
@@ -17,6 +15,8 @@ from oracles.isolation.errors import Crashed
 from oracles.protocol import Unsupported
 from oracles.reference import by_exact
 from oracles.registry import Backend
+from reports.accept import allowed_words
+from reports.divergences import datum_of
 from reports.drawing import allowed_line, columns, line
 from specs.cases import Case
 from specs.errors import CastigateError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from conformance.divergences import simplicity
+from reports.divergences import simplicity
 from reports.judgement import Divergence, Judgement, Verdict
 from reports.runs import Runs
 from specs.formats import format_named

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance import bitcasts
-from conformance.accept import Expectations, levels_broken
 from conformance.blame import blame, told
 from conformance.calling import DepartedError, answer_of, call_faults, returned_by
-from conformance.divergences import datum_of, divergences
 from conformance.form import AnswerError, checked, described, one_line, printable, refusal
 from conformance.inputs import inputs_of
 from conformance.shapes import shape_faults
@@ -24,6 +22,9 @@ from oracles.protocol import Bits, Unsupported
 from oracles.reference.expected import Expected
 from oracles.reference.oracle import Reference
 from oracles.registry import Backend
+from reports.accept import Expectations, levels_broken
+from reports.answers import Answered, Kept
+from reports.divergences import datum_of, divergences
 from reports.judgement import Divergence, Fault, Judgement, Verdict
 from specs.bitcast_ruling import bitcast_ruling
 from specs.calling import receiver_of
@@ -241,7 +242,8 @@ class Meeting:
         faults: Sequence[Fault] = (),
     ) -> Judgement:
         found = list(divergences(rules, inputs, expected, answer, broken))
-        return self._faulty(case, rules, inputs, found, faults)
+        answered = Answered(Kept(case.source, inputs), Kept(case.target, answer))
+        return replace(self._faulty(case, rules, inputs, found, faults), answered=answered)
 
     def _faulty(
         self,

@@ -12,10 +12,10 @@ from typing import IO, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from conformance.accept import WORDS, allowed_words, grade_text, is_nan_code
 from conformance.selection import case_named
 from oracles.reference import by_exact
 from oracles.reference.allowed import Allowed
+from reports.accept import WORDS, allowed_words, grade_text, is_nan_code
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format

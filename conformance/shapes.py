@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.accept import levels_broken
 from conformance.form import AnswerError, described, one_line
 from oracles.protocol import Bits, Unsupported
 from oracles.reference.expected import Expected
+from reports.accept import levels_broken
 from reports.judgement import Fault
 from specs.cases import Case
 from specs.ruling import Ruling

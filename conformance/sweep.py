@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from conformance.accept import allowed_words
-from conformance.divergences import datum_of, simplest, simplest_between
 from conformance.form import AnswerError, checked, described, one_line
 from conformance.forms import Forms
 from conformance.joining import joined
@@ -22,6 +20,8 @@ from oracles.reference.staircase import staircase
 from oracles.reference.table import table
 from oracles.reference.visits import Dense, Visit
 from reports import runs
+from reports.accept import allowed_words
+from reports.divergences import datum_of, simplest, simplest_between
 from reports.judgement import Divergence, Judgement, Verdict
 from reports.runs import Runs
 from specs.cases import Case

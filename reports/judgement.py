@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from reports.answers import Answered
 from reports.runs import Runs
 
 Verdict = Literal[
@@ -65,6 +66,7 @@ class Judgement:
     faults: tuple[Fault, ...] = ()
     reproduction: str = ""
     road: str = ""
+    answered: Answered | None = None
 
     @property
     def wrong(self) -> int:

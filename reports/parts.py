@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from reports.answers import Answered, Kept, kept_of
 from reports.judgement import Divergence, Fault, Judgement
 from reports.runs import Runs
 
-ABOUT = b"castigate part 2"
+ABOUT = b"castigate part 3"
 """The key of the metadata; its number changes with the form."""
 CHECKSUM_BYTES = sha256().digest_size
 DATA = ("first", "last", "answer", "last_answer")
@@ -29,8 +30,10 @@ SCHEMA = pa.schema(
         *((f"{name}_object", pa.binary()) for name in DATA),
         ("slope", pa.int64()),
         ("straight", pa.bool_()),
+        ("array", pa.large_binary()),
     ]
 )
+ARRAY = len(SCHEMA) - 1
 
 
 class DamagedPartError(Exception):
@@ -40,7 +43,13 @@ class DamagedPartError(Exception):
 def packed(name: str, judgements: list[Judgement]) -> bytes:
     """A task's name and what it found, as bytes."""
     batches: list[Any] = []
-    about = {"name": name, "judgements": [_told(judgement, batches) for judgement in judgements]}
+    arrays: dict[str, Kept] = {}
+    about = {
+        "name": name,
+        "judgements": [_told(judgement, batches, arrays) for judgement in judgements],
+        "arrays": [array.dtype for array in arrays.values()],
+    }
+    batches += [_array_batch(array) for array in arrays.values()]
     # Texts come from frameworks and may hold lone surrogates, which plain UTF-8 refuses.
     told = json.dumps(about, ensure_ascii=False).encode("utf-8", "surrogatepass")
     sink = pa.BufferOutputStream()
@@ -59,8 +68,16 @@ def name_of(data: bytes) -> str:
 def unpacked(data: bytes) -> tuple[str, list[Judgement]]:
     """The name of the task, and what it found."""
     about, stream = _opened(data)
-    batches = iter(stream)
-    return about["name"], [_judgement(told, batches) for told in about["judgements"]]
+    batches = list(stream)
+    runs = iter(batches)
+    dtypes = about["arrays"]
+    last = batches[len(batches) - len(dtypes) :]
+    arrays = [
+        kept_of(dtype, batch.column(ARRAY)[0].as_py())
+        for dtype, batch in zip(dtypes, last, strict=True)
+    ]
+    known = {array.digest: array for array in arrays}
+    return about["name"], [_judgement(told, runs, known) for told in about["judgements"]]
 
 
 def _opened(data: bytes) -> tuple[Any, Any]:
@@ -74,8 +91,8 @@ def _opened(data: bytes) -> tuple[Any, Any]:
         raise DamagedPartError("another version of castigate wrote it") from None
 
 
-def _told(judgement: Judgement, batches: list[Any]) -> dict[str, Any]:
-    """All of a judgement but its runs, which go to the batches."""
+def _told(judgement: Judgement, batches: list[Any], arrays: dict[str, Kept]) -> dict[str, Any]:
+    """All of a judgement but its runs, which go to the batches, and its answers."""
     batches += [_batch(divergence.runs) for divergence in judgement.divergences]
     shallow = _shallow(judgement)
     shallow["divergences"] = [
@@ -83,6 +100,10 @@ def _told(judgement: Judgement, batches: list[Any]) -> dict[str, Any]:
         for divergence in judgement.divergences
     ]
     shallow["faults"] = [asdict(fault) for fault in judgement.faults]
+    if judgement.answered is not None:
+        both = (judgement.answered.inputs, judgement.answered.answers)
+        arrays.update({array.digest: array for array in both})
+        shallow["answered"] = [array.digest for array in both]
     return shallow
 
 
@@ -90,7 +111,7 @@ def _shallow(record: Judgement | Divergence) -> dict[str, Any]:
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
-def _judgement(told: dict[str, Any], batches: Any) -> Judgement:
+def _judgement(told: dict[str, Any], batches: Any, arrays: dict[str, Kept]) -> Judgement:
     found = tuple(
         Divergence(
             **each | {"runs": _runs(each["runs"], batches), "allowed": tuple(each["allowed"])}
@@ -98,7 +119,10 @@ def _judgement(told: dict[str, Any], batches: Any) -> Judgement:
         for each in told["divergences"]
     )
     faults = tuple(Fault(**fault) for fault in told["faults"])
-    return Judgement(**told | {"divergences": found, "faults": faults})
+    answered = None
+    if told["answered"] is not None:
+        answered = Answered(*(arrays[digest] for digest in told["answered"]))
+    return Judgement(**told | {"divergences": found, "faults": faults, "answered": answered})
 
 
 def _form(runs: Runs) -> dict[str, Any]:
@@ -126,7 +150,13 @@ def _batch(runs: Runs) -> Any:
                 columns[f"{name}_object"] = pa.array(encoded, pa.binary())
             case "numbers":
                 columns[f"{name}_object"] = pa.array([b"%x" % code for code in column], pa.binary())
+    columns["array"] = pa.nulls(runs.first.size, pa.large_binary())
     return pa.record_batch(columns, SCHEMA)
+
+
+def _array_batch(array: Kept) -> Any:
+    nothing = {field.name: pa.nulls(1, field.type) for field in SCHEMA}
+    return pa.record_batch(nothing | {"array": pa.array([array.data], pa.large_binary())}, SCHEMA)
 
 
 def _runs(form: dict[str, Any], batches: Any) -> Runs:

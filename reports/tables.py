@@ -1,4 +1,4 @@
-"""The two tables of a run: the same judgements in the same order give the same bytes.
+"""The three tables of a run: the same judgements in the same order give the same bytes.
 
 They are written as the judgements come. Row groups, and pages within them, depend on the rows
 alone, however many rows a judgement brings.
@@ -7,6 +7,7 @@ alone, however many rows a judgement brings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from reports.answers import Kept
 from reports.judgement import Datum, Judgement
 from reports.places import Place
 from reports.runs import Runs
@@ -46,6 +48,8 @@ CASES = pa.schema(
         *((name, COUNT) for name in ("inputs", "open", "wrong", "runs")),
         ("broken", list_of(BROKEN)),
         ("reproduction", TEXT),
+        ("asked", TEXT),
+        ("answers", TEXT),
     ]
 )
 DIVERGENCES = pa.schema(
@@ -59,8 +63,13 @@ DIVERGENCES = pa.schema(
         *((name, TEXT) for name in ("text", "answer_text", "last_answer_text")),
     ]
 )
-SCHEMAS = {"cases.parquet": CASES, "divergences.parquet": DIVERGENCES}
-GROUPS = {"cases.parquet": 1 << 12, "divergences.parquet": 1 << 17}
+ANSWERS = pa.schema([("digest", TEXT), ("dtype", TEXT), ("count", COUNT), ("data", pa.binary())])
+SCHEMAS = {
+    "cases.parquet": CASES,
+    "divergences.parquet": DIVERGENCES,
+    "answers.parquet": ANSWERS,
+}
+GROUPS = {"cases.parquet": 1 << 12, "divergences.parquet": 1 << 17, "answers.parquet": 1 << 7}
 """Rows of a row group: what a writer holds at a time, and a reader too."""
 WORD = 1 << 64
 Row = tuple[str, Case, Judgement]
@@ -112,17 +121,21 @@ class Sheet:
 
 
 def write_tables(place: Place, rows: Iterable[Row]) -> None:
-    """Write both tables; neither has its name before both are whole."""
-    with (
-        place.writing("cases.parquet") as cases_stream,
-        place.writing("divergences.parquet") as divergences_stream,
-        Sheet("cases.parquet", cases_stream) as cases,
-        Sheet("divergences.parquet", divergences_stream) as divergences,
-    ):
+    """Write all tables; none has its name before all are whole."""
+    with ExitStack() as stack:
+        streams = {name: stack.enter_context(place.writing(name)) for name in SCHEMAS}
+        cases, divergences, answers = (
+            stack.enter_context(Sheet(name, stream)) for name, stream in streams.items()
+        )
+        known: set[str] = set()
         for backend, case, judgement in rows:
             cases.add(case_row(backend, case, judgement))
             for few in divergence_rows(backend, case, judgement):
                 divergences.add(few)
+            for array in _arrays(judgement):
+                if array.digest not in known:
+                    known.add(array.digest)
+                    answers.add(_array_row(array))
 
 
 def case_row(backend: str, case: Case, judgement: Judgement) -> Any:
@@ -145,6 +158,8 @@ def case_row(backend: str, case: Case, judgement: Judgement) -> Any:
         "broken": list(_broken(case, judgement)),
         "reproduction": plain(judgement.reproduction),
     }
+    digests = (array.digest for array in _arrays(judgement))
+    row |= dict(zip(("asked", "answers"), digests, strict=False))
     return pa.Table.from_pylist([row], CASES)
 
 
@@ -173,6 +188,17 @@ def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[
             last_answer_text,
         ]
         yield pa.Table.from_arrays(columns, schema=DIVERGENCES)
+
+
+def _arrays(judgement: Judgement) -> tuple[Kept, ...]:
+    """What was asked and what was answered, where answers were kept."""
+    answered = judgement.answered
+    return (answered.inputs, answered.answers) if answered is not None else ()
+
+
+def _array_row(array: Kept) -> Any:
+    row = {"digest": array.digest, "dtype": array.dtype, "count": array.values.size}
+    return pa.Table.from_pylist([row | {"data": array.data}], ANSWERS)
 
 
 def plain(text: str) -> str:

@@ -14,8 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import conformance.sweep as module
-from conformance.accept import levels_broken
-from conformance.divergences import simplest_between, simplicity
 from conformance.forms import fastest, forms
 from conformance.joining import joined
 from conformance.meet import Meeting, Settings
@@ -26,6 +24,8 @@ from oracles.reference import by_kernels
 from oracles.reference.oracle import Reference
 from oracles.reference.visits import Dense, Sample, Steps, Visit
 from oracles.registry import Backend
+from reports.accept import levels_broken
+from reports.divergences import simplest_between, simplicity
 from reports.judgement import Divergence, Judgement
 from reports.runs import gather, no_runs
 from specs.cases import Case

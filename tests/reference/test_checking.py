@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.accept import levels_broken
 from conformance.forms import forms
 from oracles.reference import by_kernels, checking
 from oracles.reference.table import ANYTHING, CODE, GRADED, RANGES, ROW, Table, table
+from reports.accept import levels_broken
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings
 from tests.reference.test_grading import right_answers

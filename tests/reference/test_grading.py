@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.accept import levels_broken
 from conformance.forms import forms
 from conformance.inputs import quick_inputs
 from oracles.reference import by_kernels, grading
 from oracles.reference.expected import Expected
 from oracles.reference.grading import OPEN
 from oracles.reference.staircase import STEP, STRETCH, Staircase, Step, staircase
+from reports.accept import levels_broken
 from specs.outcomes import Anything, Either, Nan
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from reports.answers import Answered, Kept
 from reports.judgement import VERDICTS, Divergence, Fault, Judgement
 from reports.run_record import BackendRecord, Environment, RunRecord, Shard
 from reports.runs import Runs
@@ -66,14 +67,17 @@ def judgement(case: Case, *divergences: Divergence, **changes: Any) -> Judgement
     return Judgement(case.id, "ort", divergences=divergences, **fields | changes)
 
 
+CACHES = ("kept", "data", "digest")
+
+
 def same(one: Any, other: Any) -> bool:
     """Equality to the last column and its dtype."""
     match one:
-        case Judgement() | Divergence() | Runs() | Fault():
+        case Judgement() | Divergence() | Runs() | Fault() | Answered() | Kept():
             return type(one) is type(other) and all(
                 same(value, vars(other)[name])
                 for name, value in vars(one).items()
-                if name != "kept"  # a cache
+                if name not in CACHES
             )
         case np.ndarray():
             return one.dtype == other.dtype and one.tolist() == other.tolist()
@@ -128,6 +132,9 @@ DIVERGENCES = st.builds(
     DATUMS,
     st.lists(TEXTS, max_size=3).map(tuple),
 )
+KEPT = st.builds(Kept, st.just("string"), st.lists(TEXTS, max_size=3).map(objects)) | st.builds(
+    Kept, st.just("uint64"), st.lists(WORDS, max_size=3).map(patterns)
+)
 JUDGEMENTS = st.builds(
     Judgement,
     TEXTS,
@@ -140,4 +147,5 @@ JUDGEMENTS = st.builds(
     st.lists(st.builds(Fault, *[st.text(max_size=8)] * 4, TEXTS), max_size=2).map(tuple),
     TEXTS,
     TEXTS,
+    st.none() | st.builds(Answered, KEPT, KEPT),
 )

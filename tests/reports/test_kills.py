@@ -19,8 +19,8 @@ from tests.reports.dying import TASKS, found, rows
 
 ROOT = Path(__file__).parents[2]
 DYING = [sys.executable, "-m", "tests.reports.dying"]
-STEPS = 8
-"""Before and after: three renames and the removal of the parts."""
+STEPS = 10
+"""Before and after: four renames and the removal of the parts."""
 
 
 def test_a_killed_writer_leaves_only_whole_parts(tmp_path: Path) -> None:
@@ -67,12 +67,13 @@ def test_a_kill_between_any_two_steps_of_the_end_is_resumed(step: int, tmp_path:
     died = subprocess.run([*DYING, "finish", str(folder), str(step)], cwd=ROOT, check=False)
     assert died.returncode == (9 if step < STEPS else 0)
     store = resume(str(folder), record())
-    assert store.record.complete == (step >= 5)
+    assert store.record.complete == (step >= 7)
     if not store.record.complete:
         assert store.finished() == set(TASKS)
         store = store.finish(rows(store), lambda: 1)
     assert store.record.exit_code == 1
     assert sorted(path.name for path in folder.iterdir()) == [
+        "answers.parquet",
         "cases.parquet",
         "divergences.parquet",
         "run.json",

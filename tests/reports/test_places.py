@@ -14,6 +14,7 @@ import pytest
 from reports.opening import batches, open_run
 from reports.places import UNFINISHED, Place, place_of
 from reports.store import create, resume
+from reports.tables import SCHEMAS
 from specs.errors import CastigateError
 from tests.reports.common import HALF, divergence, judgement, record, same, steps
 
@@ -49,12 +50,17 @@ def test_a_run_from_begin_to_end(out: str, tmp_path: Path) -> None:
     assert store.finished() == {"a", "b"}
     assert same(tuple(store.read("a")), tuple(FOUND))
     store.finish(ROWS, lambda: 0)
-    assert store.place.names() == ["cases.parquet", "divergences.parquet", "run.json"]
+    assert store.place.names() == [
+        "answers.parquet",
+        "cases.parquet",
+        "divergences.parquet",
+        "run.json",
+    ]
     done = open_run(out)
     assert resume(out, record()).record == done.record
     assert sum(batch.num_rows for batch in batches(done, "divergences.parquet")) == 70
     local = create(str(tmp_path / "local"), record()).finish(ROWS, lambda: 0)
-    for table in ("cases.parquet", "divergences.parquet"):
+    for table in SCHEMAS:
         assert local.place.read(table) == done.place.read(table)
 
 

@@ -52,7 +52,12 @@ def test_a_run_from_begin_to_end(out: str) -> None:
     assert done.record == open_run(out).record
     assert (done.record.complete, done.record.exit_code) == (True, 1)
     assert done.record.finished is not None
-    assert sorted(os.listdir(out)) == ["cases.parquet", "divergences.parquet", "run.json"]
+    assert sorted(os.listdir(out)) == [
+        "answers.parquet",
+        "cases.parquet",
+        "divergences.parquet",
+        "run.json",
+    ]
     (batch,) = batches(done, "divergences.parquet", ["first", "case"])
     assert batch.to_pylist() == [{"first": place, "case": HALF.id} for place in (0, 4, 8)]
 
@@ -383,7 +388,7 @@ def test_a_disk_that_is_full_costs_only_what_was_being_written(
         assert said.startswith(f"cannot write {out}/parts/")
         assert said.endswith(f".part: No space left on device; {kept}")
         said = refusal(store.finish, ROWS, lambda: 0)
-        assert said == f"cannot write {out}/divergences.parquet: No space left on device; {kept}"
+        assert said == f"cannot write {out}/answers.parquet: No space left on device; {kept}"
         said = refusal(create, f"{out}/new", record())
         assert said == (
             f"cannot write {out}/new/run.json: No space left on device; give another --out"

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reports.answers import Answered, Kept, kept_of
 from reports.judgement import Fault, Judgement
 from reports.places import place_of
 from reports.runs import KEPT_RUNS, Runs
@@ -115,8 +116,23 @@ def test_a_row_of_cases(tmp_path: Path) -> None:
                 },
             ],
             "reproduction": "one\ntwo",
+            "asked": None,
+            "answers": None,
         }
     ]
+
+
+def test_answers_are_kept_once_and_found_by_their_digest(tmp_path: Path) -> None:
+    inputs = Kept("float32", np.array([1, 2, 0xFFFF_FFFF], np.uint32))
+    answers = Kept("float16", np.array([0, 0x7C00, 3], np.uint16))
+    found = judgement(HALF, answered=Answered(inputs, answers))
+    rows = [(name, HALF, found) for name in ("ort", "torch")]
+    kept = table(tmp_path, "answers.parquet", rows)
+    assert [(row["dtype"], row["count"]) for row in kept] == [("float32", 3), ("float16", 3)]
+    back = {row["digest"]: kept_of(row["dtype"], row["data"]) for row in kept}
+    for row in table(tmp_path, "cases.parquet", rows):
+        assert back[row["asked"]].values.tolist() == inputs.values.tolist()
+        assert back[row["answers"]].values.tolist() == answers.values.tolist()
 
 
 TOP = (1 << 64) - 1

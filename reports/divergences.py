@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.accept import allowed_words
 from oracles.protocol import Bits
 from oracles.reference import by_exact
 from oracles.reference.expected import Expected
+from reports.accept import allowed_words
 from reports.judgement import Datum, Divergence
 from reports.runs import gather
 from specs.formats import Format

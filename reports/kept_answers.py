@@ -1,0 +1,59 @@
+"""The answers that a complete run has kept, by backend and case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from reports.answers import Answered, Kept, kept_of
+from reports.opening import batches
+from reports.store import RunStore
+from specs.errors import CastigateError
+
+ARRAYS_AT_HAND = 64
+
+
+@dataclass(frozen=True)
+class KeptCase:
+    """A case as a run's tables tell it; without answers where none came."""
+
+    backend: str
+    case: str
+    verdict: str
+    asked: str | None
+    answers: str | None
+
+
+class KeptAnswers:
+    """A run's answers. Arrays stay packed until they are looked at."""
+
+    def __init__(self, store: RunStore) -> None:
+        self.store = store
+        self._packed: dict[str, tuple[str, bytes]] = {
+            row["digest"]: (row["dtype"], row["data"])
+            for batch in batches(store, "answers.parquet")
+            for row in batch.to_pylist()
+        }
+        self._array = lru_cache(ARRAYS_AT_HAND)(self._unpacked)
+
+    def cases(self, backend: str) -> Iterator[KeptCase]:
+        """The cases of one backend, in the order of the run."""
+        names = ("backend", "case", "verdict", "asked", "answers")
+        for batch in batches(self.store, "cases.parquet", names):
+            for row in batch.to_pylist():
+                if row["backend"] == backend:
+                    yield KeptCase(**row)
+
+    def answered(self, kept: KeptCase) -> Answered | None:
+        """What a case was asked and answered."""
+        if kept.asked is None or kept.answers is None:
+            return None
+        return Answered(self._array(kept.asked), self._array(kept.answers))
+
+    def _unpacked(self, digest: str) -> Kept:
+        try:
+            return kept_of(*self._packed[digest])
+        except KeyError:
+            where = self.store.place.named("answers.parquet")
+            raise CastigateError(f"{where} lacks an array that a case refers to") from None
