@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from conformance.form import stored
 from oracles.protocol import Bits, Oracle, Unsupported, WithBitcast
@@ -14,10 +15,7 @@ from oracles.reference.bitcasting import by_integer
 from reports.judgement import Fault
 from specs.bitcast_ruling import BitcastRuling
 from specs.cases import Case
-from specs.formats import Format
-
-FILLS = 3
-"""Contents that a shape is asked with: rising bytes, set bits, and random ones."""
+from specs.formats import Format, format_named
 
 
 def ask(oracle: Oracle, case: Case, bits: Bits) -> object:
@@ -29,25 +27,31 @@ def ask(oracle: Oracle, case: Case, bits: Bits) -> object:
 
 def contents(ruling: BitcastRuling, seed: int) -> Iterator[Bits]:
     """The tensors that a case is asked with; one without elements is asked once."""
-    count = prod(ruling.shape)
-    for fill in range(FILLS if count else 1):
-        yield _filled(ruling.source, count, fill, seed).reshape(ruling.shape)
+    storage = np.dtype(ruling.source.storage)
+    for raw in _memories(ruling, prod(ruling.shape) * storage.itemsize, seed):
+        bits: Bits = raw.view(storage).copy()
+        if ruling.source.bits < 8 * storage.itemsize:
+            bits &= storage.type(ruling.source.mask)
+        yield bits.reshape(ruling.shape)
+        if not bits.size:
+            return
 
 
-def _filled(form: Format, count: int, fill: int, seed: int) -> Bits:
-    storage = np.dtype(form.storage)
-    size = count * storage.itemsize
-    match fill:
-        case 0:
-            raw = (np.arange(1, size + 1) % 251).astype(np.uint8)
-        case 1:
-            raw = np.full(size, 0xFF, np.uint8)
-        case _:
-            raw = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
-    bits: Bits = raw.view(storage).copy()
-    if form.bits < 8 * storage.itemsize:
-        bits &= storage.type(form.mask)
-    return bits
+def _memories(ruling: BitcastRuling, size: int, seed: int) -> Iterator[NDArray[np.uint8]]:
+    """Rising bytes, set bits, what casts are wont to change about floats, and random bytes."""
+    yield (np.arange(1, size + 1) % 251).astype(np.uint8)
+    yield np.full(size, 0xFF, np.uint8)
+    for form in dict.fromkeys((ruling.source, ruling.target)):
+        part = format_named(form.entry.part or form.name)
+        if part.kind == "float":
+            telling = np.array(_telling(part), part.storage).view(np.uint8)
+            yield np.resize(telling, size)
+    yield np.random.default_rng(seed).integers(0, 256, size, np.uint8)
+
+
+def _telling(form: Format) -> list[int]:
+    """The first NaN of each sign, which signals where any does; -0, a subnormal, the largest."""
+    return [*(codes[0] for codes in form.nan_codes), form.sign_bit, 1, form.max_code]
 
 
 def fault_of(ruling: BitcastRuling, bits: Bits, answer: object) -> Fault | None:
