@@ -17,6 +17,7 @@ import typer
 
 from conformance import listing
 from conformance.backends import look
+from conformance.diff_command import diff_command
 from conformance.explaining import drawn, explain
 from conformance.explaining_bitcasts import bitcast_bits, drawn_bitcast, explain_bitcast
 from conformance.inputs import inputs_of
@@ -164,6 +165,7 @@ def backends_command(
 
 app.command(name="run")(run_command)
 app.command(name="merge")(merge_command)
+app.command(name="diff")(diff_command)
 
 
 @app.command()

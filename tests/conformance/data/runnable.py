@@ -73,6 +73,14 @@ class OnePattern(Right):
             answers[bits == ONE] ^= 1
 
 
+class WrongByte(Right):
+    """Wrong on the byte 3."""
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        if case.source == "uint8":
+            answers[bits == 3] ^= 1
+
+
 class WrongRange(Right):
     """Wrong on one range of each source."""
 

@@ -1,0 +1,72 @@
+"""``castigate diff`` on runs of real processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.processes import ONNX, RUNNABLE, backend, castigate
+
+NARROW = (ONNX, "--source=uint8", "--target=bool")
+RIGHT, WRONG = f"{RUNNABLE}:Right", f"{RUNNABLE}:WrongByte"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two backends, of which one is wrong on the input 3."""
+    out = str(tmp_path_factory.mktemp("runs") / "run")
+    castigate("run", backend("Right"), backend("WrongByte"), *NARROW, f"--out={out}")
+    return out
+
+
+def lines(*arguments: str, expected: int) -> list[dict[str, Any]]:
+    code, out, err = castigate("diff", "--json", *arguments)
+    assert (code, err) == (expected, "")
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_two_backends_of_one_run(run: str) -> None:
+    found, changed = lines(run, f"--backend={RIGHT}", f"--backend={WRONG}", expected=1)
+    assert (found["case"], found["inputs"], found["asked"]) == ("onnx-cast:25/uint8/bool", 1, 256)
+    assert (found["right"], found["smallest"], found["answers"]) == ("one", "0x03", ["0x1", "0x0"])
+    assert changed["verdicts"] == ["conforms", "violates"]
+    assert changed["cases"] == ["onnx-cast:25/uint8/bool"]
+
+
+def test_a_run_does_not_differ_from_itself(run: str) -> None:
+    assert lines(run, run, expected=0) == []
+
+
+def test_the_table_says_it_for_people(run: str) -> None:
+    code, out, err = castigate("diff", run, f"--backend={RIGHT}", f"--backend={WRONG}")
+    assert (code, err) == (1, "")
+    assert "onnx-cast:25/uint8/bool" in out
+    assert out.splitlines()[-1].endswith("1 cases answered by both, 1 differences")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ((), "Missing parameter: runs"),
+        (("RUN",), "say which two to compare by --backend"),
+        (("RUN", "--backend=torch", f"--backend={RIGHT}"), "has no backend `torch`; it has"),
+        (("RUN", "RUN", "RUN"), "give one run and two backends, or two runs"),
+        (("RUN/nothing", "RUN"), "RUN/nothing"),
+    ],
+)
+def test_bad_usage_is_one_line(run: str, arguments: tuple[str, ...], wrong: str) -> None:
+    given = [argument.replace("RUN", run) for argument in arguments]
+    code, out, err = castigate("diff", *given)
+    assert (code, out) == (2, "")
+    assert wrong.replace("RUN", run) in err
+
+
+def test_runs_without_a_common_backend_have_nothing_to_compare(run: str, tmp_path: Path) -> None:
+    other = str(tmp_path / "other")
+    castigate("run", "--backend=reference", *NARROW, f"--out={other}")
+    code, out, err = castigate("diff", run, other)
+    assert (code, out) == (2, "")
+    assert "no backend in common" in err

@@ -1,0 +1,93 @@
+"""Two oracles' answers side by side: where they differ, by which rule, who is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles.reference.oracle import Reference
+from reports.accept import Expectations
+from reports.answers import Answered, Kept
+from reports.diff import Compared, compare
+from specs.cases import Case
+
+HALF = Case("onnx-cast", "25", "float16", "float8e4m3fn", (("saturate", "1"),))
+OPEN = Case("onnx-cast", "25", "float16", "int8")
+ALL = np.arange(1 << 16, dtype=np.uint16)
+ONE = 0x3C00
+
+
+def answered(case: Case, answers: Any, inputs: Any = ALL) -> Answered:
+    return Answered(Kept(case.source, inputs), Kept(case.target, answers))
+
+
+def right_answers(case: Case) -> Any:
+    return Reference().cast(case, ALL)
+
+
+def compared(case: Case, one: Any, other: Any) -> Compared:
+    return compare(case, answered(case, one), answered(case, other), Expectations(False))
+
+
+def test_who_answers_alike_does_not_differ() -> None:
+    answers = right_answers(HALF)
+    found = compared(HALF, answers, answers.copy())
+    assert (found.asked, found.count, found.differences) == (1 << 16, 0, ())
+
+
+@pytest.mark.parametrize(("swapped", "right"), [(False, "one"), (True, "other")])
+def test_of_two_the_one_is_right_that_keeps_the_rule(swapped: bool, right: str) -> None:
+    answers = right_answers(HALF)
+    wrong = answers.copy()
+    wrong[ONE : ONE + 3] ^= 1
+    pair = (wrong, answers) if swapped else (answers, wrong)
+    [difference] = compared(HALF, *pair).differences
+    assert (difference.right, difference.count, difference.runs.total) == (right, 3, 1)
+    assert (difference.runs.first[0], difference.runs.last[0]) == (ONE, ONE + 2)
+    given = difference.smallest
+    assert isinstance(given, int)
+    both = (difference.answer, difference.other_answer)
+    assert both == (pair[0][given], pair[1][given])
+    assert difference.allowed == (f"0x{answers[given]:02x}",)
+
+
+def test_both_may_be_wrong_in_other_ways() -> None:
+    answers = right_answers(HALF)
+    one, other = answers.copy(), answers.copy()
+    one[ONE] ^= 1
+    other[ONE] ^= 2
+    [difference] = compared(HALF, one, other).differences
+    assert (difference.right, difference.count) == ("neither", 1)
+
+
+def test_any_nan_is_as_right_as_another() -> None:
+    case = Case("onnx-cast", "25", "float32", "float16")
+    inputs = np.array([0x7FC0_0000], np.uint32)
+    pair = [answered(case, np.array([nan], np.uint16), inputs) for nan in (0x7E00, 0x7C01)]
+    [difference] = compare(case, *pair, Expectations(False)).differences
+    assert (difference.right, difference.allowed) == ("both", ("any-nan",))
+
+
+def test_where_the_document_is_open_nobody_is_right() -> None:
+    answers = right_answers(OPEN)
+    other = answers.copy()
+    other[0x7C00] ^= 0x80  # infinity
+    [difference] = compared(OPEN, answers, other).differences
+    assert (difference.right, difference.count, difference.smallest) == ("open", 1, 0x7C00)
+
+
+@given(st.sets(st.integers(0, 99)), st.sets(st.integers(0, 99)), st.sets(st.integers(0, 99)))
+def test_only_what_both_were_asked_is_compared(
+    one: set[int], other: set[int], wrong: set[int]
+) -> None:
+    case, right = Case("onnx-cast", "25", "int8", "int16"), Reference().cast
+    asked = [np.array(sorted(side), np.uint8) for side in (one, other)]
+    first, second = (right(case, inputs) for inputs in asked)
+    second[np.isin(asked[1], list(wrong))] ^= 1
+    pair = (answered(case, first, asked[0]), answered(case, second, asked[1]))
+    found = compare(case, *pair, Expectations(False))
+    assert (found.asked, found.count) == (len(one & other), len(one & other & wrong))
