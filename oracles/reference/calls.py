@@ -112,7 +112,10 @@ def _sharded_to(args: Arguments, kwargs: Keywords) -> Decision:
             raise RefusedError(f"`{value}` is neither dtype nor device nor tensor")
         case [_, Argument("dtype", dtype)]:
             return Decision(dtype, copies=copies)
-    return Decision(_value(kwargs.get("dtype")), copies=copies)
+    said = kwargs.get("dtype")
+    if said is not None and said.kind != "dtype" and said.value != "none":
+        raise RefusedError(f"`{said.value}` is no dtype")
+    return Decision(_value(said), copies=copies)
 
 
 DISPATCHES: Mapping[tuple[str, str], Callable[[Arguments, Keywords], Decision]] = {

@@ -107,6 +107,7 @@ SHARDED: list[Form] = [
     # Three are as good as none.
     (["device cpu", "dtype float64", "word false"], {}, Decision()),
     ([], {"dtype": "dtype float64"}, F64),
+    ([], {"dtype": "word none"}, Decision()),
     ([], {"device": "device cpu", "dtype": "dtype float64"}, F64),
     ([], {}, Decision()),
 ]
@@ -116,6 +117,8 @@ NOT_SHARDED: list[tuple[list[str], dict[str, str]]] = [
     (["word number"], {}),
     (["word list"], {}),
     (["word none"], {}),
+    ([], {"dtype": "word true"}),
+    ([], {"dtype": "dtype-name float64"}),
 ]
 
 TAKEN = [

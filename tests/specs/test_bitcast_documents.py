@@ -384,10 +384,10 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     ),
     "by class": ("then: append-ratio", "then: {zero: append-ratio}", "narrower:", "is one word"),
     "other bits": (
-        "then: append-ratio",
         "then: drop-last",
-        "narrower:",
-        "rule narrower: the outcome `drop-last` cannot be had of small:1/float32/float16/",
+        "then: same-shape",
+        "wider:",
+        "rule wider: the outcome `same-shape` cannot be had of small:1/float16/float32/shape:2x2",
     ),
     "no dimension": (
         "then: append-ratio",
