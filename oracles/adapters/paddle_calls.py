@@ -98,7 +98,7 @@ class Calls:
         return device
 
     def _place(self, device: str) -> Any:
-        kind, _, index = self._device_name(device).partition(":")
+        kind, _, index = device.partition(":")
         try:
             return getattr(self._paddle, PLACES[kind])(
                 *([] if kind == "cpu" else [int(index or 0)])

@@ -171,10 +171,24 @@ class TestTensors:
 
 
 class TestErrors:
-    @pytest.mark.parametrize("name", ["gpu:0", "nonsense", "xpu"])
-    def test_a_device_by_name_reaches_paddle(self, paddle: Paddle, name: str) -> None:
-        if name == "gpu:0" and paddle._paddle.is_compiled_with_cuda():
+    @pytest.mark.parametrize("name", ["gpu", "gpu:0"])
+    def test_a_gpu_by_name_is_unsupported_where_there_is_none(
+        self, paddle: Paddle, name: str
+    ) -> None:
+        if paddle._paddle.is_compiled_with_cuda():
             pytest.skip("this paddle has it")
+        with pytest.raises(Unsupported, match=f"^there is no device {name} here$"):
+            on_tensor(paddle, f"device-name {name}")
+
+    def test_nor_can_a_receiver_be_there(self, paddle: Paddle) -> None:
+        if paddle._paddle.is_compiled_with_cuda():
+            pytest.skip("this paddle has it")
+        call = Call("tensor", (Member("", "tensor", "float32"),), "to", device="gpu")
+        with pytest.raises(Unsupported, match=r"^there is no device gpu here$"):
+            paddle.call(CASE, call, {"": ones("float32", (3,))})
+
+    @pytest.mark.parametrize("name", ["nonsense", "xpu"])
+    def test_a_device_by_name_reaches_paddle(self, paddle: Paddle, name: str) -> None:
         with pytest.raises(ValueError, match=r"^The device "):
             on_tensor(paddle, f"device-name {name}")
 

@@ -135,7 +135,7 @@ VIEW: list[Row] = [
     ("float32", "float64", {
         "scalar": "error", "2": "1", "4": "2", "1": "error", "3": "error", "0": "0", "2x2": "2x1",
         "3x4": "3x2", "2x3": "error", "2x3x4": "2x3x2", "2x3x2": "2x3x1", "1x2x3x2": "1x2x3x1",
-        "0x2": "0x1", "3x0": "3x0", "2x0x3": "error", "2x1x3": "error",
+        "0x2": "0x1", "3x0": "open", "2x0x3": "error", "2x1x3": "error",
     }),
     ("float16", "int64", {"4": "1", "8": "2", "3": "error", "2x1x3x2": "error", "0": "0"}),
     ("float64", "complex64", ONE_WIDTH),
