@@ -54,6 +54,12 @@ def value(form: Format, datum: Datum) -> str:
     return text
 
 
+def brief(form: Format, datum: Datum) -> str:
+    """A pattern, and what it is worth where it is a number."""
+    worth = value(form, datum)
+    return pattern(form, datum) + (f" ({worth})" if worth else "")
+
+
 def _scientific(text: str) -> str:
     """A long plain number with its first digits and a power of ten."""
     minus = "-" if text.startswith("-") else ""

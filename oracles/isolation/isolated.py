@@ -46,6 +46,7 @@ class Isolated:
         self.version = str(hello["version"])
         if hello["claims"] is not None:
             self.claims = tuple(hello["claims"])
+        self.compiles_shapes = bool(hello["compiles_shapes"])
         for method in hello["offers"]:
             setattr(self, method, getattr(self, f"_{method}"))
 

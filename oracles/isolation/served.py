@@ -10,7 +10,7 @@ from oracles.isolation.errors import Crashed, error_of, foreign
 from oracles.isolation.frames import Frame, FrameError, written
 from oracles.isolation.home import Home
 from oracles.isolation.process import Gone, Late, Process
-from oracles.isolation.words import returned_of
+from oracles.isolation.words import layout_words, returned_of
 from oracles.protocol import Bits
 from specs.errors import CastigateError
 from specs.release import VERSION
@@ -59,7 +59,9 @@ class Served:
         process = self._living()
         self._number += 1
         fields, payload = packed(arrays)
-        pieces = written({"number": self._number, **question, "arrays": fields}, payload)
+        layouts = layout_words(arrays)
+        asked = {"number": self._number, **question, "arrays": fields, "layouts": layouts}
+        pieces = written(asked, payload)
         try:
             answer = process.ask(pieces, seconds)
             if answer.header.get("number") != self._number:

@@ -24,7 +24,8 @@ from oracles.isolation.limits import (
     leave_no_core,
     limit_memory,
 )
-from oracles.isolation.words import call_of, case_of, returned_words
+from oracles.isolation.words import call_of, case_of, layouts_of, returned_words
+from oracles.layouts import placed
 from oracles.protocol import Bits, Returned
 from oracles.registry import load_backend
 from specs.cases import Case
@@ -52,6 +53,7 @@ class Server:
             "name": str(self._oracle.name),
             "version": self._oracle.version,
             "claims": None if claims is None else list(claims),
+            "compiles_shapes": bool(getattr(self._oracle, "compiles_shapes", False)),
             "offers": [name for name in OPTIONAL if hasattr(self._oracle, name)],
         }
 
@@ -59,7 +61,7 @@ class Server:
         """The frame that answers another; whatever the oracle raises is an answer."""
         number = {"number": question.header["number"]}
         try:
-            words, arrays = self._answer(question.header, unpacked(**_arrays(question)))
+            words, arrays = self._answer(question.header, _arrays(question))
             fields, payload = packed(arrays)
             return written(number | words | {"arrays": fields}, payload)
         except BaseException as error:
@@ -117,8 +119,12 @@ class Server:
         return self._bind(case, bits)()
 
 
-def _arrays(question: Frame) -> dict[str, Any]:
-    return {"fields": question.header.get("arrays", []), "payload": question.payload}
+def _arrays(question: Frame) -> dict[str, Bits]:
+    """What is asked about, lying in memory as it did where it was asked."""
+    arrays = unpacked(question.header.get("arrays", []), question.payload)
+    for name, layout in layouts_of(question.header.get("layouts", {})).items():
+        arrays[name] = placed(arrays[name], layout)
+    return arrays
 
 
 def _array(answer: object) -> Answer:

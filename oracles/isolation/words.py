@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from oracles.layouts import Layout, layout_of
 from oracles.protocol import Bits, Returned, Tensor
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
@@ -51,6 +52,17 @@ def call_of(words: dict[str, Any]) -> Call:
         tuple((name, Argument(*given)) for name, *given in words["kwargs"]),
         words["device"],
     )
+
+
+def layout_words(arrays: Mapping[str, Bits]) -> dict[str, Any]:
+    """How arrays lie in memory, as JSON; nothing of those that lie as fresh ones do."""
+    layouts = {name: layout_of(array) for name, array in arrays.items()}
+    return {name: [each.strides, each.offset] for name, each in layouts.items() if each is not None}
+
+
+def layouts_of(words: Mapping[str, Any]) -> dict[str, Layout]:
+    """The layouts that are meant."""
+    return {name: Layout(tuple(strides), offset) for name, (strides, offset) in words.items()}
 
 
 def returned_words(returned: Returned) -> tuple[dict[str, Any], dict[str, Bits]]:
