@@ -52,7 +52,7 @@ class Changes:
     open: list[Change] = field(default_factory=list)
 
     def note(self, row: Row, probe: Probe, answer: Bits) -> list[Change]:
-        """Keep what has changed; of an input's equal answers the first. What is forbidden is told."""
+        """Keep what has changed, of an input's equal answers the first; tell what is forbidden."""
         picked, flat = probe.picks(row.inputs.size).reshape(-1), answer.reshape(-1)
         moved, is_forbidden = row.changed(picked, flat)
         forbidden: list[Change] = []

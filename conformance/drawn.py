@@ -1,4 +1,4 @@
-"""Hypothesis draws tensors: shapes, layouts, and which inputs stand in them; it shrinks them too."""
+"""Hypothesis draws tensors, their shapes, layouts and inputs, and shrinks them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TENSORS = st.lists(st.integers(1, 9), max_size=4).map(tuple)
 
 
 def any_probe(count: int, shapes: Sequence[Shape], is_laid: bool) -> st.SearchStrategy[Probe]:
-    """Tensors of so many inputs, of given shapes or of any; lying in memory in any way or in one."""
+    """Tensors of so many inputs, in given shapes or in any, and laid in memory if they can be."""
     shape = st.sampled_from(shapes) if shapes else ROWS | TENSORS
 
     @st.composite

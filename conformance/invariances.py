@@ -95,7 +95,7 @@ class Invariances:
         ]
 
     def _draw(self, row: Row, found: Changes) -> None:
-        """Let Hypothesis draw tensors, and what is called on them; it ends with what is forbidden."""
+        """Let Hypothesis draw tensors and calls on them; it raises where a change is forbidden."""
         asked = [row, *self._forms]
 
         def check(drawn: tuple[Row, Probe]) -> None:

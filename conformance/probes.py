@@ -53,7 +53,7 @@ class Probe:
 
     def tensor(self, inputs: Bits) -> Bits:
         """The tensor, in fresh memory."""
-        values = np.asarray(inputs[self.picks(inputs.size)])
+        values = np.asarray(inputs[self.picks(inputs.size)], inputs.dtype)
         return placed(values, self.layout) if self.layout is not None else values
 
     @cached_property

@@ -32,7 +32,8 @@ def telling(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]
         spread = np.linspace(0, members.size - 1, share).astype(int)
         found.update(dict.fromkeys(members[spread].tolist()))
     every = np.array(sorted(found), np.intp)
-    return every[np.linspace(0, every.size - 1, min(MOST, every.size)).astype(int)]
+    few = np.linspace(0, every.size - 1, min(MOST, every.size)).astype(np.intp)
+    return np.asarray(every[few], np.intp)
 
 
 def _nans(rules: Ruling) -> Iterator[int]:

@@ -50,7 +50,9 @@ class Variants:
             return row.case, self._judgement(row.case, verdict, said, row, fault)
         if moved.size:
             _, said = self._told(row, other, moved)
-            return row.case, self._judgement(row.case, "open", f"open inputs: {said}", row)
+            return row.case, self._judgement(
+                row.case, "open", f"where the document is open: {said}", row
+            )
         return row.case, self._judgement(row.case, "conforms", "", row)
 
     def _rows(self) -> tuple[Row, Row]:
@@ -65,16 +67,15 @@ class Variants:
     def _told(self, row: Row, other: Row, moved: NDArray[np.intp]) -> tuple[int, str]:
         """The simplest input that differs, and what is said of all of them."""
         source, target = row.rules.source, row.rules.target
-        here = np.zeros(row.inputs.size, bool)
-        here[moved] = True
-        worst = simplest(source, row.inputs, here)
-        answers = (pattern(target, datum_of(each.answers[worst])) for each in (row, other))
-        names = (self.first.backend.name, self.second.backend.name)
-        said = " and ".join(
-            f"{answer} by {name}" for answer, name in zip(answers, names, strict=True)
-        )
+        differs = np.zeros(row.inputs.size, bool)
+        differs[moved] = True
+        worst = simplest(source, row.inputs, differs)
         given = brief(source, datum_of(row.inputs[worst]))
-        return worst, f"{moved.size} of {row.inputs.size} answer otherwise, {given} with {said}"
+        there, here = (pattern(target, datum_of(each.answers[worst])) for each in (row, other))
+        return worst, (
+            f"{moved.size} of {row.inputs.size} inputs answer otherwise than on"
+            f" {self.first.backend.name}, the simplest {given}: {there} there, {here} here"
+        )
 
     def _judgement(
         self, case: Case, verdict: Verdict, message: str, row: Row | None = None, *faults: Fault

@@ -25,7 +25,7 @@ class Layout:
 
 
 def placed(values: Bits, layout: Layout) -> Bits:
-    """The values in fresh memory; along a stride of 0 they have to be the same. Texts lie anyhow."""
+    """The values in fresh memory, the same along a stride of 0; texts have no layout."""
     size = values.dtype.itemsize
     if values.dtype == object or not values.size:
         return values.copy()

@@ -31,13 +31,21 @@ class Breach:
 
 def verdict_table(counts: Mapping[Row, Counter[str]], width: int) -> str:
     """One row per backend, document and version; a column per verdict that occurs."""
+    rows = {
+        (backend, f"{document}:{version}"): row
+        for (backend, document, version), row in counts.items()
+    }
+    return counted_table("document", rows, width)
+
+
+def counted_table(what: str, counts: Mapping[tuple[str, str], Counter[str]], width: int) -> str:
+    """One row per backend and something else; a column per verdict that occurs."""
     occurring = [verdict for verdict in VERDICTS if any(row[verdict] for row in counts.values())]
-    table = _table("backend", "document")
+    table = _table("backend", what)
     for verdict in occurring:
         table.add_column(verdict, justify="right", no_wrap=True)
-    for (backend, document, version), row in counts.items():
-        numbers = [str(row[verdict] or "") for verdict in occurring]
-        table.add_row(backend, f"{document}:{version}", *numbers)
+    for names, row in counts.items():
+        table.add_row(*names, *(str(row[verdict] or "") for verdict in occurring))
     return _text(table, width)
 
 
