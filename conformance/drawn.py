@@ -16,28 +16,21 @@ MOST_OFFSET = 15
 Drawn = TypeVar("Drawn")
 Shape = tuple[int, ...]
 
-ROWS = st.integers(1, LONGEST).map(lambda length: (length,))
-TENSORS = st.lists(st.integers(1, 9), max_size=4).map(tuple)
+ANY_STEP = st.sampled_from(STEPS)
+ANY_OFFSET = st.integers(0, MOST_OFFSET)
+ANY_SHAPE = st.tuples(st.integers(1, LONGEST)) | st.lists(st.integers(1, 9), max_size=4).map(tuple)
 
 
-def any_probe(count: int, shapes: Sequence[Shape], is_laid: bool) -> st.SearchStrategy[Probe]:
-    """Tensors of so many inputs, in given shapes or in any, and laid in memory if they can be."""
-    shape = st.sampled_from(shapes) if shapes else ROWS | TENSORS
-
-    @st.composite
-    def draw_probe(draw: st.DrawFn) -> Probe:
-        drawn, first = draw(shape), draw(st.integers(0, count - 1))
-        if not is_laid:
-            return Probe(drawn, first)
-        return Probe(
-            drawn,
-            first,
-            steps=tuple(draw(st.sampled_from(STEPS)) for _ in drawn),
-            offset=draw(st.integers(0, MOST_OFFSET)),
-            columns=draw(st.booleans()),
-        )
-
-    return draw_probe()
+@st.composite
+def any_probe(draw: st.DrawFn, count: int, shapes: Sequence[Shape], is_laid: bool) -> Probe:
+    """A tensor of so many inputs, in a given shape or in any, and laid in memory if it can be."""
+    shape = draw(st.sampled_from(shapes) if shapes else ANY_SHAPE)
+    first = draw(st.integers(0, count - 1))
+    if not is_laid:
+        return Probe(shape, first)
+    steps = tuple(draw(ANY_STEP) for _ in shape)
+    offset, columns = draw(ANY_OFFSET), draw(st.booleans())
+    return Probe(shape, first, steps=steps, offset=offset, columns=columns)
 
 
 def drive(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from zlib import crc32
 
@@ -22,6 +22,7 @@ LARGE = (1 << 16) + 3
 TURNED = 67
 """The length at which every input stands at every position: a prime, and longer than a vector."""
 SCALARS = 8
+PICKS_KEPT = 512
 FEW = 2
 """Lengths per pair where each shape is dear; another pair gets others."""
 
@@ -42,6 +43,7 @@ class Probe:
     offset: int = 0
     columns: bool = False
 
+    @lru_cache(PICKS_KEPT)  # noqa: B019 (a probe is a handful of numbers, the same for all pairs)
     def picks(self, count: int) -> NDArray[np.intp]:
         """Which of so many inputs stands at each place."""
         flat = (self.first + self.stride * np.arange(prod(self.shape))) % count
@@ -59,27 +61,37 @@ class Probe:
     @cached_property
     def layout(self) -> Layout | None:
         """How the tensor lies; nothing where it lies as any other."""
-        if not (self.offset or self.columns or any(step != 1 for step in self.steps)):
+        turned = self.columns and len(self.shape) > 1
+        if not (self.offset or turned or any(step != 1 for step in self.taken)):
             return None
-        steps = self.steps or (1,) * len(self.shape)
         strides, inside = [0] * len(self.shape), 1
         order = range(len(self.shape))
         for dimension in order if self.columns else reversed(order):
-            strides[dimension] = steps[dimension] * inside
-            if steps[dimension]:
-                inside *= self.shape[dimension] * abs(steps[dimension])
+            strides[dimension] = self.taken[dimension] * inside
+            if self.taken[dimension]:
+                inside *= self.shape[dimension] * abs(self.taken[dimension])
         return Layout(tuple(strides), self.offset)
+
+    @cached_property
+    def taken(self) -> tuple[int, ...]:
+        """The steps that are taken: where there is one element alone, none is."""
+        steps = self.steps or (1,) * len(self.shape)
+        return tuple(
+            step if length > 1 else 1 for step, length in zip(steps, self.shape, strict=True)
+        )
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What makes a probe small: few elements, few dimensions, a plain layout."""
-        return prod(self.shape), len(self.shape), self.layout is not None, self.shape, self.offset
+        """What makes a probe small: a plain layout, few elements, small steps, a row."""
+        steps = sum(abs(step - 1) for step in self.taken)
+        rank = abs(len(self.shape) - 1)
+        return self.layout is not None, prod(self.shape), steps, self.offset, rank, self.shape
 
     def __str__(self) -> str:
         said = [f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"]
-        if any(step != 1 for step in self.steps):
-            said.append(f"steps {self.steps}")
-        if self.columns:
+        if any(step != 1 for step in self.taken):
+            said.append(f"steps {self.taken}")
+        if self.columns and len(self.shape) > 1:
             said.append("columns first")
         if self.offset:
             said.append(f"{self.offset} elements past a boundary")

@@ -74,6 +74,8 @@ class Row:
         An open input may answer otherwise, but also then only what is allowed.
         """
         moved = np.flatnonzero(answers != self.answers[picked])
+        if not moved.size:
+            return moved, np.zeros(0, bool)
         there = picked[moved]
         wrong = levels_broken(
             self.rules, self.inputs[there], self.expected.at(there), answers[moved]

@@ -15,7 +15,7 @@ from specs.ruling import Ruling
 MOST = 32
 LEAST_OF_A_RULE = 3
 STEPS = 5
-"""Target values around which the inputs at, below and above a tie are taken."""
+"""Target values at which, and in the middle after which, an input is taken."""
 
 
 def telling(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
@@ -45,6 +45,10 @@ def _nans(rules: Ruling) -> Iterator[int]:
 def _ties(rules: Ruling) -> list[int]:
     if not rules.target.is_numeric:
         return []
-    steps = [rules.target.max_code * step // (STEPS - 1) for step in range(STEPS)]
-    ties = breakpoints(rules.source, rules.target, steps)
-    return ties[:: -(-len(ties) // (MOST // 2))]
+    source, target = rules.source, rules.target
+    codes = [target.max_code * step // (STEPS - 1) for step in range(STEPS)]
+    found = sorted(
+        code for code in breakpoints(source, target, codes) if 1 < code < source.max_code
+    )
+    ties = found[1::3]  # of each three the one in the middle
+    return ties if source.is_integral else [*ties, *(code | source.sign_bit for code in ties[:1])]

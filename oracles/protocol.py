@@ -28,7 +28,10 @@ class NotInstalled(Exception):
 
 @runtime_checkable
 class Oracle(Protocol):
-    """The least an adapter must offer; ``claims`` may be absent and then means every document."""
+    """The least an adapter must offer; ``claims`` may be absent and then means every document.
+
+    A true ``compiles_shapes`` says that each new shape costs a compilation: fewer are asked then.
+    """
 
     name: str
     version: str

@@ -28,6 +28,7 @@ class Cinn:
 
     name = "cinn"
     claims: tuple[str, ...] = ("cinn-cast", "cinn-bitcast-convert")
+    compiles_shapes = True
 
     def __init__(self, variant: str | None = None) -> None:
         try:

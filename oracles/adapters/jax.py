@@ -29,6 +29,7 @@ class Jax:
 
     name = "jax"
     claims: tuple[str, ...] = ("xla-bitcast-convert",)
+    compiles_shapes = True
 
     def __init__(self, variant: str | None = None) -> None:
         # XLA cuts a loop into as many parts as it counts processors; it asks once and again.

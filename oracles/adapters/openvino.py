@@ -69,6 +69,7 @@ class OpenVino:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._openvino.__version__).partition("-")[0]
         self._variant = variant
+        self.compiles_shapes = variant == "cpu"
         self._core = self._openvino.Core() if variant else None
         self._compiled = lru_cache(MODELS_KEPT)(self._compiled_anew)
 

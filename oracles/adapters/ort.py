@@ -57,7 +57,7 @@ class Ort:
         available = self._ort.get_available_providers()
         providers = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
         require_variant(self.name, variant, tuple(dict.fromkeys((*VARIANTS, *providers))))
-        self._folded = variant == "folded"
+        self._folded = self.compiles_shapes = variant == "folded"
         self._provider = providers["cpu" if variant is None or self._folded else variant]
         self._session = lru_cache(SESSIONS_KEPT)(self._session_with_input)
 

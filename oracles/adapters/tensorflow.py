@@ -105,6 +105,7 @@ class TensorFlow:
         self._tensorflow.config.threading.set_intra_op_parallelism_threads(1)
         self._tensorflow.config.threading.set_inter_op_parallelism_threads(1)
         self._variant = variant
+        self.compiles_shapes = variant is not None
         self._function = lru_cache(FUNCTIONS_KEPT)(self._made)
 
     def cast(self, case: Case, bits: Bits) -> Bits:

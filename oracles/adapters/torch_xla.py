@@ -48,6 +48,7 @@ class TorchXla:
     name = "torch_xla"
     # No document of its own is encoded.
     claims: tuple[str, ...] = ()
+    compiles_shapes = True
 
     def __init__(self, variant: str | None = None) -> None:
         os.environ.update(ENVIRONMENT)

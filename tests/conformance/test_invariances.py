@@ -1,0 +1,247 @@
+"""What an element answers may not depend on its place: each planted dependence is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conformance.drawn import any_probe, drive
+from conformance.invariances import Invariances
+from conformance.meet import Meeting, Settings
+from conformance.probes import LENGTHS, LONG, SHORT, Probe, probes
+from conformance.rows import first_row
+from conformance.selection import select
+from conformance.telling import MOST, telling
+from conformance.variants import Variants
+from oracles.isolation.home import Home
+from oracles.isolation.loading import close, load_isolated
+from oracles.layouts import Layout, layout_of, placed
+from oracles.registry import Backend, load_backend
+from reports.judgement import Judgement
+from specs.cases import Case
+from tests.conformance.test_suite import FAILED, NOTHING, PASSED, suite
+
+PLACED = Path(__file__).with_name("data") / "placed.py"
+ONNX = "onnx-cast:25"
+INT8 = ("float32", "int8")
+HALF = ("float32", "float16")
+
+
+def cases(source: str, target: str) -> list[Case]:
+    return [case for case in select([ONNX]) if (case.source, case.target) == (source, target)]
+
+
+def judged_by(backend: Backend, pair: tuple[str, str] = INT8) -> Judgement:
+    meeting = Meeting(backend, {}, Settings(max_examples=20))
+    return Invariances(meeting, cases(*pair)).judge()[1]
+
+
+def judged(name: str, pair: tuple[str, str] = INT8) -> Judgement:
+    return judged_by(load_backend(f"{PLACED}:{name}"), pair)
+
+
+@pytest.fixture
+def isolated(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    backend = load_isolated(f"{PLACED}:{request.param}", Home())
+    yield backend
+    close(backend)
+
+
+def test_the_reference_answers_alike_everywhere() -> None:
+    for (source, target), group in groupby(select([ONNX])[::7], lambda c: (c.source, c.target)):
+        meeting = Meeting(load_backend("reference"), {}, Settings(max_examples=20))
+        found = Invariances(meeting, list(group)).judge()[1]
+        assert found.verdict in ("conforms", "unsupported"), (source, target, found)
+
+
+FORBIDDEN = [
+    ("Tail", "at length 1, position 0"),
+    ("Position", "at length 14, position 13"),
+    ("Length", "at length 37, position 0"),
+    ("Long", "at length 1023, position 0"),
+    ("Large", "at length 65539, position 0"),
+    ("Unaligned", "at shape (), 1 elements past a boundary, position 0"),
+    ("Reversed", "at length 2, steps (-1,), position 0"),
+    ("Scalar", "at shape (), position 0"),
+    ("IgnoresStrides", "at length 2, steps (2,), position 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "smallest"), FORBIDDEN)
+def test_a_specified_answer_that_changes_fails_at_the_smallest_place(
+    name: str, smallest: str
+) -> None:
+    found = judged(name)
+    assert found.verdict in ("violates", "deviates"), found
+    assert smallest in found.message
+    assert [fault.message for fault in found.faults] == [found.message]
+    assert found.case == f"{ONNX}/float32/int8"
+    assert "in one row" in found.message
+
+
+@pytest.mark.parametrize("isolated", ["Reversed", "Unaligned", "IgnoresStrides"], indirect=True)
+def test_a_layout_reaches_a_backend_in_another_process(isolated: Backend) -> None:
+    smallest = {f"{PLACED}:{name}": where for name, where in FORBIDDEN}
+    assert smallest[isolated.name] in judged_by(isolated).message
+
+
+@pytest.mark.parametrize("isolated", ["Honest", "Tail"], indirect=True)
+def test_another_process_comes_to_the_same_verdict(isolated: Backend) -> None:
+    alone = judged(isolated.name.rpartition(":")[2])
+    there = judged_by(isolated)
+    assert (there.verdict, there.message) == (alone.verdict, alone.message)
+
+
+SETS = [
+    ("OpenTail", ", 0x1 alone, 0x0 first at length 8, position 0"),
+    ("OpenScalar", ", 0x0 in one row, 0x1 at shape (), position 0"),
+    ("OpenReversed", ", 0x0 in one row, 0x1 at "),
+]
+
+
+@pytest.mark.parametrize(("name", "where"), SETS)
+def test_open_answers_that_change_are_a_set_and_no_failure(name: str, where: str) -> None:
+    found = judged(name)
+    assert (found.verdict, found.faults) == ("open", ())
+    assert where.replace("0x", "0x0") in found.message
+    assert "0x00, 0x01}" in found.message or "0x01, 0x00}" in found.message
+    assert "inputs, where the document is open: 0x7f" in found.message
+
+
+def test_which_nan_comes_is_open_but_that_one_comes_is_not() -> None:
+    assert judged("AllNans", HALF).verdict == "open"
+    assert judged("LosesNans", HALF).verdict == "deviates"
+
+
+def test_a_document_that_is_not_claimed_is_only_differed_from() -> None:
+    assert judged("ClaimsNothing").verdict == "differs"
+
+
+def test_a_shape_that_is_not_answered_is_an_error_unless_it_is_not_offered() -> None:
+    found = judged("RaisesOnScalars")
+    assert (found.verdict, found.message) == ("error", "shape (): ValueError: no such rank")
+    assert judged("LacksScalars").verdict == "conforms"
+    assert judged("Declines").verdict == "unsupported"
+
+
+def test_answers_that_are_never_the_same_fail_too() -> None:
+    assert judged("Moody").verdict in ("violates", "deviates")
+
+
+def test_where_shapes_are_dear_few_are_asked_and_over_all_pairs_every_length() -> None:
+    assert judged("Compiles").verdict in ("violates", "deviates")
+    met: set[int] = set()
+    for pair in {f"{case.source}/{case.target}" for case in select([ONNX])}:
+        asked = list(probes(MOST, pair, is_dear=True))
+        assert len({probe.shape for probe in asked}) <= 4
+        met.update(probe.shape[0] for probe in asked if len(probe.shape) == 1)
+    assert met == {*SHORT, *LONG}
+
+
+def test_every_length_and_every_input_at_every_position() -> None:
+    asked = list(probes(MOST, "any", is_dear=False))
+    assert {probe.shape[0] for probe in asked if len(probe.shape) == 1} >= set(LENGTHS)
+    met = {
+        (int(place), position)
+        for probe in asked
+        if probe.shape == (67,) and probe.layout is None
+        for position, place in enumerate(probe.picks(MOST))
+    }
+    assert met == {(place, position) for place in range(MOST) for position in range(67)}
+
+
+def test_telling_inputs_are_of_every_rule_with_ties_and_nans() -> None:
+    meeting = Meeting(load_backend("reference"), {}, Settings(max_examples=20))
+    row = first_row(meeting, cases(*HALF))
+    few = row.at(telling(row.rules, row.inputs, row.expected))
+    assert few.inputs.size <= MOST
+    assert set(few.expected.places.tolist()) == set(row.expected.places.tolist())
+    assert {0x7F800001, 0x7FFFFFFF, 0xFF800001, 0xFFFFFFFF} <= set(few.inputs.tolist())
+    # Half of float16's smallest subnormal: the tie between it and zero.
+    assert 0x33000000 in few.inputs
+
+
+PLACINGS = [((7,), (2,), 3), ((7,), (-3,), 1), ((2, 3), (1, 2), 0), ((2, 3, 2), (-12, 4, -2), 5)]
+
+
+@pytest.mark.parametrize(("shape", "strides", "offset"), PLACINGS)
+@pytest.mark.parametrize("storage", ["uint8", "uint16", "uint32", "uint64"])
+def test_values_lie_as_they_are_told_to(
+    storage: str, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+) -> None:
+    values = np.arange(np.prod(shape), dtype=storage).reshape(shape)
+    layout = Layout(strides, offset)
+    array = placed(values, layout)
+    assert np.array_equal(array, values)
+    assert layout_of(array) == layout
+    assert layout_of(values) is None
+
+
+def test_hypothesis_draws_the_same_again_and_shrinks() -> None:
+    seen: list[list[Probe]] = []
+    for _ in range(2):
+        drawn: list[Probe] = []
+        drive(drawn.append, any_probe(5, (), True), 3, 20)
+        seen.append(drawn)
+    assert seen[0] == seen[1]
+    assert len(set(seen[0])) > 10
+    failing: list[Probe] = []
+
+    def check(probe: Probe) -> None:
+        if len(probe.shape) == 1 and probe.shape[0] > 8:
+            failing.append(probe)
+            raise ValueError
+
+    with pytest.raises(ValueError):
+        drive(check, any_probe(5, (), True), 0, 50)
+    assert failing[-1] == Probe((9,), steps=(1,))
+
+
+def compared(first: str, second: str, pair: tuple[str, str] = INT8) -> Judgement:
+    one, other = (
+        Meeting(load_backend(f"{PLACED}:{name}"), {}, Settings(max_examples=20))
+        for name in (first, second)
+    )
+    return Variants(one, other, cases(*pair)).judge()[1]
+
+
+def test_two_roads_are_compared_on_every_input() -> None:
+    assert compared("Honest", "Scalar").verdict == "conforms"
+    found = compared("Honest", "Everywhere")
+    assert found.verdict == "violates"
+    assert " inputs answer otherwise than on " in found.message
+    found = compared("Honest", "OpenEverywhere")
+    assert found.verdict == "open"
+    assert "where the document is open" in found.message
+    assert compared("Honest", "Declines").verdict == "unsupported"
+
+
+def placed_backend(name: str) -> str:
+    return f"--backend={PLACED}:{name}"
+
+
+def test_the_suite_has_an_item_per_pair_and_shows_sets() -> None:
+    selected = ("--document", ONNX, "-k", "invariances/float32/int8")
+    code, said = suite(placed_backend("OpenTail"), *selected)
+    assert code == PASSED
+    assert "1 passed" in said
+    rows = [line.split() for line in said.partition("= invariances =")[2].splitlines() if line]
+    assert rows[1] == ["backend", "pairs", "open"]
+    assert rows[2][1:] == ["invariances", "1"]
+    assert "invariances/float32/int8: a set of answers to" in said
+    code, said = suite(placed_backend("Tail"), *selected)
+    assert code == FAILED
+    assert "at length 1, position 0" in said
+    assert suite(placed_backend("Declines"), *selected)[0] == NOTHING
+
+
+def test_the_suite_compares_roads_that_are_asked_in_one_run() -> None:
+    selected = ("--document", ONNX, "-k", "variants and float32/int8")
+    code, said = suite(placed_backend("Honest"), placed_backend("OpenEverywhere"), *selected)
+    assert code == PASSED
+    assert "1 passed" in said
+    assert "/float32/int8: where the document is open:" in said
