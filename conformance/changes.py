@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from conformance.divergences import datum_of, simplicity
 from conformance.probes import Probe
 from conformance.rows import Row
 from oracles.protocol import Bits
+from reports.divergences import datum_of, simplicity
 from reports.drawing import brief, pattern
 from reports.judgement import Datum, Fault
 

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.accept import levels_broken
 from conformance.calling import DepartedError
 from conformance.form import AnswerError, described, one_line
 from conformance.inputs import inputs_of
@@ -17,6 +16,7 @@ from conformance.meet import Meeting
 from oracles.isolation.errors import Crashed
 from oracles.protocol import Bits, Unsupported
 from oracles.reference.expected import Expected
+from reports.accept import levels_broken
 from reports.judgement import Fault, Judgement, Verdict
 from specs.calling import receiver_of
 from specs.cases import Case

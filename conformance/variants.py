@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.divergences import datum_of, simplest
 from conformance.meet import Meeting
 from conformance.rows import NOTHING_TO_ASK, NoRowError, Row, candidates, judgement_of, row_of
+from reports.divergences import datum_of, simplest
 from reports.drawing import brief, pattern
 from reports.judgement import Fault, Judgement, Verdict
 from specs.cases import Case
