@@ -139,8 +139,8 @@ def _candidates(meeting: Meeting, source: str, target: str) -> tuple[list[Case],
     for case in select([]):
         if (case.source, case.target) != (source, target):
             continue
-        rules = ruling(case)
-        if is_swept(rules, case):
+        if is_swept(case):
+            rules = ruling(case)
             rulings.setdefault(rules, case)
             if road := meeting.road(case):
                 roads.setdefault(road, {}).setdefault(rules, case)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -23,6 +24,8 @@ SUITE = Path(__file__).with_name("suite.py")
 TIMEOUT_PLUGIN = "timeout"
 """pytest-timeout has the option too."""
 BACKENDS = pytest.StashKey[list[Backend]]()
+NOTES = pytest.StashKey[TemporaryDirectory[str]]()
+"""Where Hypothesis keeps what it would otherwise leave in the folder that one happens to be in."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -82,6 +85,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     """Build the oracles before anything is collected: a wrong name stops the run at once."""
     config.stash[BACKENDS] = []
+    config.stash[NOTES] = TemporaryDirectory(prefix="castigate-")
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", config.stash[NOTES].name)
     config.pluginmanager.register(Tally(), "castigate-tally")
     if config.getoption("help"):
         return
@@ -104,6 +109,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End the processes of the backends."""
     for made in config.stash.get(BACKENDS, []):
         close(made)
+    if NOTES in config.stash:
+        config.stash[NOTES].cleanup()
 
 
 def _seconds(config: pytest.Config) -> float:

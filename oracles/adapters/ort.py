@@ -25,7 +25,7 @@ from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
-VARIANTS: tuple[str, ...] = ("folded", "cpu")
+VARIANTS: tuple[str, ...] = ("folded", "threads", "cpu")
 """An execution provider is a variant too, by its short name, where onnxruntime has it."""
 
 SESSIONS_KEPT = 32
@@ -43,7 +43,10 @@ MISSING_KERNELS = (
 
 
 class Ort:
-    """Cast and BitCast by onnxruntime's kernels, or (`folded`) by its constant folding at load."""
+    """Cast and BitCast by onnxruntime's kernels, or (`folded`) by its constant folding at load.
+
+    `threads` takes as many as onnxruntime would by itself; the others take one.
+    """
 
     name = "ort"
     claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast")
@@ -58,7 +61,8 @@ class Ort:
         providers = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
         require_variant(self.name, variant, tuple(dict.fromkeys((*VARIANTS, *providers))))
         self._folded = self.compiles_shapes = variant == "folded"
-        self._provider = providers["cpu" if variant is None or self._folded else variant]
+        self._threads = 0 if variant == "threads" else 1
+        self._provider = providers.get(variant or "cpu", CPU)
         self._session = lru_cache(SESSIONS_KEPT)(self._session_with_input)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
@@ -163,7 +167,7 @@ class Ort:
     def _options(self) -> Any:
         options = self._ort.SessionOptions()
         options.graph_optimization_level = self._ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.intra_op_num_threads = 1
+        options.intra_op_num_threads = self._threads
         options.log_severity_level = ONLY_FATAL
         if self._provider != CPU:
             # Otherwise the CPU would answer, unnoticed, for a provider that lacks the kernel.

@@ -21,7 +21,7 @@ from specs.calls import Call
 from specs.cases import Case
 from specs.formats import format_named
 
-VARIANTS: tuple[str, ...] = ("view", "compile")
+VARIANTS: tuple[str, ...] = ("view", "compile", "threads")
 
 HEADER = """\
 # torch {version}: {case}
@@ -37,7 +37,10 @@ ASKED = {
 
 
 class Torch:
-    """A cast by ``to``, a bitcast by ``view``; `view` has nothing else, `compile` compiles both."""
+    """A cast by ``to``, a bitcast by ``view``; `view` has nothing else, `compile` compiles both.
+
+    `threads` takes as many as torch would by itself; the others take one.
+    """
 
     name = "torch"
     claims: tuple[str, ...] = ("torch-tensor-to", "torch-module-type", "torch-view")
@@ -46,7 +49,8 @@ class Torch:
         self._torch: Any = load("torch", "torch")
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._torch.__version__)
-        self._torch.set_num_threads(1)
+        if variant != "threads":
+            self._torch.set_num_threads(1)
         self._variant = variant
         self._tensors = Tensors(self._torch)
         self._ready: Callable[[str, Any, Any], Function] = eager
@@ -114,7 +118,7 @@ class Torch:
             HEADER.format(version=self.version, case=case)
             + f"{given(case.source, bits)}\n"
             + f"x = torch.from_numpy({way_in}).view(torch.{source})\n"
-            + ASKED[self._variant].format(target=target)
+            + ASKED.get(self._variant, ASKED[None]).format(target=target)
             + f"answers = {way_out}\n"
             + printed(case.source, case.target)
         )

@@ -58,7 +58,7 @@ def run(folder: Path, *arguments: str, **more: Any) -> int:
 def tables(folder: Path) -> dict[str, bytes]:
     """The bytes of both tables."""
     found = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
-    assert sorted(found) == ["cases.parquet", "divergences.parquet"]
+    assert sorted(found) == ["answers.parquet", "cases.parquet", "divergences.parquet"]
     return found
 
 

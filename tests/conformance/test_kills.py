@@ -101,6 +101,7 @@ def test_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
         killer.whole_run(folder)
         assert tables(folder) == undisturbed
         assert sorted(path.name for path in folder.iterdir()) == [
+            "answers.parquet",
             "cases.parquet",
             "divergences.parquet",
             "run.json",

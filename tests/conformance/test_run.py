@@ -97,6 +97,7 @@ def test_bits_that_are_wrong_are_counted_at_full_and_the_quick_tier_finds_a_part
     assert kept["documents"] == {name: made.digest for name, made in documents().items()}
     assert kept["backends"][0] == {"name": f"{RUNNABLE}:Right", "version": "1"}
     assert sorted(path.name for path in full.iterdir()) == [
+        "answers.parquet",
         "cases.parquet",
         "divergences.parquet",
         "run.json",
