@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.isolation.frames import FrameError
+from oracles.isolation.frames import UTF8, FrameError
 from oracles.protocol import Bits
 
 TEXT = "text"
@@ -98,7 +98,7 @@ def _elements(array: Bits) -> bytes:
     if array.dtype == object:
         # What is no text is for the receiver to complain of.
         texts = [text if isinstance(text, str) else None for text in array.reshape(-1).tolist()]
-        return json.dumps(texts, separators=(",", ":")).encode()
+        return json.dumps(texts, separators=(",", ":"), ensure_ascii=False).encode(*UTF8)
     return (array.byteswap() if sys.byteorder == "big" else array).tobytes()
 
 
@@ -119,7 +119,7 @@ def _array(storage: str, shape: tuple[int, ...], elements: bytearray) -> Bits:
 
 def _texts(shape: tuple[int, ...], count: int, elements: bytearray) -> Bits:
     try:
-        texts = json.loads(elements)
+        texts = json.loads(elements.decode(*UTF8))
     except (ValueError, RecursionError):
         raise FrameError("texts are not a JSON list") from None
     if not isinstance(texts, list) or len(texts) != count:

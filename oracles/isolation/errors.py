@@ -30,6 +30,10 @@ class Crashed(BaseException):
         return Crashed(str(self), inputs, self.silent)
 
 
+class Lost(Crashed):
+    """No fresh process of a backend could be had, whatever it would have been asked."""
+
+
 class Raised(Exception):
     """An error of a backend; its class has the name that the backend's had."""
 
@@ -62,7 +66,7 @@ def error_of(words: dict[str, Any]) -> BaseException | None:
     try:
         kinds, text = tuple(map(str, words["raised"]["kinds"])), str(words["raised"]["text"])
         return error_named(kinds, text)
-    except (TypeError, LookupError):
+    except (TypeError, LookupError, ValueError):
         raise FrameError("an error without its kinds and text") from None
 
 

@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 MAGIC = b"CST1"
 MOST_HEADER = 1 << 20
 MOST_PAYLOAD = 1 << 31
+UTF8 = ("utf-8", "surrogatepass")
+"""Lone surrogates are texts too; as JSON's escapes two of them would become one letter."""
 AT_ONCE = 1 << 20
 """Bytes that are asked for in one go."""
 
@@ -37,7 +39,7 @@ class Frame:
 
 def written(header: dict[str, Any], payload: bytes | bytearray = b"") -> list[bytes | bytearray]:
     """The bytes of a frame, in pieces that stand one after another."""
-    words = _ENCODER.encode(header).encode()
+    words = _ENCODER.encode(header).encode(*UTF8)
     if len(words) > MOST_HEADER:
         raise FrameError(f"a header of {len(words)} bytes; {MOST_HEADER} are the most")
     if len(payload) > MOST_PAYLOAD:
@@ -72,7 +74,7 @@ def read_frame(read: Read) -> Frame | None:
 
 def _header(words: bytearray) -> dict[str, Any]:
     try:
-        header = _DECODER.decode(words.decode("utf-8"))
+        header = _DECODER.decode(words.decode(*UTF8))
     except (ValueError, RecursionError):
         raise FrameError("a header is not JSON in UTF-8") from None
     if not isinstance(header, dict):
@@ -96,5 +98,5 @@ def _refused(word: str) -> NoReturn:
 
 
 _START = Struct("<4sIQ")
-_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 _DECODER = json.JSONDecoder(parse_constant=_refused)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from oracles.isolation.errors import Crashed, error_named
+from oracles.isolation.errors import Crashed, Lost, Quits, error_named
 from oracles.isolation.home import Home
 from oracles.isolation.narrowing import narrowed
 from oracles.isolation.served import Served
@@ -42,12 +42,11 @@ class Isolated:
         self._served = Served(backend, home, beat)
         self._seconds = home.seconds
         hello = self._served.hello
-        self.name = str(hello["name"])
-        self.version = str(hello["version"])
-        if hello["claims"] is not None:
-            self.claims = tuple(hello["claims"])
-        self.compiles_shapes = bool(hello["compiles_shapes"])
-        for method in hello["offers"]:
+        self.name, self.version = hello.name, hello.version
+        if hello.claims is not None:
+            self.claims = hello.claims
+        self.compiles_shapes = hello.compiles_shapes
+        for method in hello.offers:
             setattr(self, method, getattr(self, f"_{method}"))
 
     def close(self) -> None:
@@ -114,11 +113,17 @@ class Isolated:
         """An answer; or a death that comes again, with the fewest inputs on which it does."""
         try:
             return ask(bits, self._seconds)
-        except Crashed as death:
-            seconds = self._seconds
+        except Lost:
+            raise
+        except Crashed as met:
+            death, seconds = met, self._seconds
             if death.silent:
                 seconds = min(seconds, max(LEAST_PATIENCE, seconds / PART_OF_PATIENCE))
-        found = narrowed(bits, partial(self._death, ask, seconds), partial(self._fresh_death, ask))
+        attempt, confirm = partial(self._death, ask, seconds), partial(self._fresh_death, ask)
+        try:
+            found = narrowed(bits, attempt, confirm)
+        except Lost as lost:
+            raise Crashed(f"{death}; {lost}", bits, death.silent) from None
         if found is not None:
             raise found
         try:
@@ -134,9 +139,11 @@ class Isolated:
         """How the process ends when it is asked, if it does; any other answer is none."""
         try:
             ask(bits, seconds)
+        except Lost:
+            raise
         except Crashed as death:
             return death
-        except Exception:
+        except (Exception, Quits):
             return None
         return None
 

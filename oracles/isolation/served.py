@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oracles.isolation.arrays import packed, unpacked
-from oracles.isolation.errors import Crashed, error_of, foreign
+from oracles.isolation.errors import Crashed, Lost, error_of, foreign
 from oracles.isolation.frames import Frame, FrameError, written
 from oracles.isolation.home import Home
 from oracles.isolation.process import Gone, Late, Process
-from oracles.isolation.words import layout_words, returned_of
+from oracles.isolation.words import Hello, hello_of, layout_words, returned_of
 from oracles.protocol import Bits
 from specs.errors import CastigateError
 from specs.release import VERSION
@@ -24,13 +24,13 @@ class Served:
     """Asks the backend's process, and starts a fresh one where there is none (any more)."""
 
     def __init__(self, backend: str, home: Home, beat: Callable[[], None]) -> None:
-        self.hello: dict[str, Any] = {}
         self._backend = backend
         self._home = home
         self._beat = beat
         self._process: Process | None = None
         self._number = 0
         self._first = 0
+        self.hello: Hello
         self._living()
 
     def close(self) -> None:
@@ -41,22 +41,26 @@ class Served:
 
     def ask(self, question: dict[str, Any], arrays: Mapping[str, Bits], seconds: float) -> Any:
         """The answer to a question; an error of the backend is raised, its process's end too."""
-        words, value = self._answer(question, arrays, seconds)
-        if words.get("full"):
+        value, is_full = self._answer(question, arrays, seconds)
+        if is_full:
             # What was asked before may have left no memory for this: a fresh process tells.
             was_first = self._number == self._first
             self.close()
             if not was_first:
-                words, value = self._answer(question, arrays, seconds)
-        error = error_of(words)
-        if error is not None:
-            raise error
+                value, _ = self._answer(question, arrays, seconds)
+        if isinstance(value, BaseException):
+            raise value
         return value
 
     def _answer(
         self, question: dict[str, Any], arrays: Mapping[str, Bits], seconds: float
-    ) -> tuple[dict[str, Any], Any]:
-        process = self._living()
+    ) -> tuple[Any, bool]:
+        """What came back, an error too, and whether the process has hardly any memory left."""
+        try:
+            process = self._living()
+        except CastigateError as error:
+            # It was loaded before: this is no wrong name, and no answer of the backend either.
+            raise Lost(f"no other could be started: {error}") from None
         self._number += 1
         fields, payload = packed(arrays)
         layouts = layout_words(arrays)
@@ -79,7 +83,7 @@ class Served:
             raise
         finally:
             self._beat()
-        return answer.header, value
+        return value, bool(answer.header.get("full"))
 
     def _living(self) -> Process:
         """The process, or a new one that is ready."""
@@ -120,9 +124,13 @@ class Served:
             raise self._refusal(f": {self._home.python} {wrong}; {self._home.advice}")
         words = process.hear(SECONDS_TO_LOAD).header
         if "failed" in words:
+            self.close()
             where = f" ({self._home.python})" if self._home.python is not None else ""
             raise CastigateError(f"{words['failed']}{where}")
-        self.hello = words["hello"]
+        try:
+            self.hello = hello_of(words.get("hello"))
+        except FrameError as error:
+            raise self._refusal(f": {error}") from None
 
     def _refusal(self, message: str) -> CastigateError:
         self.close()
@@ -130,16 +138,19 @@ class Served:
 
 
 def _value(answer: Frame) -> Any:
-    """What was asked for: a text, a call's result, an array, or what stands in its place."""
+    """What was asked for: a text, a call's result, an array, what stands in its place, an error."""
     words = answer.header
     arrays = unpacked(words.get("arrays", []), answer.payload)
-    if "odd" in words:
-        return foreign(str(words["odd"]))
-    if "many" in words:
-        return arrays
-    if "text" in words:
-        return str(words["text"])
+    error = error_of(words)
+    if error is not None:
+        return error
     try:
+        if "odd" in words:
+            return foreign(str(words["odd"]))
+        if "many" in words:
+            return arrays
+        if "text" in words:
+            return str(words["text"])
         return returned_of(words["returned"], arrays) if "returned" in words else arrays.get("")
-    except (TypeError, LookupError, AttributeError):
-        raise FrameError("what a call gave back is not told in full") from None
+    except (TypeError, LookupError, AttributeError, ValueError):
+        raise FrameError("what came back is not told in full") from None

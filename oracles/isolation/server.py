@@ -24,16 +24,13 @@ from oracles.isolation.limits import (
     leave_no_core,
     limit_memory,
 )
-from oracles.isolation.words import call_of, case_of, layouts_of, returned_words
+from oracles.isolation.words import call_of, case_of, hello_words, layouts_of, returned_words
 from oracles.layouts import placed
 from oracles.protocol import Bits, Returned
 from oracles.registry import load_backend
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.release import VERSION
-
-OPTIONAL = ("bitcast", "call", "road", "bind", "identity", "reproduce")
-"""The methods that an oracle may lack."""
 
 BUFFERED = 1 << 17
 Answer = tuple[dict[str, Any], dict[str, Bits]]
@@ -45,17 +42,6 @@ class Server:
     def __init__(self, oracle: Any) -> None:
         self._oracle = oracle
         self._bound: tuple[Case, Bits, Callable[[], Bits]] | None = None
-
-    def hello(self) -> dict[str, Any]:
-        """What this is."""
-        claims = getattr(self._oracle, "claims", None)
-        return {
-            "name": str(self._oracle.name),
-            "version": self._oracle.version,
-            "claims": None if claims is None else list(claims),
-            "compiles_shapes": bool(getattr(self._oracle, "compiles_shapes", False)),
-            "offers": [name for name in OPTIONAL if hasattr(self._oracle, name)],
-        }
 
     def answered(self, question: Frame) -> list[bytes | bytearray]:
         """The frame that answers another; whatever the oracle raises is an answer."""
@@ -166,7 +152,7 @@ def main(name: str, memory: int, questions: int, answers: int) -> None:
         send(written({"failed": str(error)}))
         return
     server = Server(backend.oracle)
-    send(written({"hello": server.hello()}))
+    send(written({"hello": hello_words(backend.oracle)}))
     while (question := read_frame(read)) is not None:
         send(server.answered(question))
 

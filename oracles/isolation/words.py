@@ -1,17 +1,55 @@
-"""Cases, calls and what comes back from these, as JSON and arrays."""
+"""Oracles, cases, calls and what comes back from these, as JSON and arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from oracles.isolation.frames import FrameError
 from oracles.layouts import Layout, layout_of
 from oracles.protocol import Bits, Returned, Tensor
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
 
 CASES_KEPT = 64
+OPTIONAL = ("bitcast", "call", "road", "bind", "identity", "reproduce")
+"""The methods that an oracle may lack."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What a process serves; ``offers`` are those of the optional methods that are there."""
+
+    name: str
+    version: str
+    claims: tuple[str, ...] | None
+    offers: tuple[str, ...]
+    compiles_shapes: bool
+
+
+def hello_words(oracle: Any) -> dict[str, Any]:
+    """What an oracle is, as JSON."""
+    claims = getattr(oracle, "claims", None)
+    return {
+        "name": str(oracle.name),
+        "version": oracle.version,
+        "claims": None if claims is None else list(claims),
+        "offers": [name for name in OPTIONAL if hasattr(oracle, name)],
+        "compiles_shapes": bool(getattr(oracle, "compiles_shapes", False)),
+    }
+
+
+def hello_of(words: Any) -> Hello:
+    """What an oracle is on the other side; a ``FrameError`` where that is not told."""
+    try:
+        claims, offers = words["claims"], [name for name in OPTIONAL if name in words["offers"]]
+        told = None if claims is None else tuple(map(str, claims))
+        dear = bool(words["compiles_shapes"])
+        return Hello(str(words["name"]), str(words["version"]), told, tuple(offers), dear)
+    except (TypeError, LookupError):
+        raise FrameError("what a process serves is not told in full") from None
 
 
 def case_words(case: Case) -> list[Any]:
