@@ -25,6 +25,11 @@ def silence_in_words(seconds: float) -> str:
     return f"was silent for {seconds:g} s"
 
 
+def nonsense_in_words(error: Exception) -> str:
+    """What to say of a process that answers by no answer."""
+    return f"wrote something else than answers: {error}"
+
+
 def last_line(said: bytes) -> str:
     """The last line that says something, without what differs from one time to the next."""
     lines = said.decode("utf-8", "backslashreplace").splitlines()

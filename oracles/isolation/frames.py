@@ -29,6 +29,10 @@ class FrameError(Exception):
     """What came is no frame; the message says in which way."""
 
 
+class BrokenOff(FrameError):
+    """What came is the beginning of a frame, and nothing more comes."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """What was sent in one go."""
@@ -56,7 +60,7 @@ def read_frame(read: Read) -> Frame | None:
     if not start:
         return None
     if len(start) < _START.size:
-        raise FrameError(f"the stream ends after {len(start)} bytes of a frame's start")
+        raise BrokenOff(f"the stream ends after {len(start)} bytes of a frame's start")
     magic, header_length, payload_length = _START.unpack(start)
     if magic != MAGIC:
         raise FrameError(f"a frame begins with {MAGIC!r}, this with {magic!r}")
@@ -68,7 +72,7 @@ def read_frame(read: Read) -> Frame | None:
             raise FrameError(f"a {what} of {length} bytes; {most} are the most")
     words, payload = _exactly(read, header_length), _exactly(read, payload_length)
     if len(words) < header_length or len(payload) < payload_length:
-        raise FrameError("the stream ends within a frame")
+        raise BrokenOff("the stream ends within a frame")
     return Frame(_header(words), payload)
 
 

@@ -12,8 +12,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
 
-from oracles.isolation.ended import end_in_words, last_line, silence_in_words
-from oracles.isolation.frames import Frame, FrameError, read_frame
+from oracles.isolation.ended import (
+    end_in_words,
+    last_line,
+    nonsense_in_words,
+    silence_in_words,
+)
+from oracles.isolation.frames import BrokenOff, Frame, FrameError, read_frame
 
 ROOM_IN_PIPE = 1 << 20
 READ_AT_ONCE = 1 << 18
@@ -21,7 +26,6 @@ KEPT_OF_STDERR = 1 << 13
 MILLISECONDS_BETWEEN_LOOKS = 100
 """How often it is looked whether a process lives whose children keep its pipes open."""
 SECONDS_TO_END = 2.0
-SECONDS_AFTER_NONSENSE = 0.2
 MOST_READS = 16
 
 
@@ -103,9 +107,12 @@ class Process:
     def _frame(self) -> Frame:
         try:
             frame = read_frame(self._read)
+        except BrokenOff as error:
+            self._wait_for_end(SECONDS_TO_END)
+            raise self._gone(nonsense_in_words(error)) from None
         except FrameError as error:
-            self._wait_for_end(SECONDS_AFTER_NONSENSE)
-            raise self._gone(f"wrote something else than answers: {error}") from None
+            # What becomes of it later is no matter: the same is to be said each time.
+            raise Gone(nonsense_in_words(error)) from None
         if frame is None:
             self._wait_for_end(SECONDS_TO_END)
             raise self._gone("closed its pipe")

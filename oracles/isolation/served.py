@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oracles.isolation.arrays import packed, unpacked
+from oracles.isolation.ended import nonsense_in_words
 from oracles.isolation.errors import Crashed, Lost, error_of, foreign
 from oracles.isolation.frames import Frame, FrameError, written
 from oracles.isolation.home import Home
@@ -76,8 +77,7 @@ class Served:
             raise Crashed(f"the process {end}", silent=isinstance(end, Late)) from None
         except FrameError as error:
             self.close()
-            nonsense = f"the process wrote something else than answers: {error}"
-            raise Crashed(nonsense) from None
+            raise Crashed(f"the process {nonsense_in_words(error)}") from None
         except BaseException:
             self.close()  # the rest of an answer must not be taken for the next
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from io import BufferedReader, FileIO
 from typing import Any
@@ -165,12 +166,14 @@ def _send(pipe: int, pieces: list[bytes | bytearray]) -> None:
 
 
 if __name__ == "__main__":
+    code = 0
     try:
         main(sys.argv[1], *map(int, sys.argv[2:5]))
     except (FrameError, OSError) as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        os._exit(2)
-    finally:
-        # Frameworks that are torn down may hang; there is nothing that they could still save.
+        code = 2
+        with suppress(OSError, ValueError):  # stderr may be closed as well
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+    with suppress(OSError, ValueError):
         sys.stderr.flush()
-    os._exit(0)
+    # Frameworks that are torn down may hang; there is nothing that they could still save.
+    os._exit(code)
