@@ -302,3 +302,9 @@ class LeavesWhileItsNameIsAsked(Right):
     @property
     def name(self) -> str:  # type: ignore[override]
         os._exit(5)
+
+
+class Where(Segfaults):
+    """Its version is the environment that it lives in."""
+
+    version = sys.prefix

@@ -1,0 +1,127 @@
+"""Whole runs with planted backends: all other cases are judged, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.conformance.processes import (
+    PROC,
+    ROOT,
+    begun,
+    castigate,
+    children,
+    end_of,
+    rows,
+)
+
+PLANTED = "tests/isolation/data/planted.py"
+DOCUMENT = "--document=onnx-cast:25"
+GUILTY = "onnx-cast:25/int8/int4"
+NAMES = ["Right", "Segfaults", "Hangs", "Half", "Floods", "ForksAndDies"]
+FOUND = {
+    "Right": ("conforms", ""),
+    "Segfaults": ("crashed", "on 0x95: the process was ended by SIGSEGV"),
+    "Hangs": ("crashed", "on 0x95: the process was silent for 2 s"),
+    "Half": ("error", "the answer has shape (128,), the input (256,)"),
+    "Floods": (
+        "crashed",
+        "on 0x95: the process wrote something else than answers:"
+        " a frame begins with b'CST1', this with b'\\x80noi'",
+    ),
+    "ForksAndDies": ("crashed", "on 0x95: the process was ended by SIGSEGV"),
+}
+needs_proc = pytest.mark.skipif(not PROC.is_dir(), reason="there is no /proc to look into")
+
+
+def planted(names: list[str]) -> list[str]:
+    return [f"--backend={PLANTED}:{name}" for name in names]
+
+
+def marked(pids: Any) -> list[int]:
+    """Processes that have a mark of ours in their environment."""
+    found = []
+    for path in PROC.iterdir():
+        if path.name.isdigit():
+            try:
+                environment = (path / "environ").read_bytes()
+            except OSError:
+                continue
+            if f"PLANTED_MARK={pids}".encode() in environment:
+                found.append(int(path.name))
+    return found
+
+
+@needs_proc
+def test_a_run_judges_all_that_can_be_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    given = (*planted(NAMES), DOCUMENT, "--source=int8", "--timeout=2", f"--out={tmp_path / 'run'}")
+    code, told, err = castigate("run", *given, env={"PLANTED_MARK": str(mark)})
+    assert (code, "its task is done again" in err) == (1, False), err
+    assert "crashed" in told
+    found: dict[str, dict[str, Any]] = {name: {} for name in NAMES}
+    for row in rows(tmp_path / "run", "cases"):
+        found[row["backend"].rpartition(":")[2]][row["case"]] = row["verdict"], row["message"]
+    assert {name: cases.pop(GUILTY) for name, cases in found.items()} == FOUND
+    assert len(found["Right"]) > 20
+    assert all(cases == found["Right"] for cases in found.values())
+    assert end_of(marked(mark)) == []
+
+
+@needs_proc
+def test_no_zombie_stands_beside_a_run(tmp_path: Path) -> None:
+    backends = planted(["Segfaults", "Floods"])
+    process = begun(
+        "run", *backends, DOCUMENT, "--source=int8", "--target=int4", f"--out={tmp_path / 'run'}"
+    )
+    dead = 0
+    while process.poll() is None:
+        family = [child for pid in children(process.pid) for child in children(pid)]
+        dead = max(dead, sum(state(pid) == "Z" for pid in family))
+    process.communicate()
+    # One may be met between its death and its burial.
+    assert dead <= 1
+
+
+def state(pid: int) -> str:
+    try:
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+@needs_proc
+def test_the_suite_judges_all_that_can_be_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--pyargs", "conformance"]
+    command += [*planted(NAMES), DOCUMENT, "--timeout=2", "-k", "onnx-cast:25/int8/int"]
+    command += [f"--junitxml={tmp_path / 'out.xml'}", "-q"]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"PLANTED_MARK": str(mark)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    failed = {}
+    tests = list(ElementTree.parse(tmp_path / "out.xml").iter("testcase"))
+    for test in tests:
+        for failure in test.iter("failure"):
+            failed[str(test.get("name"))] = str(failure.text)
+    assert len(tests) == 6 * len(NAMES)
+    assert len(failed) == len(NAMES) - 1
+    for name in NAMES[1:]:
+        [text] = [text for test, text in failed.items() if f":{name}" in test]
+        verdict, message = FOUND[name]
+        assert f"{GUILTY} on {PLANTED}:{name}: {verdict}" in text
+        assert message in text
+    assert end_of(marked(mark)) == []
