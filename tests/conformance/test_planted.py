@@ -14,9 +14,7 @@ import pytest
 from tests.conformance.processes import (
     PROC,
     ROOT,
-    begun,
     castigate,
-    children,
     end_of,
     rows,
 )
@@ -44,8 +42,8 @@ def planted(names: list[str]) -> list[str]:
     return [f"--backend={PLANTED}:{name}" for name in names]
 
 
-def marked(pids: Any) -> list[int]:
-    """Processes that have a mark of ours in their environment."""
+def marked(mark: Path) -> list[int]:
+    """The processes that have this mark in their environment."""
     found = []
     for path in PROC.iterdir():
         if path.name.isdigit():
@@ -53,7 +51,7 @@ def marked(pids: Any) -> list[int]:
                 environment = (path / "environ").read_bytes()
             except OSError:
                 continue
-            if f"PLANTED_MARK={pids}".encode() in environment:
+            if f"PLANTED_MARK={mark}".encode() in environment:
                 found.append(int(path.name))
     return found
 
@@ -72,28 +70,6 @@ def test_a_run_judges_all_that_can_be_and_leaves_nothing_behind(tmp_path: Path) 
     assert len(found["Right"]) > 20
     assert all(cases == found["Right"] for cases in found.values())
     assert end_of(marked(mark)) == []
-
-
-@needs_proc
-def test_no_zombie_stands_beside_a_run(tmp_path: Path) -> None:
-    backends = planted(["Segfaults", "Floods"])
-    process = begun(
-        "run", *backends, DOCUMENT, "--source=int8", "--target=int4", f"--out={tmp_path / 'run'}"
-    )
-    dead = 0
-    while process.poll() is None:
-        family = [child for pid in children(process.pid) for child in children(pid)]
-        dead = max(dead, sum(state(pid) == "Z" for pid in family))
-    process.communicate()
-    # One may be met between its death and its burial.
-    assert dead <= 1
-
-
-def state(pid: int) -> str:
-    try:
-        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
 
 
 @needs_proc
