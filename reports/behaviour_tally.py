@@ -1,0 +1,164 @@
+"""What is counted of open answers: per atom how many, per atom and form how many differ.
+
+Tallies of any parts of the inputs, in any order, merge to the tally of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.words import select_arrays
+from reports.behaviour_forms import forms_between, real_format, real_patterns
+from reports.behaviour_regions import atoms_by_mark, mark_text
+from reports.behaviour_steps import Evaluation
+from specs.behaviours import Behaviour
+from specs.formats import Format
+from specs.vocabulary import Atom, Rounding
+
+KEPT = 5
+"""Examples that are kept of one atom, and of one form's mismatches in it."""
+
+Example = tuple[int, int]
+"""An input and its answer."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A pair, the rounding by which its atoms are told apart, and the forms to be tried."""
+
+    source: Format
+    target: Format
+    rounding: Rounding
+    forms: tuple[Behaviour, ...]
+
+
+@dataclass(frozen=True)
+class Met:
+    """How many inputs, and the smallest of them with their answers."""
+
+    count: int
+    examples: tuple[Example, ...]
+
+    def merged(self, other: Met, source: Format) -> Met:
+        """These inputs and others."""
+        both = sorted(self.examples + other.examples, key=lambda each: smallness(source, each[0]))
+        return Met(self.count + other.count, tuple(both[:KEPT]))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Inputs per atom, and per atom and form those on which the form is wrong or says nothing."""
+
+    question: Question
+    inputs: Mapping[Atom, Met] = field(default_factory=dict)
+    misses: Mapping[tuple[Atom, str], Met] = field(default_factory=dict)
+
+    def merged(self, other: Tally) -> Tally:
+        """The tally of these inputs and of others."""
+        source = self.question.source
+        return Tally(
+            self.question,
+            _joined(self.inputs, other.inputs, source),
+            _joined(self.misses, other.misses, source),
+        )
+
+
+def _joined(one: Mapping[Any, Met], other: Mapping[Any, Met], source: Format) -> dict[Any, Met]:
+    result = dict(one)
+    for key, met in other.items():
+        result[key] = result[key].merged(met, source) if key in result else met
+    return result
+
+
+def question(source: Format, target: Format, rounding: Rounding) -> Question:
+    """A pair with all forms that speak of it."""
+    return Question(source, target, rounding, forms_between(source, target))
+
+
+def look(asked: Question, inputs: NDArray[Any], answers: NDArray[Any]) -> Tally:
+    """The tally of some open inputs and their answers, in whatever order."""
+    source, target = real_format(asked.source), asked.target
+    patterns = real_patterns(asked.source, inputs)
+    marks = mark_text(source, target, asked.rounding, patterns, select_arrays).astype(np.uint8)
+    order = np.argsort(marks, kind="stable")
+    inputs, answers, patterns = inputs[order], answers[order], patterns[order]
+    told = Evaluation(source, target, patterns, select_arrays)
+    wrong = {
+        form.name: _differs(target, *told.answer(form), answers.astype(np.uint64))
+        for form in asked.forms
+    }
+    return tally(asked, inputs, answers, marks[order], wrong)
+
+
+def tally(
+    asked: Question,
+    inputs: NDArray[Any],
+    answers: NDArray[Any],
+    marks: NDArray[np.uint8],
+    wrong: Mapping[str, NDArray[np.bool_]],
+) -> Tally:
+    """The tally of inputs in the order of their marks, where it is known who is wrong."""
+    atoms = atoms_by_mark(real_format(asked.source))
+    met: dict[Atom, Met] = {}
+    misses: dict[tuple[Atom, str], Met] = {}
+    for mark in np.unique(marks).tolist():
+        atom = atoms[mark]
+        here = slice(*np.searchsorted(marks, [mark, mark + 1]).tolist())
+        met[atom] = _met(asked.source, inputs[here], answers[here])
+        for name, differs in wrong.items():
+            places = np.flatnonzero(differs[here]) + here.start
+            if places.size == met[atom].count:
+                misses[atom, name] = met[atom]
+            elif places.size:
+                misses[atom, name] = _met(asked.source, inputs[places], answers[places])
+    return Tally(asked, met, misses)
+
+
+def _met(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> Met:
+    few = smallest(source, inputs)
+    return Met(
+        inputs.size, tuple((code_of(inputs[place]), code_of(answers[place])) for place in few)
+    )
+
+
+def smallest(source: Format, inputs: NDArray[Any]) -> list[int]:
+    """The places of the few smallest inputs, the smallest first."""
+    few: list[int] = np.arange(inputs.size).tolist()
+    if inputs.dtype.kind == "u":
+        ones = np.bitwise_count(inputs)
+        enough = np.searchsorted(np.cumsum(np.bincount(ones)), min(KEPT, inputs.size))
+        few = np.flatnonzero(ones <= enough).tolist()
+    return sorted(few, key=lambda place: smallness(source, code_of(inputs[place])))[:KEPT]
+
+
+def smallness(source: Format, code: int) -> tuple[int, int, int]:
+    """What makes an input small: few set bits, then a small magnitude."""
+    return code.bit_count(), code if source.is_integral else code & ~source.sign_bit, code
+
+
+def code_of(given: Any) -> int:
+    """An element of an array of patterns as a number."""
+    return int.from_bytes(given.tobytes(), "little")
+
+
+def _differs(
+    target: Format, code: NDArray[Any], told: NDArray[Any], answers: NDArray[np.uint64]
+) -> NDArray[np.bool_]:
+    """Where a form's answer is another, or is none; one NaN is as good as another."""
+    alike = code == answers
+    if target.nan_codes:
+        alike = alike | (_is_nan(target, code) & _is_nan(target, answers))
+    different: NDArray[np.bool_] = ~(alike & told)
+    return different
+
+
+def _is_nan(target: Format, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    here = np.zeros(codes.shape, bool)
+    for nans in target.nan_codes:
+        here |= (codes >= nans.start) & (codes < nans.stop)
+    return here
