@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -33,30 +33,43 @@ class Explanation:
 
 def explained(found: Tally) -> list[Explanation]:
     """One explanation per form that is needed, those with the most inputs first."""
+    lines = [_line(found, *line) for line in _lines(found)]
+    return sorted(lines, key=lambda line: (line.form is None, -line.inputs, line.regions))
+
+
+def narrowed(found: Tally) -> Question:
+    """The same question with only the forms that can still be in the answer.
+
+    Those are the forms that are right in all regions of a line, and the nearest where none is.
+    More inputs can refute a form, but never make a refuted one right.
+    """
+    lines = list(_lines(found))
+    kept = {
+        form
+        for form in found.question.forms
+        for atoms, name, nearest in lines
+        if form.name == nearest
+        or (name and all((atom, form.name) not in found.misses for atom in atoms))
+    }
+    forms = tuple(form for form in found.question.forms if form in kept)
+    return replace(found.question, forms=forms)
+
+
+def _lines(found: Tally) -> Iterator[tuple[list[Atom], str | None, str | None]]:
+    """The regions of each explanation, their form, or the nearest to one."""
     right = {
         atom: [form.name for form in found.question.forms if (atom, form.name) not in found.misses]
         for atom in found.inputs
     }
     chosen = _fewest(found.question, {atom: names for atom, names in right.items() if names})
-    lines = [_line(found, atoms, form) for form, atoms in chosen.items()]
+    for form, atoms in chosen.items():
+        yield atoms, form, None
     unexplained: dict[str | None, list[Atom]] = {}
     for atom, names in right.items():
         if not names:
             unexplained.setdefault(_nearest(found, atom), []).append(atom)
-    lines += [_line(found, atoms, None, nearest) for nearest, atoms in unexplained.items()]
-    return sorted(lines, key=lambda line: (line.form is None, -line.inputs, line.regions))
-
-
-def narrowed(found: Tally) -> Question:
-    """The same question with only the forms that explain some region, or come nearest to it."""
-    kept = {line.form or line.nearest for line in explained(found)}
-    kept |= {form.name for form in found.question.forms if _is_right_somewhere(found, form.name)}
-    forms = tuple(form for form in found.question.forms if form.name in kept)
-    return replace(found.question, forms=forms)
-
-
-def _is_right_somewhere(found: Tally, name: str) -> bool:
-    return any((atom, name) not in found.misses for atom in found.inputs)
+    for nearest, atoms in unexplained.items():
+        yield atoms, None, nearest
 
 
 def _fewest(asked: Question, right: Mapping[Atom, list[str]]) -> dict[str, list[Atom]]:
@@ -95,10 +108,7 @@ def _nearest(found: Tally, atom: Atom) -> str | None:
     return name
 
 
-def _line(
-    found: Tally, atoms: Iterable[Atom], form: str | None, nearest: str | None = None
-) -> Explanation:
-    of = tuple(atoms)
+def _line(found: Tally, of: list[Atom], form: str | None, nearest: str | None) -> Explanation:
     source = found.question.source
     inputs = _sum((found.inputs[atom] for atom in of), found)
     shown = _sum((found.misses[atom, nearest] for atom in of), found) if nearest else inputs

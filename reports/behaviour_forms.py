@@ -41,7 +41,7 @@ def _can_be_taken(step: Any, source: Format, target: Format) -> bool:
         case "to-nan":
             return bool(target.nan_codes)
         case "drop-sign":
-            return source.kind == "float" and source.is_signed
+            return source.is_signed
     return True
 
 

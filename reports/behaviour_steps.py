@@ -106,8 +106,7 @@ class Evaluation:
             case "truncate" | "floor" | "ceil" | "round-half-even" | "round-half-away":
                 return replace(state, rounding=ROUNDING_STEPS[step])
             case "drop-sign":
-                kept = state.form.mask ^ state.form.sign_bit
-                return state.then(state.form, state.pattern & kept, state.told)
+                return _magnitude(state)
             case "flush-subnormals":
                 sign = state.pattern & (
                     state.form.sign_bit if state.form.entry.zero == "signed" else 0
@@ -130,6 +129,15 @@ class Evaluation:
                 return state.then(self.target, state.select(state.parts.zero, 0, 1), state.told)
             case _:
                 return _rounded(state, self.target, step)
+
+
+def _magnitude(state: State) -> State:
+    if state.form.kind == "float" or not state.form.is_signed:
+        kept = state.form.mask ^ state.form.sign_bit
+        return state.then(state.form, state.pattern & kept, state.told)
+    positive = (0 - state.pattern) & state.form.mask
+    unsigned = format_named(f"u{state.form.name}")
+    return state.then(unsigned, state.select(state.minus, positive, state.pattern), state.told)
 
 
 def constant(target: Format, word: Constant) -> int:

@@ -106,7 +106,7 @@ def tally(
     atoms = atoms_by_mark(real_format(asked.source))
     met: dict[Atom, Met] = {}
     misses: dict[tuple[Atom, str], Met] = {}
-    for mark in np.unique(marks).tolist():
+    for mark in np.flatnonzero(np.bincount(marks)).tolist():
         atom = atoms[mark]
         here = slice(*np.searchsorted(marks, [mark, mark + 1]).tolist())
         met[atom] = _met(asked.source, inputs[here], answers[here])
@@ -128,12 +128,16 @@ def _met(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> Met:
 
 def smallest(source: Format, inputs: NDArray[Any]) -> list[int]:
     """The places of the few smallest inputs, the smallest first."""
-    few: list[int] = np.arange(inputs.size).tolist()
+    few = np.arange(inputs.size)
     if inputs.dtype.kind == "u":
         ones = np.bitwise_count(inputs)
-        enough = np.searchsorted(np.cumsum(np.bincount(ones)), min(KEPT, inputs.size))
-        few = np.flatnonzero(ones <= enough).tolist()
-    return sorted(few, key=lambda place: smallness(source, code_of(inputs[place])))[:KEPT]
+        last = min(KEPT, inputs.size) - 1
+        few = np.flatnonzero(ones <= np.partition(ones, last)[last])
+        sign = inputs.dtype.type(0 if source.is_integral else source.sign_bit)
+        codes = inputs[few]
+        few = few[np.lexsort((codes, codes & ~sign, ones[few]))[:KEPT]]
+    places: list[int] = few.tolist()
+    return sorted(places, key=lambda place: smallness(source, code_of(inputs[place])))[:KEPT]
 
 
 def smallness(source: Format, code: int) -> tuple[int, int, int]:

@@ -86,14 +86,21 @@ def compiled(ruling: Ruling) -> Compiled:
 def program(ruling: Ruling) -> str:
     """The loops as text: one line per operation that the decision needs."""
     trace = Trace(ruling.source.bits)
-    results = decide(ruling, trace.input(), select_terms)
+    body, (place, code, other) = written(trace, decide(ruling, trace.input(), select_terms))
+    return LOOP.format(body=body, place=place, code=code, other=other)
+
+
+def written(trace: Trace, results: tuple[Term, ...]) -> tuple[str, list[str]]:
+    """The lines of a loop that some results need, and what these are called in it.
+
+    The input is called ``n0``; the lines know ``uint64``.
+    """
     lines = [
         f"        n{place} = {_written(trace, node)}"
         for place, node in needed(trace, results)
         if node.operation not in ("input", "constant")
     ]
-    place, code, other = (_named(trace, result.place) for result in results)
-    return LOOP.format(body="\n".join(lines), place=place, code=code, other=other)
+    return "\n".join(lines), [_named(trace, result.place) for result in results]
 
 
 def needed(trace: Trace, results: tuple[Term, ...]) -> list[tuple[int, Node]]:
