@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from reports.behaviour_regions import words
-from reports.behaviour_tally import KEPT, Example, Met, Question, Tally, smallness
+from reports.behaviour_tally import Example, Met, Question, Tally
 from specs.behaviours import behaviours
 from specs.vocabulary import Atom
 
@@ -38,20 +38,17 @@ def explained(found: Tally) -> list[Explanation]:
 
 
 def narrowed(found: Tally) -> Question:
-    """The same question with only the forms that can still be in the answer.
+    """The same question with only the forms that are right somewhere, or nearest to it.
 
-    Those are the forms that are right in all regions of a line, and the nearest where none is.
-    More inputs can refute a form, but never make a refuted one right.
+    More inputs of the same regions can refute a form, but never make a refuted one right.
     """
-    lines = list(_lines(found))
-    kept = {
-        form
+    kept = {nearest for _, _, nearest in _lines(found)}
+    kept |= {
+        form.name
         for form in found.question.forms
-        for atoms, name, nearest in lines
-        if form.name == nearest
-        or (name and all((atom, form.name) not in found.misses for atom in atoms))
+        if any((atom, form.name) not in found.misses for atom in found.inputs)
     }
-    forms = tuple(form for form in found.question.forms if form in kept)
+    forms = tuple(form for form in found.question.forms if form.name in kept)
     return replace(found.question, forms=forms)
 
 
@@ -109,14 +106,13 @@ def _nearest(found: Tally, atom: Atom) -> str | None:
 
 
 def _line(found: Tally, of: list[Atom], form: str | None, nearest: str | None) -> Explanation:
-    source = found.question.source
     inputs = _sum((found.inputs[atom] for atom in of), found)
     shown = _sum((found.misses[atom, nearest] for atom in of), found) if nearest else inputs
     return Explanation(
         words(of, found.inputs),
         form,
         inputs.count,
-        tuple(sorted(shown.examples, key=lambda each: smallness(source, each[0]))[:KEPT]),
+        shown.examples,
         nearest,
         0 if form is not None else shown.count,
     )

@@ -45,6 +45,11 @@ def _can_be_taken(step: Any, source: Format, target: Format) -> bool:
     return True
 
 
+def are_numbers(source: Format, target: Format) -> bool:
+    """Whether forms can speak of a pair at all: complex targets and texts have none."""
+    return real_format(source).is_numeric and target.is_numeric
+
+
 def forms_between(source: Format, target: Format) -> tuple[Behaviour, ...]:
     """The shipped forms that speak of a pair, the simplest first."""
     return tuple(form for form in behaviours().values() if speaks_of(form, source, target))

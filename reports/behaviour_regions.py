@@ -81,7 +81,8 @@ def words(some: Iterable[Atom], among: Iterable[Atom]) -> tuple[str, ...]:
         if (taken := {atom for atom in there if holds(atom)}) and taken <= left
     }
     while left:
-        phrase = max(fits, key=lambda each: len(fits[each] & left), default="")
+        gain = {phrase: (len(taken & left), -len(taken)) for phrase, taken in fits.items()}
+        phrase = max(gain, key=gain.__getitem__, default="")
         if not phrase or not fits[phrase] & left:
             said.extend(sorted(map(str, left)))
             break

@@ -133,8 +133,11 @@ class Evaluation:
 
 def _magnitude(state: State) -> State:
     if state.form.kind == "float" or not state.form.is_signed:
-        kept = state.form.mask ^ state.form.sign_bit
-        return state.then(state.form, state.pattern & kept, state.told)
+        kept = state.pattern & (state.form.mask ^ state.form.sign_bit)
+        # The pattern of -0 may be the NaN.
+        return state.then(
+            state.form, state.select(state.parts.nan, state.pattern, kept), state.told
+        )
     positive = (0 - state.pattern) & state.form.mask
     unsigned = format_named(f"u{state.form.name}")
     return state.then(unsigned, state.select(state.minus, positive, state.pattern), state.told)

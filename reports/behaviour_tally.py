@@ -5,7 +5,7 @@ Tallies of any parts of the inputs, in any order, merge to the tally of all of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,8 +46,7 @@ class Met:
 
     def merged(self, other: Met, source: Format) -> Met:
         """These inputs and others."""
-        both = sorted(self.examples + other.examples, key=lambda each: smallness(source, each[0]))
-        return Met(self.count + other.count, tuple(both[:KEPT]))
+        return Met(self.count + other.count, smallest(source, self.examples + other.examples))
 
 
 @dataclass(frozen=True)
@@ -120,29 +119,30 @@ def tally(
 
 
 def _met(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> Met:
-    few = smallest(source, inputs)
-    return Met(
-        inputs.size, tuple((code_of(inputs[place]), code_of(answers[place])) for place in few)
-    )
-
-
-def smallest(source: Format, inputs: NDArray[Any]) -> list[int]:
-    """The places of the few smallest inputs, the smallest first."""
+    """How many these are, and the smallest of them."""
     few = np.arange(inputs.size)
     if inputs.dtype.kind == "u":
         ones = np.bitwise_count(inputs)
         last = min(KEPT, inputs.size) - 1
         few = np.flatnonzero(ones <= np.partition(ones, last)[last])
-        sign = inputs.dtype.type(0 if source.is_integral else source.sign_bit)
-        codes = inputs[few]
-        few = few[np.lexsort((codes, codes & ~sign, ones[few]))[:KEPT]]
-    places: list[int] = few.tolist()
-    return sorted(places, key=lambda place: smallness(source, code_of(inputs[place])))[:KEPT]
+        codes, got = inputs[few], answers[few]
+        magnitudes = codes & inputs.dtype.type(_magnitude(source))
+        few = few[np.lexsort((got, codes, magnitudes, ones[few]))[:KEPT]]
+    examples = [(code_of(inputs[place]), code_of(answers[place])) for place in few]
+    return Met(inputs.size, smallest(source, examples))
 
 
-def smallness(source: Format, code: int) -> tuple[int, int, int]:
-    """What makes an input small: few set bits, then a small magnitude."""
-    return code.bit_count(), code if source.is_integral else code & ~source.sign_bit, code
+def smallest(source: Format, examples: Iterable[Example]) -> tuple[Example, ...]:
+    """The few smallest: few set bits, then a small magnitude; then that of the smallest answer."""
+    magnitude = _magnitude(source)
+    return tuple(
+        sorted(examples, key=lambda each: (each[0].bit_count(), each[0] & magnitude, *each))[:KEPT]
+    )
+
+
+def _magnitude(source: Format) -> int:
+    """The bits that make an input small or large."""
+    return source.mask if source.is_integral else source.mask ^ source.sign_bit
 
 
 def code_of(given: Any) -> int:

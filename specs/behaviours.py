@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from specs.formats import Kind, format_named
+from specs.formats import Format, Kind, format_named, formats
 from specs.suggest import nearest
 from specs.vocabulary import Rounding
 from specs.yaml_source import Location, Source, read_yaml
@@ -36,14 +36,20 @@ ROUNDING_STEPS: dict[RoundingStep, Rounding] = {
 LAST_STEPS = get_args(LastStep)
 
 
+def _dtype(name: str) -> Format:
+    if name not in formats():
+        raise ValueError(f"unknown dtype `{name}`; {nearest(name, formats())}".rstrip("; "))
+    return formats()[name]
+
+
 def _integer(name: str) -> str:
-    if format_named(name).kind != "integer":
+    if _dtype(name).kind != "integer":
         raise ValueError(f"`{name}` is no integer")
     return name
 
 
 def _with_infinity(name: str) -> str:
-    if not format_named(name).entry.infinity:
+    if not _dtype(name).entry.infinity:
         raise ValueError(f"`{name}` has no infinity for what overflows on the way")
     return name
 

@@ -1,0 +1,75 @@
+"""The file of behaviours is read or refused, in one line that says where and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specs.behaviours import BEHAVIOURS_FILE, behaviours, load_behaviours
+from specs.errors import CastigateError
+
+GOOD = """\
+wrap:
+  says: keep the low bits
+  from: [float]
+  to: [integer]
+  steps: [truncate, low-bits]
+"""
+STEPS = "steps: [truncate, low-bits]"
+INTO = "into: int32, above: zero, below: zero, nan: zero"
+
+
+def test_the_shipped_forms_are_named_and_said_once() -> None:
+    forms = behaviours()
+    assert list(forms) == [form.name for form in forms.values()]
+    assert len({form.says for form in forms.values() if form.to == ("integer",)}) == sum(
+        form.to == ("integer",) for form in forms.values()
+    )
+
+
+@pytest.mark.parametrize(
+    "step", ["flush-subnormals", "drop-sign", "via:", "into:", "up-to:", "fits:"]
+)
+def test_the_file_explains_its_steps(step: str) -> None:
+    header = BEHAVIOURS_FILE.read_text(encoding="utf-8").partition("\n\n")[0]
+    assert step.removesuffix(":") in header
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("low-bits", "low-bit", 5, "`low-bit` is no step; did you mean `low-bits`?"),
+        (STEPS, "steps: [low-bits]", 1, "it is not said how it rounds"),
+        (STEPS, "steps: [truncate]", 1, "exactly one step makes the answer"),
+        (STEPS, "steps: [truncate, low-bits, saturate]", 1, "exactly one step makes the answer"),
+        (STEPS, "steps: [truncate, low-bits, drop-sign]", 1, "after the answer only"),
+        (STEPS, "steps: [{nan: zero}, truncate, low-bits]", 1, "stands after the step"),
+        (STEPS, f"steps: [truncate, {{{INTO}}}, low-bits, {{nan: no}}]", 5, "is no step"),
+        ("truncate", "{via: int8}", 5, "`int8` has no infinity"),
+        ("truncate", "{via: float33}", 5, "unknown dtype `float33`; did you mean `float32`?"),
+        ("truncate", f"truncate, {{{INTO.replace('int32', 'float32')}}}", 5, "is no integer"),
+        ("truncate", f"truncate, {{{INTO[:-4]}nearest}}", 5, "a NaN has no `nearest`"),
+        ("truncate", f"truncate, {{{INTO}, up-to: uint64}}", 5, "has not the width of `int32`"),
+        ("  says: keep the low bits\n", "", 1, "`says` is missing"),
+        ("low bits", "low bits.", 1, "without a full stop"),
+        ("from: [float]", "from: [floats]", 3, "Input should be"),
+        ("wrap:", "Wrap it:", 1, "a name is lower-case words"),
+        (GOOD, "wrap: [truncate]\n", 1, "a form is a mapping"),
+        (GOOD, "- wrap\n", 1, "maps names to forms"),
+        (GOOD, GOOD + GOOD.replace("wrap", "again"), 6, "`wrap` has the same steps"),
+        ("[float]", "[1.5]", 3, "YAML float"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_place(
+    tmp_path: Path, old: str, new: str, line: int, words: str
+) -> None:
+    path = tmp_path / "forms.yaml"
+    path.write_text(GOOD.replace(old, new), encoding="utf-8")
+    assert GOOD.replace(old, new) != GOOD
+    with pytest.raises(CastigateError) as error:
+        load_behaviours(path)
+    message = str(error.value)
+    assert message.startswith(f"{path}:{line}: ")
+    assert words in message
+    assert "\n" not in message

@@ -1,0 +1,227 @@
+"""Planted oracles are found again, planted exceptions too, however the inputs are cut."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from conformance.divergences import simplicity
+from conformance.inputs import quick_inputs
+from oracles.reference import exact
+from oracles.reference.words import select_arrays
+from reports.behaviour import Explanation, explained, narrowed, sentence
+from reports.behaviour_forms import evaluate, forms_between
+from reports.behaviour_regions import PHRASES, atoms_by_mark, mark_text, words
+from reports.behaviour_tally import KEPT, Question, Tally, look, question
+from specs.behaviours import Behaviour
+from specs.formats import Format, format_named, formats
+from specs.vocabulary import Atom, Rounding, atoms
+
+PAIRS: list[tuple[str, str]] = [
+    ("float32", "int8"),
+    ("float64", "uint32"),
+    ("float16", "uint4"),
+    ("float8e5m2", "int16"),
+    ("int32", "int8"),
+    ("int64", "float16"),
+    ("float32", "float8e8m0"),
+    ("float16", "float8e4m3fn"),
+    ("float32", "bool"),
+]
+ROUNDING: Rounding = "toward-zero"
+NAMES = [form.name for form in formats().values() if form.is_numeric]
+
+
+def inputs_of(source: Format) -> NDArray[Any]:
+    inputs = quick_inputs(source.name, "bool", 20_261_121, 3_000)
+    return inputs[:: 1 + inputs.size // 9_000]
+
+
+def planted() -> list[Any]:
+    return [
+        pytest.param(format_named(one), format_named(other), form, id=f"{one}-{other}-{form.name}")
+        for one, other in PAIRS
+        for form in forms_between(format_named(one), format_named(other))
+    ]
+
+
+def answered(
+    form: Behaviour, source: Format, target: Format
+) -> tuple[Question, NDArray[Any], NDArray[Any]]:
+    """The inputs of which a form says something, and what it says."""
+    inputs = inputs_of(source)
+    answers, told = evaluate(form, source, target, inputs)
+    return question(source, target, ROUNDING), inputs[told], answers[told]
+
+
+@pytest.mark.parametrize(("source", "target", "form"), planted())
+def test_a_form_is_found_by_its_name_or_by_simpler_ones(
+    source: Format, target: Format, form: Behaviour
+) -> None:
+    asked, inputs, answers = answered(form, source, target)
+    lines = explained(look(asked, inputs, answers))
+    order = [each.name for each in asked.forms]
+    assert [line.exceptions for line in lines] == [0] * len(lines)
+    assert sum(line.inputs for line in lines) == inputs.size
+    [line] = lines
+    assert line.form is not None
+    assert line.regions == ("every open input",)
+    assert order.index(line.form) <= order.index(form.name)
+
+
+# To bool every answer is some form's.
+@pytest.mark.parametrize(
+    ("source", "target", "form"), [each for each in planted() if each.values[1].name != "bool"]
+)
+def test_one_other_answer_is_the_one_exception(
+    source: Format, target: Format, form: Behaviour
+) -> None:
+    asked, inputs, answers = answered(form, source, target)
+    marks = mark_text(source, target, ROUNDING, inputs.astype(np.uint64), select_arrays)
+    common = np.bincount(marks.astype(np.intp)).argmax()
+    place = int(np.flatnonzero(marks == common)[7])
+    said = {int(evaluate(each, source, target, inputs[[place]])[0][0]) for each in asked.forms}
+    said.update(code for nans in target.nan_codes for code in nans)
+    free = [code for code in range(1 << min(target.bits, 16)) if code not in said]
+    answers[place] = free[-1]
+    lines = explained(look(asked, inputs, answers))
+    [line] = [line for line in lines if line.form is None]
+    assert line.nearest is not None
+    assert line.exceptions == 1
+    assert line.examples == ((int(inputs[place]), free[-1]),)
+    assert all(line.form is None or line.exceptions == 0 for line in lines)
+    assert f"{int(inputs[place]):x} →" in sentence(look(asked, inputs, answers), line)
+
+
+def test_forms_share_a_case_along_its_regions() -> None:
+    asked = question(format_named("float32"), format_named("int8"), ROUNDING)
+    inputs = inputs_of(asked.source)
+    numbers = inputs.view(np.float32)
+    clamped = np.clip(np.where(np.isnan(numbers), 0, numbers), -128, 127).astype(np.int64)
+    answers = np.where(np.isnan(numbers), 1, clamped).astype(np.uint8)
+    assert [
+        (line.form, line.regions, line.exceptions)
+        for line in explained(look(asked, inputs, answers))
+    ] == [
+        ("saturate", ("finite inputs", "infinities"), 0),
+        ("one", ("NaN",), 0),
+    ]
+
+
+def test_what_no_form_explains_is_counted_with_its_smallest_inputs() -> None:
+    asked = question(format_named("float16"), format_named("int16"), ROUNDING)
+    inputs = np.arange(0x7C01, 0x7C41, dtype=np.uint16)
+    answers = (inputs * np.uint16(40503)) | np.uint16(2)
+    [line] = explained(look(asked, inputs, answers))
+    examples = sorted(
+        zip(inputs.tolist(), answers.tolist(), strict=True),
+        key=lambda each: simplicity(asked.source, each[0]),
+    )
+    assert line == Explanation(("every open input",), None, 64, tuple(examples[:KEPT]), None, 64)
+    assert sentence(look(asked, inputs, answers), line).startswith(
+        "float16→int16, every open input: unexplained: 64 inputs: 0x7c01 → "
+    )
+
+
+SOURCE, TARGET = format_named("float16"), format_named("int8")
+SHUFFLED = np.random.default_rng(5).permutation(1 << 16).astype(np.uint16)
+
+
+def mixed() -> NDArray[Any]:
+    """Answers that one form explains in some regions, another in others, and none in the rest."""
+    forms = {form.name: form for form in forms_between(SOURCE, TARGET)}
+    first, _ = evaluate(forms["via-int32"], SOURCE, TARGET, SHUFFLED)
+    second, _ = evaluate(forms["half-away-saturate"], SOURCE, TARGET, SHUFFLED)
+    answers = np.where(SHUFFLED & 0x8000, first, second)
+    answers[SHUFFLED % 1021 == 5] ^= 0x55
+    return answers.astype(np.uint8)
+
+
+ANSWERS = mixed()
+
+
+@settings(deadline=None, max_examples=5)
+@given(st.lists(st.integers(0, 1 << 16), max_size=4), st.randoms(use_true_random=False))
+def test_parts_merge_in_any_order_to_the_same(cuts: list[int], chance: Any) -> None:
+    asked = question(SOURCE, TARGET, ROUNDING)
+    whole = look(asked, SHUFFLED, ANSWERS)
+    edges = pairwise([0, *sorted(cuts), 1 << 16])
+    parts = [look(asked, SHUFFLED[a:b], ANSWERS[a:b]) for a, b in edges]
+    chance.shuffle(parts)
+    forward = reduce(Tally.merged, parts)
+    backward = reduce(lambda later, one: one.merged(later), parts)
+    assert forward == backward == whole
+    assert explained(forward) == explained(backward) == explained(whole)
+
+
+def test_an_input_that_is_answered_twice_differently_merges_too() -> None:
+    asked = question(SOURCE, TARGET, ROUNDING)
+    inputs = np.full(4, 0x7E00, np.uint16)
+    answers = np.array([9, 3, 3, 7], np.uint8)
+    parts = [look(asked, inputs[at : at + 1], answers[at : at + 1]) for at in range(4)]
+    assert reduce(Tally.merged, parts) == reduce(Tally.merged, parts[::-1])
+    assert reduce(Tally.merged, parts) == look(asked, inputs, answers)
+
+
+def test_more_inputs_change_nothing_that_narrowing_dropped() -> None:
+    few = look(question(SOURCE, TARGET, ROUNDING), SHUFFLED[::16], ANSWERS[::16])
+    fewer = narrowed(few)
+    assert 0 < len(fewer.forms) < len(few.question.forms)
+    whole = look(few.question, SHUFFLED, ANSWERS)
+    assert [
+        (line.regions, line.form, line.inputs)
+        for line in explained(look(fewer, SHUFFLED, ANSWERS))
+        if line.form
+    ] == [(line.regions, line.form, line.inputs) for line in explained(whole) if line.form]
+
+
+COMPILED = [("float32", "int8"), ("int64", "float16"), ("float8e5m2", "float8e8m0")]
+
+
+@pytest.mark.parametrize("names", COMPILED, ids=["-".join(pair) for pair in COMPILED])
+def test_compiled_it_is_the_same(names: tuple[str, str]) -> None:
+    fast = pytest.importorskip("reports.behaviour_fast", reason="needs the extra `fast`")
+    source, target = map(format_named, names)
+    forms = forms_between(source, target)
+    asked = Question(source, target, ROUNDING, forms[:: 1 + len(forms) // 4])
+    inputs = inputs_of(source)
+    chance = np.random.default_rng(7)
+    random = chance.integers(0, target.mask, inputs.size, np.uint64, endpoint=True)
+    right, told = evaluate(asked.forms[-1], source, target, inputs)
+    for answers in (random.astype(target.storage), np.where(told, right, 0).astype(target.storage)):
+        assert fast.look(asked, inputs, answers) == look(asked, inputs, answers)
+
+
+@pytest.mark.parametrize("rounding", ["toward-zero", "nearest-even", "ceil"])
+@pytest.mark.parametrize("source", [form for form in formats().values() if form.name in NAMES])
+def test_marks_are_the_definitions_atoms(source: Format, rounding: Rounding) -> None:
+    inputs = inputs_of(source)
+    inputs = inputs[:: 1 + inputs.size // 300]
+    for target in map(format_named, NAMES):
+        marks = mark_text(source, target, rounding, inputs.astype(np.uint64), select_arrays)
+        for code, mark in zip(inputs.tolist(), marks.tolist(), strict=True):
+            atom = exact.atom_of(source, target, rounding, exact.decode(source, code))
+            assert atoms_by_mark(source)[mark] == atom
+
+
+@settings(deadline=None)
+@given(st.sampled_from(NAMES), st.data())
+def test_words_say_exactly_the_atoms(name: str, data: st.DataObject) -> None:
+    every = atoms(format_named(name))
+    among = data.draw(st.sets(st.sampled_from(every), min_size=1))
+    some = data.draw(st.sets(st.sampled_from(sorted(among)), min_size=1))
+    said = words(some, among)
+    by_name = {str(atom): {atom} for atom in every}
+    meant: list[set[Atom]] = [
+        {atom for atom in among if PHRASES[each](atom)} if each in PHRASES else by_name[each]
+        for each in said
+    ]
+    assert set().union(*meant) == some
+    assert len(set(said)) == len(said)
