@@ -19,7 +19,7 @@ from oracles.reference.words import select_arrays
 from reports.behaviour import Explanation, explained, narrowed, sentence
 from reports.behaviour_forms import evaluate, forms_between
 from reports.behaviour_regions import PHRASES, atoms_by_mark, mark_text, words
-from reports.behaviour_tally import KEPT, Question, Tally, look, question
+from reports.behaviour_tally import KEPT, Met, Question, Tally, look, question
 from specs.behaviours import Behaviour
 from specs.formats import Format, format_named, formats
 from specs.vocabulary import Atom, Rounding, atoms
@@ -115,6 +115,39 @@ def test_forms_share_a_case_along_its_regions() -> None:
     ]
 
 
+def covered(*covers: str) -> list[tuple[int | None, int]]:
+    """The forms chosen where each of the first ones is right in the regions of its letters."""
+    asked = question(format_named("float32"), format_named("int8"), ROUNDING)
+    regions = dict(zip(sorted(set("".join(covers))), atoms(asked.source), strict=False))
+    met = Met(1, ((0, 0),))
+    rights = dict(zip((form.name for form in asked.forms), covers, strict=False))
+    misses = {
+        (atom, form.name): met
+        for letter, atom in regions.items()
+        for form in asked.forms
+        if letter not in rights.get(form.name, "")
+    }
+    found = Tally(asked, dict.fromkeys(regions.values(), met), misses)
+    order = [form.name for form in asked.forms]
+    return [
+        (None if line.form is None else order.index(line.form), line.inputs)
+        for line in explained(found)
+    ]
+
+
+def test_the_fewest_forms_are_taken_not_the_largest_first() -> None:
+    assert covered("abcd", "abe", "cdf") == [(1, 3), (2, 3)]
+
+
+def test_of_as_many_forms_the_simplest_are_taken() -> None:
+    assert covered("ab", "a", "b", "ab", "c", "c") == [(0, 2), (4, 1)]
+
+
+def test_more_forms_than_are_tried_together_are_taken_too() -> None:
+    chosen = covered("a", "b", "c", "de", "e", "f", "g")
+    assert sorted(chosen, key=str) == [(0, 1), (1, 1), (2, 1), (3, 2), (5, 1), (6, 1)]
+
+
 def test_what_no_form_explains_is_counted_with_its_smallest_inputs() -> None:
     asked = question(format_named("float16"), format_named("int16"), ROUNDING)
     inputs = np.arange(0x7C01, 0x7C41, dtype=np.uint16)
@@ -190,13 +223,19 @@ def test_compiled_it_is_the_same(names: tuple[str, str]) -> None:
     fast = pytest.importorskip("reports.behaviour_fast", reason="needs the extra `fast`")
     source, target = map(format_named, names)
     forms = forms_between(source, target)
-    asked = Question(source, target, ROUNDING, forms[:: 1 + len(forms) // 4])
+    some = [form for form in forms[:: 1 + len(forms) // 4] if form.name != "nan"]
+    some += [form for form in forms if form.name == "nan"]
+    asked = Question(source, target, ROUNDING, tuple(some))
     inputs = inputs_of(source)
     chance = np.random.default_rng(7)
     random = chance.integers(0, target.mask, inputs.size, np.uint64, endpoint=True)
-    right, told = evaluate(asked.forms[-1], source, target, inputs)
-    for answers in (random.astype(target.storage), np.where(told, right, 0).astype(target.storage)):
-        assert fast.look(asked, inputs, answers) == look(asked, inputs, answers)
+    right, told = evaluate(asked.forms[0], source, target, inputs)
+    ends = [
+        code for nans in target.nan_codes for code in (nans.start - 1, nans.start, nans.stop - 1)
+    ]
+    for answers in (random, np.where(told, right, 0), np.resize(ends or [0], inputs.size)):
+        got = answers.astype(target.storage)
+        assert fast.look(asked, inputs, got) == look(asked, inputs, got)
 
 
 @pytest.mark.parametrize("rounding", ["toward-zero", "nearest-even", "ceil"])
