@@ -38,15 +38,18 @@ def explained(found: Tally) -> list[Explanation]:
 
 
 def narrowed(found: Tally) -> Question:
-    """The same question with only the forms that are right somewhere, or nearest to it.
+    """The same question with only the forms that explain all of some line, or are nearest to it.
 
-    More inputs of the same regions can refute a form, but never make a refuted one right.
+    More inputs can refute a form, but never make a refuted one right. Where they refute all that
+    are left of a line, forms that explain a part of it may have been dropped: ask all again.
     """
-    kept = {nearest for _, _, nearest in _lines(found)}
+    lines = list(_lines(found))
+    kept = {nearest for _, _, nearest in lines}
     kept |= {
         form.name
         for form in found.question.forms
-        if any((atom, form.name) not in found.misses for atom in found.inputs)
+        for atoms, name, _ in lines
+        if name and all((atom, form.name) not in found.misses for atom in atoms)
     }
     forms = tuple(form for form in found.question.forms if form.name in kept)
     return replace(found.question, forms=forms)
