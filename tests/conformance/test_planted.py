@@ -68,7 +68,8 @@ def test_a_run_judges_all_that_can_be_and_leaves_nothing_behind(tmp_path: Path) 
         found[row["backend"].rpartition(":")[2]][row["case"]] = row["verdict"], row["message"]
     assert {name: cases.pop(GUILTY) for name, cases in found.items()} == FOUND
     assert len(found["Right"]) > 20
-    assert all(cases == found["Right"] for cases in found.values())
+    for name, cases in found.items():
+        assert cases == found["Right"], name
     assert end_of(marked(mark)) == []
 
 
@@ -76,7 +77,13 @@ def test_a_run_judges_all_that_can_be_and_leaves_nothing_behind(tmp_path: Path) 
 def test_the_suite_judges_all_that_can_be_and_leaves_nothing_behind(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--pyargs", "conformance"]
-    command += [*planted(NAMES), DOCUMENT, "--timeout=2", "-k", "onnx-cast:25/int8/int"]
+    command += [
+        *planted(NAMES),
+        DOCUMENT,
+        "--timeout=2",
+        "-k",
+        "onnx-cast:25/int8/int and not invariances",
+    ]
     command += [f"--junitxml={tmp_path / 'out.xml'}", "-q"]
     done = subprocess.run(
         command,
@@ -88,15 +95,15 @@ def test_the_suite_judges_all_that_can_be_and_leaves_nothing_behind(tmp_path: Pa
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
-    failed = {}
+    failed = []
     tests = list(ElementTree.parse(tmp_path / "out.xml").iter("testcase"))
     for test in tests:
         for failure in test.iter("failure"):
-            failed[str(test.get("name"))] = str(failure.text)
+            failed.append(str(failure.text))
     assert len(tests) == 6 * len(NAMES)
     assert len(failed) == len(NAMES) - 1
     for name in NAMES[1:]:
-        [text] = [text for test, text in failed.items() if f":{name}" in test]
+        [text] = [text for text in failed if f":{name}: " in text]
         verdict, message = FOUND[name]
         assert f"{GUILTY} on {PLANTED}:{name}: {verdict}" in text
         assert message in text

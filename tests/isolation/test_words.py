@@ -183,13 +183,13 @@ class Asked:
 
 
 def test_what_a_process_serves_comes_back() -> None:
-    assert hello_of(sent(hello_words(Asked()))) == Hello("asked", "1.2", None, ("bind",))
+    assert hello_of(sent(hello_words(Asked()))) == Hello("asked", "1.2", None, ("bind",), False)
     claiming = type("Claiming", (Asked,), {"claims": ("onnx-cast", "pypto-cast")})
     found = hello_of(sent(hello_words(claiming())))
     assert found.claims == ("onnx-cast", "pypto-cast")
 
 
-RIGHT = {"name": "a", "version": "b", "claims": None, "offers": ["call"]}
+RIGHT = {"name": "a", "version": "b", "claims": None, "offers": ["call"], "compiles_shapes": False}
 
 
 @pytest.mark.parametrize("wrong", [None, 3, [], {}, RIGHT | {"claims": 3}, RIGHT | {"offers": 3}])

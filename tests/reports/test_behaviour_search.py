@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.divergences import simplicity
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.divergences import simplicity
 from conformance.inputs import quick_inputs
 from oracles.reference import exact
 from oracles.reference.words import select_arrays

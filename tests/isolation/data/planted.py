@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+PAIRS = {("int8", "int4"), ("uint32", "uint8")}
 GUILTY = {"int8": 0x95, "uint32": 0x01234567}
 PAIR = (0x10, 0x95)
 MARK = Path(os.environ.get("PLANTED_MARK", os.devnull))
@@ -28,8 +29,8 @@ SEED = 5
 
 def right(case: Any, bits: Any) -> Any:
     """The right answer, at the price of the reference only where it takes one."""
-    if (case.source, case.target) in {("int8", "int4"), ("uint32", "uint8")}:
-        return (bits & (15 if case.target == "int4" else 255)).astype(np.uint8)
+    if (case.source, case.target) in PAIRS:
+        return np.asarray(bits & (15 if case.target == "int4" else 255)).astype(np.uint8)
     from oracles.reference.oracle import Reference
 
     return Reference().cast(case, bits)
@@ -61,7 +62,8 @@ class Right:
 
     def cast(self, case: Any, bits: Any) -> Any:
         self.calls += 1
-        if (bits == GUILTY.get(case.source, -1)).any() and case.target in {"int4", "uint8"}:
+        pair = (case.source, case.target)
+        if (bits == GUILTY.get(case.source, -1)).any() and pair in PAIRS:
             return self.guilty(case, bits)
         return right(case, bits)
 
