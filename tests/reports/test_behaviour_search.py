@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conformance.divergences import simplicity
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from reports.behaviour import Explanation, explained, narrowed, sentence
 from reports.behaviour_forms import evaluate, forms_between
 from reports.behaviour_regions import PHRASES, atoms_by_mark, mark_text, words
 from reports.behaviour_tally import KEPT, Met, Question, Tally, look, question
+from reports.divergences import simplicity
 from specs.behaviours import Behaviour
 from specs.formats import Format, format_named, formats
 from specs.vocabulary import Atom, Rounding, atoms
