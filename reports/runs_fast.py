@@ -68,9 +68,15 @@ def _walk(inputs: Any, answers: Any, groups: Any, columns: Any, owners: Any) -> 
         answer[row], last_answer[row] = answers[place], answers[end - 1]
         rise = np.int64(0)
         if end > place + 1:
-            rise = np.int64(np.uint64(answers[place + 1]) - np.uint64(answers[place]))
-        turns = False
-        for inside in range(place + 1, end):
-            turns |= np.int64(np.uint64(answers[inside]) - np.uint64(answers[inside - 1])) != rise
-        slope[row], straight[row] = rise, not turns
+            rise = _rise(answers, place + 1)
+        inside = place + 1
+        while inside < end and _rise(answers, inside) == rise:
+            inside += 1
+        slope[row], straight[row] = rise, inside >= end
         row, place = row + 1, end
+
+
+@numba.njit(cache=True, nogil=True)
+def _rise(answers: Any, place: Any) -> Any:
+    """By how much an answer exceeds the one before."""
+    return np.int64(np.uint64(answers[place]) - np.uint64(answers[place - 1]))

@@ -12,6 +12,9 @@ from oracles.reference.table import ANYTHING, GRADED, RANGES, ROW, Table
 
 def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
     """Whether the answers of the inputs from ``first`` on are all allowed."""
+    in_words = table.seams.hold(first, answers)
+    if in_words is not None:
+        return in_words
     ends = np.array([first, first + answers.size - 1], np.uint64)
     segment, end = (np.searchsorted(table.firsts, ends, "right") - 1).tolist()
     specials = table.specials

@@ -26,28 +26,41 @@ def _grade(stretches: Any, steps: Any, mask: Any, inputs: Any, answers: Any, res
     while place < inputs.size:
         number = np.searchsorted(stretches["first"], np.uint64(inputs[place]), "right") - 1
         stretch = stretches[number]
-        last, shift = stretch["last"], stretch["shift"]
-        low_bits = (np.uint64(1) << shift) - np.uint64(1)
-        step, end = stretch["begin"], stretch["end"]
-        after = place
-        while after < inputs.size and np.uint64(inputs[after]) <= last:
-            inside = np.uint64(inputs[after]) - stretch["first"]
-            periods, offset = inside >> shift, inside & low_bits
+        shift, step = stretch["shift"], stretch["begin"]
+        while place < inputs.size and np.uint64(inputs[place]) <= stretch["last"]:
+            inside = np.uint64(inputs[place]) - stretch["first"]
+            periods = inside >> shift
+            offset = inside - (periods << shift)
             if offset < steps[step]["offset"]:
                 step = stretch["begin"]
-            while step + 1 < end and steps[step + 1]["offset"] <= offset:
+            while step + 1 < stretch["end"] and steps[step + 1]["offset"] <= offset:
                 step += 1
-            here = steps[step]
-            code = np.uint64(answers[after])
-            above = (code - (here["low"] + periods * here["rise"])) & mask
-            other = (code - (here["other_low"] + periods * here["other_rise"])) & mask
-            allowed = (above <= here["high"] - here["low"]) | (
-                other <= here["other_high"] - here["other_low"]
-            )
-            wrong = code > mask or not allowed
-            if wrong:
-                result[after] = here["place"] + 1
-            else:
-                result[after] = OPEN if here["high"] - here["low"] == mask else 0
-            after += 1
-        place = after
+            ends = np.uint64(1) << shift
+            if step + 1 < stretch["end"]:
+                ends = steps[step + 1]["offset"]
+            last = min(stretch["last"], stretch["first"] + (periods << shift) + ends - np.uint64(1))
+            place = _grade_step(steps[step], periods, mask, last, inputs, answers, result, place)
+
+
+@numba.njit(cache=True, nogil=True)
+def _grade_step(
+    step: Any,
+    periods: Any,
+    mask: Any,
+    last: Any,
+    inputs: Any,
+    answers: Any,
+    result: Any,
+    place: Any,
+) -> Any:
+    """Grade what lies in one step of one period; where that ends."""
+    low = step["low"] + periods * step["rise"]
+    other_low = step["other_low"] + periods * step["other_rise"]
+    span, other_span = step["high"] - step["low"], step["other_high"] - step["other_low"]
+    broken, fine = np.uint8(step["place"] + 1), np.uint8(OPEN if span == mask else 0)
+    while place < inputs.size and np.uint64(inputs[place]) <= last:
+        code = np.uint64(answers[place])
+        allowed = ((code - low) & mask <= span) | ((code - other_low) & mask <= other_span)
+        result[place] = fine if allowed and code <= mask else broken
+        place += 1
+    return place

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.reference.seams import Seams, seams
 from oracles.reference.staircase import BOUNDS, staircase
 from specs.ruling import Ruling
 
@@ -50,6 +51,11 @@ class Table:
         codes = self.bounds[0]
         changes = np.concatenate([[0], codes[1:] != codes[:-1]])
         return np.cumsum(changes)
+
+    @cached_property
+    def seams(self) -> Seams:
+        """Where words of several codes change."""
+        return seams(self.firsts, self.kinds == CODE, self.bounds[0], 1 << self.ruling.source.bits)
 
     @cached_property
     def specials(self) -> NDArray[np.intp]:

@@ -1,0 +1,69 @@
+"""Right answers in words of 64 bits: several narrow ones are compared as one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORD = np.dtype(np.uint64)
+
+
+@dataclass(frozen=True)
+class Seams:
+    """Where words of right answers change: stretches of equal words, by the number of their first.
+
+    ``places`` and ``codes`` are two for each stretch: the word before it, and its first.
+    ``unfixed`` counts, before each stretch, those for which no certain codes are asked.
+    """
+
+    per_word: int
+    firsts: list[int]
+    unfixed: list[int]
+    places: NDArray[np.intp]
+    codes: NDArray[np.uint64]
+
+    def hold(self, first: int, answers: NDArray[Any]) -> bool | None:
+        """Whether consecutive inputs are answered right; None if words do not tell."""
+        number, odd = divmod(first, self.per_word)
+        if odd or answers.size % self.per_word:
+            return None
+        words = answers.view(WORD)
+        begin = bisect_right(self.firsts, number) - 1
+        end = bisect_right(self.firsts, number + words.size - 1)
+        if self.unfixed[begin] != self.unfixed[end]:
+            return None
+        if end == begin + 1:
+            return not (words != self.codes[2 * begin + 1]).any()
+        # Both sides of each seam are right, and nowhere else a word differs from the one before.
+        near = slice(2 * begin + 2, 2 * end)
+        return bool(
+            (words[self.places[near] - number] == self.codes[near]).all()
+            and np.count_nonzero(words[1:] != words[:-1]) == end - begin - 1
+        )
+
+
+def seams(
+    firsts: NDArray[np.uint64], fixed: NDArray[np.bool_], codes: NDArray[Any], inputs: int
+) -> Seams:
+    """The seams of segments of so many inputs: those that are ``fixed`` have one code."""
+    per_word = WORD.itemsize // codes.itemsize
+    number, odd = np.divmod(firsts, np.uint64(per_word))
+    begins = np.unique(np.concatenate([number, number + (odd > 0)]))
+    begins = begins[begins < max(1, inputs // per_word)]
+    inside = begins[:, np.newaxis] * np.uint64(per_word) + np.arange(per_word, dtype=np.uint64)
+    segments = np.searchsorted(firsts, inside, "right") - 1
+    unfixed = ~fixed[segments].all(axis=1)
+    words = codes[segments].view(WORD)[:, 0]
+    new = np.append(True, (words[1:] != words[:-1]) | unfixed[1:] | unfixed[:-1])
+    begins, unfixed, words = begins[new].astype(np.intp), unfixed[new], words[new]
+    return Seams(
+        per_word,
+        begins.tolist(),
+        [0, *np.cumsum(unfixed).tolist()],
+        np.repeat(begins, 2) - np.tile([1, 0], begins.size),
+        np.append(words[0], np.repeat(words, 2)[:-1]),
+    )
