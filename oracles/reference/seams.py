@@ -56,7 +56,7 @@ def seams(
     begins = begins[begins < max(1, inputs // per_word)]
     inside = begins[:, np.newaxis] * np.uint64(per_word) + np.arange(per_word, dtype=np.uint64)
     segments = np.searchsorted(firsts, inside, "right") - 1
-    unfixed = ~fixed[segments].all(axis=1)
+    unfixed = np.logical_not(fixed[segments].all(axis=1))
     words = codes[segments].view(WORD)[:, 0]
     new = np.append(True, (words[1:] != words[:-1]) | unfixed[1:] | unfixed[:-1])
     begins, unfixed, words = begins[new].astype(np.intp), unfixed[new], words[new]
