@@ -22,6 +22,7 @@ from conformance.explaining import drawn, explain
 from conformance.explaining_bitcasts import bitcast_bits, drawn_bitcast, explain_bitcast
 from conformance.inputs import inputs_of
 from conformance.recorded import Tally, judge_stream
+from conformance.report_command import report_command
 from conformance.run_command import (
     MOST_EXAMPLES,
     PythonOption,
@@ -166,6 +167,7 @@ def backends_command(
 app.command(name="run")(run_command)
 app.command(name="merge")(merge_command)
 app.command(name="diff")(diff_command)
+app.command(name="report")(report_command)
 
 
 @app.command()

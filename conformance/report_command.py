@@ -1,0 +1,29 @@
+"""The command ``castigate report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reports.html.site import write_site
+
+
+def report_command(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN…", help="Folders or URLs of complete runs, the oldest first."),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The report's folder; an older one is replaced.")
+    ],
+) -> None:
+    """Make the HTML report of the last run, with what has changed since those before."""
+    report = write_site(runs, out)
+    cases = sum(map(len, report.cases.values()))
+    backends = len(report.backends)
+    typer.echo(
+        f"{out / 'index.html'}: {cases:,} case{'s' * (cases != 1)}, "
+        f"{backends} backend{'s' * (backends != 1)}"
+    )

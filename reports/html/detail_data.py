@@ -1,0 +1,102 @@
+"""The data behind the cases of one source of a document, all its versions together.
+
+What several cells say alike (a finding, a message, a script) is held once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from functools import cache
+from typing import Any
+
+from reports.drawing import Columns, allowed_line
+from reports.drawing import line as drawn_line
+from reports.html.cells import Broken, Cell
+from reports.html.report import Report
+from reports.runs import KEPT_RUNS
+from specs.formats import Format, format_named
+
+
+class Table:
+    """Things that are held once and named by their place."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self._places: dict[Hashable, int] = {}
+
+    def place(self, key: Hashable, row: Any) -> int:
+        """Where a thing stands; it is added if it is new."""
+        if key not in self._places:
+            self._places[key] = len(self.rows)
+            self.rows.append(row() if callable(row) else row)
+        return self._places[key]
+
+
+def details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each data file's name and content."""
+    parts: dict[str, list[Cell]] = {}
+    for cases in report.cases.values():
+        for cell in cases:
+            parts.setdefault(f"{cell.document}.{cell.source}", []).append(cell)
+    for name, cases in sorted(parts.items()):
+        yield name, _detail(report, cases)
+
+
+def _detail(report: Report, cases: Iterable[Cell]) -> dict[str, Any]:
+    findings, texts = Table(), Table()
+    texts.place("", "")
+    return {
+        "cases": {
+            one.case: [_cell(report, cell, findings, texts) for cell in report.of_case(one.case)]
+            for one in cases
+        },
+        "findings": findings.rows,
+        "texts": texts.rows,
+    }
+
+
+def _cell(report: Report, cell: Cell, findings: Table, texts: Table) -> dict[str, Any]:
+    key = cell.backend, cell.case
+    return {
+        "backend": report.backends.index(cell.backend),
+        "history": report.history[key],
+        "inputs": cell.inputs,
+        "open": cell.open,
+        "answered": cell.is_answered,
+        "findings": [
+            findings.place((cell.target, each), lambda each=each: _finding(cell, each))
+            for each in cell.broken
+        ],
+        "message": texts.place(cell.message, cell.message),
+        "script": texts.place(cell.reproduction, cell.reproduction),
+        "changes": [
+            [change.kind, change.rule, change.level] for change in report.changes.get(key, ())
+        ],
+    }
+
+
+def _finding(cell: Cell, broken: Broken) -> dict[str, Any]:
+    source, target = format_named(cell.source), format_named(cell.target)
+    return {
+        "rule": broken.rule,
+        "clause": broken.clause,
+        "level": broken.level,
+        "wrong": broken.wrong,
+        "runs": broken.runs,
+        "listed": min(broken.runs, KEPT_RUNS),
+        "smallest": _drawn(source, broken.smallest),
+        "allowed": [_allowed(target, word) for word in broken.allowed],
+        "answer": _drawn(target, broken.answer),
+        "segments": broken.segments,
+        "stretches": broken.stretches,
+    }
+
+
+@cache
+def _drawn(form: Format, datum: str | None) -> Columns | None:
+    if datum is None:
+        return None
+    return drawn_line(form, datum if form.kind == "text" else int(datum, 16))
+
+
+_allowed = cache(allowed_line)

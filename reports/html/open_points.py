@@ -1,0 +1,135 @@
+"""What the documents leave open or contradict, and how often the backends of a run met it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from reports.html.cells import Cell
+from reports.html.report import Report
+from specs.bitcast_ruling import rule_bitcast
+from specs.cases import Case
+from specs.document import ConflictEntry
+from specs.errors import CastigateError
+from specs.load import Document, documents
+from specs.outcomes import Anything
+from specs.ruling import rule_case
+
+Silence = tuple[str, str, str]
+"""A rule, its clause, and a class of inputs that it leaves open."""
+
+
+@dataclass
+class Silent:
+    """Rules that leave inputs open, in the cases in which just these do."""
+
+    rules: tuple[str, ...]
+    clauses: tuple[str, ...]
+    classes: set[str] = field(default_factory=set)
+    versions: dict[str, None] = field(default_factory=dict)
+    cases: int = 0
+    inputs: Counter[str] = field(default_factory=Counter)
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two texts that disagree, the reading taken, and in how many cases each backend breaks it."""
+
+    rule: str
+    clause: str
+    entry: ConflictEntry
+    broken: Counter[str]
+
+
+@dataclass(frozen=True)
+class OpenPoints:
+    """The open points of one document."""
+
+    name: str
+    title: str
+    changed: bool
+    silences: list[Silent]
+    tensors: list[tuple[str, str, str]]
+    conflicts: list[Conflict]
+    inputs: Counter[str]
+
+
+def open_points(report: Report) -> Iterator[OpenPoints]:
+    """The open points of each document of a run."""
+    for name in dict.fromkeys(document for document, _ in report.cases):
+        made = documents()[name]
+        silences = _silences(report, made)
+        inputs: Counter[str] = Counter()
+        for silent in silences:
+            inputs.update(silent.inputs)
+        tensors = [
+            (rule, entry.clause, entry.note or "")
+            for rule, entry in made.entry.tensors.items()
+            if entry.then == "unspecified"
+        ]
+        conflicts = list(_conflicts(report, made))
+        changed = report.record.documents.get(name) != made.digest
+        yield OpenPoints(name, made.entry.title, changed, silences, tensors, conflicts, inputs)
+
+
+def _silences(report: Report, made: Document) -> list[Silent]:
+    found: dict[tuple[str, ...], Silent] = {}
+    for (document, version), cases in report.cases.items():
+        if document != made.name:
+            continue
+        for cell in cases:
+            silences = list(_open_in(made, cell))
+            if not silences:
+                continue
+            rules = tuple(dict.fromkeys(rule for rule, _, _ in silences))
+            clauses = tuple(dict.fromkeys(clause for _, clause, _ in silences))
+            silent = found.setdefault(rules, Silent(rules, clauses, example=cell.case))
+            silent.classes.update(name for _, _, name in silences)
+            silent.versions[version] = None
+            silent.cases += 1
+            for each in report.of_case(cell.case):
+                silent.inputs[each.backend] += each.open
+    return sorted(found.values(), key=lambda silent: (-silent.cases, silent.rules))
+
+
+def _open_in(made: Document, cell: Cell) -> Iterator[Silence]:
+    """The silences of a case; none where the document no longer has it."""
+    try:
+        case = _case(cell)
+        if made.entry.bitcast is not None:
+            bitcast = rule_bitcast(made, case)
+            if bitcast.is_open:
+                yield bitcast.rule, bitcast.clause, "every input"
+            return
+        rules = rule_case(made, case)
+    except (CastigateError, KeyError):
+        return
+    for branch in rules.branches:
+        if isinstance(branch.outcome, Anything):
+            name = "every input" if rules.is_open else branch.input_class
+            yield branch.rule, branch.clause, name
+
+
+def _case(cell: Cell) -> Case:
+    """The case of a cell: the last segments of its id are its mode."""
+    modes, example = [], None
+    for segment in filter(None, cell.mode.split("/")):
+        name, _, value = segment.partition(":")
+        if name == "example":
+            example = value
+        else:
+            modes.append((name, value))
+    return Case(cell.document, cell.version, cell.source, cell.target, tuple(modes), example)
+
+
+def _conflicts(report: Report, made: Document) -> Iterator[Conflict]:
+    broken: dict[str, Counter[str]] = {}
+    for cell in report.cells.values():
+        if cell.document == made.name:
+            for broken_rule in {each.rule for each in cell.broken}:
+                broken.setdefault(broken_rule, Counter())[cell.backend] += 1
+    for name, rule in made.entry.rules.items():
+        for entry in rule.conflict:
+            yield Conflict(name, rule.clause, entry, broken.get(name, Counter()))

@@ -1,0 +1,72 @@
+"use strict";
+
+// The form of filters: what is chosen stands in the fragment, and what stands there is chosen.
+castigate.filters = (found, draw) => {
+  const form = document.getElementById("filters");
+  const modes = new Set(found.cases.map((one) => one.mode));
+  const choices = {
+    backend: found.backends.map((each) => each.name),
+    document: found.versions.map((each) => `${each.document}:${each.version}`),
+    from: Object.keys(found.dtypes).filter((name) => found.cases.some((one) => one.source === name)),
+    to: Object.keys(found.dtypes).filter((name) => found.cases.some((one) => one.target === name)),
+    mode: [...modes].map((mode) => mode || "none"),
+    verdict: found.verdicts.map((each) => each.name),
+    change: ["any", ...found.changes.map((each) => each.name)],
+  };
+  for (const [name, words] of Object.entries(choices)) {
+    if (form.elements[name]) {
+      form.elements[name].append(...words.map((word) => castigate.make("option", { value: word }, word)));
+    }
+  }
+
+  function fromFragment() {
+    const state = new URLSearchParams(location.hash.slice(1));
+    for (const field of form.querySelectorAll("input, select")) {
+      field.value = state.get(field.name) || "";
+      // A word that is no choice here, of an old link, leaves a select empty.
+      if (field.selectedIndex === -1) field.value = "";
+    }
+    draw(chosen());
+  }
+
+  function chosen() {
+    return Object.fromEntries([...new FormData(form)].filter(([, value]) => value));
+  }
+
+  function toFragment() {
+    const state = new URLSearchParams(chosen()).toString();
+    history.replaceState(null, "", state ? `#${state}` : location.pathname);
+    draw(chosen());
+  }
+
+  form.addEventListener("input", toFragment);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => setTimeout(toFragment));
+  addEventListener("hashchange", fromFragment);
+  fromFragment();
+};
+
+// Whether a case is wanted, and on which backends.
+castigate.wanted = (found, state) => {
+  const words = (state.q || "").toLowerCase().split(/\s+/).filter(Boolean);
+  const backends = found.backends.map((each, place) => place)
+    .filter((place) => !state.backend || found.backends[place].name === state.backend);
+
+  function isCase(one) {
+    return (!state.document || `${one.version.document}:${one.version.version}` === state.document)
+      && (!state.from || one.source === state.from)
+      && (!state.to || one.target === state.to)
+      && (!state.mode || (one.mode || "none") === state.mode)
+      && words.every((word) => one.id.includes(word));
+  }
+
+  function isCell(one, backend) {
+    const told = castigate.verdict(found, one, backend);
+    return told !== undefined
+      && (!state.verdict || told.name === state.verdict)
+      && (!state.change || castigate.changes(found, one, backend)
+        .some((change) => state.change === "any" || change.name === state.change));
+  }
+
+  return { backends, isCase, cells: (one) => (isCase(one) ? backends.filter((place) => isCell(one, place)) : []) };
+};

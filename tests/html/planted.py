@@ -1,0 +1,130 @@
+"""Complete runs with judgements of our own, and reports read back."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from base64 import b64decode
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from reports.judgement import Judgement
+from reports.run_record import BackendRecord
+from reports.store import create
+from specs.cases import Case
+from specs.editions import edition
+from specs.load import documents
+from tests.reports.common import divergence, record, steps
+
+STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+BACKENDS = ("ort", "torch", "vendor:fast")
+HALF = "onnx-cast:25/float32/float16"
+Plant = Callable[[str, Case], Judgement | None]
+"""A judgement for a backend and a case, or nothing where it is like all others."""
+
+
+def cases() -> list[Case]:
+    """Two sources of a large document, and all of a small one with many modes."""
+    onnx = edition(documents()["onnx-cast"], "25").cases()
+    pypto = edition(documents()["pypto-cast"], "0.2").cases()
+    return [*(case for case in onnx if case.source in ("float32", "int8")), *pypto]
+
+
+def usual(backend: str, case: Case) -> Judgement:
+    """Every verdict occurs, here and there; what is wrong is not the same everywhere."""
+    place = sum(map(ord, case.id)) % 11
+    if case.target == "float8e4m3fn" and backend != "ort":
+        verdict = "violates" if backend == "torch" else "differs"
+        wrong = divergence(steps(3, width=2), allowed=("0x00", "any-nan"))
+        return Judgement(
+            case.id, backend, verdict, inputs=256, divergences=(wrong,), reproduction="print(1)\n"
+        )
+    told = {0: "unsupported", 1: "error", 2: "crashed", 3: "not-run"}
+    if backend == "vendor:fast" and place in told:
+        return Judgement(case.id, backend, told[place], f"no {case.target} here")
+    if place == 4:
+        return Judgement(case.id, backend, "open", inputs=256, open_inputs=256)
+    return Judgement(case.id, backend, "conforms", inputs=256, open_inputs=3)
+
+
+def planted_run(
+    folder: Path,
+    plant: Plant = lambda backend, case: None,
+    backends: Iterable[str] = BACKENDS,
+    after: int = 0,
+    complete: bool = True,
+    **changes: Any,
+) -> str:
+    """A run in a folder, so many days after the first of all."""
+    begun = STARTED + timedelta(days=after)
+    named = tuple(BackendRecord(name=name, version="1.2") for name in backends)
+    fields = {
+        "documents": {name: made.digest for name, made in documents().items()},
+        "backends": named,
+        "started": begun,
+        **changes,
+    }
+    store = create(str(folder), record(**fields))
+    rows = [
+        (each.name, case, plant(each.name, case) or usual(each.name, case))
+        for each in named
+        for case in cases()
+    ]
+    if complete:
+        store.finish(iter(rows), lambda: 1)
+        store = replace(store, record=store.record.model_copy(update={"finished": begun}))
+        path = folder / "run.json"
+        told = json.loads(path.read_text()) | {
+            "finished": begun.isoformat(), "complete": True, "exit_code": 1
+        }  # fmt: skip
+        path.write_text(json.dumps(told))
+    return str(folder)
+
+
+def one_cell(backend: str, name: str, judgement: Judgement) -> Plant:
+    """Only this backend, on this case, is judged so."""
+    return lambda given, case: judgement if (given, case.id) == (backend, name) else None
+
+
+def violated(backend: str, name: str, rows: int = 1, rule: str = "rounds") -> Judgement:
+    """A case of which so many runs of inputs are wrong."""
+    wrong = divergence(steps(rows), rule=rule)
+    return Judgement(name, backend, "violates", inputs=256, divergences=(wrong,))
+
+
+def data(site: Path, name: str) -> Any:
+    """What a data file holds."""
+    text = (site / "data" / f"{name}.js").read_text(encoding="ascii")
+    found = re.fullmatch(r'castigate\.receive\("([\w.-]+)",\n"([\w+/=]+)"\);\n', text)
+    assert found is not None
+    assert found[1] == name
+    return json.loads(zlib.decompress(b64decode(found[2])))
+
+
+class Elements(HTMLParser):
+    """All elements of a page, as names and attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """All that a folder holds."""
+    return {
+        str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+    }

@@ -1,0 +1,256 @@
+"""The report in a browser: from a disk, with its filters, for every reader."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from shutil import which
+from typing import Any
+
+import pytest
+
+from reports.html.site import write_site
+from tests.html.planted import HALF, one_cell, planted_run, violated
+
+CHROMIUM = os.environ.get("CHROMIUM") or which("chromium") or which("chromium-browser")
+CASE = "onnx-cast:25/float32/float8e4m3fn/saturate:1"
+PAGES = (
+    "index.html",
+    "open.html",
+    "cases.html",
+    "pairs.html",
+    "document-onnx-cast-25.html",
+    "document-pypto-cast-0.2.html",
+    f"case.html#{CASE}",
+    "case.html#onnx-cast:25/int8/string",
+    "pair.html#float32/float8e4m3fn",
+)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install it, or name it by CHROMIUM"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("browsed")
+    runs = [
+        planted_run(folder / "before"),
+        planted_run(folder / "now", one_cell("ort", HALF, violated("ort", HALF)), after=1),
+    ]
+    write_site(runs, folder / "site")
+    return (folder / "site").as_uri()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        # As root, in a container, Chromium has no sandbox.
+        sandbox = [] if os.geteuid() else ["--no-sandbox"]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox)
+        yield browser
+        browser.close()
+
+
+class Reader:
+    """A page and all that went wrong on it."""
+
+    def __init__(self, browser: Any, site: str, **window: Any) -> None:
+        self.site, self.wrong = site, list[str]()
+        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, **window)
+        self.page = self.context.new_page()
+        self.page.on("console", lambda said: self.wrong.append(f"{said.type}: {said.text}"))
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("requestfailed", lambda asked: self.wrong.append(f"failed: {asked.url}"))
+        self.page.on("request", self._asked)
+
+    def _asked(self, request: Any) -> None:
+        if not request.url.startswith(f"{self.site}/"):
+            self.wrong.append(f"asked for {request.url}")
+
+    def open(self, name: str) -> Any:
+        """A page, drawn."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.site}/{name}")
+        self.drawn(name)
+        return self.page
+
+    def drawn(self, name: str) -> None:
+        """Wait until a page's script has drawn it."""
+        marks = {
+            "case": "#case[data-shown]",
+            "pair.": "#pair[data-shown]",
+            "document": "#matrices a",
+            "cases": "#list tbody tr",
+            "pairs": "#pairs td a",
+        }
+        for begin, mark in marks.items():
+            if name.startswith(begin) and not (begin == "case" and name.startswith("cases")):
+                self.page.wait_for_selector(mark, state="attached")
+
+
+@pytest.fixture
+def reader(chromium: Any, site: str) -> Iterator[Reader]:
+    one = Reader(chromium, site)
+    yield one
+    one.context.close()
+    assert one.wrong == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opens_from_a_disk_and_asks_for_nothing_else(reader: Reader, name: str) -> None:
+    page = reader.open(name)
+    assert page.locator("h1").inner_text().strip()
+    assert "Castigate" in page.title()
+    assert page.locator(".note").count() == 0
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_is_accessible(chromium: Any, site: str, name: str, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    one = Reader(chromium, site, color_scheme=scheme)
+    page = one.open(name)
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    found = axe.run(page).response["violations"]
+    told = [
+        (each["id"], each["nodes"][0]["html"][:200], len(each["nodes"]))
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
+    one.context.close()
+    assert told == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_phone_shows_a_page_without_scrolling_sideways(
+    chromium: Any, site: str, name: str
+) -> None:
+    one = Reader(chromium, site)
+    one.page.set_viewport_size({"width": 360, "height": 740})
+    page = one.open(name)
+    wide, window = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
+    one.context.close()
+    assert wide <= window
+
+
+def test_a_case_is_two_clicks_from_the_front_page(reader: Reader) -> None:
+    page = reader.open("index.html")
+    page.click("table.overview tbody th a >> text=onnx-cast")
+    page.click("figure:has(b:text-is('torch')) a[aria-label^='float32 to float8e4m3fn:']")
+    page.wait_for_selector("#case[data-shown]")
+    assert re.search(r"case\.html#onnx-cast:25/float32/float8e4m3fn/saturate:[01]$", page.url)
+    assert "float32 → float8e4m3fn" in page.locator("h1").inner_text()
+    assert page.locator("section.backend").count() == 3
+    assert page.locator("svg[role=img] rect.run").count() > 0
+    assert page.locator(".example .field").count() > 0
+
+
+def test_the_search_on_the_front_page_leads_to_cases(reader: Reader) -> None:
+    page = reader.open("index.html")
+    page.fill("input[name=q]", "float32 saturate:1 e4m3fnuz")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#list tbody tr")
+    assert page.locator("#list tbody tr").count() == 1
+    page.click("#list tbody a")
+    page.wait_for_selector("#case[data-shown]")
+    assert page.url.endswith("case.html#onnx-cast:25/float32/float8e4m3fnuz/saturate:1")
+
+
+def test_filters_are_kept_in_the_address(reader: Reader) -> None:
+    page = reader.open("cases.html")
+    everything = page.locator("#found").inner_text()
+    page.select_option("select[name=backend]", "torch")
+    page.select_option("select[name=verdict]", "violates")
+    found = page.locator("#found").inner_text()
+    assert found != everything
+    assert "backend=torch" in page.url
+    assert "verdict=violates" in page.url
+    rows = page.locator("#list tbody tr")
+    assert rows.count() > 0
+    assert all("violates" in row for row in rows.all_inner_texts())
+    address = page.url.removeprefix(f"{reader.site}/")
+    page = reader.open(address)
+    assert page.locator("#found").inner_text() == found
+    assert page.locator("select[name=backend]").input_value() == "torch"
+    page.click("button[type=reset]")
+    page.wait_for_function("!location.hash")
+    assert page.locator("#found").inner_text() == everything
+
+
+def test_what_is_new_is_found(reader: Reader) -> None:
+    page = reader.open("index.html")
+    page.click("a[href*='change=new']")
+    page.wait_for_selector("#list tbody tr")
+    assert page.locator("#list tbody th").all_inner_texts() == [HALF]
+    page = reader.open(f"case.html#{HALF}")
+    first = page.locator("section.backend").first
+    assert "new since the previous run: rounds" in first.inner_text()
+    assert page.locator(".past li").first.inner_text().endswith(": conforms")
+
+
+def test_matrices_are_filtered_and_the_arrows_go_through_them(reader: Reader) -> None:
+    page = reader.open("document-onnx-cast-25.html#backend=ort&mode=none&from=float32")
+    assert page.locator("figure:visible").count() == 1
+    page.locator("figure:visible td:not(.off) > a").first.focus()
+    first = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("ArrowRight")
+    second = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert first.startswith("float32 to float64: ")
+    assert second.startswith("float32 to float32: ")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#case[data-shown]")
+    assert page.url.endswith("#onnx-cast:25/float32/float32")
+
+
+def test_a_script_is_copied(chromium: Any, site: str) -> None:
+    one = Reader(chromium, site, permissions=["clipboard-read", "clipboard-write"])
+    page = one.open(f"case.html#{CASE}")
+    page.locator("details.script summary").first.click()
+    page.locator("details.script button").first.click()
+    page.wait_for_selector("button:text-is('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == "print(1)\n"
+    one.context.close()
+    assert one.wrong == []
+
+
+def test_the_dark_is_dark(chromium: Any, site: str) -> None:
+    def light(scheme: str) -> int:
+        one = Reader(chromium, site, color_scheme=scheme)
+        page = one.open("index.html")
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        one.context.close()
+        return sum(map(int, re.findall(r"\d+", colour)[:3]))
+
+    assert light("dark") < 200 < 600 < light("light")
+
+
+def test_no_script_that_is_not_ours_can_run(chromium: Any, site: str) -> None:
+    one = Reader(chromium, site)
+    page = one.open("index.html")
+    page.evaluate(
+        "() => { const script = document.createElement('script');"
+        "script.textContent = 'document.title = \"stolen\"'; document.body.append(script);"
+        "const image = document.createElement('img');"
+        "image.setAttribute('onerror', 'document.title = \"stolen\"');"
+        "document.body.append(image); image.src = 'missing.png';"
+        "document.body.setAttribute('style', 'color: red'); }"
+    )
+    page.wait_for_timeout(200)
+    assert page.title() != "stolen"
+    assert page.evaluate("document.body.style.color") == ""
+    assert any("Content Security Policy" in said for said in one.wrong)
+    one.context.close()
+
+
+def test_what_is_not_there_is_said(reader: Reader) -> None:
+    page = reader.open("case.html#onnx-cast:25/float32/<b>float")
+    assert page.locator(".note").inner_text() == (
+        "There is no case onnx-cast:25/float32/<b>float in this run."
+    )
+    page = reader.open("pair.html#a/b")
+    assert page.locator(".note").inner_text() == "There is no pair a/b in this run."

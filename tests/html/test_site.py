@@ -1,0 +1,325 @@
+"""The report as files: the same twice, escaped throughout, and never half-written."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import reports.html.site
+from reports.html.site import MARK, write_site
+from reports.judgement import VERDICTS, Judgement
+from reports.run_record import Shard
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.formats import formats
+from specs.load import documents
+from specs.ruling import rule_case
+from tests.conformance.processes import castigate
+from tests.html.planted import (
+    BACKENDS,
+    HALF,
+    Elements,
+    cases,
+    contents,
+    data,
+    one_cell,
+    planted_run,
+    violated,
+)
+from tests.reports.common import objects
+
+HOSTILE = (
+    "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}\u2028\u202e&amp;"
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return planted_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+@pytest.fixture(scope="module")
+def site(run: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sites") / "site"
+    write_site([run], folder)
+    return folder
+
+
+def ids(index: Any) -> list[tuple[str, int, int]]:
+    """Every case of an index with its version's place and its own."""
+    names = list(formats())
+    found = []
+    for place, version in enumerate(index["versions"]):
+        triples = zip(*[iter(version["cases"])] * 3, strict=True)
+        for number, (source, target, mode) in enumerate(triples):
+            segments = [f"{version['document']}:{version['version']}", names[source], names[target]]
+            segments += [version["modes"][mode]] * bool(version["modes"][mode])
+            found.append(("/".join(segments), place, number))
+    return found
+
+
+def test_two_processes_render_the_same_bytes(run: str, tmp_path: Path) -> None:
+    older = planted_run(tmp_path / "older", one_cell("ort", HALF, violated("ort", HALF)), after=-1)
+    for name in ("one", "two"):
+        seed = {"PYTHONHASHSEED": {"one": "1", "two": "2"}[name]}
+        code, out, _ = castigate("report", older, run, f"--out={tmp_path / name}", env=seed)
+        assert code == 0
+        assert "3 backends" in out
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_every_verdict_of_the_run_is_told(run: str, site: Path) -> None:
+    index = data(site, "index")
+    rows = pq.read_table(f"{run}/cases.parquet").to_pylist()
+    told = {
+        (index["backends"][backend]["name"], name): VERDICTS[int(letters[number])]
+        for name, place, number in ids(index)
+        for backend, letters in enumerate(index["versions"][place]["verdicts"])
+    }
+    assert told == {(row["backend"], row["case"]): row["verdict"] for row in rows}
+    page = (site / "index.html").read_text()
+    counts = Counter((row["document"], row["backend"], row["verdict"]) for row in rows)
+    for (_, _, verdict), count in counts.items():
+        assert f'<span class="hidden">{verdict}: </span>' in page
+        assert f"</span>{count:,} <small>" in page
+
+
+def test_every_case_has_its_details(run: str, site: Path) -> None:
+    index = data(site, "index")
+    rows = {
+        (row["backend"], row["case"]): row
+        for row in pq.read_table(f"{run}/cases.parquet").to_pylist()
+    }
+    for name, place, _ in ids(index):
+        source = name.split("/")[1]
+        found = data(site, f"{index['versions'][place]['document']}.{source}")
+        for cell in found["cases"][name]:
+            row = rows.pop((index["backends"][cell["backend"]]["name"], name))
+            assert (cell["inputs"], cell["open"]) == (row["inputs"], row["open"])
+            assert found["texts"][cell["message"]] == row["message"]
+            assert found["texts"][cell["script"]] == row["reproduction"]
+            told = [found["findings"][each] for each in cell["findings"]]
+            assert [each["rule"] for each in told] == [each["rule"] for each in row["broken"]]
+            assert sum(each["wrong"] for each in told) == row["wrong"]
+            for each, broken in zip(told, row["broken"], strict=True):
+                assert each["smallest"][0] == broken["smallest"]
+                assert each["answer"][0] == broken["answer"]
+                assert [word[0] for word in each["allowed"]] == broken["allowed"]
+                assert each["segments"]
+    assert rows == {}
+
+
+def test_whatever_a_backend_says_is_text(tmp_path: Path) -> None:
+    def hostile(backend: str, case: Case) -> Judgement | None:
+        if case.target != "string":
+            return None
+        wrong = violated(backend, case.id, rule="int-to-string").divergences[0]
+        answers = dict.fromkeys(("answer", "last_answer"), objects([HOSTILE]))
+        runs = type(wrong.runs)(**vars(wrong.runs) | answers)
+        one = type(wrong)(**vars(wrong) | {"runs": runs, "answer": HOSTILE, "allowed": (HOSTILE,)})
+        return Judgement(case.id, backend, "violates", HOSTILE, 1, 0, (one,), (), HOSTILE)
+
+    run = planted_run(
+        tmp_path / "run", hostile, [HOSTILE, "ort"], command_line=("castigate", HOSTILE)
+    )
+    write_site([run], tmp_path / "site")
+    found = data(tmp_path / "site", "onnx-cast.int8")
+    assert HOSTILE in found["texts"]
+    assert any(HOSTILE in each["stretches"][0] for each in found["findings"])
+    for page in (tmp_path / "site").glob("*.html"):
+        text = page.read_text()
+        assert HOSTILE not in text
+        for tag, attributes in Elements(text).found:
+            assert tag != "img"
+            assert tag != "script" or "src" in attributes
+            assert not [name for name in attributes if name.startswith("on") or name == "style"]
+    assert HOSTILE in Elements((tmp_path / "site" / "index.html").read_text()).text
+    for script in (tmp_path / "site" / "data").iterdir():
+        data(tmp_path / "site", script.stem)
+
+
+def changed(site: Path) -> list[tuple[str, str, list[str]]]:
+    """The cells that the index marks as changed: backend, case, kinds."""
+    index = data(site, "index")
+    return [
+        (
+            index["backends"][backend]["name"],
+            name,
+            [index["changes"][kind]["name"] for kind in kinds],
+        )
+        for name, place, number in ids(index)
+        for backend, marks in enumerate(index["versions"][place]["changes"])
+        if (kinds := marks.get(str(number)))
+    ]
+
+
+CONFORMS = Judgement(HALF, "ort", "conforms", inputs=256)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kinds"),
+    [
+        (CONFORMS, violated("ort", HALF), ["new"]),
+        (violated("ort", HALF), CONFORMS, ["fixed"]),
+        (violated("ort", HALF), violated("ort", HALF, 2), ["changed"]),
+        (violated("ort", HALF), violated("ort", HALF, rule="other"), ["new", "fixed"]),
+        (violated("ort", HALF), Judgement(HALF, "ort", "unsupported"), ["unanswered"]),
+        (violated("ort", HALF), Judgement(HALF, "ort", "crashed"), ["new", "unanswered"]),
+        (CONFORMS, Judgement(HALF, "ort", "error", "boom"), ["new"]),
+        (Judgement(HALF, "ort", "error", "boom"), CONFORMS, ["fixed"]),
+        (CONFORMS, Judgement(HALF, "ort", "unsupported"), []),
+        (violated("ort", HALF), violated("ort", HALF), []),
+    ],
+)
+def test_a_change_in_one_cell_is_told_once(
+    before: Judgement, now: Judgement, kinds: list[str], tmp_path: Path
+) -> None:
+    runs = [
+        planted_run(tmp_path / "before", one_cell("ort", HALF, before)),
+        planted_run(tmp_path / "now", one_cell("ort", HALF, now), after=1),
+    ]
+    report = write_site(runs, tmp_path / "site")
+    assert changed(tmp_path / "site") == ([("ort", HALF, kinds)] if kinds else [])
+    found = [change.kind for each in report.changes.values() for change in each]
+    assert found == kinds
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert page.count(f'href="case.html#{HALF}">{HALF}</a>') == len(kinds)
+    [cell] = [
+        each
+        for each in data(tmp_path / "site", "onnx-cast.float32")["cases"][HALF]
+        if each["backend"] == BACKENDS.index("ort")
+    ]
+    assert [VERDICTS[int(letter)] for letter in cell["history"]] == [before.verdict, now.verdict]
+
+
+def test_a_backend_that_the_previous_run_had_not_is_not_new(tmp_path: Path) -> None:
+    runs = [
+        planted_run(tmp_path / "before", backends=["torch"]),
+        planted_run(tmp_path / "now", backends=["torch", "ort"], after=1),
+    ]
+    report = write_site(runs, tmp_path / "site")
+    assert report.changes == {}
+    assert report.history["ort", HALF].startswith(".")
+
+
+def test_a_run_of_another_seed_is_compared_with_reserve(tmp_path: Path) -> None:
+    runs = [planted_run(tmp_path / f"{seed}", after=seed, seed=seed) for seed in (0, 1)]
+    write_site(runs, tmp_path / "site")
+    assert "seed: 0 before, 1 now" in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_camps_do_not_depend_on_who_claims_a_document(site: Path) -> None:
+    index, found = data(site, "index"), data(site, "onnx-cast.float32")
+    cells = found["cases"]["onnx-cast:25/float32/float8e4m3fn/saturate:1"]
+    told = {BACKENDS[cell["backend"]]: cell["findings"] for cell in cells}
+    assert told["torch"] == told["vendor:fast"] != told["ort"] == []
+    # In the case that divides them most: those two, and the one that is right.
+    assert index["pairs"]["float32/float8e4m3fn"] == 2
+    assert index["pairs"]["float32/float16"] == 1
+
+
+def test_open_points_are_those_of_the_documents_and_count_what_was_met(
+    run: str, site: Path
+) -> None:
+    page = Elements((site / "open.html").read_text()).text
+    for name in ("onnx-cast", "pypto-cast"):
+        for rule, entry in documents()[name].entry.rules.items():
+            for conflict in entry.conflict:
+                assert rule in page
+                assert conflict.about in page
+                assert conflict.taken in page
+    assert "cinn" not in page
+    rows = pq.read_table(f"{run}/cases.parquet", filters=[("backend", "=", "ort")]).to_pylist()
+    told = {row["case"]: row["open"] for row in rows}
+    met = {"onnx-cast": 0, "pypto-cast": 0}
+    for case in cases():
+        if rule_case(documents()[case.document], case).open_places:
+            met[case.document] += told[case.id]
+    assert 0 < sum(met.values()) < sum(told.values())
+    for count in met.values():
+        assert f'<td class="number">{count:,}</td>' in (site / "open.html").read_text()
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_an_older_report_is_replaced_and_nothing_else(run: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "new/deep", "empty"):
+        write_site([run], tmp_path / name)
+        (tmp_path / name / "left.html").touch()
+    write_site([run], tmp_path / "empty")
+    assert "left.html" not in left(tmp_path / "empty")
+    assert left(tmp_path) == ["empty", "new"]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    with pytest.raises(CastigateError, match=r"mine holds files and is no report \(`thesis.txt`\)"):
+        write_site([run], tmp_path / "mine")
+    assert left(tmp_path / "mine") == ["thesis.txt"]
+    with pytest.raises(CastigateError, match="is a file"):
+        write_site([run], tmp_path / "mine" / "thesis.txt")
+
+
+def test_a_report_that_fails_leaves_the_older_one_as_it_was(
+    run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_site([run], tmp_path / "site")
+    before = contents(tmp_path / "site")
+
+    def full(name: str, content: Any) -> bytes:
+        if name != "index":
+            raise OSError(28, "No space left on device")
+        return b""
+
+    monkeypatch.setattr(reports.html.site, "packed", full)
+    for name in ("site", "another"):
+        with pytest.raises(CastigateError, match="No space left on device"):
+            write_site([run], tmp_path / name)
+    assert left(tmp_path) == ["site"]
+    assert contents(tmp_path / "site") == before
+    assert MARK in before
+
+
+def refused(*arguments: str) -> str:
+    """The one line with which a report is refused."""
+    code, out, err = castigate("report", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    return err
+
+
+def test_what_is_no_complete_run_is_refused_in_one_line(run: str, tmp_path: Path) -> None:
+    out = f"--out={tmp_path / 'site'}"
+    assert "is no run" in refused(str(tmp_path), out)
+    unfinished = planted_run(tmp_path / "unfinished", complete=False)
+    assert "holds an unfinished run" in refused(unfinished, out)
+    assert "holds an unfinished run" in refused(unfinished, run, out)
+    shard = planted_run(tmp_path / "shard", shard=Shard(index=1, count=2))
+    assert "is shard 1/2" in refused(shard, out)
+    older = planted_run(tmp_path / "older", after=-1)
+    assert "the oldest first" in refused(run, older, out)
+    assert not (tmp_path / "site").exists()
+
+
+def test_tables_that_do_not_belong_together_are_refused(run: str, tmp_path: Path) -> None:
+    more = planted_run(tmp_path / "more", one_cell("ort", HALF, violated("ort", HALF)))
+    fewer = Path(run) / "divergences.parquet"
+    (Path(more) / "divergences.parquet").write_bytes(fewer.read_bytes())
+    with pytest.raises(CastigateError, match=r"does not belong to its cases\.parquet"):
+        write_site([more], tmp_path / "site")
+
+
+def test_a_run_of_a_document_that_is_not_known_is_refused(run: str, tmp_path: Path) -> None:
+    other = Path(planted_run(tmp_path / "other"))
+    table = pq.read_table(other / "cases.parquet")
+    place = table.schema.get_field_index("version")
+    table = table.set_column(place, table.schema.field(place), [["99"] * table.num_rows])
+    pq.write_table(table, other / "cases.parquet", store_schema=False)
+    with pytest.raises(CastigateError, match="`onnx-cast:99` among its documents"):
+        write_site([str(other)], tmp_path / "site")
+    assert json.loads((other / "run.json").read_text())["complete"]
