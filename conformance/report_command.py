@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from reports.html.comparing import CHANGES
 from reports.html.site import write_site
 
 
@@ -22,8 +24,8 @@ def report_command(
     """Make the HTML report of the last run, with what has changed since those before."""
     report = write_site(runs, out)
     cases = sum(map(len, report.cases.values()))
-    backends = len(report.backends)
-    typer.echo(
-        f"{out / 'index.html'}: {cases:,} case{'s' * (cases != 1)}, "
-        f"{backends} backend{'s' * (backends != 1)}"
-    )
+    told = [f"{cases:,} cases", f"{len(report.backends)} backends"]
+    if len(report.records) > 1:
+        kinds = Counter(change.kind for each in report.changes.values() for change in each)
+        told += [f"{kinds[kind]:,} {kind}" for kind in CHANGES]
+    typer.echo(f"{out / 'index.html'}: {', '.join(told)}")

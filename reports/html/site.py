@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_hex
@@ -31,6 +32,8 @@ MARK = "castigate-report"
 
 def write_site(runs: Sequence[str], out: Path) -> Report:
     """Make the report of runs, the oldest first, in the place of one that is there."""
+    if re.match(r"\w+:/", str(out)):
+        raise CastigateError(f"{out} is no folder of this machine; give one as --out")
     where = Path(os.path.realpath(out))
     _check(out, where)
     report = read_report(runs)

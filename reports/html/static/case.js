@@ -59,7 +59,7 @@ castigate.follow(document.getElementById("case"), async (id, place) => {
 
   function finding(each) {
     const made = make("div", { class: "finding" }, make("h4", {}, make("code", {}, each.rule), " ",
-      make("span", { class: "level" }, each.level), make("span", { class: "clause" }, each.clause)));
+      make("span", { class: "level" }, each.level), " ", make("span", { class: "clause" }, each.clause)));
     if (each.smallest) {
       const words = `${castigate.several(each.wrong, "input")} in ${castigate.several(each.runs, "run")}`;
       made.append(drawing.example(each));

@@ -96,8 +96,10 @@ const castigate = (() => {
     return make("a", { href: `case.html#${id}`, ...attributes }, text);
   }
 
+  const digits = new Intl.NumberFormat("en");
+
   function number(value) {
-    return value.toLocaleString("en");
+    return digits.format(value);
   }
 
   function several(count, one, many = `${one}s`) {
