@@ -178,7 +178,7 @@ def test_filters_are_kept_in_the_address(reader: Reader) -> None:
     assert page.locator("#found").inner_text() == found
     assert page.locator("select[name=backend]").input_value() == "torch"
     page.click("button[type=reset]")
-    page.wait_for_function("!location.hash")
+    page.wait_for_url("**/cases.html")
     assert page.locator("#found").inner_text() == everything
 
 
