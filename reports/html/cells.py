@@ -67,6 +67,8 @@ class Cell:
     runs: int
     broken: tuple[Broken, ...]
     reproduction: str
+    asked: str | None
+    answers: str | None
 
     @property
     def is_answered(self) -> bool:

@@ -43,11 +43,16 @@ def details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _detail(report: Report, cases: Iterable[Cell]) -> dict[str, Any]:
-    findings, texts = Table(), Table()
+    findings, texts, answers = Table(), Table(), Table()
     texts.place("", "")
     return {
         "cases": {
-            one.case: [_cell(report, cell, findings, texts) for cell in report.of_case(one.case)]
+            one.case: [
+                _cell(report, cell, findings, texts)
+                # Two cells with the same number have the same answers, in every bit.
+                | {"answers": cell.answers and answers.place((cell.asked, cell.answers), None)}
+                for cell in report.of_case(one.case)
+            ]
             for one in cases
         },
         "findings": findings.rows,

@@ -207,6 +207,15 @@ def test_matrices_are_filtered_and_the_arrows_go_through_them(reader: Reader) ->
     assert page.url.endswith("#onnx-cast:25/float32/float32")
 
 
+def test_a_pair_tells_who_agrees_with_whom(reader: Reader) -> None:
+    page = reader.open("pair.html#float32/float16")
+    row = page.locator("table.agreement tbody tr").nth(1)
+    torch = [cell.strip() for cell in row.locator("th, td").all_inner_texts()]
+    assert torch == ["torch", "8 of 9", "", "6 of 6, 0 of 1 in every bit"]
+    camp = page.locator(".group").first.locator(".camp")
+    assert "vendor:fast: other bits than torch" in camp.last.inner_text()
+
+
 def test_a_script_is_copied(chromium: Any, site: str) -> None:
     one = Reader(chromium, site, permissions=["clipboard-read", "clipboard-write"])
     page = one.open(f"case.html#{CASE}")

@@ -224,6 +224,14 @@ def test_camps_do_not_depend_on_who_claims_a_document(site: Path) -> None:
     assert index["pairs"]["float32/float16"] == 1
 
 
+def test_whose_answers_are_the_same_in_every_bit_is_told(site: Path) -> None:
+    found = data(site, "onnx-cast.float32")
+    told = {BACKENDS[cell["backend"]]: cell["answers"] for cell in found["cases"][HALF]}
+    assert None is not told["ort"] == told["torch"] != told["vendor:fast"] is not None
+    others = found["cases"]["onnx-cast:25/float32/int8"]
+    assert [cell["answers"] for cell in others] == [None] * 3
+
+
 def test_open_points_are_those_of_the_documents_and_count_what_was_met(
     run: str, site: Path
 ) -> None:

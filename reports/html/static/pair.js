@@ -26,24 +26,35 @@ castigate.follow(document.getElementById("pair"), async (name, place) => {
     return grouped;
   }
 
+  // With whom of its camp a cell's answers are the same in every bit: the first such.
+  function same(cells, cell) {
+    return cell.answers === null ? null : cells.findIndex((each) => each.answers === cell.answers);
+  }
+
   // Cases in which the camps are the same, differing in the same way, are told once.
   const alike = new Map();
   for (const one of cases) {
     const grouped = camps(one);
     const key = JSON.stringify([one.version.document, [...grouped].map(([does, cells]) => [
-      does, cells.map((cell) => [cell.backend, castigate.verdict(found, one, cell.backend).name])])]);
+      does, cells.map((cell) => [cell.backend, castigate.verdict(found, one, cell.backend).name, same(cells, cell)])])]);
     if (!alike.has(key)) alike.set(key, { one, grouped, cases: [] });
     alike.get(key).cases.push(one);
   }
 
+  // Of two backends: the cases that both answered, in which they break the same, and in which
+  // their answers are the same in every bit, also where a document leaves them open.
   function agreement() {
-    const both = found.backends.map(() => found.backends.map(() => [0, 0]));
+    const both = found.backends.map(() => found.backends.map(() => ({ asked: 0, alike: 0, kept: 0, same: 0 })));
     for (const { grouped, cases: some } of alike.values()) {
-      const answered = [...grouped].filter(([does]) => does.startsWith("answers")).flatMap(([does, cells]) => cells.map((cell) => [cell.backend, does]));
-      for (const [first, does] of answered) {
-        for (const [second, other] of answered) {
-          both[first][second][1] += some.length;
-          if (does === other) both[first][second][0] += some.length;
+      const answered = [...grouped].filter(([does]) => does.startsWith("answers"))
+        .flatMap(([does, cells]) => cells.map((cell) => ({ ...cell, does })));
+      for (const one of answered) {
+        for (const other of answered) {
+          const count = both[one.backend][other.backend];
+          count.asked += some.length;
+          if (one.does === other.does) count.alike += some.length;
+          if (one.answers !== null && other.answers !== null) count.kept += some.length;
+          if (one.answers !== null && one.answers === other.answers) count.same += some.length;
         }
       }
     }
@@ -52,10 +63,20 @@ castigate.follow(document.getElementById("pair"), async (name, place) => {
         make("thead", {}, make("tr", {}, make("td"), found.backends.map((each) => make("th", { scope: "col" }, each.name)))),
         make("tbody", {}, found.backends.map((each, row) => make("tr", {}, make("th", { scope: "row" }, each.name),
           found.backends.map((other, column) => {
-            const [agree, asked] = both[row][column];
+            const { asked, alike: agree, kept, same } = both[row][column];
             if (row === column || !asked) return make("td", { class: "quiet" }, row === column ? "" : "–");
-            return make("td", { class: agree === asked ? "agree" : false }, `${agree} of ${asked}`);
+            return make("td", { class: agree === asked ? "agree" : false }, `${agree} of ${asked}`,
+              kept ? make("small", {}, `, ${same} of ${kept} in every bit`) : "");
           }))))));
+  }
+
+  // Those of a camp that give other bits than its first, where several are allowed or any.
+  function otherwise(cells) {
+    const [first, ...rest] = cells.filter((cell) => cell.answers !== null);
+    const others = rest.filter((cell) => cell.answers !== first.answers);
+    if (!others.length) return "";
+    const names = others.map((cell) => found.backends[cell.backend].name).join(", ");
+    return make("p", { class: "quiet" }, `${names}: other bits than ${found.backends[first.backend].name}, where the document allows it`);
   }
 
   function camp(one, [does, cells]) {
@@ -65,6 +86,7 @@ castigate.follow(document.getElementById("pair"), async (name, place) => {
     return make("div", { class: "camp" },
       make("h4", {}, cells.map((cell) => [castigate.badge(castigate.verdict(found, one, cell.backend)), ` ${found.backends[cell.backend].name} `])),
       shown.length || !does.startsWith("answers") ? "" : make("p", { class: "quiet" }, "breaks no rule"),
+      otherwise(cells),
       message && !shown.length ? make("p", { class: "message" }, message) : "",
       shown.map((each) => [
         make("p", {}, make("code", {}, each.rule), ` ${each.level}, ${each.clause}${each.wrong ? `: ${castigate.several(each.wrong, "input")}, such as` : ""}`),
@@ -81,6 +103,6 @@ castigate.follow(document.getElementById("pair"), async (name, place) => {
   }
 
   place.replaceChildren(
-    make("p", { class: "lead" }, "In how many cases two backends, both of which answered, break the same rules on the same inputs with the same answers, or none. Answers to open inputs are not compared."),
+    make("p", { class: "lead" }, "In how many cases two backends, both of which answered, break the same rules on the same inputs with the same answers, or none; and in how many all their answers are the same in every bit, also where a document allows several or any."),
     agreement(), ...[...alike.values()].map(group));
 });
