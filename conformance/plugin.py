@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from conformance.full import FullMeeting
+from conformance.ledger import LEDGERS, Ledgers
 from conformance.meet import Meeting, Settings
 from conformance.selection import select
 from conformance.suite import Suite
@@ -72,6 +73,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         metavar="NAME=PATH",
         help="the Python that a backend lives in (repeatable)",
     )
+    group.addoption("--no-ledger", action="store_true", help="excuse no divergence, known or not")
+    group.addoption(
+        "--update-ledger",
+        action="store_true",
+        help="write down what fails now as known, and strike out what no longer does",
+    )
     if not pluginmanager.hasplugin(TIMEOUT_PLUGIN):
         group.addoption(
             "--timeout",
@@ -100,6 +107,8 @@ def pytest_configure(config: pytest.Config) -> None:
         where = homes(names, config.getoption("--python"), _seconds(config), _processes())
         for name, home in where.items():
             config.stash[BACKENDS].append(load_isolated(name, home))
+        config.stash[LEDGERS] = Ledgers(config, config.stash[BACKENDS])
+        config.pluginmanager.register(config.stash[LEDGERS], "castigate-ledgers")
     except CastigateError as error:
         pytest_unconfigure(config)
         raise pytest.UsageError(str(error)) from None

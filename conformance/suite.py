@@ -11,8 +11,10 @@ import pytest
 
 from conformance.full import FullMeeting
 from conformance.invariances import Invariances
+from conformance.ledger import met
 from conformance.meet import Meeting
 from conformance.variants import Variants, first_of
+from oracles.registry import Backend
 from reports.counterexample import block
 from reports.judgement import Judgement
 from reports.totals import broken, recorded
@@ -85,15 +87,20 @@ class BackendNode(pytest.Collector):
         return case, self.meeting.judge(case)
 
     def _item(self, name: str, record: str, judge: Callable[[], Judged]) -> JudgedItem:
-        item: JudgedItem = JudgedItem.from_parent(self, name=name, record=record, judge=judge)
+        item: JudgedItem = JudgedItem.from_parent(
+            self, name=name, backend=self.own.backend, record=record, judge=judge
+        )
         return item
 
 
 class JudgedItem(pytest.Item):
     """One case, or one pair, on one backend."""
 
-    def __init__(self, *, record: str, judge: Callable[[], Judged], **more: Any) -> None:
+    def __init__(
+        self, *, backend: Backend, record: str, judge: Callable[[], Judged], **more: Any
+    ) -> None:
         super().__init__(**more)
+        self.backend = backend
         self.record = record
         self.judge = judge
 
@@ -101,6 +108,7 @@ class JudgedItem(pytest.Item):
         """Come to a verdict and turn it into pytest's words."""
         case, judgement = self.judge()
         self.user_properties.append((self.record, {"item": self.name, **recorded(case, judgement)}))
+        aside = met(self, self.backend, case, judgement)
         match judgement.verdict:
             case "unsupported":
                 pytest.skip(judgement.message)
@@ -113,7 +121,7 @@ class JudgedItem(pytest.Item):
             case "deviates" if self.config.getoption("--level") == "required":
                 return
             case "violates" | "deviates" | "error" | "crashed" | "not-run":
-                pytest.fail(block(case, judgement), pytrace=False)
+                pytest.fail(block(case, judgement) + aside, pytrace=False)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What pytest shows: our own words as they are, the suite's own faults with their trace."""

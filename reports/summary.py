@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from reports.judgement import VERDICTS
+from reports.ledger.listing import WORDS
 
 NARROWEST = 140
 """Columns that the tables need."""
@@ -58,6 +59,16 @@ def breach_table(breaches: Mapping[BrokenRule, Breach], width: int) -> str:
     for (backend, _, rule, clause, level), breach in breaches.items():
         where = f"{clause}: {breach.example}"
         table.add_row(backend, rule, level, str(breach.cases), f"{breach.inputs:,}", where)
+    return _text(table, width)
+
+
+def ledger_table(counts: Mapping[str, Counter[str]], width: int) -> str:
+    """One row per backend: how many cases stand to its ledger in which way."""
+    table = _table("backend")
+    for word in WORDS:
+        table.add_column(word, justify="right", no_wrap=True)
+    for backend, row in sorted(counts.items()):
+        table.add_row(backend, *(str(row[word]) for word in WORDS))
     return _text(table, width)
 
 

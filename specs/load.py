@@ -68,14 +68,14 @@ def load_document(path: Path) -> Document:
     try:
         entry = DocumentEntry.model_validate(source.data)
     except ValidationError as error:
-        location, message = _explain(source, error)
+        location, message = explained(source, error)
         raise source.error(location, message) from None
     for location, message in mistakes(entry):
         raise source.error(location, message)
     return Document(entry, source)
 
 
-def _explain(source: Source, error: ValidationError) -> tuple[Location, str]:
+def explained(source: Source, error: ValidationError) -> tuple[Location, str]:
     """The one pydantic complaint that helps most: our own words first, then the deepest."""
 
     def weight(detail: ErrorDetails) -> tuple[int, int]:

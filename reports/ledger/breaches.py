@@ -1,0 +1,126 @@
+"""What a failing judgement breaks: one breach per rule, its region told by a digest."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.drawing import pattern
+from reports.judgement import Divergence, Fault, Judgement
+from specs.cases import Case
+from specs.formats import format_named
+
+DIGITS = 16
+"""Hex digits of a region's digest that are kept."""
+LONGEST = 120
+"""Characters of an example."""
+VERDICTS = {"required": "violates", "recommended": "deviates"}
+"""What breaking a rule of a level is called."""
+WITHOUT_RULE = ("error", "crashed")
+"""Verdicts on answers that did not come: no rule tells of them."""
+KIND = re.compile(r"(?:^|: )([A-Za-z_]\w*): ")
+"""The class of an error within a message."""
+FOLDERS = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][\w.+-]+)*[/\\](?=[\w.+-]+)")
+
+
+@dataclass(frozen=True)
+class Breach:
+    """What a backend does wrong in a case: by which rule, where, and an example.
+
+    ``region`` is a digest of all that is wrong by the rule; ``inputs`` counts wrong values.
+    """
+
+    verdict: str
+    rule: str
+    inputs: int
+    region: str
+    example: str
+
+    @property
+    def told(self) -> str:
+        """The rule, or the verdict where no rule tells of it."""
+        return self.rule or self.verdict
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The breach in plain words, to be sent to another process."""
+        return asdict(self)
+
+
+def breaches(case: Case, judgement: Judgement) -> tuple[Breach, ...]:
+    """The breaches of a failing judgement; none of one that does not fail, or is open."""
+    if judgement.verdict in WITHOUT_RULE:
+        return (_without_answer(case, judgement),)
+    if judgement.verdict not in VERDICTS.values():
+        return ()
+    parts: dict[tuple[str, str], list[Divergence | Fault]] = {}
+    found: tuple[Divergence | Fault, ...] = (*judgement.divergences, *judgement.faults)
+    for part in found:
+        parts.setdefault((VERDICTS[part.level], part.rule), []).append(part)
+    return tuple(_breach(case, *key, same) for key, same in parts.items())
+
+
+def _without_answer(case: Case, judgement: Judgement) -> Breach:
+    said = _said(case, judgement.message) if judgement.verdict == "error" else ""
+    region = _digest([[judgement.verdict, said]])
+    return Breach(judgement.verdict, "", 0, region, example(judgement.message))
+
+
+def _breach(case: Case, verdict: str, rule: str, parts: list[Divergence | Fault]) -> Breach:
+    words: list[Any] = [[verdict, rule]]
+    inputs, first = 0, ""
+    for part in parts:
+        match part:
+            case Divergence():
+                words += _region(part)
+                inputs += part.count
+                said = _example(case, part)
+            case Fault():
+                words.append([part.kind, _said(case, part.message)])
+                said = part.message
+        first = first or said
+    return Breach(verdict, rule, inputs, _digest(words), example(first))
+
+
+def _region(divergence: Divergence) -> Iterator[Any]:
+    """The runs of wrong answers, column by column."""
+    runs = divergence.runs
+    yield [divergence.rule, divergence.level, divergence.count, runs.total]
+    yield from (_plain(column) for column in runs.columns)
+
+
+def _plain(column: NDArray[Any]) -> list[Any]:
+    plain: list[Any] = np.asarray(column).tolist()
+    return plain
+
+
+def _digest(words: list[Any]) -> str:
+    return sha256(json.dumps(words).encode()).hexdigest()[:DIGITS]
+
+
+def _said(case: Case, message: str) -> str:
+    """What stays of a message that may vary: an error's class, or our own words of the pair."""
+    kind = KIND.search(message)
+    if kind is not None:
+        return kind[1]
+    named = {case.target: "target", case.source: "source"}
+    return re.sub(r"\w+", lambda word: named.get(word[0], word[0]), message)
+
+
+def _example(case: Case, divergence: Divergence) -> str:
+    source, target = format_named(case.source), format_named(case.target)
+    given, answer = pattern(source, divergence.smallest), pattern(target, divergence.answer)
+    return f"{given} gives {answer}, not {' or '.join(divergence.allowed)}"
+
+
+def example(text: str) -> str:
+    """A text short enough to read, without folders: they are of one machine."""
+    plain = " ".join(FOLDERS.sub("", text).encode("utf-8", "backslashreplace").decode().split())
+    return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 1]}…"
