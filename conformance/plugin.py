@@ -10,6 +10,7 @@ import pytest
 
 from conformance.full import FullMeeting
 from conformance.ledger import LEDGERS, Ledgers
+from conformance.ledger_update import LedgerUpdate
 from conformance.meet import Meeting, Settings
 from conformance.selection import select
 from conformance.suite import Suite
@@ -108,7 +109,8 @@ def pytest_configure(config: pytest.Config) -> None:
         for name, home in where.items():
             config.stash[BACKENDS].append(load_isolated(name, home))
         config.stash[LEDGERS] = Ledgers(config, config.stash[BACKENDS])
-        config.pluginmanager.register(config.stash[LEDGERS], "castigate-ledgers")
+        update = LedgerUpdate(config, config.stash[LEDGERS])
+        config.pluginmanager.register(update, "castigate-ledger-update")
     except CastigateError as error:
         pytest_unconfigure(config)
         raise pytest.UsageError(str(error)) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -27,7 +27,7 @@ WITHOUT_RULE = ("error", "crashed")
 """Verdicts on answers that did not come: no rule tells of them."""
 KIND = re.compile(r"(?:^|: )([A-Za-z_]\w*): ")
 """The class of an error within a message."""
-FOLDERS = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][\w.+-]+)*[/\\](?=[\w.+-]+)")
+FOLDERS = re.compile(r"(?<![\w:/\\])(?:[A-Za-z]:)?(?:[/\\][\w.+-]+)*[/\\](?=[\w.+-]+)")
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,11 @@ class Breach:
         return asdict(self)
 
 
-def breaches(case: Case, judgement: Judgement) -> tuple[Breach, ...]:
-    """The breaches of a failing judgement; none of one that does not fail, or is open."""
+def breaches(case: Case, judgement: Judgement, of_pair: bool = False) -> tuple[Breach, ...]:
+    """The breaches of a failing judgement; none of one that does not fail, or is open.
+
+    Of a judgement on a pair only its rule tells: where an answer changes varies with the machine.
+    """
     if judgement.verdict in WITHOUT_RULE:
         return (_without_answer(case, judgement),)
     if judgement.verdict not in VERDICTS.values():
@@ -64,7 +67,10 @@ def breaches(case: Case, judgement: Judgement) -> tuple[Breach, ...]:
     found: tuple[Divergence | Fault, ...] = (*judgement.divergences, *judgement.faults)
     for part in found:
         parts.setdefault((VERDICTS[part.level], part.rule), []).append(part)
-    return tuple(_breach(case, *key, same) for key, same in parts.items())
+    made = tuple(_breach(case, *key, same) for key, same in parts.items())
+    if of_pair:
+        return tuple(replace(each, region=_digest([each.verdict, each.rule])) for each in made)
+    return made
 
 
 def _without_answer(case: Case, judgement: Judgement) -> Breach:

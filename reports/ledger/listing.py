@@ -75,7 +75,7 @@ def standing(listed: Sequence[Listing], found: Sequence[Breach], verdict: str) -
         return Standing("unlisted", f"unlisted: {_named(found)}")
     if not found:
         what = _named(each.breach for each in listed)
-        return Standing("stale", f"stale: {what} is listed, but the case is {verdict} now")
+        return Standing("stale", f"stale: {what} is listed, but the verdict is {verdict} now")
     differences = list(_differences(listed, found))
     if differences:
         return Standing("changed", f"changed: {'; '.join(differences)}")

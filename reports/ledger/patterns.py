@@ -16,14 +16,38 @@ WIDEST = 40
 ANY = "*"
 
 
+PAIRS = "invariances"
+"""What stands for a document in the names of what is asked of a pair, whatever document asks."""
+
+
 @cache
 def ids_of(document: str) -> dict[str, None]:
     """The ids of a document's cases, in their order; none of an unknown document."""
+    if document == PAIRS:
+        return dict.fromkeys(_pairs())
     if document not in documents():
         return {}
     return {
         case.id: None for edition in editions(documents()[document]) for case in edition.cases()
     }
+
+
+def _pairs() -> Iterator[str]:
+    """The names of pairs that some document casts."""
+    for document in documents():
+        if documents()[document].entry.bitcast is None:
+            for source, target in _by_pair(document):
+                yield f"{PAIRS}/{source}/{target}"
+
+
+def all_ids() -> list[str]:
+    """Every case of every document, and every pair."""
+    return [name for document in (*documents(), PAIRS) for name in ids_of(document)]
+
+
+def is_known(name: str) -> bool:
+    """Whether a ledger may list a name."""
+    return name in ids_of(document_of(name))
 
 
 @cache
@@ -37,7 +61,7 @@ def _by_pair(document: str) -> dict[tuple[str, str], list[str]]:
 
 def document_of(name: str) -> str:
     """The document of a case id, or of a pattern of them."""
-    return name.partition(":")[0]
+    return name.partition("/")[0].partition(":")[0]
 
 
 def expanded(pattern: str) -> list[str]:

@@ -50,7 +50,7 @@ def _listing(
     same = [each for each in left if each.key == (breach.verdict, breach.rule)]
     for each in sorted(same, key=lambda one: version not in one.span):
         span = each.span.reaching(version)
-        others = [other.span for other in same if other is not each]
+        others = [one.span for one in same if one is not each and version not in one.span]
         if each.breach.region == breach.region and not any(map(span.meets, others)):
             left.remove(each)
             # The old example stays: texts of errors vary from run to run.

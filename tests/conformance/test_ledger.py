@@ -1,0 +1,316 @@
+"""The suite against a ledger: known divergences are excused, and nothing else is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(__file__).with_name("data")
+SMALL = ROOT / "tests" / "specs" / "data" / "small.yaml"
+PASSED, FAILED, USAGE = 0, 1, 4
+NAME = "ledgered:Planted"
+UPDATE = "--update-ledger"
+CASES = 8
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A folder with one document, and what ledgers it comes to hold."""
+
+    folder: Path
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger" / "ledgered.Planted.yaml"
+
+    @property
+    def text(self) -> str:
+        return self.ledger.read_text(encoding="utf-8")
+
+    def suite(
+        self,
+        faults: str,
+        *arguments: str,
+        backend: str = NAME,
+        version: str = "1.0",
+        target: str = "conformance",
+    ) -> tuple[int, str]:
+        """The exit code and all that was said, of a run against a backend with these faults."""
+        path = os.pathsep.join([str(DATA), str(ROOT), os.environ.get("PYTHONPATH", "")])
+        environment = {
+            "PYTHONPATH": path,
+            "LEDGERED": str(self.folder),
+            "LEDGERED_FAULTS": faults,
+            "LEDGERED_VERSION": version,
+        }
+        command = [sys.executable, "-m", "pytest", "-p", "ledgered", "-p", "no:cacheprovider"]
+        done = subprocess.run(
+            [*command, target, f"--backend={backend}", *arguments],
+            cwd=ROOT,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = done.stdout + done.stderr
+        assert "INTERNALERROR" not in said, said
+        assert "Traceback" not in said, said
+        return done.returncode, said
+
+
+def bench_in(folder: Path) -> Bench:
+    documents = folder / "documents"
+    documents.mkdir()
+    (folder / "ledger").mkdir()
+    # A recommended rule too.
+    head, rule, tail = SMALL.read_text(encoding="utf-8").partition("to-float8:\n")
+    tail = tail.replace("level: required", "level: recommended", 1)
+    (documents / "small.yaml").write_text(head + rule + tail, encoding="utf-8")
+    return Bench(folder)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return bench_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A bench whose ledger lists four inputs of two cases, and a recommendation in two."""
+    made = bench_in(tmp_path_factory.mktemp("first"))
+    code, said = made.suite("four saturated", UPDATE)
+    assert code == PASSED, said
+    assert f"{made.ledger}: 2 entries, 4 cases of {NAME} 1.0" in said
+    return made
+
+
+@pytest.fixture
+def listed(first: Bench, bench: Bench) -> Bench:
+    """A copy of it, to be spoiled."""
+    bench.ledger.write_bytes(first.ledger.read_bytes())
+    return bench
+
+
+def row(said: str) -> list[str]:
+    """Of the table of the ledger: known, unlisted, changed, stale."""
+    lines = said.partition("= ledger =")[2].splitlines()
+    return next(line.split()[1:] for line in lines if line.startswith(NAME))
+
+
+def test_what_is_listed_is_excused_and_counted(listed: Bench) -> None:
+    code, said = listed.suite("four saturated")
+    assert code == PASSED, said
+    assert f"castigate: ledger of {NAME}: 4 cases listed for 1.0" in said
+    assert "4 passed, 4 xfailed" in said
+    assert "known: to-integer" in said
+    assert row(said) == ["4", "0", "0", "0"]
+    # What they are is not hidden.
+    rows = [line.split()[1:] for line in said.splitlines() if line.startswith(NAME)]
+    assert ["small:2", "3", "1", "2"] in rows
+
+
+def test_the_ledger_says_what_where_and_an_example(listed: Bench) -> None:
+    lines = [line.strip(" -") for line in listed.text.splitlines()]
+    for line in (
+        f"backend: {NAME}",
+        "tier: quick",
+        "seed: 0",
+        "max-examples: 1000",
+        "verdict: violates",
+        "rule: to-integer",
+        "versions: '1.0'",
+        "inputs: 4",
+        "example: 0x4400 gives 0x09, not 0x04",
+        "small:*/float16/int8",
+        "verdict: deviates",
+        "small:2/float16/float8e4m3fn/saturate:*",
+    ):
+        assert line in lines
+    assert str(listed.folder) not in listed.text
+
+
+def test_an_update_writes_the_same_bytes_again_also_with_workers(listed: Bench) -> None:
+    before = listed.ledger.read_bytes()
+    assert listed.suite("four saturated", UPDATE)[0] == PASSED
+    assert listed.ledger.read_bytes() == before
+    listed.ledger.unlink()
+    code, said = listed.suite("four saturated", UPDATE, "-n", "2")
+    assert code == PASSED, said
+    assert listed.ledger.read_bytes() == before
+    assert row(listed.suite("four saturated", "-n", "2")[1]) == ["4", "0", "0", "0"]
+
+
+def test_an_unlisted_divergence_fails(listed: Bench) -> None:
+    code, said = listed.suite("four saturated single")
+    assert (code, row(said)) == (FAILED, ["4", "2", "0", "0"])
+    assert "2 failed" in said
+    assert (
+        "  ledger    unlisted: to-integer; if it is to stay, pytest --pyargs conformance "
+        f"--backend={NAME} --update-ledger lists it"
+    ) in said
+    assert "input     0x40000000" in said
+
+
+def test_a_stale_entry_fails(listed: Bench) -> None:
+    code, said = listed.suite("saturated")
+    assert (code, row(said)) == (FAILED, ["2", "0", "0", "2"])
+    assert (
+        "  ledger    stale: to-integer is listed, but the verdict is conforms now; if it is "
+        f"mended, pytest --pyargs conformance --backend={NAME} --update-ledger strikes it out"
+    ) in said
+    assert listed.suite("saturated", UPDATE)[0] == PASSED
+    assert "to-integer" not in listed.text
+    assert listed.suite("saturated")[0] == PASSED
+
+
+@pytest.mark.parametrize(
+    ("faults", "message"),
+    [
+        ("five saturated", "changed: to-integer: 4 inputs listed, 5 now;"),
+        ("otherwise saturated", "4 inputs listed, 4 now, other inputs or answers;"),
+    ],
+)
+def test_a_region_that_changed_by_one_input_fails(listed: Bench, faults: str, message: str) -> None:
+    code, said = listed.suite(faults)
+    assert (code, row(said)) == (FAILED, ["2", "0", "2", "0"])
+    assert message in said
+    assert f"{NAME} --update-ledger takes it over" in said
+
+
+def test_without_the_ledger_all_fails_as_ever(listed: Bench) -> None:
+    code, said = listed.suite("four saturated", "--no-ledger")
+    assert code == FAILED
+    assert "4 failed" in said
+    assert "ledger" not in said.replace("ledgered", "").replace("--no-ledger", "")
+
+
+def test_nothing_is_excused_under_runxfail(listed: Bench) -> None:
+    code, said = listed.suite("four saturated", "--runxfail")
+    assert code == FAILED
+    assert "4 failed" in said
+
+
+def test_without_a_file_all_is_as_ever(bench: Bench) -> None:
+    code, said = bench.suite("four")
+    assert code == FAILED
+    assert "unlisted" not in said
+
+
+def test_the_level_holds_for_what_is_listed_too(listed: Bench) -> None:
+    # Neither a recommendation that is mended nor one that is broken anew counts at this level.
+    assert listed.suite("four", "--level=required")[0] == PASSED
+    assert listed.suite("four", "--level=recommended")[0] == FAILED
+    assert listed.suite("saturated", "--level=required")[0] == FAILED
+
+
+PARTIAL = [
+    (["-k", "float16"], "leave out -k"),
+    (["--document=small"], "leave out --document"),
+    (["--deselect=conformance/suite.py"], "leave out --deselect"),
+    (["--collect-only"], "leave out --collect-only"),
+    (["-m", "slow"], "leave out -m"),
+    (["--seed=1"], "--tier=quick --seed=0 --max-examples=1000"),
+    (["--max-examples=5"], "--tier=quick --seed=0 --max-examples=1000"),
+    (["--tier=full"], "--tier=quick --seed=0 --max-examples=1000"),
+    (["--no-ledger"], "--no-ledger and --update-ledger exclude each other"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), PARTIAL)
+def test_a_partial_run_updates_nothing(listed: Bench, arguments: list[str], message: str) -> None:
+    before = listed.ledger.read_bytes()
+    code, said = listed.suite("single", UPDATE, *arguments)
+    assert (code, message in said) == (USAGE, True), said
+    assert len([line for line in said.splitlines() if "--update-ledger" in line]) == 1
+    assert listed.ledger.read_bytes() == before
+
+
+def test_a_single_item_updates_nothing(listed: Bench) -> None:
+    node = f"conformance/suite.py::{NAME}::small:1/float16/int8"
+    code, said = listed.suite("", UPDATE, target=node)
+    assert (code, f"leave out {node}" in said) == (USAGE, True), said
+
+
+@pytest.mark.parametrize("faults", ["kills", "kills single"])
+def test_a_run_that_lost_a_worker_updates_nothing(listed: Bench, faults: str) -> None:
+    before = listed.ledger.read_bytes()
+    code, said = listed.suite(faults, UPDATE, "-n", "2", "--max-worker-restart=0")
+    assert code == USAGE, said
+    assert f"of {CASES} cases of {NAME} were not judged; the ledger is as it was" in said
+    assert listed.ledger.read_bytes() == before
+
+
+def test_entries_of_other_versions_are_not_used(listed: Bench) -> None:
+    code, said = listed.suite("", version="1.1")
+    assert code == PASSED
+    assert f"ledger of {NAME}: 0 cases listed for 1.1" in said
+    assert f"ledger of {NAME}: 4 cases not used, listed for other versions" in said
+    assert listed.suite("four saturated", version="1.1")[0] == FAILED
+
+
+def test_an_update_on_another_version_keeps_what_is_known_of_the_first(listed: Bench) -> None:
+    assert listed.suite("four", UPDATE, version="1.2")[0] == PASSED
+    assert "versions: 1.0 to 1.2\n" in listed.text
+    assert "versions: '1.0'\n" in listed.text
+    assert listed.suite("four", version="1.1")[0] == PASSED
+    assert listed.suite("four", version="1.2")[0] == PASSED
+    assert listed.suite("four saturated", version="1.0")[0] == PASSED
+
+
+def test_other_inputs_than_the_ledgers_do_without_it(listed: Bench) -> None:
+    code, said = listed.suite("four saturated", "--seed=1")
+    assert code == FAILED
+    assert "not used; it speaks of --tier=quick --seed=0 --max-examples=1000" in said
+
+
+def test_errors_and_crashes_are_listed_and_open_answers_never(bench: Bench) -> None:
+    code, said = bench.suite("raises ends opened", UPDATE)
+    assert code == PASSED, said
+    assert "small:*/float32/int8" in bench.text
+    assert "verdict: error" in bench.text
+    assert "verdict: crashed" in bench.text
+    assert "float16" not in bench.text
+    assert str(bench.folder) not in bench.text
+    # Where in memory something was, and what an open input gives, may vary.
+    code, said = bench.suite("raises ends")
+    assert code == PASSED, said
+    before = bench.ledger.read_bytes()
+    assert bench.suite("raises ends", UPDATE)[0] == PASSED
+    assert bench.ledger.read_bytes() == before
+
+
+def test_a_backend_without_divergences_needs_no_ledger(listed: Bench) -> None:
+    code, said = listed.suite("", UPDATE)
+    assert code == PASSED
+    assert f"{NAME} 1.0 has no divergences and needs no ledger" in said
+    assert not listed.ledger.exists()
+
+
+def test_a_link_is_kept_and_shown(listed: Bench) -> None:
+    link = "https://example.org/issues/1"
+    listed.ledger.write_text(
+        listed.text.replace("  inputs: 4\n", f"  inputs: 4\n  upstream: {link}\n")
+    )
+    code, said = listed.suite("four saturated", "-rx")
+    assert (code, f"known: to-integer, {link}" in said) == (PASSED, True)
+    assert listed.suite("five saturated", UPDATE)[0] == PASSED
+    assert "inputs: 5" in listed.text
+    assert f"upstream: {link}" in listed.text
+
+
+def test_a_ledger_that_cannot_be_read_is_a_line(listed: Bench) -> None:
+    listed.ledger.write_text(listed.text.replace("verdict: violates", "verdict: violated"))
+    code, said = listed.suite("")
+    line = 1 + listed.text.splitlines().index("- verdict: violated")
+    assert (code, f"{listed.ledger}:{line}: " in said) == (USAGE, True), said
+
+
+def test_a_backend_by_its_path_can_have_no_ledger(bench: Bench) -> None:
+    code, said = bench.suite("", UPDATE, backend=f"{DATA / 'ledgered.py'}:Planted")
+    assert (code, "can have no ledger: only a plain name has one" in said) == (USAGE, True)

@@ -1,0 +1,377 @@
+"""Ledgers: regions, patterns, versions, what an update keeps, and what a file may not say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conformance.selection import case_named
+from reports.judgement import Divergence, Fault, Judgement, Verdict
+from reports.ledger import files
+from reports.ledger.breaches import Breach, breaches, example
+from reports.ledger.entries import read_ledger
+from reports.ledger.files import load_ledger, path_of
+from reports.ledger.listing import Asked, Ledger, Listing, standing
+from reports.ledger.patterns import WIDEST, compressed, expanded, ids_of
+from reports.ledger.updating import updated
+from reports.ledger.versions import Span, order
+from reports.ledger.writing import write_ledger
+from reports.runs import gather
+from specs.errors import CastigateError, DocumentError
+
+CASE = "onnx-cast:25/float16/int8"
+OTHER = "onnx-cast:25/float16/int16"
+BYTE = "onnx-cast:25/float8e5m2/bool"
+ASKED = Asked()
+
+
+def divergence(inputs: list[int], answers: list[int], level: str = "required") -> Divergence:
+    given, answered = np.array(inputs, np.uint16), np.array(answers, np.uint8)
+    [(_, runs)] = gather(given, answered, np.ones(given.size, np.uint8))
+    return Divergence("a", "1", level, len(inputs), runs, inputs[0], answers[0], ("0x04", "0x05"))
+
+
+def judged(*parts: Divergence | Fault, verdict: Verdict = "violates", said: str = "") -> Judgement:
+    found = tuple(part for part in parts if isinstance(part, Divergence))
+    faults = tuple(part for part in parts if isinstance(part, Fault))
+    return Judgement(CASE, "b", verdict, said, divergences=found, faults=faults)
+
+
+def region(*parts: Divergence | Fault, name: str = CASE) -> str:
+    [breach] = breaches(case_named(name), judged(*parts))
+    return breach.region
+
+
+def error_region(said: str, name: str = CASE) -> str:
+    [breach] = breaches(case_named(name), judged(verdict="error", said=said))
+    return breach.region
+
+
+def breach(rule: str = "a", region: str = "0" * 16, inputs: int = 1) -> Breach:
+    return Breach("violates", rule, inputs, region, "0x1 gives 0x2, not 0x3")
+
+
+# Regions
+
+
+def test_a_breach_names_its_rule_its_inputs_and_an_example() -> None:
+    [found] = breaches(case_named(CASE), judged(divergence([0x4400, 0x4401], [9, 9])))
+    assert (found.verdict, found.rule, found.inputs) == ("violates", "a", 2)
+    assert found.example == "0x4400 gives 0x09, not 0x04 or 0x05"
+
+
+def test_each_level_of_a_rule_is_a_breach_of_its_own() -> None:
+    parts = divergence([1], [9]), divergence([2], [9], "recommended")
+    found = breaches(case_named(CASE), judged(*parts))
+    assert [each.verdict for each in found] == ["violates", "deviates"]
+
+
+BASE = ([0x4400, 0x4401, 0x4500], [9, 9, 9])
+CHANGES = {
+    "an input less": divergence([0x4400, 0x4401], [9, 9]),
+    "an input moved": divergence([0x4400, 0x4401, 0x4501], [9, 9, 9]),
+    "the first answer": divergence([0x4400, 0x4401, 0x4500], [8, 9, 9]),
+    "the last answer": divergence([0x4400, 0x4401, 0x4500], [9, 9, 8]),
+    "an answer within a run": divergence([0x4400, 0x4401, 0x4500], [9, 8, 9]),
+    "the level": divergence(*BASE, "recommended"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_region_is_another_after_any_change(change: str) -> None:
+    assert region(CHANGES[change]) != region(divergence(*BASE))
+
+
+def test_a_region_is_the_same_for_the_same_runs_of_another_case() -> None:
+    assert region(divergence(*BASE)) == region(divergence(*BASE), name=OTHER)
+
+
+def test_of_an_error_only_its_class_counts() -> None:
+    base = error_region("on 0x0001: ValueError: at 0x7ffe: no")
+    assert base == error_region("ValueError: something else", OTHER)
+    assert base == error_region("on 3 of 40 texts, the smallest 'k: v': ValueError: no")
+    assert base != error_region("on 0x0001: TypeError: at 0x7ffe: no")
+
+
+def test_of_a_fault_our_own_words_count_with_the_pair_left_out() -> None:
+    def fault(said: str, kind: str = "answer") -> Fault:
+        return Fault(kind, "form:name", "2", "required", said)
+
+    same = region(fault("gives float16 instead of int8"))
+    assert same == region(fault("gives float16 instead of int16"), name=OTHER)
+    assert same != region(fault("gives float16 instead of int16"))
+    assert same != region(fault("gives float16 instead of int8", "error"))
+
+
+def test_of_a_pair_only_its_rule_counts() -> None:
+    faults = [Fault("answer", "a", "1", "required", f"at {place}") for place in (7, 15)]
+    regions = {breaches(case_named(CASE), judged(one), of_pair=True)[0].region for one in faults}
+    assert len(regions) == 1
+    assert region(faults[0]) != region(faults[1])
+
+
+@pytest.mark.parametrize("verdict", ["open", "conforms", "differs", "unsupported", "not-run"])
+def test_nothing_else_is_a_breach(verdict: Verdict) -> None:
+    assert breaches(case_named(CASE), judged(divergence(*BASE), verdict=verdict)) == ()
+
+
+def test_an_example_names_no_folder_and_stays_short() -> None:
+    assert example("no /home/someone/a/kernel.cc here") == "no kernel.cc here"
+    assert example(r"no C:\Users\someone\kernel.cc") == "no kernel.cc"
+    assert example("float32/float16") == "float32/float16"
+    assert len(example("x" * 1000)) == 120
+
+
+# Patterns
+
+
+def test_a_star_stays_within_one_part_of_an_id() -> None:
+    assert expanded("onnx-cast:25/float16/int8") == ["onnx-cast:25/float16/int8"]
+    assert expanded("onnx-cast:2*/float16/int8") == [
+        f"onnx-cast:{version}/float16/int8" for version in (21, 23, 24, 25)
+    ]
+    assert expanded("onnx-cast:25/float16/float8e5m2/saturate:*") == [
+        f"onnx-cast:25/float16/float8e5m2/saturate:{value}" for value in (1, 0)
+    ]
+    assert expanded("onnx-cast:25/*") == []
+    assert expanded("invariances/float16/int8") == ["invariances/float16/int8"]
+    assert len(expanded("invariances/float16/*")) > 20
+    assert expanded("nothing:25/float16/int8") == expanded("onnx-cast:25/float16/int9") == []
+
+
+PARTS = [
+    ["onnx-cast:*/float16/int8"],
+    ["onnx-cast:25/*/int8"],
+    ["onnx-cast:24/float16/int8", "onnx-cast:25/float16/int16"],
+    ["onnx-cast:25/float16/float8e5m2/saturate:1"],
+    ["onnx-cast:*/float16/float8e5m2/saturate:0", "pypto-cast:*/float16/float32"],
+    ["onnx-cast:25/*/*"],
+]
+
+
+@pytest.mark.parametrize("patterns", PARTS)
+def test_compressed_patterns_stand_for_exactly_the_cases(patterns: list[str]) -> None:
+    cases = {case for pattern in patterns for case in expanded(pattern)}
+    found = compressed(cases)
+    expansions = [expanded(pattern) for pattern in found]
+    assert {case for expansion in expansions for case in expansion} == cases
+    assert all(len(expansion) <= WIDEST for expansion in expansions)
+    assert compressed(sorted(cases, reverse=True)) == found
+    if len(cases) <= WIDEST:
+        assert len(found) <= len(patterns)
+
+
+def test_one_case_less_is_no_pattern() -> None:
+    *all_but_one, _ = expanded("onnx-cast:25/float16/float8e5m2/saturate:*")
+    assert compressed(all_but_one) == all_but_one
+
+
+# Versions
+
+
+def test_versions_are_ordered_by_their_numbers() -> None:
+    rising = ["1.9", "1.10.0.dev3", "1.10.0rc1", "1.10.0", "1.10.0.post1", "1.10.1", "2"]
+    assert sorted(set(rising), key=order) == rising
+    assert order("2.13.0+cpu") == order("2.13.0+cu128") == order("2.13.0")
+
+
+def test_a_span_has_what_lies_between_its_ends() -> None:
+    span = Span.of("1.9 to 1.11.2")
+    assert all(version in span for version in ("1.9", "1.10.7", "1.11.2+cpu"))
+    assert not any(version in span for version in ("1.8.9", "1.11.3", "1.9rc1"))
+    assert "1.9" not in Span.of("1.10")
+    assert str(Span.of("1.9").reaching("1.8+cpu")) == "1.8 to 1.9"
+
+
+@pytest.mark.parametrize("text", ["1.9 to 1.8", " to 1", "1 to "])
+def test_what_is_no_span(text: str) -> None:
+    with pytest.raises(ValueError, match="version"):
+        Span.of(text)
+
+
+# What stands to a ledger
+
+
+def test_a_case_may_be_known_by_one_rule_and_not_by_another() -> None:
+    listed = [Listing(breach("a"), Span.of("1")), Listing(breach("b"), Span.of("1"))]
+    same = [breach("a"), breach("b")]
+    assert standing(listed, same, "violates").word == "known"  # type: ignore[union-attr]
+    for found in ([breach("a")], [*same, breach("c")], [breach("a"), breach("b", "1" * 16)]):
+        assert standing(listed, found, "violates").word == "changed"  # type: ignore[union-attr]
+    assert standing([], [], "conforms") is None
+
+
+# Updates
+
+
+def spans(ledger: Ledger) -> list[tuple[str, str]]:
+    return [(str(each.span), each.breach.region[0]) for each in ledger.listings.get(CASE, ())]
+
+
+def test_an_update_reaches_to_a_new_version_and_keeps_what_others_do() -> None:
+    first = updated(None, "b", "1.0+cpu", ASKED, {CASE: [breach()], OTHER: [breach()]})
+    then = updated(first, "b", "1.2", ASKED, {CASE: [breach()]})
+    assert spans(then) == [("1.0 to 1.2", "0")]
+    assert [str(each.span) for each in then.listings[OTHER]] == ["1.0"]
+    mended = updated(then, "b", "1.2", ASKED, {})
+    assert spans(mended) == []
+
+
+def test_an_update_never_lists_a_case_twice_for_a_version() -> None:
+    first = updated(None, "b", "1.0", ASKED, {CASE: [breach(region="a" * 16)]})
+    then = updated(first, "b", "2.0", ASKED, {CASE: [breach(region="b" * 16)]})
+    assert spans(then) == [("1.0", "a"), ("2.0", "b")]
+    again = updated(then, "b", "3.0", ASKED, {CASE: [breach(region="a" * 16)]})
+    assert spans(again) == [("1.0", "a"), ("2.0", "b"), ("3.0", "a")]
+    back = updated(again, "b", "2.0", ASKED, {CASE: [breach(region="a" * 16)]})
+    assert spans(back) == [("3.0", "a"), ("1.0 to 2.0", "a")]
+
+
+def test_an_update_keeps_what_people_wrote() -> None:
+    link = "https://example.org/1"
+    old = Ledger("b", ASKED, {CASE: [Listing(breach(), Span.of("1"), "wraps", link)]})
+    then = updated(old, "b", "1", ASKED, {CASE: [breach()], OTHER: [breach()]})
+    for case in (CASE, OTHER):
+        [listing] = then.listings[case]
+        assert (listing.behaviour, listing.upstream) == ("wraps", link)
+    moved = updated(old, "b", "1", ASKED, {CASE: [breach(region="1" * 16)]})
+    [listing] = moved.listings[CASE]
+    assert (listing.behaviour, listing.upstream) == (None, link)
+
+
+# Files
+
+
+def by_case(ledger: Ledger) -> dict[str, set[Listing]]:
+    return {case: set(listings) for case, listings in ledger.listings.items()}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(files, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_what_is_written_is_read_and_written_again(folder: Path) -> None:
+    odd = Breach("error", "", 0, "123e456789012345", 'it\'s: "odd" \x07 — #')
+    found = {case: [breach("a b"), odd] for case in expanded("onnx-cast:*/float16/int8")}
+    found[BYTE] = [breach("a b", inputs=3)]
+    ledger = updated(None, "b:v", "1.10", ASKED, found)
+    path = path_of("b:v")
+    assert path == folder / "b.v.yaml"
+    assert write_ledger(path, ledger) == 3
+    text = path.read_bytes()
+    again = load_ledger("b:v")
+    assert again is not None
+    assert by_case(again) == by_case(ledger)
+    write_ledger(path, again)
+    assert path.read_bytes() == text
+    shuffled = Ledger("b:v", ASKED, dict(reversed(ledger.listings.items())))
+    write_ledger(path, shuffled)
+    assert path.read_bytes() == text
+
+
+@pytest.mark.parametrize("name", ["a/b.py:C", "a.b:C", "../x", "exec:./a b", "", "a:b:c"])
+def test_only_a_plain_name_has_a_ledger(name: str) -> None:
+    assert path_of(name) is None
+
+
+def test_a_ledger_is_its_backends(folder: Path) -> None:
+    write_ledger(
+        folder / "one.yaml", Ledger("two", ASKED, {CASE: [Listing(breach(), Span.of("1"))]})
+    )
+    with pytest.raises(CastigateError, match="the ledger of two, not of one"):
+        load_ledger("one")
+
+
+GOOD = f"""\
+backend: b
+tier: quick
+seed: 0
+max-examples: 1000
+entries:
+- verdict: violates
+  rule: a
+  versions: '1.0'
+  inputs: 1
+  region: '{"0" * 16}'
+  example: 0x1 gives 0x2
+  cases:
+  - {CASE}
+- verdict: violates
+  rule: a
+  versions: 1.1 to 1.3
+  region: '{"0" * 16}'
+  example: 0x1 gives 0x2
+  cases:
+  - onnx-cast:25/float16/*
+"""
+WIDE = next(
+    f"onnx-cast:{version}/*/{target}"
+    for version in ("*", "25")
+    for target in ("float32", "int8")
+    if len(expanded(f"onnx-cast:{version}/*/{target}")) > WIDEST
+)
+MISTAKES = [
+    ("verdict: violates", "verdict: wrong", 6, "Input should be 'violates'"),
+    ("  rule: a\n", "", 6, "violates names no `rule`"),
+    ("verdict: violates", "verdict: crashed", 6, "crashed has no `rule`; leave it out"),
+    ("versions: '1.0'", "versions: 2.0 to 1.0", 8, "from the earlier to the later"),
+    ("versions: '1.0'", "versions: 1.0", 8, "YAML float"),
+    ("versions: '1.0'", "versions: '1.2'", 14, f"{CASE} is listed already for 1.2"),
+    ("inputs: 1", "inputs: -1", 9, "greater than or equal to 0"),
+    ("inputs: 1", "input: 1", 9, "unknown word `input`"),
+    (f"region: '{'0' * 16}'", "region: 'zz'", 10, "should match pattern"),
+    ("  cases:\n", "  upstream: ftp://x\n  cases:\n", 12, "should match pattern '^https://'"),
+    (f"- {CASE}", "- onnx-cast:25/float16/int9", 13, "`onnx-cast:25/float16/int9` is no case"),
+    (f"- {CASE}", "- onnx-cast:25/*/nothing:*", 13, "is no case; castigate specs"),
+    (f"- {CASE}", f"- {WIDE}", 13, f"cases, more than {WIDEST}; write fewer `*`"),
+    ("tier: quick", "tier: slow", 2, "Input should be 'quick' or 'full'"),
+    ("seed: 0\n", "", 1, "`seed` is missing"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), MISTAKES)
+def test_a_mistake_is_named_with_its_line(
+    tmp_path: Path, old: str, new: str, line: int, message: str
+) -> None:
+    path = tmp_path / "b.yaml"
+    path.write_text(GOOD, encoding="utf-8")
+    read_ledger(path)
+    assert old in GOOD
+    path.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(DocumentError) as error:
+        read_ledger(path)
+    assert str(error.value).startswith(f"{path}:{line}: ")
+    assert message in str(error.value)
+
+
+def test_a_pattern_may_stand_for_forty_cases_and_not_for_one_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "b.yaml"
+    path.write_text(GOOD.replace(f"- {CASE}", "- onnx-cast:1/*/wide"), encoding="utf-8")
+    for count in (WIDEST, WIDEST + 1):
+        names = [f"onnx-cast:1/source{number}/wide" for number in range(count)]
+        known = {**ids_of("onnx-cast"), **dict.fromkeys(names)}
+        monkeypatch.setattr("reports.ledger.patterns.ids_of", lambda _, known=known: known)
+        if count == WIDEST:
+            assert len(read_ledger(path)[1][0]) == WIDEST
+        else:
+            with pytest.raises(DocumentError, match="stands for 41 cases, more than 40"):
+                read_ledger(path)
+
+
+SHIPPED = sorted(Path(files.__file__).parent.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_ledger_is_as_it_would_be_written(path: Path, tmp_path: Path) -> None:
+    file, _ = read_ledger(path)
+    ledger = load_ledger(file.backend)
+    assert ledger is not None
+    assert path_of(file.backend) == path
+    write_ledger(tmp_path / path.name, ledger)
+    assert (tmp_path / path.name).read_bytes() == path.read_bytes()
