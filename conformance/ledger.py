@@ -79,10 +79,7 @@ class Ledgers:
         """How an item stands to its backend's ledger, if that has anything to say of it."""
         if self.updating:
             return Standing("known", "goes into the ledger") if found else None
-        ledger = self.used.get(backend.name)
-        if ledger is None:
-            return None
-        listed = ledger.at(name, backend.version)
+        listed = self.used[backend.name].at(name, backend.version)
         if self.only_required:
             listed = [each for each in listed if each.breach.verdict != "deviates"]
             found = [each for each in found if each.verdict != "deviates"]
@@ -97,8 +94,9 @@ def met(item: pytest.Item, backend: Backend, case: Case, judgement: Judgement) -
     Gives what is to be said beside a failure that it does not know.
     """
     ledgers = item.config.stash[LEDGERS]
-    if not is_known(item.name):
-        # Of two roads of a framework: a ledger speaks of one backend alone.
+    has_none = backend.name not in ledgers.used and not ledgers.updating
+    if has_none or not is_known(item.name):
+        # What is not known is of two roads of a framework: a ledger speaks of one backend alone.
         return ""
     found = list(breaches(case, judgement, of_pair=item.name != case.id))
     stands = ledgers.standing(backend, item.name, case, found, judgement.verdict)
