@@ -27,6 +27,7 @@ WITHOUT_RULE = ("error", "crashed")
 """Verdicts on answers that did not come: no rule tells of them."""
 KIND = re.compile(r"(?:^|: )([A-Za-z_]\w*): ")
 """The class of an error within a message."""
+NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 FOLDERS = re.compile(r"(?<![\w:/\\])(?:[A-Za-z]:)?(?:[/\\][\w.+-]+)*[/\\](?=[\w.+-]+)")
 
 
@@ -74,7 +75,7 @@ def breaches(case: Case, judgement: Judgement, of_pair: bool = False) -> tuple[B
 
 
 def _without_answer(case: Case, judgement: Judgement) -> Breach:
-    said = _said(case, judgement.message) if judgement.verdict == "error" else ""
+    said = NUMBER.sub("0", _said(case, judgement.message)) if judgement.verdict == "error" else ""
     region = _digest([[judgement.verdict, said]])
     return Breach(judgement.verdict, "", 0, region, example(judgement.message))
 

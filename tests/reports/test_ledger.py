@@ -93,6 +93,9 @@ def test_of_an_error_only_its_class_counts() -> None:
     assert base == error_region("ValueError: something else", OTHER)
     assert base == error_region("on 3 of 40 texts, the smallest 'k: v': ValueError: no")
     assert base != error_region("on 0x0001: TypeError: at 0x7ffe: no")
+    wide = error_region("the answer holds 0x1f, wider than int8")
+    assert wide == error_region("the answer holds 0x2, wider than int16", OTHER)
+    assert wide != error_region("the answer has shape (2,), the input (1,)")
 
 
 def test_of_a_fault_our_own_words_count_with_the_pair_left_out() -> None:
