@@ -35,10 +35,12 @@ def _grade(stretches: Any, steps: Any, mask: Any, inputs: Any, answers: Any, res
                 step = stretch["begin"]
             while step + 1 < stretch["end"] and steps[step + 1]["offset"] <= offset:
                 step += 1
-            ends = np.uint64(1) << shift
+            end = np.uint64(1) << shift
             if step + 1 < stretch["end"]:
-                ends = steps[step + 1]["offset"]
-            last = min(stretch["last"], stretch["first"] + (periods << shift) + ends - np.uint64(1))
+                end = steps[step + 1]["offset"]
+            # By lengths: the place where a period would end may lie beyond the last pattern.
+            left = min(end - offset - np.uint64(1), stretch["last"] - stretch["first"] - inside)
+            last = stretch["first"] + inside + left
             place = _grade_step(steps[step], periods, mask, last, inputs, answers, result, place)
 
 
