@@ -15,7 +15,7 @@ from conformance.drawn import any_probe, drive
 from conformance.meet import Meeting
 from conformance.probes import SHORT, Probe, alone, probes
 from conformance.rows import NoRowError, Row, candidates, first_row, judgement_of, rows
-from conformance.shapes import SHAPES
+from conformance.shapes import shapes_of
 from conformance.telling import telling
 from oracles.isolation.errors import Crashed
 from oracles.protocol import WithCall
@@ -25,8 +25,6 @@ from specs.tensors import tensor_rule
 
 EXAMPLES = 10
 FEW_EXAMPLES = 4
-KNOWN_SHAPES = tuple(shape for shape in SHAPES if 0 not in shape)
-"""Shapes in which every case is asked: where each new one is dear, Hypothesis draws from these."""
 
 
 class ChangedError(Exception):
@@ -81,16 +79,10 @@ class Invariances:
     ) -> Judgement:
         return judgement_of(self.meeting, case, verdict, message, row, *faults)
 
-    @cached_property
-    def _is_dear(self) -> bool:
-        """Whether the backend makes a program for each shape, and there is no time for many."""
-        oracle = self.meeting.backend.oracle
-        return self.meeting.settings.tier == "quick" and getattr(oracle, "compiles_shapes", False)
-
     def _probes(self, row: Row) -> list[Probe]:
         return [
             probe
-            for probe in probes(row.inputs.size, self.pair, self._is_dear)
+            for probe in probes(row.inputs.size, self.pair, self.meeting.is_dear)
             if _keeps(row, probe) and (probe.layout is None or row.rules.source.kind != "text")
         ]
 
@@ -105,14 +97,16 @@ class Invariances:
                 if found.note(by, probe, answer):
                     raise ChangedError
 
-        shapes = KNOWN_SHAPES if self._is_dear else ()
+        # Where each new shape is dear, those are drawn from in which the cases are asked.
+        asked = shapes_of(self.pair, is_dear=True)
+        shapes = tuple(shape for shape in asked if 0 not in shape) if self.meeting.is_dear else ()
         is_laid = row.rules.source.kind != "text"
         drawn = [
             st.tuples(st.just(by), any_probe(by.inputs.size, shapes, is_laid))
             for by in (row, *self._forms)
         ]
         number = crc32(self.pair.encode()) + self.meeting.settings.seed
-        examples = FEW_EXAMPLES if self._is_dear else EXAMPLES
+        examples = FEW_EXAMPLES if self.meeting.is_dear else EXAMPLES
         drive(check, st.one_of(drawn), number, examples)
 
     @cached_property
@@ -125,7 +119,7 @@ class Invariances:
 
     def _switch(self, change: Change) -> str:
         """Where an input in rows of nothing else switches, if it does and that is cheap to find."""
-        if self._is_dear:
+        if self.meeting.is_dear:
             return ""
         asked = [probe for probe in alone(change.input, SHORT) if _keeps(change.row, probe)]
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from conformance.blame import blame, told
 from conformance.calling import DepartedError, answer_of, call_faults, returned_by
 from conformance.form import AnswerError, checked, described, one_line, printable, refusal
 from conformance.inputs import inputs_of
-from conformance.shapes import shape_faults
+from conformance.shapes import shape_faults, shapes_of
 from oracles.isolation.errors import Crashed
 from oracles.protocol import Bits, Unsupported
 from oracles.reference.expected import Expected
@@ -69,6 +69,13 @@ class Meeting:
         self.broken = broken
         self.settings = settings
         self.expectations = Expectations(independent=isinstance(backend.oracle, Reference))
+
+    @cached_property
+    def is_dear(self) -> bool:
+        """Whether the backend makes a program for each shape, and there is no time for many."""
+        return self.settings.tier == "quick" and getattr(
+            self.backend.oracle, "compiles_shapes", False
+        )
 
     def judge(self, case: Case) -> Judgement:
         """The verdict on a case; whatever the oracle does becomes one."""
@@ -199,8 +206,9 @@ class Meeting:
             answer = self.ask_or_blame(case, rules, asked)
         broken = levels_broken(rules, asked, expected, answer)
         again = partial(self.ask_each, case, rules)
+        shapes = shapes_of(f"{case.source}/{case.target}", self.is_dear)
         faults = [
-            *shape_faults(case, rules, asked, expected, answer, broken, again),
+            *shape_faults(case, rules, asked, expected, answer, broken, again, shapes),
             *self._call_faults(case, rules, asked),
         ]
         compared = self._compared(case, rules, asked, expected, answer, broken, faults)

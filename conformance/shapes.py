@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,18 @@ from specs.tensors import tensor_rule
 SHAPES: tuple[tuple[int, ...], ...] = (
     (), (1,), (0,), (5,), (2, 3), (3, 0), (2, 1, 2), (0, 2, 2), (1, 2, 1, 2), (1, 1, 2, 1, 2),
 )  # fmt: skip
+ALWAYS: tuple[tuple[int, ...], ...] = ((), (2, 3))
+"""Shapes of every pair, where each is dear; of the others a pair has one."""
 AskEach = Callable[[Sequence[Bits]], Iterator[Bits]]
 """Asks one after another, as far as the answers are taken."""
+
+
+def shapes_of(pair: str, is_dear: bool) -> tuple[tuple[int, ...], ...]:
+    """The shapes in which a pair is asked: over all pairs, every one."""
+    if not is_dear:
+        return SHAPES
+    others = [shape for shape in SHAPES if shape not in ALWAYS]
+    return (*ALWAYS, others[crc32(pair.encode()) % len(others)])
 
 
 def shape_faults(
@@ -31,12 +42,13 @@ def shape_faults(
     answer: Bits,
     broken: NDArray[np.uint8],
     ask_each: AskEach,
+    shapes: tuple[tuple[int, ...], ...] = SHAPES,
 ) -> Iterator[Fault]:
     """The first shape that is not kept, or in which an element that was right turns wrong."""
     sound = np.flatnonzero(broken == 0)
     if case.example is not None or sound.size == 0:
         return
-    rules_of = {shape: tensor_rule(case.document, shape) for shape in SHAPES}
+    rules_of = {shape: tensor_rule(case.document, shape) for shape in shapes}
     picks = {
         shape: sound[np.linspace(0, sound.size - 1, int(np.prod(shape))).astype(int)]
         for shape, rule in rules_of.items()

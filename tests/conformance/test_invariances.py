@@ -15,6 +15,7 @@ from conformance.meet import Meeting, Settings
 from conformance.probes import LENGTHS, LONG, SHORT, Probe, probes
 from conformance.rows import first_row
 from conformance.selection import select
+from conformance.shapes import SHAPES, shapes_of
 from conformance.telling import MOST, telling
 from conformance.variants import Variants
 from oracles.isolation.home import Home
@@ -140,6 +141,14 @@ def test_where_shapes_are_dear_few_are_asked_and_over_all_pairs_every_length() -
         assert len({probe.shape for probe in asked}) <= 4
         met.update(probe.shape[0] for probe in asked if len(probe.shape) == 1)
     assert met == {*SHORT, *LONG}
+
+
+def test_where_shapes_are_dear_every_one_is_asked_of_some_pair() -> None:
+    pairs = {f"{case.source}/{case.target}" for case in select([ONNX])}
+    asked = [shapes_of(pair, is_dear=True) for pair in pairs]
+    assert {len(shapes) for shapes in asked} == {3}
+    assert {shape for shapes in asked for shape in shapes} == set(SHAPES)
+    assert shapes_of("any", is_dear=False) == SHAPES
 
 
 def test_every_length_and_every_input_at_every_position() -> None:
