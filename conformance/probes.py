@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.shapes import ALWAYS
 from oracles.layouts import Layout, placed
 from oracles.protocol import Bits
 
@@ -23,8 +24,6 @@ TURNED = 67
 """The length at which every input stands at every position: a prime, and longer than a vector."""
 SCALARS = 8
 PICKS_KEPT = 512
-FEW = 2
-"""Lengths per pair where each shape is dear; another pair gets others."""
 
 
 @dataclass(frozen=True)
@@ -120,17 +119,13 @@ def probes(count: int, pair: str, is_dear: bool) -> Iterator[Probe]:
 
 
 def _few(count: int, pair: str) -> Iterator[Probe]:
-    """Over all pairs, every length; layouts and scalars of shapes that are asked anyhow."""
-    start = crc32(pair.encode())
-    for part in range(FEW):
-        length = LENGTHS[(start + part * len(LENGTHS) // FEW) % len(LENGTHS)]
-        for first in (0, count // 2):
-            yield Probe((length,), first)
-        yield Probe((length,), offset=1)
-        yield Probe((length,), steps=(-2,))
-    for first in _spread(count, FEW):
-        yield Probe((), first)
-    yield Probe((2, 3), columns=True)
+    """Over all pairs, every length; layouts of that and of a shape that is asked anyhow."""
+    length = LENGTHS[crc32(pair.encode()) % len(LENGTHS)]
+    for first in (0, count // 2):
+        yield Probe((length,), first)
+    yield Probe((length,), offset=1)
+    yield Probe((length,), steps=(-2,))
+    yield Probe(ALWAYS, columns=True)
 
 
 def alone(place: int, lengths: range) -> list[Probe]:

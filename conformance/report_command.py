@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reports.html.comparing import CHANGES
+from reports.findings.comparing import CHANGES
 from reports.html.site import write_site
 
 

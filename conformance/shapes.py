@@ -20,8 +20,8 @@ from specs.tensors import tensor_rule
 SHAPES: tuple[tuple[int, ...], ...] = (
     (), (1,), (0,), (5,), (2, 3), (3, 0), (2, 1, 2), (0, 2, 2), (1, 2, 1, 2), (1, 1, 2, 1, 2),
 )  # fmt: skip
-ALWAYS: tuple[tuple[int, ...], ...] = ((), (2, 3))
-"""Shapes of every pair, where each is dear; of the others a pair has one."""
+ALWAYS = (2, 3)
+"""The shape in which every pair is asked, where each is dear; of the others a pair has one."""
 AskEach = Callable[[Sequence[Bits]], Iterator[Bits]]
 """Asks one after another, as far as the answers are taken."""
 
@@ -30,8 +30,8 @@ def shapes_of(pair: str, is_dear: bool) -> tuple[tuple[int, ...], ...]:
     """The shapes in which a pair is asked: over all pairs, every one."""
     if not is_dear:
         return SHAPES
-    others = [shape for shape in SHAPES if shape not in ALWAYS]
-    return (*ALWAYS, others[crc32(pair.encode()) % len(others)])
+    others = [shape for shape in SHAPES if shape != ALWAYS]
+    return ALWAYS, others[crc32(pair.encode()) % len(others)]
 
 
 def shape_faults(

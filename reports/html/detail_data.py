@@ -11,8 +11,8 @@ from typing import Any
 
 from reports.drawing import Columns, allowed_line
 from reports.drawing import line as drawn_line
-from reports.html.cells import Broken, Cell
-from reports.html.report import Report
+from reports.findings.cells import Broken, Cell
+from reports.findings.report import Report
 from reports.runs import KEPT_RUNS
 from specs.formats import Format, format_named
 

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from reports.html.comparing import Change, reservations
+from reports.findings.comparing import Change, reservations
+from reports.findings.report import Report, Version
 from reports.html.index_data import page_of
-from reports.html.report import Report, Version
 from reports.run_record import RunRecord
 from specs.load import documents
 

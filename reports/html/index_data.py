@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.html.cells import Cell
-from reports.html.comparing import CHANGES
-from reports.html.number_line import line
-from reports.html.report import Report, Version
-from reports.html.signs import ABSENT, CHANGE_SIGNS, CODES, MEANINGS
+from reports.findings.cells import Cell
+from reports.findings.comparing import CHANGES
+from reports.findings.number_line import line
+from reports.findings.report import Report, Version
+from reports.findings.signs import ABSENT, CHANGE_SIGNS, CODES, MEANINGS
 from reports.judgement import VERDICTS
 from specs.formats import formats
 from specs.load import documents

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from reports.html.cells import Cell
-from reports.html.report import Report
+from reports.findings.cells import Cell
+from reports.findings.report import Report
 from specs.bitcast_ruling import rule_bitcast
 from specs.cases import Case
 from specs.document import ConflictEntry

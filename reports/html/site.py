@@ -12,14 +12,15 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from reports.html.comparing import CHANGES
+from reports.findings.comparing import CHANGES
+from reports.findings.report import Report, read_report
+from reports.findings.signs import CHANGE_SIGNS, MEANINGS, share
 from reports.html.detail_data import details
 from reports.html.front import front
 from reports.html.index_data import index, page_of
 from reports.html.open_points import open_points
 from reports.html.packing import packed
-from reports.html.report import Report, read_report
-from reports.html.signs import CHANGE_SIGNS, MEANINGS, share
+from reports.html.trend import NOT_RIGHT, trends
 from reports.judgement import VERDICTS
 from reports.places import UNFINISHED
 from specs.errors import CastigateError
@@ -116,6 +117,7 @@ def _pages(report: Report) -> Any:
         return environment.get_template(template).render(**words)
 
     yield "index.html", page("index.html", **front(report))
+    yield "trend.html", page("trend.html", trends=trends(report), not_right=NOT_RIGHT)
     yield "open.html", page("open.html", points=list(open_points(report)))
     for name in ("cases.html", "case.html", "pairs.html", "pair.html"):
         yield name, page(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.html.comparing import CHANGES
+from reports.findings.comparing import CHANGES
 from reports.judgement import VERDICTS
 
 MEANINGS = {

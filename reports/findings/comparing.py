@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.html.cells import FAILED, Broken, Cell, Key
+from reports.findings.cells import FAILED, Broken, Cell, Key
 from reports.run_record import RunRecord
 
 Name = tuple[str, str, str]

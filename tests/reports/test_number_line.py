@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reports.html.number_line import line, segments
+from reports.findings.number_line import line, segments
 from specs.formats import format_named, formats
 
 ALL = 1 << 10

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reports.html.cells import Broken, Cell, Key, Stretch
-from reports.html.number_line import segments
+from reports.findings.cells import Broken, Cell, Key, Stretch
+from reports.findings.number_line import segments
 from reports.opening import AGAIN, batches
 from reports.runs import KEPT_RUNS
 from reports.store import RunStore

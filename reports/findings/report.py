@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from reports.html.cells import Cell, Key
-from reports.html.comparing import Change, all_changes
-from reports.html.reading import cells, verdicts
-from reports.html.signs import ABSENT, CODES
+from reports.findings.cells import Cell, Key
+from reports.findings.comparing import Change, all_changes
+from reports.findings.reading import cells, verdicts
+from reports.findings.signs import ABSENT, CODES
 from reports.opening import open_run
 from reports.run_record import RunRecord
 from reports.store import RunStore
@@ -22,6 +22,8 @@ from specs.release import VERSION
 
 Version = tuple[str, str]
 """A document and one of its versions."""
+Row = tuple[str, str]
+"""A backend and a document."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Report:
     cells: dict[Key, Cell]
     history: dict[Key, str]
     changes: dict[Key, list[Change]]
+    trend: tuple[dict[Row, Counter[str]], ...]
 
     @property
     def record(self) -> RunRecord:
@@ -78,11 +81,14 @@ def read_report(runs: Sequence[str]) -> Report:
             )
     now = _cells(stores[-1])
     before = _cells(stores[-2]) if len(stores) > 1 else {}
+    columns = [dict(verdicts(store)) for store in stores[:-1]]
+    columns.append({key: cell.verdict for key, cell in now.items()})
     return Report(
         tuple(store.record for store in stores),
         now,
-        _history(stores[:-1], now),
+        {key: "".join(map(_letter(key), columns)) for key in now},
         all_changes(before, now),
+        tuple(map(_counted, columns)),
     )
 
 
@@ -108,10 +114,15 @@ def _unknown(store: RunStore, what: str) -> CastigateError:
     )
 
 
-def _history(past: Sequence[RunStore], now: dict[Key, Cell]) -> dict[Key, str]:
-    """The verdicts of each cell, one letter per run."""
-    columns = [dict(verdicts(store)) for store in past]
-    columns.append({key: cell.verdict for key, cell in now.items()})
-    return {
-        key: "".join(CODES[each[key]] if key in each else ABSENT for each in columns) for key in now
-    }
+def _letter(key: Key) -> Callable[[dict[Key, str]], str]:
+    """The verdict on a cell as one letter, run by run."""
+    return lambda column: CODES[column[key]] if key in column else ABSENT
+
+
+def _counted(column: dict[Key, str]) -> dict[Row, Counter[str]]:
+    """How often each verdict occurs, by backend and document."""
+    found: dict[Row, Counter[str]] = {}
+    for (backend, case), verdict in column.items():
+        document, _, _ = case.partition(":")
+        found.setdefault((backend, document), Counter())[verdict] += 1
+    return found

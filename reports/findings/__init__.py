@@ -1,0 +1,1 @@
+"""What complete runs have found, read from their tables and compared."""

@@ -1,0 +1,1 @@
+"""A report in forms that other programs read."""
