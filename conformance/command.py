@@ -21,6 +21,7 @@ from conformance.diff_command import diff_command
 from conformance.explaining import drawn, explain
 from conformance.explaining_bitcasts import bitcast_bits, drawn_bitcast, explain_bitcast
 from conformance.inputs import inputs_of
+from conformance.nightly_command import nightly_command
 from conformance.recorded import Tally, judge_stream
 from conformance.report_command import report_command
 from conformance.run_command import (
@@ -168,6 +169,7 @@ app.command(name="run")(run_command)
 app.command(name="merge")(merge_command)
 app.command(name="diff")(diff_command)
 app.command(name="report")(report_command)
+app.command(name="nightly")(nightly_command)
 
 
 @app.command()

@@ -22,6 +22,7 @@ from reports.places import place_of
 from reports.run_record import Selection, Shard
 from reports.store import RECORD, RunStore, read_record
 from reports.summary import NARROWEST
+from reports.totals import Totals
 from specs.errors import CastigateError
 
 MOST_EXAMPLES = 100_000_000
@@ -124,7 +125,7 @@ def run_command(
         _finish(store, where)
     except KeyboardInterrupt:
         # typer would turn a KeyboardInterrupt into this exit code and say nothing.
-        typer.echo(f"castigate: interrupted{_how_to_go_on(where)}", err=True)
+        typer.echo(f"castigate: interrupted{how_to_go_on(where)}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -138,7 +139,7 @@ def merge_command(
     _finish(merge(shards, out, sys.argv), out)
 
 
-def _how_to_go_on(where: str) -> str:
+def how_to_go_on(where: str) -> str:
     """What to say of a run that was interrupted, if it had begun."""
     place = place_of(where)
     begun = RECORD in place.names()
@@ -157,10 +158,15 @@ def _shard(given: str | None) -> Shard | None:
 def _finish(store: RunStore, where: str) -> NoReturn:
     """Write the tables, and say what they come to."""
     totals = finish(store)
-    width = max(NARROWEST, get_terminal_size().columns)
     if store.record.shard is None:
-        if totals.breaches:
-            typer.echo(f"{totals.breach_table(width)}\n")
-        typer.echo(f"{totals.verdict_table(width)}\n")
+        tell(totals)
     typer.echo(f"{where}: {totals.inputs:,} inputs")
     raise typer.Exit(totals.exit_code)
+
+
+def tell(totals: Totals) -> None:
+    """Print the rules that were broken, and all verdicts."""
+    width = max(NARROWEST, get_terminal_size().columns)
+    if totals.breaches:
+        typer.echo(f"{totals.breach_table(width)}\n")
+    typer.echo(f"{totals.verdict_table(width)}\n")

@@ -14,7 +14,7 @@ UNPRINTABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML cannot hold, not even written as a number."""
 
 
-def junit(report: Report) -> bytes:
+def junit(report: Report) -> str:
     """The document."""
     root = Tree.Element("testsuites", name="castigate")
     versions = {backend.name: backend.version for backend in report.record.backends}
@@ -33,7 +33,8 @@ def junit(report: Report) -> bytes:
         for cell in cells:
             _add(suite, cell)
     Tree.indent(root)
-    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(root, "utf-8") + b"\n"
+    text: str = Tree.tostring(root, "unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
 def _count(cells: list[Cell], which: Callable[[Cell], bool]) -> str:

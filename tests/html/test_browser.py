@@ -18,6 +18,7 @@ CASE = "onnx-cast:25/float32/float8e4m3fn/saturate:1"
 PAGES = (
     "index.html",
     "open.html",
+    "trend.html",
     "cases.html",
     "pairs.html",
     "document-onnx-cast-25.html",

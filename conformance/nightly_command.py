@@ -1,0 +1,68 @@
+"""The command ``castigate nightly``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.nightly import Nights
+from conformance.progress import reporter
+from conformance.report_command import told
+from conformance.run_command import PythonOption, TierWord, TimeoutOption, how_to_go_on, tell
+from conformance.running import Wanted, finish, run
+from oracles.isolation.home import SECONDS
+from oracles.registry import installed
+from reports.run_record import Selection
+
+
+def nightly_command(
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Keeps all nights' runs, and the report of them.")
+    ],
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend", metavar="NAME", help="Who answers (repeatable; default: all installed)."
+        ),
+    ] = None,
+    document: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--document",
+            metavar="NAME[:VERSION]",
+            help="Only this document (repeatable); it counts as claimed.",
+        ),
+    ] = None,
+    tier: Annotated[TierWord, typer.Option(help="How much is asked.")] = TierWord.quick,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes (default: one per core).")
+    ] = None,
+    python: PythonOption = None,
+    timeout: TimeoutOption = SECONDS,
+) -> None:
+    """Run every installed backend, compare with the nights before, and make the report."""
+    nights = Nights(out)
+    where = nights.next_run(datetime.now(UTC))
+    wanted = Wanted(
+        tuple(dict.fromkeys(backend or installed())),
+        Selection(documents=tuple(document or ())),
+        tier.value,
+        pythons=tuple(python or ()),
+        seconds=timeout,
+    )
+    try:
+        with reporter() as shown:
+            store = run(wanted, str(where), jobs or os.cpu_count() or 1, False, sys.argv, shown)
+        totals = finish(store)
+        report = nights.render(lambda line: typer.echo(f"castigate: {line}", err=True))
+    except KeyboardInterrupt:
+        typer.echo(f"castigate: interrupted{how_to_go_on(str(where))}", err=True)
+        raise typer.Exit(130) from None
+    tell(totals)
+    typer.echo(f"{nights.report / 'index.html'}: {told(report)}")
+    raise typer.Exit(totals.exit_code)
