@@ -38,6 +38,8 @@ MISSING_KERNELS = (
     "InsertedPrecisionFreeCast",
     # What NO_FALLBACK says when the provider lacks the kernel.
     "fallback to CPU EP",
+    # Of a dtype that it has no tensors of.
+    "is not currently registered or supported",
 )
 """How a missing kernel shows where onnxruntime does not say NOT_IMPLEMENTED."""
 

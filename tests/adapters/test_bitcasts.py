@@ -175,6 +175,12 @@ def test_onnx_refuses_another_width(name: str) -> None:
         assert not isinstance(caught.value, Unsupported)
 
 
+def test_onnxruntime_has_no_complex_tensors() -> None:
+    for source, target in (("complex64", "int64"), ("float64", "complex64")):
+        with pytest.raises(Unsupported, match="tensor\\(complex64\\) is not currently registered"):
+            ADAPTERS["ort"].make().bitcast(bitcast(source, target), bits_of(source, [0, 1]))
+
+
 def test_no_framework_bitcasts_text_or_takes_a_mode(oracle: Any) -> None:
     for source, target in (("string", "float32"), ("float32", "string")):
         with pytest.raises(Exception):  # noqa: B017 (each framework refuses in its own way)

@@ -1,0 +1,64 @@
+"""Past versions of a framework, each in an environment of its own, reported like nights."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+MADE = "made"
+"""An empty file in an environment that is complete."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make what environments are missing, run every version, and report them all."""
+    options = argparse.ArgumentParser(prog="python -m conformance.history", description=__doc__)
+    options.add_argument("backend", help="the backend's name, also its extra's")
+    options.add_argument("package", help="the framework's package")
+    options.add_argument("versions", nargs="+", help="its versions, the oldest first")
+    options.add_argument("--castigate", type=_absolute, required=True, metavar="CHECKOUT")
+    options.add_argument("--out", type=_absolute, required=True, metavar="DIR")
+    wanted = options.parse_args(arguments)
+    for version in wanted.versions:
+        python = _environment(wanted, version)
+        told = [f"--backend={wanted.backend}", f"--python={wanted.backend}={python}"]
+        command = [sys.executable, "-m", "conformance.command", "nightly", *told]
+        ended = subprocess.run([*command, f"--out={wanted.out}"], check=False)
+        if ended.returncode not in (0, 1):
+            return ended.returncode
+    return 0
+
+
+def _absolute(word: str) -> Path:
+    return Path(word).resolve()
+
+
+def _environment(wanted: argparse.Namespace, version: str) -> Path:
+    """The Python of an environment with one version of the framework."""
+    home: Path = wanted.out / "environments" / version
+    python = home / "bin" / "python"
+    if (home / MADE).exists():
+        return python
+    venv.create(home, with_pip=True, clear=True)
+    constraints = home / "constraints.txt"
+    constraints.write_text("\n".join([*_other_pins(wanted), f"{wanted.package}=={version}", ""]))
+    install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    subprocess.run(
+        [*install, "-c", str(constraints), f"{wanted.castigate}[{wanted.backend}]"], check=True
+    )
+    (home / MADE).touch()
+    return python
+
+
+def _other_pins(wanted: argparse.Namespace) -> Iterator[str]:
+    """The checkout's constraints but for the framework's own."""
+    for line in (wanted.castigate / "constraints.txt").read_text().splitlines():
+        if line.partition("==")[0].strip() != wanted.package:
+            yield line
+
+
+if __name__ == "__main__":
+    sys.exit(main())
