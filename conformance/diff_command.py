@@ -143,7 +143,8 @@ def _compared(one: Side, other: Side) -> tuple[list[Alike], Changed, int]:
 def _case(
     one: Side, other: Side, kept: KeptCase, against: KeptCase, expectations: Expectations
 ) -> Compared | None:
-    first, second = one.kept.answered(kept), other.kept.answered(against)
+    first = one.kept.answered(kept.asked, kept.answers)
+    second = other.kept.answered(against.asked, against.answers)
     if first is None or second is None:
         return None
     return compare(case_named(kept.case), first, second, expectations)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits
-from oracles.reference import by_exact, by_kernels, text
+from oracles.reference import by_exact, by_kernels, by_steps, text
 from oracles.reference.allowed import Allowed
 from oracles.reference.expected import Expected
 from specs.formats import Format
@@ -26,6 +26,10 @@ WORDS = (
     "parses-to-input",
 )
 """What is said of outcomes that are no list of patterns or texts."""
+
+
+MANY = 1000
+"""Inputs from which on it is quicker to make a staircase of them than to look at each."""
 
 
 class Expectations:
@@ -47,17 +51,23 @@ class Expectations:
         known = self._known.get(ruling)
         if known is not None and known[0] is inputs:
             return known[1]
-        by_definition = (
-            self.independent
-            or ruling.worked
-            or not (ruling.source.is_numeric and ruling.target.is_numeric)
-        )
-        expect = by_exact.expect if by_definition else by_kernels.expect
-        expected = expect(ruling, inputs)
+        expected = self._expect(ruling, inputs)
         if len(self._known) >= 32:
             self._known.pop(next(iter(self._known)))
         self._known[ruling] = (inputs, expected)
         return expected
+
+    def _expect(self, ruling: Ruling, inputs: Bits) -> Expected:
+        if ruling.worked or not (ruling.source.is_numeric and ruling.target.is_numeric):
+            return by_exact.expect(ruling, inputs)
+        if not self.independent:
+            return by_kernels.expect(ruling, inputs)
+        many = inputs.size > MANY and _rises(inputs)
+        return by_steps.expect(ruling, inputs) if many else by_exact.expect(ruling, inputs)
+
+
+def _rises(inputs: Bits) -> bool:
+    return inputs.ndim == 1 and bool((inputs[1:] > inputs[:-1]).all())
 
 
 def levels_broken(

@@ -131,8 +131,12 @@ def _sum(met: Iterable[Met], found: Tally) -> Met:
 def sentence(found: Tally, line: Explanation) -> str:
     """An explanation as one line for people."""
     asked = found.question
-    pair = f"{asked.source.name}→{asked.target.name}"
-    where = f"{pair}, {_listed(line.regions)}"
+    return f"{asked.source.name}→{asked.target.name}, {told(found, line)}"
+
+
+def told(found: Tally, line: Explanation) -> str:
+    """The same where the pair is known."""
+    asked, where = found.question, _listed(line.regions)
     forms = behaviours()
     if line.form is not None:
         return f"{where}: {forms[line.form].says}: 100 % of {line.inputs:,} inputs"

@@ -45,11 +45,11 @@ class KeptAnswers:
                 if row["backend"] == backend:
                     yield KeptCase(**row)
 
-    def answered(self, kept: KeptCase) -> Answered | None:
-        """What a case was asked and answered."""
-        if kept.asked is None or kept.answers is None:
+    def answered(self, asked: str | None, answers: str | None) -> Answered | None:
+        """What a case was asked and answered, by the digests that its row has, if it has any."""
+        if asked is None or answers is None:
             return None
-        return Answered(self._array(kept.asked), self._array(kept.answers))
+        return Answered(self._array(asked), self._array(answers))
 
     def _unpacked(self, digest: str) -> Kept:
         try:

@@ -16,7 +16,7 @@ OPEN = 255
 
 def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Places:
     """Per input: 0 if its answer is allowed, ``OPEN`` if any is, else 1 + the branch's place."""
-    found, periods = _found(stairs, inputs)
+    found, periods = found_steps(stairs, inputs)
     mask = np.uint64(stairs.ruling.target.mask)
     codes = answers.astype(np.uint64)
     # An answer wider than its format is nowhere allowed, not even where anything is.
@@ -34,12 +34,12 @@ def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Pl
 
 def places(stairs: Staircase, inputs: NDArray[Any]) -> Places:
     """The branch that takes each input."""
-    return stairs.column("place")[_found(stairs, inputs)[0]]
+    return stairs.column("place")[found_steps(stairs, inputs)[0]]
 
 
 def is_one_step(stairs: Staircase, first: int, last: int) -> bool:
     """Whether the same is allowed for all patterns from ``first`` to ``last``, by one step."""
-    steps, periods = _found(stairs, np.array([first, last], np.uint64))
+    steps, periods = found_steps(stairs, np.array([first, last], np.uint64))
     number = int(np.searchsorted(stairs.stretches["first"], np.uint64(first), "right")) - 1
     part = stairs.steps_of(number)
     flat = part.size == 1 and not part["rise"][0] and not part["other_rise"][0]
@@ -72,7 +72,9 @@ def _met(length: int, shift: int, begin: int, end: int) -> int:
     return periods * (end - begin) + min(max(rest - begin, 0), end - begin)
 
 
-def _found(stairs: Staircase, inputs: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+def found_steps(
+    stairs: Staircase, inputs: NDArray[Any]
+) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
     """The number of each input's step, and how many periods it lies into its stretch."""
     patterns = inputs.astype(np.uint64)
     table = stairs.stretches

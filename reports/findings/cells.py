@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from specs.cases import Case
+
 NOT_ANSWERED = ("unsupported", "not-run")
 FAILED = ("error", "crashed")
 Key = tuple[str, str]
@@ -69,6 +71,18 @@ class Cell:
     reproduction: str
     asked: str | None
     answers: str | None
+
+    @property
+    def as_case(self) -> Case:
+        """The case itself: the last segments of its id are its mode."""
+        modes, example = [], None
+        for segment in filter(None, self.mode.split("/")):
+            name, _, value = segment.partition(":")
+            if name == "example":
+                example = value
+            else:
+                modes.append((name, value))
+        return Case(self.document, self.version, self.source, self.target, tuple(modes), example)
 
     @property
     def is_answered(self) -> bool:

@@ -10,8 +10,10 @@ from itertools import pairwise
 
 from reports.findings.cells import Cell, Key
 from reports.findings.comparing import Change, all_changes
+from reports.findings.open_answers import Lines, explanations
 from reports.findings.reading import cells, verdicts
 from reports.findings.signs import ABSENT, CODES
+from reports.kept_answers import KeptAnswers
 from reports.opening import open_run
 from reports.run_record import RunRecord
 from reports.store import RunStore
@@ -35,6 +37,7 @@ class Report:
     history: dict[Key, str]
     changes: dict[Key, list[Change]]
     trend: tuple[dict[Row, Counter[str]], ...]
+    behaviours: dict[Key, Lines]
 
     @property
     def record(self) -> RunRecord:
@@ -89,6 +92,7 @@ def read_report(runs: Sequence[str]) -> Report:
         {key: "".join(map(_letter(key), columns)) for key in now},
         all_changes(before, now),
         tuple(map(_counted, columns)),
+        explanations(KeptAnswers(stores[-1]), now),
     )
 
 

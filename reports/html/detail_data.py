@@ -74,6 +74,7 @@ def _cell(report: Report, cell: Cell, findings: Table, texts: Table) -> dict[str
         ],
         "message": texts.place(cell.message, cell.message),
         "script": texts.place(cell.reproduction, cell.reproduction),
+        "behaviours": [texts.place(line, line) for line in report.behaviours.get(key, ())],
         "changes": [
             [change.kind, change.rule, change.level] for change in report.changes.get(key, ())
         ],

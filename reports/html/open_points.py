@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from reports.findings.cells import Cell
 from reports.findings.report import Report
 from specs.bitcast_ruling import rule_bitcast
-from specs.cases import Case
 from specs.document import ConflictEntry
 from specs.errors import CastigateError
 from specs.load import Document, documents
@@ -97,7 +96,7 @@ def _silences(report: Report, made: Document) -> list[Silent]:
 def _open_in(made: Document, cell: Cell) -> Iterator[Silence]:
     """The silences of a case; none where the document no longer has it."""
     try:
-        case = _case(cell)
+        case = cell.as_case
         if made.entry.bitcast is not None:
             bitcast = rule_bitcast(made, case)
             if bitcast.is_open:
@@ -110,18 +109,6 @@ def _open_in(made: Document, cell: Cell) -> Iterator[Silence]:
         if isinstance(branch.outcome, Anything):
             name = "every input" if rules.is_open else branch.input_class
             yield branch.rule, branch.clause, name
-
-
-def _case(cell: Cell) -> Case:
-    """The case of a cell: the last segments of its id are its mode."""
-    modes, example = [], None
-    for segment in filter(None, cell.mode.split("/")):
-        name, _, value = segment.partition(":")
-        if name == "example":
-            example = value
-        else:
-            modes.append((name, value))
-    return Case(cell.document, cell.version, cell.source, cell.target, tuple(modes), example)
 
 
 def _conflicts(report: Report, made: Document) -> Iterator[Conflict]:

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from reports.findings.comparing import CHANGES
 from reports.findings.report import Report, read_report
 from reports.findings.signs import CHANGE_SIGNS, MEANINGS, share
+from reports.html.behaviours import pair_behaviours
 from reports.html.detail_data import details
 from reports.html.front import front
 from reports.html.index_data import index, page_of
@@ -117,6 +118,7 @@ def _pages(report: Report) -> Any:
         return environment.get_template(template).render(**words)
 
     yield "index.html", page("index.html", **front(report))
+    yield "behaviours.html", page("behaviours.html", pairs=pair_behaviours(report))
     yield "trend.html", page("trend.html", trends=trends(report), not_right=NOT_RIGHT)
     yield "open.html", page("open.html", points=list(open_points(report)))
     for name in ("cases.html", "case.html", "pairs.html", "pair.html"):

@@ -90,6 +90,8 @@ castigate.follow(document.getElementById("case"), async (id, place) => {
       make("h3", { id: `backend-${place}` }, castigate.badge(told), " ", name, " ", make("small", {}, version)),
       make("p", { class: "numbers" }, numbers.join(", "), alike.some((each) => each.backend > cell.backend) ? `; the same as ${names}` : ""),
       data.texts[cell.message] ? make("p", { class: "message" }, data.texts[cell.message]) : "",
+      cell.behaviours.length ? make("div", { class: "behaviours" }, make("h4", {}, "On open inputs"),
+        make("ul", {}, cell.behaviours.map((each) => make("li", {}, data.texts[each])))) : "",
       cell.changes.length ? make("ul", { class: "changes" }, cell.changes.map(([kind, rule]) => make("li", {},
         castigate.changed(found.changes.find((each) => each.name === kind)), " since the previous run: ", make("code", {}, rule)))) : "",
       // What has just been drawn for another backend is drawn again only when asked for.

@@ -79,6 +79,18 @@ castigate.follow(document.getElementById("pair"), async (name, place) => {
     return make("p", { class: "quiet" }, `${names}: other bits than ${found.backends[first.backend].name}, where the document allows it`);
   }
 
+  // What those of a camp do on open inputs, those that do the same together.
+  function behaviours(cells, texts) {
+    const grouped = new Map();
+    for (const cell of cells.filter((each) => each.behaviours.length)) {
+      const key = cell.behaviours.join();
+      grouped.set(key, [...(grouped.get(key) || []), cell]);
+    }
+    return [...grouped.values()].map((some) => make("div", { class: "behaviours" },
+      make("p", { class: "quiet" }, `${some.map((cell) => found.backends[cell.backend].name).join(", ")}, on open inputs:`),
+      make("ul", {}, some[0].behaviours.map((each) => make("li", {}, texts[each])))));
+  }
+
   function camp(one, [does, cells]) {
     const { findings, texts } = data.get(one.version.document);
     const shown = cells[0].findings.map((each) => findings[each]);
@@ -87,6 +99,7 @@ castigate.follow(document.getElementById("pair"), async (name, place) => {
       make("h4", {}, cells.map((cell) => [castigate.badge(castigate.verdict(found, one, cell.backend)), ` ${found.backends[cell.backend].name} `])),
       shown.length || !does.startsWith("answers") ? "" : make("p", { class: "quiet" }, "breaks no rule"),
       otherwise(cells),
+      behaviours(cells, texts),
       message && !shown.length ? make("p", { class: "message" }, message) : "",
       shown.map((each) => [
         make("p", {}, make("code", {}, each.rule), ` ${each.level}, ${each.clause}${each.wrong ? `: ${castigate.several(each.wrong, "input")}, such as` : ""}`),

@@ -1,0 +1,73 @@
+"""What the backends of a run did on open inputs, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference import by_kernels
+from reports.answers import Answered
+from reports.behaviour import explained, told
+from reports.behaviour_forms import are_numbers
+from reports.behaviour_tally import look, question
+from reports.findings.cells import Cell, Key
+from reports.kept_answers import KeptAnswers
+from specs.errors import CastigateError
+from specs.operations import is_bitcast
+from specs.ruling import Ruling, ruling
+
+Lines = tuple[str, ...]
+
+
+def explanations(kept: KeptAnswers, cells: Mapping[Key, Cell]) -> dict[Key, Lines]:
+    """What explains the open answers of each cell, where forms speak of the pair.
+
+    Many cases ask a pair the same and leave the same open: that is explained once.
+    """
+    known: dict[tuple[object, ...], Lines] = {}
+    found: dict[Key, Lines] = {}
+    for place, cell in cells.items():
+        rules = _rules(cell)
+        if rules is None:
+            continue
+        key = (rules.meaning, cell.asked, cell.answers)
+        if key not in known:
+            answered = kept.answered(cell.asked, cell.answers)
+            known[key] = _lines(rules, answered) if answered is not None else ()
+        if known[key]:
+            found[place] = known[key]
+    return found
+
+
+def _rules(cell: Cell) -> Ruling | None:
+    """The rules of a cell that has numbers for an answer to open inputs."""
+    if not cell.open or cell.answers is None:
+        return None
+    case = cell.as_case
+    if is_bitcast(case):
+        return None
+    try:
+        rules = ruling(case)
+    except CastigateError:
+        return None  # The document no longer has the case.
+    is_told = not rules.is_rejection and are_numbers(rules.source, rules.target)
+    return rules if is_told else None
+
+
+def _lines(rules: Ruling, answered: Answered) -> Lines:
+    inputs, answers = answered.inputs.values, answered.answers.values
+    is_open = _open(rules, inputs)
+    if not is_open.any():
+        return ()
+    asked = question(rules.source, rules.target, rules.rounding)
+    found = look(asked, inputs[is_open], answers[is_open])
+    return tuple(told(found, line) for line in explained(found))
+
+
+def _open(rules: Ruling, inputs: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+    """Which inputs may be answered with anything."""
+    if rules.is_open:
+        return np.ones(inputs.size, bool)
+    return np.isin(by_kernels.expect(rules, inputs).places, rules.open_places)

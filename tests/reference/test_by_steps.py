@@ -1,0 +1,28 @@
+"""A staircase expects what the definition expects, of every input of a row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conformance.inputs import quick_inputs
+from oracles.reference import by_exact, by_steps
+from specs.outcomes import Either, Exactly, Round, Same, Value, Wrap
+from tests.reference.distinct import numeric_rulings
+
+SEED = 20_261_125
+NAMES_PATTERNS = (Either, Exactly, Round, Same, Value, Wrap)
+RULINGS = {name: rules for name, rules in numeric_rulings().items() if not rules.worked}
+
+
+@pytest.mark.parametrize("name", [*RULINGS][::9])
+def test_steps_expect_what_the_definition_does(name: str) -> None:
+    rules = RULINGS[name]
+    inputs = quick_inputs(rules.source.name, rules.target.name, SEED, 300)
+    inputs = inputs[:: max(1, inputs.size // 3000)]
+    by_each, by_step = by_exact.expect(rules, inputs), by_steps.expect(rules, inputs)
+    assert np.array_equal(by_step.places, by_each.places)
+    named = np.array([isinstance(branch.outcome, NAMES_PATTERNS) for branch in rules.branches])
+    here = named[by_each.places]
+    assert np.array_equal(by_step.codes[here], by_each.codes[here])
+    assert np.array_equal(by_step.others[here], by_each.others[here])
