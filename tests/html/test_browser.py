@@ -19,6 +19,7 @@ PAGES = (
     "index.html",
     "open.html",
     "trend.html",
+    "behaviours.html",
     "cases.html",
     "pairs.html",
     "document-onnx-cast-25.html",
