@@ -13,7 +13,7 @@ from conformance.asking import StoppedError, answers_to
 from conformance.changes import Change, Changes, fault_of, smallest, switch, told
 from conformance.drawn import any_probe, drive
 from conformance.meet import Meeting
-from conformance.probes import SHORT, Probe, alone, probes
+from conformance.probes import SHORT, Probe, alone, length_of, probes
 from conformance.rows import NoRowError, Row, candidates, first_row, judgement_of, rows
 from conformance.shapes import shapes_of
 from conformance.telling import telling
@@ -97,9 +97,7 @@ class Invariances:
                 if found.note(by, probe, answer):
                     raise ChangedError
 
-        # Where each new shape is dear, those are drawn from in which the cases are asked.
-        asked = shapes_of(self.pair, is_dear=True)
-        shapes = tuple(shape for shape in asked if 0 not in shape) if self.meeting.is_dear else ()
+        shapes = _known_shapes(self.pair) if self.meeting.is_dear else ()
         is_laid = row.rules.source.kind != "text"
         drawn = [
             st.tuples(st.just(by), any_probe(by.inputs.size, shapes, is_laid))
@@ -126,6 +124,12 @@ class Invariances:
             return switch(change, answers_to(self.meeting, change.row, asked))
         except (StoppedError, Crashed):
             return ""
+
+
+def _known_shapes(pair: str) -> tuple[tuple[int, ...], ...]:
+    """Shapes in which a pair is asked anyhow: none of them costs anything new."""
+    asked = shapes_of(pair, is_dear=True)
+    return ((length_of(pair),), *(shape for shape in asked if 0 not in shape))
 
 
 def _few(row: Row) -> Row:

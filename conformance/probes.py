@@ -11,13 +11,13 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.shapes import ALWAYS
+from conformance.shapes import shapes_of
 from oracles.layouts import Layout, placed
 from oracles.protocol import Bits
 
 SHORT = range(1, 71)
 LONG = (1023, 1024, 1025)
-LENGTHS = (*SHORT, *LONG)
+LENGTHS: tuple[int, ...] = (*SHORT, *LONG)
 LARGE = (1 << 16) + 3
 """More than frameworks leave to one thread, and no multiple of what they cut it into."""
 TURNED = 67
@@ -118,14 +118,21 @@ def probes(count: int, pair: str, is_dear: bool) -> Iterator[Probe]:
     yield Probe((3, 4, 9), steps=(-1, 1, 2), offset=5)
 
 
+def length_of(pair: str) -> int:
+    """The length in which a pair is asked where each shape is dear."""
+    return LENGTHS[crc32(pair.encode()) % len(LENGTHS)]
+
+
 def _few(count: int, pair: str) -> Iterator[Probe]:
     """Over all pairs, every length; layouts of that and of a shape that is asked anyhow."""
-    length = LENGTHS[crc32(pair.encode()) % len(LENGTHS)]
+    length = length_of(pair)
     for first in (0, count // 2):
         yield Probe((length,), first)
     yield Probe((length,), offset=1)
     yield Probe((length,), steps=(-2,))
-    yield Probe(ALWAYS, columns=True)
+    for shape in shapes_of(pair, is_dear=True):
+        if len(shape) > 1 and 0 not in shape:
+            yield Probe(shape, columns=True)
 
 
 def alone(place: int, lengths: range) -> list[Probe]:

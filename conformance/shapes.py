@@ -20,18 +20,13 @@ from specs.tensors import tensor_rule
 SHAPES: tuple[tuple[int, ...], ...] = (
     (), (1,), (0,), (5,), (2, 3), (3, 0), (2, 1, 2), (0, 2, 2), (1, 2, 1, 2), (1, 1, 2, 1, 2),
 )  # fmt: skip
-ALWAYS = (2, 3)
-"""The shape in which every pair is asked, where each is dear; of the others a pair has one."""
 AskEach = Callable[[Sequence[Bits]], Iterator[Bits]]
 """Asks one after another, as far as the answers are taken."""
 
 
 def shapes_of(pair: str, is_dear: bool) -> tuple[tuple[int, ...], ...]:
-    """The shapes in which a pair is asked: over all pairs, every one."""
-    if not is_dear:
-        return SHAPES
-    others = [shape for shape in SHAPES if shape != ALWAYS]
-    return ALWAYS, others[crc32(pair.encode()) % len(others)]
+    """The shapes in which a pair is asked: where each is dear one, and over all pairs every one."""
+    return (SHAPES[crc32(pair.encode()) % len(SHAPES)],) if is_dear else SHAPES
 
 
 def shape_faults(

@@ -54,7 +54,9 @@ class Torch:
         self._variant = variant
         self._tensors = Tensors(self._torch)
         self._ready: Callable[[str, Any, Any], Function] = eager
-        if variant == "compile":
+        # Its kernels are for all lengths, but each rank has its own.
+        self.compiles_shapes = variant == "compile"
+        if self.compiles_shapes:
             self._ready = Compiler(self._torch)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
