@@ -98,7 +98,8 @@ def met(item: pytest.Item, backend: Backend, case: Case, judgement: Judgement) -
     if has_none or not is_known(item.name):
         # What is not known is of two roads of a framework: a ledger speaks of one backend alone.
         return ""
-    found = list(breaches(case, judgement, of_pair=item.name != case.id))
+    of_pair = item.name != case.id
+    found = list(breaches(case, judgement, of_pair, explains=ledgers.updating))
     stands = ledgers.standing(backend, item.name, case, found, judgement.verdict)
     if stands is None and not ledgers.updating:
         return ""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from reports.drawing import pattern
 from reports.judgement import Divergence, Fault, Judgement
+from reports.ledger.behaviours import behaviour_of
 from specs.cases import Case
 from specs.formats import format_named
 
@@ -43,6 +44,7 @@ class Breach:
     inputs: int
     region: str
     example: str
+    behaviour: str | None = None
 
     @property
     def told(self) -> str:
@@ -55,9 +57,12 @@ class Breach:
         return asdict(self)
 
 
-def breaches(case: Case, judgement: Judgement, of_pair: bool = False) -> tuple[Breach, ...]:
+def breaches(
+    case: Case, judgement: Judgement, of_pair: bool = False, explains: bool = False
+) -> tuple[Breach, ...]:
     """The breaches of a failing judgement; none of one that does not fail, or is open.
 
+    ``explains`` looks for a behaviour that gives the wrong answers, which takes a while.
     Of a judgement on a pair only its rule tells: where an answer changes varies with the machine.
     """
     if judgement.verdict in WITHOUT_RULE:
@@ -71,7 +76,19 @@ def breaches(case: Case, judgement: Judgement, of_pair: bool = False) -> tuple[B
     made = tuple(_breach(case, *key, same) for key, same in parts.items())
     if of_pair:
         return tuple(replace(each, region=_digest([each.verdict, each.rule])) for each in made)
-    return made
+    return tuple(_explained(case, judgement, each) for each in made) if explains else made
+
+
+def _explained(case: Case, judgement: Judgement, breach: Breach) -> Breach:
+    """The breach with the behaviour of its only divergence, if there is one."""
+    of_rule = [
+        each
+        for each in judgement.divergences
+        if (VERDICTS[each.level], each.rule) == (breach.verdict, breach.rule)
+    ]
+    if len(of_rule) != 1:
+        return breach
+    return replace(breach, behaviour=behaviour_of(case, judgement.answered, of_rule[0]))
 
 
 def _without_answer(case: Case, judgement: Judgement) -> Breach:

@@ -54,12 +54,14 @@ def _listing(
         if each.breach.region == breach.region and not any(map(span.meets, others)):
             left.remove(each)
             # The old example stays: texts of errors vary from run to run.
-            return replace(each, span=span, breach=replace(breach, example=each.breach.example))
+            kept = replace(breach, example=each.breach.example)
+            behaviour = each.behaviour or breach.behaviour
+            return replace(each, span=span, breach=kept, behaviour=behaviour)
     alike = reported.get((breach.verdict, breach.rule, breach.region))
     here = next((each for each in same if version in each.span), alike)
     return Listing(
         breach,
         Span(public(version), public(version)),
-        alike.behaviour if alike is not None else None,
+        alike.behaviour if alike is not None and alike.behaviour else breach.behaviour,
         here.upstream if here is not None else None,
     )
