@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from conformance.selection import case_named
+from reports.answers import Answered, Kept
 from reports.judgement import Divergence, Fault, Judgement, Verdict
 from reports.ledger import files
 from reports.ledger.breaches import Breach, breaches, example
@@ -378,3 +380,24 @@ def test_a_shipped_ledger_is_as_it_would_be_written(path: Path, tmp_path: Path) 
     assert path_of(file.backend) == path
     write_ledger(tmp_path / path.name, ledger)
     assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+# Behaviours
+
+
+def test_an_update_names_the_behaviour_that_gives_all_wrong_answers() -> None:
+    # Halves, and a number that is right: 0.5, 1.5, 2.5, 3.5 and 4 rounded away from zero.
+    inputs = np.array([0x3800, 0x3E00, 0x4100, 0x4300, 0x4400], np.uint16)
+    answers = np.array([1, 2, 3, 4, 4], np.uint8)
+    wrong = divergence([0x3800, 0x3E00, 0x4100, 0x4300], [1, 2, 3, 4])
+    asked = Answered(Kept("float16", inputs), Kept("int8", answers))
+    found = replace(judged(wrong), answered=asked)
+    assert [each.behaviour for each in breaches(case_named(CASE), found)] == [None]
+    [explained] = breaches(case_named(CASE), found, explains=True)
+    assert explained.behaviour == "half-away-saturate"
+    assert updated(None, "b", "1", ASKED, {CASE: [explained]}).listings[CASE][0].behaviour == (
+        "half-away-saturate"
+    )
+    moody = Answered(asked.inputs, Kept("int8", answers ^ np.array([0, 0, 64, 0, 0], np.uint8)))
+    [unexplained] = breaches(case_named(CASE), replace(found, answered=moody), explains=True)
+    assert unexplained.behaviour is None
