@@ -38,10 +38,10 @@ MISSING_KERNELS = (
     "InsertedPrecisionFreeCast",
     # What NO_FALLBACK says when the provider lacks the kernel.
     "fallback to CPU EP",
-    # Of a dtype that it has no tensors of.
-    "is not currently registered or supported",
 )
 """How a missing kernel shows where onnxruntime does not say NOT_IMPLEMENTED."""
+NO_TENSORS = "is not currently registered or supported"
+"""What is said of a dtype without tensors: of BitCast it is no refusal, for the operator has it."""
 
 
 class Ort:
@@ -70,13 +70,13 @@ class Ort:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by a model that holds nothing but its Cast."""
         require_plain(case, "onnxruntime's Cast")
-        with self._refusals():
+        with self._refusals(*MISSING_KERNELS):
             return self._answer(cast_graph(case), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by a model that holds nothing but a BitCast, which keeps the shape."""
         require_plain(case, "onnxruntime's BitCast")
-        with self._refusals():
+        with self._refusals(*MISSING_KERNELS, NO_TENSORS):
             return self._answer(bitcast_graph(case), bits)
 
     def road(self, case: Case) -> str:
@@ -177,12 +177,12 @@ class Ort:
         return options
 
     @contextmanager
-    def _refusals(self) -> Iterator[None]:
+    def _refusals(self, *signs: str) -> Iterator[None]:
         try:
             yield
         except self._states.NotImplemented as error:
             raise Unsupported(first_line(error)) from None
         except (self._states.Fail, self._states.InvalidGraph) as error:
-            if not any(sign in str(error) for sign in MISSING_KERNELS):
+            if not any(sign in str(error) for sign in signs):
                 raise
             raise Unsupported(first_line(error)) from None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,11 @@ def begun(*arguments: str, before: str = "", **more: Any) -> subprocess.Popen[st
     environment = os.environ | more.pop("env", {})
     command = [sys.executable, "-c", before + MAIN, *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=ROOT, text=True, env=environment, **pipes | more)
+    # Whoever runs the tests in the background of a shell has them ignore interrupts.
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(
+        command, cwd=ROOT, text=True, env=environment, preexec_fn=listen, **pipes | more
+    )
 
 
 def castigate(*arguments: str, **more: Any) -> tuple[int, str, str]:
