@@ -24,7 +24,14 @@ FIRST = {
     (rules.source, rules.target, rules.rounding): name
     for name, rules in reversed(numeric_rulings().items())
 }
-"""The first ruling that has a pair and a rounding: it is tried with more patterns than the rest."""
+"""The first ruling that has a pair and a rounding: it is tried with more patterns than the rest,
+which only take other branches; `tox -e proof` tries all with all."""
+STRIDE = 7
+"""Of the rest, a narrow source is looked at in every so many patterns."""
+
+
+def is_first(name: str, rules: Ruling) -> bool:
+    return FIRST[rules.source, rules.target, rules.rounding] == name
 
 
 def first_disagreement(rules: Ruling, inputs: NDArray[Any]) -> str | None:
@@ -48,14 +55,15 @@ def first_disagreement(rules: Ruling, inputs: NDArray[Any]) -> str | None:
 def test_on_every_pattern_of_a_narrow_source(name: str) -> None:
     rules = numeric_rulings()[name]
     inputs = np.arange(1 << rules.source.bits, dtype=rules.source.storage)
+    if rules.source.bits == 16 and not is_first(name, rules):
+        inputs = inputs[NARROW.index(name) % STRIDE :: STRIDE]
     assert first_disagreement(rules, inputs) is None
 
 
 @pytest.mark.parametrize("name", WIDE)
 def test_on_breakpoints_specials_and_random_patterns_of_a_wide_source(name: str) -> None:
     rules = numeric_rulings()[name]
-    first = FIRST[rules.source, rules.target, rules.rounding] == name
-    patterns = RANDOM_PATTERNS if first else RANDOM_PATTERNS // 10
+    patterns = RANDOM_PATTERNS if is_first(name, rules) else RANDOM_PATTERNS // 10
     inputs = quick_inputs(rules.source.name, rules.target.name, SEED, patterns)
     assert inputs.size >= patterns
     assert first_disagreement(rules, inputs) is None
