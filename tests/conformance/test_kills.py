@@ -63,8 +63,10 @@ class Killer:
                 process.wait(self.chance.uniform(0.1, 1.6 if lives else 4.0))
                 return False
             found = workers(process.pid)
+            if lives and not found:
+                continue  # On a busy machine it takes a while until there is one.
             self.left -= 1
-            if lives and found:
+            if lives:
                 lives -= 1
                 self.killed["worker"] += 1
                 with suppress(ProcessLookupError):
