@@ -38,6 +38,9 @@ MISSING_KERNELS = (
     "InsertedPrecisionFreeCast",
     # What NO_FALLBACK says when the provider lacks the kernel.
     "fallback to CPU EP",
+    # What an older onnxruntime says of an opset that came after it.
+    "Unsupported model IR version",
+    "Current official support for domain",
 )
 """How a missing kernel shows where onnxruntime does not say NOT_IMPLEMENTED."""
 NO_TENSORS = "is not currently registered or supported"
@@ -182,7 +185,11 @@ class Ort:
             yield
         except self._states.NotImplemented as error:
             raise Unsupported(first_line(error)) from None
-        except (self._states.Fail, self._states.InvalidGraph) as error:
+        except (
+            self._states.Fail,
+            self._states.InvalidGraph,
+            self._states.InvalidArgument,
+        ) as error:
             if not any(sign in str(error) for sign in signs):
                 raise
             raise Unsupported(first_line(error)) from None

@@ -33,9 +33,10 @@ def answer_of(target: Format, value: Any) -> Bits:
     if target.kind == "text":
         return np.asarray(value.numpy(), dtype=object)
     shape = value.shape()
-    raw = np.empty(value.tensor_size_in_bytes(), np.uint8)
+    count = int(np.prod(shape, dtype=int))
+    raw = room_for(target, count)
     ctypes.memmove(raw.ctypes.data, value.data_ptr(), raw.nbytes)
-    return patterns_in(raw, target, int(np.prod(shape, dtype=int))).reshape(shape)
+    return patterns_in(raw, target, count).reshape(shape)
 
 
 def room_for(target: Format, count: int) -> Bytes:
