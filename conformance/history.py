@@ -37,19 +37,20 @@ def _absolute(word: str) -> Path:
 
 
 def _environment(wanted: argparse.Namespace, version: str) -> Path:
-    """The Python of an environment with one version of the framework."""
+    """The Python of an environment with one version of the framework, and the checkout as it is."""
     home: Path = wanted.out / "environments" / version
     python = home / "bin" / "python"
-    if (home / MADE).exists():
-        return python
-    venv.create(home, with_pip=True, clear=True)
-    constraints = home / "constraints.txt"
-    constraints.write_text("\n".join([*_other_pins(wanted), f"{wanted.package}=={version}", ""]))
     install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    subprocess.run(
-        [*install, "-c", str(constraints), f"{wanted.castigate}[{wanted.backend}]"], check=True
-    )
-    (home / MADE).touch()
+    if not (home / MADE).exists():
+        venv.create(home, with_pip=True, clear=True)
+        constraints = home / "constraints.txt"
+        pins = [*_other_pins(wanted), f"{wanted.package}=={version}", ""]
+        constraints.write_text("\n".join(pins))
+        everything = f"{wanted.castigate}[{wanted.backend}]"
+        subprocess.run([*install, "-c", str(constraints), everything], check=True)
+        (home / MADE).touch()
+    again = ["--no-deps", "--force-reinstall", str(wanted.castigate)]
+    subprocess.run([*install, *again], check=True)
     return python
 
 
