@@ -22,15 +22,10 @@ from conformance.explaining import drawn, explain
 from conformance.explaining_bitcasts import bitcast_bits, drawn_bitcast, explain_bitcast
 from conformance.inputs import inputs_of
 from conformance.nightly_command import nightly_command
+from conformance.options import BackendOption, PythonOption, TimeoutOption
 from conformance.recorded import Tally, judge_stream
 from conformance.report_command import report_command
-from conformance.run_command import (
-    MOST_EXAMPLES,
-    PythonOption,
-    TimeoutOption,
-    merge_command,
-    run_command,
-)
+from conformance.run_command import MOST_EXAMPLES, merge_command, run_command
 from conformance.selection import case_named
 from oracles.isolation.home import SECONDS, homes
 from oracles.isolation.loading import close, load_isolated
@@ -113,10 +108,7 @@ def explain_command(
             " of a bitcast the elements of one tensor, or none.",
         ),
     ] = None,
-    backend: Annotated[
-        list[str] | None,
-        typer.Option("--backend", metavar="NAME", help="Who answers (repeatable)."),
-    ] = None,
+    backend: BackendOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     python: PythonOption = None,
     timeout: TimeoutOption = SECONDS,

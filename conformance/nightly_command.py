@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from conformance.nightly import Nights
+from conformance.options import (
+    DocumentOption,
+    JobsOption,
+    PythonOption,
+    TierOption,
+    TierWord,
+    TimeoutOption,
+)
 from conformance.progress import reporter
 from conformance.report_command import told
-from conformance.run_command import PythonOption, TierWord, TimeoutOption, how_to_go_on, tell
+from conformance.run_command import how_to_go_on, tell
 from conformance.running import Wanted, finish, run
 from oracles.isolation.home import SECONDS
 from oracles.registry import installed
-from reports.run_record import Selection
+from reports.run_record import Selection, now
 
 
 def nightly_command(
@@ -30,24 +37,15 @@ def nightly_command(
             "--backend", metavar="NAME", help="Who answers (repeatable; default: all installed)."
         ),
     ] = None,
-    document: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--document",
-            metavar="NAME[:VERSION]",
-            help="Only this document (repeatable); it counts as claimed.",
-        ),
-    ] = None,
-    tier: Annotated[TierWord, typer.Option(help="How much is asked.")] = TierWord.quick,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes (default: one per core).")
-    ] = None,
+    document: DocumentOption = None,
+    tier: TierOption = TierWord.quick,
+    jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = SECONDS,
 ) -> None:
     """Run every installed backend, compare with the nights before, and make the report."""
     nights = Nights(out)
-    where = nights.next_run(datetime.now(UTC))
+    where = nights.next_run(now())
     wanted = Wanted(
         tuple(dict.fromkeys(backend or installed())),
         Selection(documents=tuple(document or ())),

@@ -11,7 +11,7 @@ import typer
 from reports.findings.comparing import CHANGES
 from reports.findings.report import Report
 from reports.html.site import write_site
-from reports.outputs.writing import write_output
+from reports.outputs.writing import FORMS, write_output
 
 
 def report_command(
@@ -34,7 +34,7 @@ def report_command(
 ) -> None:
     """Make the HTML report of the last run, with what has changed since those before."""
     report = write_site(runs, out)
-    for form, file in {"summary.md": summary, "cases.csv": csv, "junit.xml": junit}.items():
+    for form, file in zip(FORMS, (summary, csv, junit), strict=True):
         if file is not None:
             write_output(report, form, file)
     typer.echo(f"{out / 'index.html'}: {told(report)}")

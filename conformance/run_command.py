@@ -7,78 +7,50 @@ import re
 import shlex
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
-from enum import StrEnum
 from shutil import get_terminal_size
 from typing import Annotated, NoReturn
 
 import typer
 
+from conformance.options import (
+    BackendOption,
+    DocumentOption,
+    JobsOption,
+    PythonOption,
+    TierOption,
+    TierWord,
+    TimeoutOption,
+)
 from conformance.progress import reporter
 from conformance.running import Wanted, finish, merge, run, wanted_of
 from oracles.isolation.home import SECONDS
 from oracles.registry import listing
 from reports.places import place_of
-from reports.run_record import Selection, Shard
+from reports.run_record import Selection, Shard, now
 from reports.store import RECORD, RunStore, read_record
 from reports.summary import NARROWEST
 from reports.totals import Totals
 from specs.errors import CastigateError
 
 MOST_EXAMPLES = 100_000_000
-PythonOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--python", metavar="NAME=PATH", help="The Python that a backend lives in (repeatable)."
-    ),
-]
-TimeoutOption = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", help="What one answer may take.")
-]
-
-
-class TierWord(StrEnum):
-    """How much is asked."""
-
-    quick = "quick"
-    full = "full"
-
-
 UNSAID = (TierWord.quick, 0, 1000)
 
 
 def run_command(
-    backend: Annotated[
-        list[str] | None,
-        typer.Option("--backend", metavar="NAME", help="Who answers (repeatable)."),
-    ] = None,
-    document: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--document",
-            metavar="NAME[:VERSION]",
-            help="Only this document (repeatable); it counts as claimed.",
-        ),
-    ] = None,
+    backend: BackendOption = None,
+    document: DocumentOption = None,
     source: Annotated[
         str | None, typer.Option(metavar="DTYPE", help="Only casts from this dtype.")
     ] = None,
     target: Annotated[
         str | None, typer.Option(metavar="DTYPE", help="Only casts to this dtype.")
     ] = None,
-    tier: Annotated[
-        TierWord,
-        typer.Option(
-            help="quick: the telling inputs; full: all of 32-bit sources, 2^30 more of wider ones."
-        ),
-    ] = TierWord.quick,
+    tier: TierOption = TierWord.quick,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
     max_examples: Annotated[
         int, typer.Option(min=0, max=MOST_EXAMPLES, help="Random inputs per wide source.")
     ] = 1000,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes (default: one per core).")
-    ] = None,
+    jobs: JobsOption = None,
     shard: Annotated[
         str | None,
         typer.Option(metavar="I/N", help="Do only every N-th task; join with castigate merge."),
@@ -115,7 +87,7 @@ def run_command(
             _shard(shard),
         )
     wanted = replace(wanted, pythons=tuple(python or ()), seconds=timeout)
-    where = out or f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    where = out or f"runs/{now():%Y%m%d-%H%M%S}"
     try:
         with reporter() as shown:
             store = run(wanted, where, jobs or os.cpu_count() or 1, resume, sys.argv, shown)

@@ -90,8 +90,16 @@ class RunRecord(Part):
 
 
 def now() -> datetime:
-    """The time, to the second."""
-    return datetime.now(UTC).replace(microsecond=0)
+    """The time, to the second; that of ``SOURCE_DATE_EPOCH``, if set, for the same bytes again."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    if epoch is None:
+        return datetime.now(UTC).replace(microsecond=0)
+    try:
+        return datetime.fromtimestamp(int(epoch), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise CastigateError(
+            f"SOURCE_DATE_EPOCH is `{epoch[:30]}`; set it to seconds since 1970, or unset it"
+        ) from None
 
 
 def environment() -> Environment:

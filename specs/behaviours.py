@@ -9,6 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from specs.complaints import explained, telling
 from specs.formats import Format, Kind, format_named, formats
 from specs.suggest import nearest
 from specs.vocabulary import Rounding
@@ -169,15 +170,9 @@ def _explain(source: Source, name: str, error: ValidationError | TypeError) -> t
     """Where the first complaint is about, and what it says."""
     if isinstance(error, TypeError):
         return (name,), "a form is a mapping with says, from, to and steps"
-    detail = max(error.errors(), key=lambda each: each["type"] == "value_error")
-    location: Location = (name,)
-    for part in detail["loc"]:
-        if (*location, part) in source.lines:
-            location = (*location, part)
-    message = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "missing":
-        message = f"`{detail['loc'][-1]}` is missing"
-    elif detail["type"] != "value_error" and len(location) > 2 and location[1] == "steps":
+    location, message = explained(source, error, (name,))
+    is_step = len(location) > 2 and location[1] == "steps"
+    if is_step and telling(error)["type"] not in ("value_error", "missing"):
         given = source.data[name]["steps"][location[2]]
         words = [*ROUNDING_STEPS, *get_args(PatternStep), *LAST_STEPS]
         hint = nearest(given, words) if isinstance(given, str) else ""

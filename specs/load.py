@@ -8,13 +8,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
+from specs.complaints import explained
 from specs.document import DocumentEntry
 from specs.errors import CastigateError
 from specs.mistakes import mistakes
 from specs.suggest import nearest
-from specs.yaml_source import Location, Source, read_yaml
+from specs.yaml_source import Source, read_yaml
 
 DOCUMENTS = Path(__file__).with_name("documents")
 
@@ -73,23 +73,3 @@ def load_document(path: Path) -> Document:
     for location, message in mistakes(entry):
         raise source.error(location, message)
     return Document(entry, source)
-
-
-def explained(source: Source, error: ValidationError) -> tuple[Location, str]:
-    """The one pydantic complaint that helps most: our own words first, then the deepest."""
-
-    def weight(detail: ErrorDetails) -> tuple[int, int]:
-        ranks = {"value_error": 2, "too_short": 2, "too_long": 2, "extra_forbidden": 1}
-        return ranks.get(detail["type"], 0), len(detail["loc"])
-
-    detail = max(error.errors(), key=weight)
-    location: Location = ()
-    for part in detail["loc"]:
-        if (*location, part) in source.lines:
-            location = (*location, part)
-    message = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "missing":
-        message = f"`{detail['loc'][-1]}` is missing"
-    if detail["type"] == "extra_forbidden":
-        message = f"unknown word `{detail['loc'][-1]}`"
-    return location, message

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, ValidationError
 from reports.ledger.breaches import WITHOUT_RULE
 from reports.ledger.patterns import ANY, WIDEST, expanded
 from reports.ledger.versions import Span
+from specs.complaints import explained
 from specs.document import Entry, Text
-from specs.load import explained
 from specs.yaml_source import Location, Source, read_yaml
 
 

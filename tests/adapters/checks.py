@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterator
@@ -15,7 +14,15 @@ import pytest
 from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import format_named
-from tests.adapters.common import assert_same, bits_of, layouts, onnx_case, patterns_of, run_script
+from tests.adapters.common import (
+    assert_same,
+    bits_of,
+    layouts,
+    onnx_case,
+    patterns_of,
+    run_script,
+    skip_without,
+)
 from tests.adapters.test_binding import COUNT, refill
 from tests.adapters.test_casts import KNOWN, SHAPES
 from tests.adapters.test_scripts import read
@@ -24,8 +31,7 @@ from tests.adapters.test_scripts import read
 @contextmanager
 def built(package: str, make: Callable[[], Any]) -> Iterator[Any]:
     """An oracle whose framework may warn when imported; the environment is put back afterwards."""
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    skip_without(package)
     before = dict(os.environ)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -48,6 +49,12 @@ ALL = ("ort", "onnx", "torch", "ml_dtypes")
 WITH_TEXT = ("ort", "onnx", "ml_dtypes")
 
 Road = tuple[str, str | None]
+
+
+def skip_without(package: str) -> None:
+    """Skips a test without importing what the adapter is to import in its own way."""
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
 
 
 def onnx_case(source: str, target: str, version: int = 25, **modes: str) -> Case:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from oracles.adapters import cinn, pypto
 from oracles.protocol import NotInstalled, Unsupported
 from specs.cases import Case
-from tests.adapters.common import bits_of, onnx_case
+from tests.adapters.common import bits_of, onnx_case, skip_without
 
 HALVES = [0x3FC00000, 0xC0000000]
 
@@ -26,8 +24,7 @@ class TestCinn:
             cinn.Cinn()
 
     def test_a_paddle_without_cinn_never_stands_in_for_it(self) -> None:
-        if importlib.util.find_spec("paddle") is None:
-            pytest.skip("paddle is not installed")
+        skip_without("paddle")
         paddle = cinn.load_paddle()
         if paddle.is_compiled_with_cinn():
             assert cinn.Cinn().version == paddle.__version__
@@ -37,8 +34,7 @@ class TestCinn:
 
     def test_the_road_through_to_static(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # Without CINN paddle takes its name and answers itself: enough to see the way there.
-        if importlib.util.find_spec("paddle") is None:
-            pytest.skip("paddle is not installed")
+        skip_without("paddle")
         paddle = cinn.load_paddle()
         monkeypatch.setattr(paddle, "is_compiled_with_cinn", lambda: True)
         asked, to_static = [], paddle.jit.to_static

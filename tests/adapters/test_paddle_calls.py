@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from oracles.protocol import Returned, Unsupported, WithCall
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
 from specs.formats import format_named
-from tests.adapters.common import bits_of
+from tests.adapters.common import bits_of, skip_without
 
 CASE = Case("paddle-to", "1.0", "float32", "float64")
 ONE = {"float32": 0x3F800000, "float64": 0x3FF0 << 48, "int8": 1, "float16": 0x3C00}
@@ -22,8 +21,7 @@ ONE = {"float32": 0x3F800000, "float64": 0x3FF0 << 48, "int8": 1, "float16": 0x3
 
 @pytest.fixture(scope="module")
 def paddle() -> Any:
-    if importlib.util.find_spec("paddle") is None:
-        pytest.skip("paddle is not installed")
+    skip_without("paddle")
     return Paddle()
 
 

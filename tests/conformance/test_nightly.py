@@ -37,6 +37,41 @@ def test_every_night_leaves_a_run_and_a_report(nights: Any) -> None:
     assert len(Tree.parse(folder / "junit.xml").getroot()) == 2
 
 
+def test_the_same_night_again_leaves_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    folders = [tmp_path / each / "nights" for each in "ab"]
+    for seed, folder in enumerate(folders):
+        monkeypatch.setenv("PYTHONHASHSEED", str(seed))
+        assert night(folder, "Right", "TiesAway")[0] == 1
+    one, other = (
+        {
+            path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+        for folder in folders
+    )
+    assert one == other
+    assert Path("runs/20231114-221320/run.json") in one
+    code, _, err = night(folders[0], "Right")
+    assert (code, err.strip()) == (
+        2,
+        f"castigate: {folders[0]}/runs/20231114-221320 holds a complete run; give another --out",
+    )
+
+
+def test_a_time_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+    code, _, err = night(tmp_path / "nights", "Right")
+    assert (code, err) == (
+        2,
+        "castigate: SOURCE_DATE_EPOCH is `yesterday`; set it to seconds since 1970, or unset it\n",
+    )
+    assert not (tmp_path / "nights").exists()
+
+
 def test_the_trend_has_a_column_per_run(nights: Any) -> None:
     folder, *_ = nights
     page = Elements((folder / "report" / "trend.html").read_text())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -13,99 +12,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import conformance.sweep as module
-from conformance.forms import fastest, forms
 from conformance.joining import joined
-from conformance.meet import Meeting, Settings
 from conformance.selection import case_named
-from conformance.sweep import sweep
-from oracles.protocol import Unsupported
 from oracles.reference import by_kernels
-from oracles.reference.oracle import Reference
-from oracles.reference.visits import Dense, Sample, Steps, Visit
-from oracles.registry import Backend
+from oracles.reference.visits import Sample, Steps
 from reports.accept import levels_broken
 from reports.divergences import simplest_between, simplicity
 from reports.judgement import Divergence, Judgement
 from reports.runs import gather, no_runs
-from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling
+from tests.conformance.swept import (
+    DENSE,
+    RANGES,
+    SMALL_CHUNK,
+    Bound,
+    Change,
+    Planted,
+    plain,
+    raising_where_open,
+    swept,
+    unchanged,
+)
 from tests.conformance.test_visits import rulings_of
 from tests.reference.distinct import numeric_rulings
-
-RIGHT = Reference()
-SMALL_CHUNK = 1 << 12
-DENSE = Dense(1 << 32)
-Change = Callable[[Any, Any], Any]
-"""Inputs and right answers to what is answered; it may raise."""
-
-
-def unchanged(_: Any, answers: Any) -> Any:
-    return answers
-
-
-@dataclass
-class Planted:
-    """Answers every case as one of them wants it, with a change."""
-
-    base: str
-    change: Change = unchanged
-    name: str = "planted"
-    version: str = "0"
-    asked: int = field(default=0)
-
-    def cast(self, case: Case, bits: Any) -> Any:
-        self.asked += bits.size
-        return self.change(bits, RIGHT.cast(case_named(self.base), bits))
-
-
-class Bound(Planted):
-    """The same behind a bound call, which gives one and the same array every time."""
-
-    def bind(self, case: Case, bits: Any) -> Callable[[], Any]:
-        answers = np.empty(bits.size, format_named(case.target).storage)
-
-        def call() -> Any:
-            answers[:] = self.cast(case, bits)
-            return answers
-
-        return call
-
-
-class BoundTo(Planted):
-    """Hands out whatever the change gives."""
-
-    def bind(self, case: Case, bits: Any) -> Callable[[], Any]:
-        return lambda: self.cast(case, bits)
-
-
-@pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHUNK", SMALL_CHUNK)
-
-
-def swept(
-    oracle: Planted, names: list[str], lo: int, hi: int, visit: Visit = DENSE, fast: bool = True
-) -> list[Judgement]:
-    told: list[tuple[int, int]] = []
-    meeting = Meeting(Backend("planted", oracle), {}, Settings())
-    cases = [case_named(name) for name in names]
-    form = fastest() if fast else forms(False)
-    found = sweep(meeting, cases, visit, lo, hi, form, lambda *news: told.append(news))
-    if not any(each.verdict in ("error", "unsupported") for each in found):
-        assert sum(count for count, _ in told) == hi - lo
-        assert sum(wrong for _, wrong in told) == sum(each.wrong for each in found)
-    return found
-
-
-def plain(value: Any) -> Any:
-    """Dataclasses and arrays as what can be compared."""
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.tolist()
-    if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
-    return [plain(each) for each in value] if isinstance(value, tuple) else value
 
 
 def walked(oracle: Planted, name: str, inputs: Any) -> list[Divergence]:
@@ -163,15 +93,6 @@ def at_random(density: int) -> Change:
     return change
 
 
-# From below to above where the target ends, or a binade: no multiples of a chunk.
-RANGES = {
-    "float32/float16": (0x477F_E3A1, 0x4780_3123),
-    "float32/int8": (0x42FD_D001, 0x42FE_2345),
-    "float32/int32": (0x4EFF_F7FF, 0x4F00_2001),
-    "int32/float32": (0x00FF_E111, 0x0100_4321),
-    "uint32/float8e4m3fn": (0x0000_0000, 0x0000_2001),
-    "float32/float8e8m0": (0xFFFF_C0DE, 0x1_0000_0000),
-}
 CHANGES: dict[str, Change] = {
     "right": unchanged,
     "one in 7": at_random(7),
@@ -224,18 +145,6 @@ CUTS = {
 }
 
 
-def raising_where_open(name: str, change: Change) -> Change:
-    rules = ruling(case_named(name))
-
-    def raising(inputs: Any, answers: Any) -> Any:
-        places = by_kernels.expect(rules, inputs).places
-        if np.isin(places, rules.open_places).any():
-            raise ValueError("no")
-        return change(inputs, answers)
-
-    return raising
-
-
 @pytest.mark.parametrize("raises", [False, True], ids=["answers", "raises where open"])
 @pytest.mark.parametrize("name", CUTS)
 @given(cuts=st.lists(st.floats(0, 1), max_size=5), density=st.sampled_from([2, 50, 3_000]))
@@ -247,156 +156,13 @@ def test_the_parts_of_any_cut_make_up_the_whole(
     names = names_of(pair)[:1] if raises else names_of(pair)
     change = at_random(density)
     oracle = Bound(names[0], raising_where_open(names[0], change) if raises else change)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "CHUNK", SMALL_CHUNK)
-        whole = swept(oracle, names, lo, hi, visit)
-        edges = sorted({lo, hi, *(lo + int(cut * (hi - lo)) for cut in cuts)})
-        parts = [swept(oracle, names, *part, visit) for part in pairwise(edges)]
+    whole = swept(oracle, names, lo, hi, visit)
+    edges = sorted({lo, hi, *(lo + int(cut * (hi - lo)) for cut in cuts)})
+    parts = [swept(oracle, names, *part, visit) for part in pairwise(edges)]
     for number, one in enumerate(whole):
         each = [part[number] for part in parts]
         assert plain(reduce(joined, each)) == plain(one)
         assert plain(reduce(lambda later, part: joined(part, later), reversed(each))) == plain(one)
-
-
-INT8 = "onnx-cast:13/float32/int8"
-HALF = "onnx-cast:13/float32/float16"
-LO, HI = RANGES["float32/int8"]
-BOTH = pytest.mark.parametrize("oracle_class", [Planted, Bound])
-
-
-@BOTH
-def test_an_error_on_open_inputs_is_no_error(oracle_class: type[Planted]) -> None:
-    def wrong_first(inputs: Any, answers: Any) -> Any:
-        return np.where(inputs == LO, answers ^ 1, answers)
-
-    oracle = oracle_class(INT8, raising_where_open(INT8, wrong_first))
-    [found] = swept(oracle, [INT8], LO, HI)
-    right = swept(Planted(INT8, wrong_first), [INT8], LO, HI)[0]
-    assert right.open_inputs > 0
-    assert found.message == "open inputs: ValueError: no"
-    assert plain(replace(found, message="")) == plain(right)
-    assert found.wrong == 1
-
-
-@BOTH
-def test_an_error_on_nothing_but_open_inputs_is_no_error(oracle_class: type[Planted]) -> None:
-    def never(inputs: Any, answers: Any) -> Any:
-        raise ValueError("not even for none")
-
-    [found] = swept(oracle_class(INT8, never), [INT8], 0x4400_0000, 0x4400_2000)
-    assert (found.verdict, found.message) == (
-        "conforms",
-        "open inputs: ValueError: not even for none",
-    )
-    assert found.open_inputs == found.inputs == 0x2000
-
-
-@BOTH
-def test_an_error_on_an_input_that_has_an_answer_names_it(oracle_class: type[Planted]) -> None:
-    def raising(inputs: Any, answers: Any) -> Any:
-        if (inputs == 0x4780_1234).any():
-            raise OverflowError("too large\nor so")
-        return answers
-
-    names = [HALF, "pypto-cast:seed/float32/float16/mode:CAST_RINT"]
-    lo, hi = RANGES["float32/float16"]
-    for found in swept(oracle_class(HALF, raising), names, lo, hi):
-        assert found.verdict == "error"
-        assert "0x47801234" in found.message
-        assert found.message.endswith("OverflowError: too large")
-        assert (found.inputs, found.divergences) == (0, ())
-
-
-@BOTH
-def test_after_an_error_nothing_is_counted(oracle_class: type[Planted]) -> None:
-    def raising(inputs: Any, answers: Any) -> Any:
-        if (inputs == 0x4780_1234).any():
-            raise OverflowError("too large")
-        return answers ^ 1
-
-    lo, _ = RANGES["float32/float16"]
-    [found] = swept(oracle_class(HALF, raising), [HALF], lo, 0x4780_9000)
-    assert found.verdict == "error"
-    assert found.message.endswith(": OverflowError: too large")
-    assert (found.inputs, found.wrong, found.divergences) == (0, 0, ())
-
-
-@BOTH
-def test_an_error_on_inputs_beyond_the_part_is_not_the_parts(oracle_class: type[Planted]) -> None:
-    lo, hi = RANGES["float32/float16"]
-
-    def raising(inputs: Any, answers: Any) -> Any:
-        if (inputs >= hi).any():
-            raise ValueError("beyond")
-        return answers
-
-    [found] = swept(oracle_class(HALF, raising), [HALF], lo, hi)
-    assert (found.verdict, found.message, found.inputs) == ("conforms", "", hi - lo)
-
-
-def raises(error: BaseException) -> Change:
-    def raising(inputs: Any, answers: Any) -> Any:
-        raise error
-
-    return raising
-
-
-def overwriting(inputs: Any, answers: Any) -> Any:
-    inputs[5] = 0
-    return answers
-
-
-@pytest.mark.parametrize(
-    ("change", "verdict", "message"),
-    [
-        (raises(Unsupported("no such kernel\nat all")), "unsupported", "no such kernel"),
-        (lambda x, y: y.astype(np.uint32), "error", "the answer's storage is uint32"),
-        (lambda x, y: y[:-1], "error", f"the answer has shape ({SMALL_CHUNK - 1},)"),
-        (lambda x, y: y.tolist(), "error", "the answer is list, not a numpy array"),
-        (raises(SystemExit(3)), "error", "RuntimeError: it wanted to end the run: SystemExit: 3"),
-        (raises(GeneratorExit()), "error", "it wanted to end the run: GeneratorExit"),
-        (raises(MemoryError("full")), "error", "MemoryError: full"),
-    ],
-    ids=["unsupported", "dtype", "shape", "list", "exit", "signal", "memory"],
-)
-@pytest.mark.parametrize("oracle_class", [Planted, BoundTo])
-def test_what_is_no_answer(
-    oracle_class: type[Planted], change: Change, verdict: str, message: str
-) -> None:
-    lo, hi = RANGES["float32/float16"]
-    names = [HALF, "pypto-cast:seed/float32/float16/mode:CAST_RINT"]
-    found = swept(oracle_class(HALF, change), names, lo, hi)
-    assert [each.verdict for each in found] == [verdict] * 2
-    assert all(message in each.message for each in found)
-    assert all((each.inputs, each.divergences) == (0, ()) for each in found)
-
-
-def test_an_answer_wider_than_its_format_is_no_answer() -> None:
-    name = "onnx-cast:21/float32/int4"
-    oracle = BoundTo(name, lambda x, y: y | np.uint8(0x10))
-    [found] = swept(oracle, [name], 0, 100)
-    assert found.verdict == "error"
-    assert found.message == "the answer holds 0x10, wider than int4"
-
-
-@pytest.mark.parametrize("error", [ValueError("bad"), SystemExit(3)])
-def test_what_goes_wrong_while_binding_is_an_error(error: BaseException) -> None:
-    class Unbinding(Planted):
-        def bind(self, case: Case, bits: Any) -> Any:
-            raise error
-
-    [found] = swept(Unbinding(HALF), [HALF], 0, 100)
-    assert found.verdict == "error"
-    assert type(error).__name__ in found.message
-
-
-def test_binding_may_be_unsupported() -> None:
-    class Unbinding(Planted):
-        def bind(self, case: Case, bits: Any) -> Any:
-            raise Unsupported("not here")
-
-    [found] = swept(Unbinding(HALF), [HALF], 0, 100)
-    assert (found.verdict, found.message) == ("unsupported", "not here")
 
 
 @given(st.sampled_from(["float8e5m2", "int16", "float32", "uint64"]), st.data())
@@ -412,30 +178,3 @@ def test_the_smallest_of_a_whole_range_is_known_without_a_walk(
     last = min(source.mask, first + data.draw(st.integers(0, longest)))
     walked = min(range(first, last + 1), key=lambda code: simplicity(source, code))
     assert simplest_between(source, first, last) == walked
-
-
-WRITES = "the adapter writes to the inputs it is given"
-
-
-@pytest.mark.parametrize("size", [100, 3 * SMALL_CHUNK + 5])
-def test_writing_to_bound_inputs_is_an_error(size: int) -> None:
-    [found] = swept(BoundTo(HALF, overwriting), [HALF], 1 << 20, (1 << 20) + size)
-    assert (found.verdict, found.message) == ("error", WRITES)
-
-
-def test_writing_to_bound_inputs_once_is_an_error_too() -> None:
-    calls: list[int] = []
-
-    def once(inputs: Any, answers: Any) -> Any:
-        calls.append(inputs.size)
-        if len(calls) == 2:
-            inputs[5] ^= 1
-        return answers
-
-    [found] = swept(BoundTo(HALF, once), [HALF], 0, 3 * SMALL_CHUNK)
-    assert (found.verdict, found.message) == ("error", WRITES)
-
-
-def test_writing_to_a_copy_harms_nobody() -> None:
-    [found] = swept(Planted(HALF, overwriting), [HALF], 1 << 20, (1 << 20) + 9_000)
-    assert found.verdict == "conforms"

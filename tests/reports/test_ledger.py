@@ -1,18 +1,13 @@
-"""Ledgers: regions, patterns, versions, what an update keeps, and what a file may not say."""
+"""Ledgers: patterns, versions, what an update keeps, and what a file may not say."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from conformance.selection import case_named
-from reports.answers import Answered, Kept
-from reports.judgement import Divergence, Fault, Judgement, Verdict
 from reports.ledger import files
-from reports.ledger.breaches import Breach, breaches, example
+from reports.ledger.breaches import Breach
 from reports.ledger.entries import read_ledger
 from reports.ledger.files import load_ledger, path_of
 from reports.ledger.listing import Asked, Ledger, Listing, standing
@@ -20,7 +15,6 @@ from reports.ledger.patterns import WIDEST, compressed, expanded, ids_of
 from reports.ledger.updating import updated
 from reports.ledger.versions import Span, order
 from reports.ledger.writing import write_ledger
-from reports.runs import gather
 from specs.errors import CastigateError, DocumentError
 
 CASE = "onnx-cast:25/float16/int8"
@@ -29,104 +23,8 @@ BYTE = "onnx-cast:25/float8e5m2/bool"
 ASKED = Asked()
 
 
-def divergence(inputs: list[int], answers: list[int], level: str = "required") -> Divergence:
-    given, answered = np.array(inputs, np.uint16), np.array(answers, np.uint8)
-    [(_, runs)] = gather(given, answered, np.ones(given.size, np.uint8))
-    return Divergence("a", "1", level, len(inputs), runs, inputs[0], answers[0], ("0x04", "0x05"))
-
-
-def judged(*parts: Divergence | Fault, verdict: Verdict = "violates", said: str = "") -> Judgement:
-    found = tuple(part for part in parts if isinstance(part, Divergence))
-    faults = tuple(part for part in parts if isinstance(part, Fault))
-    return Judgement(CASE, "b", verdict, said, divergences=found, faults=faults)
-
-
-def region(*parts: Divergence | Fault, name: str = CASE) -> str:
-    [breach] = breaches(case_named(name), judged(*parts))
-    return breach.region
-
-
-def error_region(said: str, name: str = CASE) -> str:
-    [breach] = breaches(case_named(name), judged(verdict="error", said=said))
-    return breach.region
-
-
 def breach(rule: str = "a", region: str = "0" * 16, inputs: int = 1) -> Breach:
     return Breach("violates", rule, inputs, region, "0x1 gives 0x2, not 0x3")
-
-
-# Regions
-
-
-def test_a_breach_names_its_rule_its_inputs_and_an_example() -> None:
-    [found] = breaches(case_named(CASE), judged(divergence([0x4400, 0x4401], [9, 9])))
-    assert (found.verdict, found.rule, found.inputs) == ("violates", "a", 2)
-    assert found.example == "0x4400 gives 0x09, not 0x04 or 0x05"
-
-
-def test_each_level_of_a_rule_is_a_breach_of_its_own() -> None:
-    parts = divergence([1], [9]), divergence([2], [9], "recommended")
-    found = breaches(case_named(CASE), judged(*parts))
-    assert [each.verdict for each in found] == ["violates", "deviates"]
-
-
-BASE = ([0x4400, 0x4401, 0x4500], [9, 9, 9])
-CHANGES = {
-    "an input less": divergence([0x4400, 0x4401], [9, 9]),
-    "an input moved": divergence([0x4400, 0x4401, 0x4501], [9, 9, 9]),
-    "the first answer": divergence([0x4400, 0x4401, 0x4500], [8, 9, 9]),
-    "the last answer": divergence([0x4400, 0x4401, 0x4500], [9, 9, 8]),
-    "an answer within a run": divergence([0x4400, 0x4401, 0x4500], [9, 8, 9]),
-    "the level": divergence(*BASE, "recommended"),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_region_is_another_after_any_change(change: str) -> None:
-    assert region(CHANGES[change]) != region(divergence(*BASE))
-
-
-def test_a_region_is_the_same_for_the_same_runs_of_another_case() -> None:
-    assert region(divergence(*BASE)) == region(divergence(*BASE), name=OTHER)
-
-
-def test_of_an_error_only_its_class_counts() -> None:
-    base = error_region("on 0x0001: ValueError: at 0x7ffe: no")
-    assert base == error_region("ValueError: something else", OTHER)
-    assert base == error_region("on 3 of 40 texts, the smallest 'k: v': ValueError: no")
-    assert base != error_region("on 0x0001: TypeError: at 0x7ffe: no")
-    wide = error_region("the answer holds 0x1f, wider than int8")
-    assert wide == error_region("the answer holds 0x2, wider than int16", OTHER)
-    assert wide != error_region("the answer has shape (2,), the input (1,)")
-
-
-def test_of_a_fault_our_own_words_count_with_the_pair_left_out() -> None:
-    def fault(said: str, kind: str = "answer") -> Fault:
-        return Fault(kind, "form:name", "2", "required", said)
-
-    same = region(fault("gives float16 instead of int8"))
-    assert same == region(fault("gives float16 instead of int16"), name=OTHER)
-    assert same != region(fault("gives float16 instead of int16"))
-    assert same != region(fault("gives float16 instead of int8", "error"))
-
-
-def test_of_a_pair_only_its_rule_counts() -> None:
-    faults = [Fault("answer", "a", "1", "required", f"at {place}") for place in (7, 15)]
-    regions = {breaches(case_named(CASE), judged(one), of_pair=True)[0].region for one in faults}
-    assert len(regions) == 1
-    assert region(faults[0]) != region(faults[1])
-
-
-@pytest.mark.parametrize("verdict", ["open", "conforms", "differs", "unsupported", "not-run"])
-def test_nothing_else_is_a_breach(verdict: Verdict) -> None:
-    assert breaches(case_named(CASE), judged(divergence(*BASE), verdict=verdict)) == ()
-
-
-def test_an_example_names_no_folder_and_stays_short() -> None:
-    assert example("no /home/someone/a/kernel.cc here") == "no kernel.cc here"
-    assert example(r"no C:\Users\someone\kernel.cc") == "no kernel.cc"
-    assert example("float32/float16") == "float32/float16"
-    assert len(example("x" * 1000)) == 120
 
 
 # Patterns
@@ -380,24 +278,3 @@ def test_a_shipped_ledger_is_as_it_would_be_written(path: Path, tmp_path: Path) 
     assert path_of(file.backend) == path
     write_ledger(tmp_path / path.name, ledger)
     assert (tmp_path / path.name).read_bytes() == path.read_bytes()
-
-
-# Behaviours
-
-
-def test_an_update_names_the_behaviour_that_gives_all_wrong_answers() -> None:
-    # Halves, and a number that is right: 0.5, 1.5, 2.5, 3.5 and 4 rounded away from zero.
-    inputs = np.array([0x3800, 0x3E00, 0x4100, 0x4300, 0x4400], np.uint16)
-    answers = np.array([1, 2, 3, 4, 4], np.uint8)
-    wrong = divergence([0x3800, 0x3E00, 0x4100, 0x4300], [1, 2, 3, 4])
-    asked = Answered(Kept("float16", inputs), Kept("int8", answers))
-    found = replace(judged(wrong), answered=asked)
-    assert [each.behaviour for each in breaches(case_named(CASE), found)] == [None]
-    [explained] = breaches(case_named(CASE), found, explains=True)
-    assert explained.behaviour == "half-away-saturate"
-    assert updated(None, "b", "1", ASKED, {CASE: [explained]}).listings[CASE][0].behaviour == (
-        "half-away-saturate"
-    )
-    moody = Answered(asked.inputs, Kept("int8", answers ^ np.array([0, 0, 64, 0, 0], np.uint8)))
-    [unexplained] = breaches(case_named(CASE), replace(found, answered=moody), explains=True)
-    assert unexplained.behaviour is None

@@ -6,9 +6,7 @@ page refuses, `open` where it says nothing. Nothing here is computed from widths
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +14,7 @@ from conformance.selection import case_named, select
 from specs.bitcast_ruling import bitcast_ruling
 from specs.bitcasting import read_shape, shape_of, written_shape
 from specs.cases import Case
-from specs.errors import DocumentError
-from specs.lint import prove
-from specs.load import document_named, load_document
+from specs.load import document_named
 
 Row = tuple[str, str, dict[str, str]]
 
@@ -282,178 +278,3 @@ def test_levels_are_those_of_the_page() -> None:
     assert level("float32", "float64", "2x2") == "recommended"
     assert level("float32", "float64", "3") == "recommended"
     assert level("bool", "int64", "3") == "unspecified"
-
-
-SMALL = """\
-document: small
-title: Small
-operation: bitcast
-seed: small.txt
-scope: own-dtypes
-
-bitcast:
-  ratio-by: bytes
-  shapes: [scalar, 3, 2xr, 0xr]
-  more:
-    pairs: {float32: [float16]}
-    shapes: [2x3r]
-
-versions:
-  1:
-    from: [float32, float16]
-    to:   [float32, float16]
-
-rules:
-  same:
-    clause: "1"
-    level: required
-    when: {width: same}
-    then: same-shape
-  narrower:
-    clause: "2"
-    level: required
-    when: {width: narrower}
-    then: append-ratio
-  wider:
-    clause: "3"
-    level: required
-    when: {width: wider, last: ratio}
-    then: drop-last
-  refused:
-    clause: "4"
-    level: required
-    when: {width: wider, last: [none, zero, multiple, other]}
-    then: {is: error, class: InvalidArgument}
-"""
-
-# What stands in the text, what it becomes, how the line begins to which the error points,
-# its words.
-MISTAKES: dict[str, tuple[str, str, str, str]] = {
-    "gap": (
-        "[none, zero, multiple, other]",
-        "[none, zero]",
-        "rules:",
-        "gap: no rule applies to small:1/float16/float32/shape:3",
-    ),
-    "overlap": (
-        "last: ratio}",
-        "last: [ratio, other]}",
-        "refused:",
-        "rule refused: overlap: wider and refused both take small:1/float16/float32/shape:3",
-    ),
-    "takes nothing": (
-        "when: {width: same}",
-        "when: {width: same, rank: [0, 1, 2]}\n    then: same-shape\n"
-        "  never:\n    clause: x\n    level: required\n    when: {width: same, rank: 3}",
-        "never:",
-        "rule never: takes no input of any case",
-    ),
-    "width": ("{width: same}", "{width: equal}", "when: {width: equal", "unknown word `equal`"),
-    "last": (
-        "last: ratio}",
-        "last: first}",
-        "when: {width: wider, last: first",
-        "unknown word `first`",
-    ),
-    "rank": (
-        "{width: same}",
-        "{width: same, rank: 7}",
-        "when: {width: same, rank",
-        "unknown word `7`",
-    ),
-    "elements": (
-        "{width: same}",
-        "{width: same, elements: few}",
-        "when: {width: same, el",
-        "`few`",
-    ),
-    "condition": ("{width: same}", "{widht: same}", "when: {widht", "did you mean `width`?"),
-    "shape": ("[2x3r]", "[2y3]", "shapes: [2y3]", "`2y3` is no shape"),
-    "no ratio": ("ratio-by: bytes", "ratio-by: words", "ratio-by:", "'bits' or 'bytes'"),
-    "no section": (
-        SMALL[SMALL.index("bitcast:\n  ratio") : SMALL.index("versions:")],
-        "",
-        "operation:",
-        "a document of bitcasts, and no other, has a section `bitcast`",
-    ),
-    "cast's outcome": (
-        "then: append-ratio",
-        "then: nearest-even",
-        "then: nearest",
-        "`nearest-even` is no outcome of a bitcast",
-    ),
-    "by class": ("then: append-ratio", "then: {zero: append-ratio}", "narrower:", "is one word"),
-    "other bits": (
-        "then: drop-last",
-        "then: same-shape",
-        "wider:",
-        "rule wider: the outcome `same-shape` cannot be had of small:1/float16/float32/shape:2x2",
-    ),
-    "no dimension": (
-        "then: append-ratio",
-        "then: scale-last",
-        "narrower:",
-        "`scale-last` cannot be had of small:1/float32/float16/shape:scalar",
-    ),
-    "idle class": (
-        "then: append-ratio",
-        "then: {is: append-ratio, class: E}",
-        "then: {is: app",
-        "`class` goes with `error` only",
-    ),
-    "idle bits": (
-        "{is: error, class: InvalidArgument}",
-        "{is: error, bits: unspecified}",
-        "then: {is: error",
-        "`bits` goes with same-shape",
-    ),
-    "idle dtype": (
-        "then: same-shape",
-        "then: {is: unspecified, dtype: target}",
-        "then: {is: uns",
-        "`dtype` goes with the `unspecified` of a call only",
-    ),
-    "idle pair": (
-        "{float32: [float16]}",
-        "{float32: [int8]}",
-        "pairs: {float32",
-        "no version lists float32 to int8",
-    ),
-    "tensors": (
-        "rules:\n",
-        "tensors:\n  x:\n    clause: x\n    level: required\n    then: same-shape\nrules:\n",
-        "operation:",
-        "every document but one of bitcasts",
-    ),
-}
-
-
-def error_of(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "small.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DocumentError) as caught:
-        prove(load_document(path))
-    message = str(caught.value)
-    assert "\n" not in message
-    return message.removeprefix(f"{path}:")
-
-
-def test_the_small_document_itself_holds(tmp_path: Path) -> None:
-    path = tmp_path / "small.yaml"
-    path.write_text(SMALL, encoding="utf-8")
-    proof = prove(load_document(path))
-    assert (proof.versions, proof.cases, proof.rules) == (1, 4 * 4 + 1, 4)
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, name: str) -> None:
-    old, new, at, says = MISTAKES[name]
-    assert SMALL.count(old) == 1
-    text = SMALL.replace(old, new)
-    message = error_of(tmp_path, text)
-    lines = [
-        place for place, line in enumerate(text.splitlines(), 1) if line.strip().startswith(at)
-    ]
-    assert re.match(r"\d+", message), message
-    assert int(message.partition(":")[0]) in lines
-    assert says in message

@@ -1,0 +1,117 @@
+"""Planted oracles under a sweep, and what it found as something that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import conformance.sweep as module
+from conformance.forms import fastest, forms
+from conformance.meet import Meeting, Settings
+from conformance.selection import case_named
+from conformance.sweep import sweep
+from oracles.reference import by_kernels
+from oracles.reference.oracle import Reference
+from oracles.reference.visits import Dense, Visit
+from oracles.registry import Backend
+from reports.judgement import Judgement
+from specs.cases import Case
+from specs.formats import format_named
+from specs.ruling import ruling
+
+RIGHT = Reference()
+SMALL_CHUNK = 1 << 12
+DENSE = Dense(1 << 32)
+Change = Callable[[Any, Any], Any]
+"""Inputs and right answers to what is answered; it may raise."""
+
+
+def unchanged(_: Any, answers: Any) -> Any:
+    return answers
+
+
+@dataclass
+class Planted:
+    """Answers every case as one of them wants it, with a change."""
+
+    base: str
+    change: Change = unchanged
+    name: str = "planted"
+    version: str = "0"
+    asked: int = field(default=0)
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        self.asked += bits.size
+        return self.change(bits, RIGHT.cast(case_named(self.base), bits))
+
+
+class Bound(Planted):
+    """The same behind a bound call, which gives one and the same array every time."""
+
+    def bind(self, case: Case, bits: Any) -> Callable[[], Any]:
+        answers = np.empty(bits.size, format_named(case.target).storage)
+
+        def call() -> Any:
+            answers[:] = self.cast(case, bits)
+            return answers
+
+        return call
+
+
+class BoundTo(Planted):
+    """Hands out whatever the change gives."""
+
+    def bind(self, case: Case, bits: Any) -> Callable[[], Any]:
+        return lambda: self.cast(case, bits)
+
+
+def swept(
+    oracle: Planted, names: list[str], lo: int, hi: int, visit: Visit = DENSE, fast: bool = True
+) -> list[Judgement]:
+    told: list[tuple[int, int]] = []
+    meeting = Meeting(Backend("planted", oracle), {}, Settings())
+    cases = [case_named(name) for name in names]
+    form = fastest() if fast else forms(False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CHUNK", SMALL_CHUNK)
+        found = sweep(meeting, cases, visit, lo, hi, form, lambda *news: told.append(news))
+    if not any(each.verdict in ("error", "unsupported") for each in found):
+        assert sum(count for count, _ in told) == hi - lo
+        assert sum(wrong for _, wrong in told) == sum(each.wrong for each in found)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses and arrays as what can be compared."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.tolist()
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    return [plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+# From below to above where the target ends, or a binade: no multiples of a chunk.
+RANGES = {
+    "float32/float16": (0x477F_E3A1, 0x4780_3123),
+    "float32/int8": (0x42FD_D001, 0x42FE_2345),
+    "float32/int32": (0x4EFF_F7FF, 0x4F00_2001),
+    "int32/float32": (0x00FF_E111, 0x0100_4321),
+    "uint32/float8e4m3fn": (0x0000_0000, 0x0000_2001),
+    "float32/float8e8m0": (0xFFFF_C0DE, 0x1_0000_0000),
+}
+
+
+def raising_where_open(name: str, change: Change) -> Change:
+    rules = ruling(case_named(name))
+
+    def raising(inputs: Any, answers: Any) -> Any:
+        places = by_kernels.expect(rules, inputs).places
+        if np.isin(places, rules.open_places).any():
+            raise ValueError("no")
+        return change(inputs, answers)
+
+    return raising

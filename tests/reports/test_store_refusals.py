@@ -1,0 +1,341 @@
+"""What a run's folder refuses or survives: wrong use, damage, a full disk; each in one line."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reports.opening import batches, open_run, open_shard
+from reports.run_record import BackendRecord, Selection, written
+from reports.store import RunStore, create, resume
+from specs.errors import CastigateError
+from tests.reports.common import HALF, divergence, judgement, record, shard, steps
+
+ROOT = Path(__file__).parents[2]
+FOUND = [judgement(HALF, divergence(steps(3)))]
+ROWS = [("ort", HALF, FOUND[0])]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> str:
+    return str(tmp_path / "run")
+
+
+def complete(out: str) -> RunStore:
+    return create(out, record()).finish(ROWS, lambda: 1)
+
+
+def refusal(call: Callable[..., Any], *arguments: Any) -> str:
+    with pytest.raises(CastigateError) as caught:
+        call(*arguments)
+    return str(caught.value)
+
+
+def _as(text: str) -> Callable[[str], None]:
+    def write(out: str) -> None:
+        Path(out).mkdir()
+        Path(out, "run.json").write_text(text)
+
+    return write
+
+
+def _without(table: str) -> Callable[[str], None]:
+    def make(out: str) -> None:
+        complete(out)
+        Path(out, table).unlink()
+
+    return make
+
+
+def _cut(table: str, size: int) -> Callable[[str], None]:
+    def make(out: str) -> None:
+        complete(out)
+        os.truncate(Path(out, table), size)
+
+    return make
+
+
+def _other_columns(out: str) -> None:
+    complete(out)
+    pq.write_table(pa.table({"x": [1]}), Path(out, "cases.parquet"))
+
+
+def _shard(out: str) -> None:
+    create(out, shard(2, 3)).finish([], lambda: 0)
+
+
+def _record_with(**changes: Any) -> str:
+    return json.dumps(json.loads(written(record())) | changes)
+
+
+RESUME = "resume it as it was begun, or give another --out"
+AGAIN = "copy the whole folder again, or run again into another --out"
+CUT = "is cut short or damaged: it is not JSON; run again into another --out"
+REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
+    "a complete run": (
+        complete,
+        lambda out: create(out, record()),
+        "OUT holds a complete run; give another --out",
+    ),
+    "an unfinished run": (
+        lambda out: create(out, record()),
+        lambda out: create(out, record()),
+        "OUT holds an unfinished run; go on with it by --resume, or give another --out",
+    ),
+    "a folder of something else": (
+        lambda out: (Path(out).mkdir(), Path(out, "thesis.tex").touch()),
+        lambda out: create(out, record()),
+        "OUT holds files and is no run (`thesis.tex`); give an empty folder or a new one as --out",
+    ),
+    "a file": (
+        lambda out: Path(out).touch(),
+        lambda out: create(out, record()),
+        "cannot read OUT: Not a directory",
+    ),
+    "a folder in a file": (
+        lambda out: Path(out).touch(),
+        lambda out: create(f"{out}/deeper", record()),
+        "cannot write OUT/deeper/run.json: Not a directory; give another --out",
+    ),
+    "an empty name": (
+        lambda out: None,
+        lambda out: create("", record()),
+        "`` is no name of a folder; give a path or a URL",
+    ),
+    "a name with a NUL": (
+        lambda out: None,
+        lambda out: create("a\0b", record()),
+        "`a\0b` is no name of a folder; give a path or a URL",
+    ),
+    "a name that is no UTF-8": (
+        lambda out: None,
+        lambda out: create("a\udcff", record()),
+        "`a\\udcff` is no name of a folder; give a path or a URL",
+    ),
+    "an unknown kind of URL": (
+        lambda out: None,
+        lambda out: create("gopher://x/y", record()),
+        "`gopher://x/y` is no folder that can be reached: "
+        "Unrecognized filesystem type in URI: gopher://x/y",
+    ),
+    "nothing to resume": (
+        lambda out: None,
+        lambda out: resume(out, record()),
+        "OUT is no run: it holds no run.json; give a run's folder",
+    ),
+    "another suite": (
+        lambda out: create(out, record(suite="0.0.9")),
+        lambda out: resume(out, record(suite="0.1.0")),
+        f"OUT was begun with castigate 0.0.9, now castigate 0.1.0; {RESUME}",
+    ),
+    "another document": (
+        lambda out: create(out, record()),
+        lambda out: resume(out, record(documents={"onnx-cast": "cd" * 32, "pypto": "ef"})),
+        f"OUT was begun with document onnx-cast of sha256 {'ab' * 32}, now document onnx-cast of "
+        f"sha256 {'cd' * 32}; no document pypto, now document pypto of sha256 ef; {RESUME}",
+    ),
+    "another backend's version": (
+        lambda out: create(out, record(backends=(BackendRecord(name="ort", version="1.30.0"),))),
+        lambda out: resume(out, record()),
+        f"OUT was begun with ort 1.30.0, now ort 1.31.1; {RESUME}",
+    ),
+    "another selection": (
+        lambda out: create(out, record(selection=Selection(documents=("a", "b:1"), source="int8"))),
+        lambda out: resume(out, record(selection=Selection(target="bool"))),
+        "OUT was begun with --document a --document b:1, now no --document; "
+        f"--source int8, now no --source; no --target, now --target bool; {RESUME}",
+    ),
+    "another tier, seed, size and shard": (
+        lambda out: create(out, shard(1, 4, tier="full")),
+        lambda out: resume(out, shard(2, 4, seed=7, max_examples=5)),
+        "OUT was begun with --tier full, now --tier quick; --seed 0, now --seed 7; "
+        f"--max-examples 1000, now --max-examples 5; --shard 1/4, now --shard 2/4; {RESUME}",
+    ),
+    "a record that is cut short": (
+        _as(_record_with()[:-5]),
+        lambda out: resume(out, record()),
+        f"OUT/run.json {CUT}",
+    ),
+    "an empty record": (_as(""), open_run, f"OUT/run.json {CUT}"),
+    "a record of no text": (
+        lambda out: (Path(out).mkdir(), Path(out, "run.json").write_bytes(b"\xff")),
+        open_run,
+        f"OUT/run.json {CUT}",
+    ),
+    "an endless record": (_as("[" * 200_000), open_run, f"OUT/run.json {CUT}"),
+    "a record that is a list": (
+        _as("[]"),
+        open_run,
+        "OUT/run.json has format null, castigate 0.1.0 reads format 1; "
+        "use the version that wrote it",
+    ),
+    "another format": (
+        _as(_record_with(format=2)),
+        open_run,
+        "OUT/run.json has format 2, castigate 0.1.0 reads format 1; use the version that wrote it",
+    ),
+    "an unknown word": (
+        _as(_record_with(colour="red")),
+        open_run,
+        "OUT/run.json is damaged: `colour`: Extra inputs are not permitted",
+    ),
+    "a shard beyond the last": (
+        _as(_record_with(shard={"index": 5, "count": 4})),
+        open_run,
+        "OUT/run.json is damaged: `shard`: Value error, there is no shard 5/4 of a run",
+    ),
+    "a folder for a record": (
+        lambda out: Path(out, "run.json").mkdir(parents=True),
+        open_run,
+        "cannot read OUT/run.json: Cannot open for reading: path 'OUT/run.json' is a directory",
+    ),
+    "reading no run": (
+        lambda out: None,
+        open_run,
+        "OUT is no run: it holds no run.json; give a run's folder",
+    ),
+    "reading an unfinished run": (
+        lambda out: create(out, record()),
+        open_run,
+        "OUT holds an unfinished run; go on with it by `castigate run … --resume`",
+    ),
+    "reading a shard": (
+        _shard,
+        open_run,
+        "OUT is shard 2/3 of a run; join all shards with `castigate merge` first",
+    ),
+    "merging a whole run": (
+        complete,
+        open_shard,
+        "OUT is a whole run; only shards can be merged",
+    ),
+    "a missing table": (
+        _without("divergences.parquet"),
+        open_run,
+        f"OUT/divergences.parquet is missing; {AGAIN}",
+    ),
+    "an empty table": (
+        _cut("cases.parquet", 0),
+        open_run,
+        f"OUT/cases.parquet is cut short or damaged: Parquet file size is 0 bytes; {AGAIN}",
+    ),
+    "a table without its footer": (
+        _cut("cases.parquet", 1000),
+        open_run,
+        "OUT/cases.parquet is cut short or damaged: Parquet magic bytes not found in footer. "
+        f"Either the file is corrupted or this is not a parquet file; {AGAIN}",
+    ),
+    "a table of something else": (
+        _other_columns,
+        open_run,
+        "OUT/cases.parquet has not the columns of castigate 0.1.0; "
+        "read it with the version that wrote it",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_refusal_says_what_is_wrong_and_what_to_do(what: str, out: str) -> None:
+    prepare, call, message = REFUSED[what]
+    prepare(out)
+    before = [(path, path.is_file() and path.read_bytes()) for path in Path(out).rglob("*")]
+    assert refusal(call, out) == message.replace("OUT", out)
+    assert before == [(path, path.is_file() and path.read_bytes()) for path in Path(out).rglob("*")]
+
+
+def test_damage_in_the_middle_of_a_table_never_passes_for_rows(out: str) -> None:
+    store = complete(out)
+    path = Path(out, "divergences.parquet")
+    data, rows = path.read_bytes(), pa.Table.from_batches(batches(store, path.name))
+    told: list[str] = []
+    # Up to the footer; some bits of a page's header mean nothing to the reader.
+    for place in range(4, len(data) - 8 - int.from_bytes(data[-8:-4], "little")):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        try:
+            assert list(batches(store, path.name)) == rows.to_batches()
+        except CastigateError as error:
+            told.append(str(error))
+    assert len(told) > len(data) // 4
+    assert all(line.startswith(f"{path} is cut short or damaged: ") for line in told)
+    assert all(line.endswith(f"; {AGAIN}") for line in told)
+
+
+def test_a_disk_that_is_full_costs_only_what_was_being_written(
+    out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = create(out, record())
+    store.write("a", FOUND)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "no matter")
+
+    kept = "what was finished before is kept, and --resume goes on from there"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        said = refusal(store.write, "b", FOUND)
+        assert said.startswith(f"cannot write {out}/parts/")
+        assert said.endswith(f".part: No space left on device; {kept}")
+        said = refusal(store.finish, ROWS, lambda: 0)
+        assert said == f"cannot write {out}/answers.parquet: No space left on device; {kept}"
+        said = refusal(create, f"{out}/new", record())
+        assert said == (
+            f"cannot write {out}/new/run.json: No space left on device; give another --out"
+        )
+    assert sorted(os.listdir(out)) == ["new", "parts", "run.json"]
+    assert resume(out, record()).finished() == {"a"}
+    store.finish(ROWS, lambda: 0)
+
+
+LIMITED = """
+import resource, signal, sys
+from reports.store import resume
+from tests.reports.common import HALF, divergence, judgement, record, steps
+from specs.errors import CastigateError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+many = judgement(HALF, divergence(steps(60_000)))
+store = resume(sys.argv[1], record())
+store.write("small", [judgement(HALF)])
+for act in (
+    lambda: store.write("large", [many]),
+    lambda: store.finish([("ort", HALF, many)] * 40, lambda: 0),
+):
+    try:
+        act()
+    except CastigateError as error:
+        print(error)
+"""
+
+
+def test_a_file_that_may_not_grow_costs_only_itself(out: str) -> None:
+    create(out, record())
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", LIMITED, out],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr, len(lines)) == (0, "", 2)
+    assert all(": File too large; what was finished before is kept" in line for line in lines)
+    assert lines[1].startswith(f"cannot write {out}/divergences.parquet: ")
+    assert sorted(os.listdir(out)) == ["parts", "run.json"]
+    assert len(os.listdir(f"{out}/parts")) == 1
+    assert resume(out, record()).finished() == {"small"}
+
+
+def test_a_folder_that_takes_nothing_is_told() -> None:
+    said = refusal(create, "/proc/castigate", record())
+    assert said.startswith("cannot write /proc/castigate/run.json: ")
+    assert said.endswith("; give another --out")
