@@ -70,7 +70,7 @@ def _special(table: Table, segment: int, first: int, answers: NDArray[Any]) -> b
 def _row(table: Table, row: int, inside: int, answers: NDArray[Any]) -> bool:
     """Whether answers follow a row, from so far inside its segment on."""
     nth, place = divmod(inside, ROW)
-    codes = table.rows[row, place : place + ROW]
+    codes, cares = table.rows[row, place : place + ROW], table.cares[row, place : place + ROW]
     whole, rest = divmod(answers.size, ROW)
     rise = table.rises[row]
     numbers = np.arange(nth, nth + whole + 1).astype(rise.dtype)
@@ -78,9 +78,11 @@ def _row(table: Table, row: int, inside: int, answers: NDArray[Any]) -> bool:
     lifts = numbers * rise
     body = answers[: whole * ROW].reshape(whole, ROW)
     tail = (codes[:rest] + lifts[-1]) & mask
-    if (answers[whole * ROW :] != tail).any():
+    if ((answers[whole * ROW :] ^ tail) & cares[:rest]).any():
         return False
     expected = codes + lifts[:-1, np.newaxis]
     if table.ruling.target.bits < 8 * rise.dtype.itemsize:
         expected &= mask
-    return not (body != expected).any()
+    if cares.all():
+        return not (body != expected).any()
+    return not ((body ^ expected) & cares).any()

@@ -20,7 +20,15 @@ def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
 
 @numba.njit(cache=True, nogil=True)
 def _all_right(
-    firsts: Any, kinds: Any, bounds: Any, rows: Any, rises: Any, mask: Any, first: Any, answers: Any
+    firsts: Any,
+    kinds: Any,
+    bounds: Any,
+    rows: Any,
+    cares: Any,
+    rises: Any,
+    mask: Any,
+    first: Any,
+    answers: Any,
 ) -> Any:
     first = np.uint64(first)
     segment = np.searchsorted(firsts, first, "right") - 1
@@ -38,7 +46,9 @@ def _all_right(
             wrong = False
         elif kind >= 0:
             inside = np.int64(first - firsts[segment]) + begin
-            wrong = _leaves_row(answers[begin:stop], rows[kind], rises[kind], mask, inside)
+            wrong = _leaves_row(
+                answers[begin:stop], rows[kind], cares[kind], rises[kind], mask, inside
+            )
         else:
             wrong = True
         if wrong:
@@ -74,15 +84,16 @@ def _leaves(answers: Any, bounds: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def _leaves_row(answers: Any, row: Any, rise: Any, mask: Any, inside: Any) -> Any:
+def _leaves_row(answers: Any, row: Any, cares: Any, rise: Any, mask: Any, inside: Any) -> Any:
     width = answers.dtype.type
     seen = width(0)
     nth, begin = inside // ROW, inside % ROW
-    codes = row[begin : begin + ROW]
+    codes, cares = row[begin : begin + ROW], cares[begin : begin + ROW]
     for start in range(0, answers.size, ROW):
         part = answers[start : start + ROW]
         lift = width(np.uint64(rise) * np.uint64(nth))
         for place in range(part.size):
-            seen = width(seen | (part[place] ^ (width(codes[place] + lift) & mask)))
+            wrong = part[place] ^ (width(codes[place] + lift) & mask)
+            seen = width(seen | (wrong & cares[place]))
         nth += 1
     return seen != 0

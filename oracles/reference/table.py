@@ -29,7 +29,8 @@ class Table:
     """Segments of consecutive inputs in the answers' own width.
 
     ``bounds`` are a low and a high of each of two ranges. A row is written twice, so that it can be
-    read from any place on; from row to row its codes rise by ``rises``.
+    read from any place on; from row to row its codes rise by ``rises``. ``cares`` are the bits of a
+    row's answers that count: all, or none where anything is allowed.
     """
 
     ruling: Ruling
@@ -37,13 +38,14 @@ class Table:
     kinds: NDArray[np.int32]
     bounds: NDArray[np.unsignedinteger]
     rows: NDArray[np.unsignedinteger]
+    cares: NDArray[np.unsignedinteger]
     rises: NDArray[np.unsignedinteger]
 
     @cached_property
     def laid_out(self) -> tuple[Any, ...]:
         """All that a compiled filter reads, gathered once."""
         mask = self.bounds.dtype.type(self.ruling.target.mask)
-        return self.firsts, self.kinds, self.bounds, self.rows, self.rises, mask
+        return self.firsts, self.kinds, self.bounds, self.rows, self.cares, self.rises, mask
 
     @cached_property
     def turns(self) -> NDArray[np.intp]:
@@ -68,7 +70,8 @@ def table(ruling: Ruling) -> Table:
     """The table of a ruling with a numeric source of up to 32 bits and a numeric target."""
     assert ruling.source.bits <= 32, f"{ruling.source.name} has more patterns than a table holds"
     stairs = staircase(ruling)
-    rows = _Rows(ruling.target.mask)
+    storage = np.dtype(ruling.target.storage)
+    rows = Rows(ruling.target.mask, storage)
     parts = [
         _segments(stretch, stairs.steps_of(number), rows)
         for number, stretch in enumerate(stairs.stretches)
@@ -79,13 +82,13 @@ def table(ruling: Ruling) -> Table:
     # What goes on as before is no segment: infinities and numbers out of range merge.
     new = (kinds[1:] != kinds[:-1]) | (kinds[1:] >= 0) | (bounds[:, 1:] != bounds[:, :-1]).any(0)
     kept = np.concatenate([[True], new])
-    storage = np.dtype(ruling.target.storage)
     return Table(
         ruling,
         firsts[kept],
         kinds[kept],
         bounds[:, kept].astype(storage),
         np.array(rows.codes, storage).reshape(-1, 2 * ROW),
+        np.array(rows.cares, storage).reshape(-1, 2 * ROW),
         np.array(rows.rises, storage),
     )
 
@@ -97,34 +100,41 @@ class _Segments(NamedTuple):
 
 
 @dataclass
-class _Rows:
+class Rows:
     """Gathers the rows of a table."""
 
     mask: int
+    storage: np.dtype[Any]
     codes: list[NDArray[np.uint64]] = field(default_factory=list)
+    cares: list[NDArray[np.uint64]] = field(default_factory=list)
     rises: list[int] = field(default_factory=list)
 
-    def add(self, shift: int, steps: NDArray[np.void]) -> int:
-        """The number of a new row, for a stretch with a short period."""
+    def kind(self, shift: int, steps: NDArray[np.void]) -> int:
+        """What a stretch with a short period is: if its steps fit, the number of a new row."""
+        free = (steps["low"] == 0) & (steps["high"] == self.mask)
+        if free.all():
+            return ANYTHING
+        rises = np.unique(steps["rise"][~free])
+        if rises.size > 1 or (steps["low"] != steps["high"])[~free].any():
+            return GRADED
         inside = np.arange(2 * ROW, dtype=np.uint64)
         periods, offsets = inside >> np.uint64(shift), inside & np.uint64((1 << shift) - 1)
-        here = steps[np.searchsorted(steps["offset"], offsets, "right") - 1]
-        self.codes.append((here["low"] + periods * here["rise"]) & np.uint64(self.mask))
-        self.rises.append(int(steps["rise"][0]) * (ROW >> shift) & self.mask)
+        here = np.searchsorted(steps["offset"], offsets, "right") - 1
+        codes = (steps["low"][here] + periods * steps["rise"][here]) & np.uint64(self.mask)
+        self.codes.append(codes)
+        self.cares.append(np.where(free[here], 0, np.iinfo(self.storage).max))
+        self.rises.append(int(rises[0]) * (ROW >> shift) & self.mask)
         return len(self.codes) - 1
 
 
-def _segments(stretch: np.void, steps: NDArray[np.void], rows: _Rows) -> _Segments:
+def _segments(stretch: np.void, steps: NDArray[np.void], rows: Rows) -> _Segments:
     first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
     periods = (last - first >> shift) + 1
     if periods == 1 or (steps.size == 1 and not steps["rise"].any()):
         return _spread(first, last, shift, 1, steps, rows.mask)
     if 1 << shift > ROW:
         return _spread(first, last, shift, periods, steps, rows.mask)
-    kind = GRADED
-    if (steps["low"] == steps["high"]).all() and (steps["rise"] == steps["rise"][0]).all():
-        kind = rows.add(shift, steps)
-    one = np.array([first], np.uint64)
+    one, kind = np.array([first], np.uint64), rows.kind(shift, steps)
     return _Segments(one, np.array([kind], np.int32), np.zeros((4, 1), np.uint64))
 
 

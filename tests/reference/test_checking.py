@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from conformance.forms import forms
+from conformance.selection import case_named
 from oracles.reference import by_kernels, checking
-from oracles.reference.table import ANYTHING, CODE, GRADED, RANGES, ROW, Table, table
+from oracles.reference.staircase import STEP, Step
+from oracles.reference.table import ANYTHING, CODE, GRADED, RANGES, ROW, Rows, Table, table
 from reports.accept import levels_broken
-from specs.ruling import Ruling
+from specs.ruling import Ruling, ruling
 from tests.reference.distinct import numeric_rulings
 from tests.reference.test_grading import right_answers
 
@@ -144,12 +146,34 @@ def test_what_is_left_to_grading_never_passes() -> None:
     assert not chunk.says(chunk.answers)
 
 
-def test_only_what_changes_from_input_to_input_is_left_to_grading_today() -> None:
-    graded = [rules for rules in DENSE.values() if (table(rules).kinds == GRADED).any()]
-    assert graded
-    for rules in graded:
-        # CINN's integers: a value where it is whole, and anything between two of these.
-        assert {branch.input_class for branch in rules.branches} == {"whole", "otherwise"}
+def test_no_shipped_ruling_is_left_to_grading() -> None:
+    assert not [name for name, rules in DENSE.items() if (table(rules).kinds == GRADED).any()]
+
+
+def test_a_row_cares_for_nothing_where_anything_is_allowed() -> None:
+    # CINN's integers: a value where it is whole, and anything between two of these.
+    known = table(ruling(case_named("cinn-cast:1.0/float32/int32")))
+    assert {*known.cares[0].tolist()} == {0, 0xFFFF_FFFF}
+    whole = table(ruling(case_named("onnx-cast:13/float32/int32")))
+    assert {*whole.cares.ravel().tolist()} == {0xFFFF_FFFF}
+
+
+STEPS: dict[str, tuple[list[Step], int]] = {
+    "one rise": ([Step(0, 0, 5, 5, 2, 5, 5, 2), Step(1, 0, 6, 6, 2, 6, 6, 2)], 0),
+    "two rises": ([Step(0, 0, 5, 5, 2, 5, 5, 2), Step(1, 0, 6, 6, 1, 6, 6, 1)], GRADED),
+    "a range": ([Step(0, 0, 5, 5, 2, 5, 5, 2), Step(1, 0, 6, 7, 2, 6, 7, 2)], GRADED),
+    "a code and anything": ([Step(0, 0, 5, 5, 2, 5, 5, 2), Step(1, 1, 0, 255, 0, 0, 255, 0)], 0),
+    "only anything": (
+        [Step(0, 0, 0, 255, 0, 0, 255, 0), Step(1, 1, 0, 255, 0, 0, 255, 0)],
+        ANYTHING,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STEPS)
+def test_what_steps_make_a_row(what: str) -> None:
+    steps, kind = STEPS[what]
+    assert Rows(255, np.dtype(np.uint8)).kind(1, np.array(steps, STEP)) == kind
 
 
 def test_all_kinds_of_segments_are_met() -> None:
