@@ -9,6 +9,8 @@ import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from conformance.form import one_line
+
 MADE = "made"
 """An empty file in an environment that is complete."""
 
@@ -23,7 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--out", type=_absolute, required=True, metavar="DIR")
     wanted = options.parse_args(arguments)
     for version in wanted.versions:
-        python = _environment(wanted, version)
+        try:
+            python = _environment(wanted, version)
+        except (OSError, subprocess.CalledProcessError) as error:
+            which = f"{wanted.package} {version}"
+            print(f"castigate: no environment of {which}: {one_line(error)}", file=sys.stderr)
+            return 2
         told = [f"--backend={wanted.backend}", f"--python={wanted.backend}={python}"]
         command = [sys.executable, "-m", "conformance.command", "nightly", *told]
         ended = subprocess.run([*command, f"--out={wanted.out}"], check=False)
