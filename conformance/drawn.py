@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
 from conformance.probes import Probe
+from conformance.shape_choice import Shape
 
 STEPS = (1, 2, 3, -1, -2, 0)
 LONGEST = 80
 MOST_OFFSET = 15
 Drawn = TypeVar("Drawn")
-Shape = tuple[int, ...]
 
 ANY_STEP = st.sampled_from(STEPS)
 ANY_OFFSET = st.integers(0, MOST_OFFSET)

@@ -13,9 +13,9 @@ from conformance.asking import StoppedError, answers_to
 from conformance.changes import Change, Changes, fault_of, smallest, switch, told
 from conformance.drawn import any_probe, drive
 from conformance.meet import Meeting
-from conformance.probes import SHORT, Probe, alone, length_of, probes
+from conformance.probes import Probe, alone, probes
 from conformance.rows import NoRowError, Row, candidates, first_row, judgement_of, rows
-from conformance.shapes import shapes_of
+from conformance.shape_choice import SHORT, dear_shape
 from conformance.telling import telling
 from oracles.isolation.errors import Crashed
 from oracles.protocol import WithCall
@@ -97,15 +97,17 @@ class Invariances:
                 if found.note(by, probe, answer):
                     raise ChangedError
 
-        shapes = _known_shapes(self.pair) if self.meeting.is_dear else ()
-        is_laid = row.rules.source.kind != "text"
+        shapes = [dear_shape(self.pair)] if self.meeting.is_dear else []
+        if any(0 in shape for shape in shapes):
+            return
+        # Where shapes are dear, so are layouts.
+        is_laid = row.rules.source.kind != "text" and not shapes
         drawn = [
             st.tuples(st.just(by), any_probe(by.inputs.size, shapes, is_laid))
             for by in (row, *self._forms)
         ]
         number = crc32(self.pair.encode()) + self.meeting.settings.seed
-        examples = FEW_EXAMPLES if self.meeting.is_dear else EXAMPLES
-        drive(check, st.one_of(drawn), number, examples)
+        drive(check, st.one_of(drawn), number, FEW_EXAMPLES if shapes else EXAMPLES)
 
     @cached_property
     def _forms(self) -> list[Row]:
@@ -124,12 +126,6 @@ class Invariances:
             return switch(change, answers_to(self.meeting, change.row, asked))
         except (StoppedError, Crashed):
             return ""
-
-
-def _known_shapes(pair: str) -> tuple[tuple[int, ...], ...]:
-    """Shapes in which a pair is asked anyhow: none of them costs anything new."""
-    asked = shapes_of(pair, is_dear=True)
-    return ((length_of(pair),), *(shape for shape in asked if 0 not in shape))
 
 
 def _few(row: Row) -> Row:

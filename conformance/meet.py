@@ -16,7 +16,8 @@ from conformance.blame import blame, told
 from conformance.calling import DepartedError, answer_of, call_faults, returned_by
 from conformance.form import AnswerError, checked, described, one_line, printable, refusal
 from conformance.inputs import inputs_of
-from conformance.shapes import shape_faults, shapes_of
+from conformance.shape_choice import shapes_of
+from conformance.shapes import shape_faults
 from oracles.isolation.errors import Crashed
 from oracles.protocol import Bits, Unsupported
 from oracles.reference.expected import Expected

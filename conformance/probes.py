@@ -6,18 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.shapes import shapes_of
+from conformance.shape_choice import LENGTHS, dear_shape
 from oracles.layouts import Layout, placed
 from oracles.protocol import Bits
 
-SHORT = range(1, 71)
-LONG = (1023, 1024, 1025)
-LENGTHS: tuple[int, ...] = (*SHORT, *LONG)
 LARGE = (1 << 16) + 3
 """More than frameworks leave to one thread, and no multiple of what they cut it into."""
 TURNED = 67
@@ -118,21 +114,14 @@ def probes(count: int, pair: str, is_dear: bool) -> Iterator[Probe]:
     yield Probe((3, 4, 9), steps=(-1, 1, 2), offset=5)
 
 
-def length_of(pair: str) -> int:
-    """The length in which a pair is asked where each shape is dear."""
-    return LENGTHS[crc32(pair.encode()) % len(LENGTHS)]
-
-
 def _few(count: int, pair: str) -> Iterator[Probe]:
-    """Over all pairs, every length; layouts of that and of a shape that is asked anyhow."""
-    length = length_of(pair)
+    """The one shape of a pair, with different inputs and in different layouts."""
+    shape = dear_shape(pair)
     for first in (0, count // 2):
-        yield Probe((length,), first)
-    yield Probe((length,), offset=1)
-    yield Probe((length,), steps=(-2,))
-    for shape in shapes_of(pair, is_dear=True):
-        if len(shape) > 1 and 0 not in shape:
-            yield Probe(shape, columns=True)
+        yield Probe(shape, first)
+    if 0 not in shape:
+        yield Probe(shape, offset=1)
+        yield Probe(shape, steps=(-2,) * len(shape))
 
 
 def alone(place: int, lengths: range) -> list[Probe]:

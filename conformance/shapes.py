@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformance.form import AnswerError, described, one_line
+from conformance.shape_choice import Shape
 from oracles.protocol import Bits, Unsupported
 from oracles.reference.expected import Expected
 from reports.accept import levels_broken
@@ -17,16 +17,8 @@ from specs.cases import Case
 from specs.ruling import Ruling
 from specs.tensors import tensor_rule
 
-SHAPES: tuple[tuple[int, ...], ...] = (
-    (), (1,), (0,), (5,), (2, 3), (3, 0), (2, 1, 2), (0, 2, 2), (1, 2, 1, 2), (1, 1, 2, 1, 2),
-)  # fmt: skip
 AskEach = Callable[[Sequence[Bits]], Iterator[Bits]]
 """Asks one after another, as far as the answers are taken."""
-
-
-def shapes_of(pair: str, is_dear: bool) -> tuple[tuple[int, ...], ...]:
-    """The shapes in which a pair is asked: where each is dear one, and over all pairs every one."""
-    return (SHAPES[crc32(pair.encode()) % len(SHAPES)],) if is_dear else SHAPES
 
 
 def shape_faults(
@@ -37,7 +29,7 @@ def shape_faults(
     answer: Bits,
     broken: NDArray[np.uint8],
     ask_each: AskEach,
-    shapes: tuple[tuple[int, ...], ...] = SHAPES,
+    shapes: tuple[Shape, ...],
 ) -> Iterator[Fault]:
     """The first shape that is not kept, or in which an element that was right turns wrong."""
     sound = np.flatnonzero(broken == 0)

@@ -12,10 +12,10 @@ import pytest
 from conformance.drawn import any_probe, drive
 from conformance.invariances import Invariances
 from conformance.meet import Meeting, Settings
-from conformance.probes import LENGTHS, LONG, SHORT, Probe, probes
+from conformance.probes import Probe, probes
 from conformance.rows import first_row
 from conformance.selection import select
-from conformance.shapes import SHAPES, shapes_of
+from conformance.shape_choice import LENGTHS, SHAPES, shapes_of
 from conformance.telling import MOST, telling
 from conformance.variants import Variants
 from oracles.isolation.home import Home
@@ -133,21 +133,15 @@ def test_answers_that_are_never_the_same_fail_too() -> None:
     assert judged("Moody").verdict in ("violates", "deviates")
 
 
-def test_where_shapes_are_dear_few_are_asked_and_over_all_pairs_every_length() -> None:
+def test_where_shapes_are_dear_a_pair_is_asked_in_one_and_over_all_pairs_in_every_one() -> None:
     assert judged("Compiles").verdict in ("violates", "deviates")
-    met: set[int] = set()
-    for pair in {f"{case.source}/{case.target}" for case in select([ONNX])}:
-        asked = list(probes(MOST, pair, is_dear=True))
-        assert len({probe.shape for probe in asked}) <= 4
-        met.update(probe.shape[0] for probe in asked if len(probe.shape) == 1)
-    assert met == {*SHORT, *LONG}
-
-
-def test_where_shapes_are_dear_every_one_is_asked_of_some_pair() -> None:
     pairs = {f"{case.source}/{case.target}" for case in select([ONNX])}
-    asked = [shapes_of(pair, is_dear=True) for pair in pairs]
-    assert {len(shapes) for shapes in asked} == {1}
-    assert {shape for shapes in asked for shape in shapes} == set(SHAPES)
+    met = set()
+    for pair in pairs:
+        [shape] = {probe.shape for probe in probes(MOST, pair, is_dear=True)}
+        assert shapes_of(pair, is_dear=True) == (shape,)
+        met.add(shape)
+    assert met == {(length,) for length in (*range(1, 71), 1023, 1024, 1025)} | set(SHAPES)
     assert shapes_of("any", is_dear=False) == SHAPES
 
 
