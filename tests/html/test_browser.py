@@ -148,6 +148,7 @@ def test_a_case_is_two_clicks_from_the_front_page(reader: Reader) -> None:
     assert re.search(r"case\.html#onnx-cast:25/float32/float8e4m3fn/saturate:[01]$", page.url)
     assert "float32 → float8e4m3fn" in page.locator("h1").inner_text()
     assert page.locator("section.backend").count() == 3
+    assert "no-saturate" in page.locator("[aria-label='Rules of this case'] tbody").inner_text()
     assert page.locator("svg[role=img] rect.run").count() > 0
     assert page.locator(".example .field").count() > 0
 
@@ -161,6 +162,14 @@ def test_the_search_on_the_front_page_leads_to_cases(reader: Reader) -> None:
     page.click("#list tbody a")
     page.wait_for_selector("#case[data-shown]")
     assert page.url.endswith("case.html#onnx-cast:25/float32/float8e4m3fnuz/saturate:1")
+
+
+@pytest.mark.parametrize("word", ["cast_rint", "CAST_RINT"])
+def test_a_search_knows_no_capitals(reader: Reader, word: str) -> None:
+    page = reader.open(f"cases.html#q={word}")
+    rows = page.locator("#list tbody th").all_inner_texts()
+    assert rows
+    assert all("mode:CAST_RINT" in row for row in rows)
 
 
 def test_filters_are_kept_in_the_address(reader: Reader) -> None:
@@ -263,5 +272,7 @@ def test_what_is_not_there_is_said(reader: Reader) -> None:
     assert page.locator(".note").inner_text() == (
         "There is no case onnx-cast:25/float32/<b>float in this run."
     )
+    page = reader.open("case.html#%")
+    assert page.locator(".note").inner_text() == "URI malformed"
     page = reader.open("pair.html#a/b")
     assert page.locator(".note").inner_text() == "There is no pair a/b in this run."

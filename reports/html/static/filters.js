@@ -57,7 +57,7 @@ castigate.wanted = (found, state) => {
       && (!state.from || one.source === state.from)
       && (!state.to || one.target === state.to)
       && (!state.mode || (one.mode || "none") === state.mode)
-      && words.every((word) => one.id.includes(word));
+      && words.every((word) => one.id.toLowerCase().includes(word));
   }
 
   function isCell(one, backend) {

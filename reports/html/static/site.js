@@ -109,8 +109,9 @@ const castigate = (() => {
   // Show what a fragment names, now and whenever it changes; tell what cannot be shown.
   function follow(place, draw) {
     async function show() {
-      const name = decodeURIComponent(location.hash.slice(1));
+      let name = location.hash.slice(1);
       try {
+        name = decodeURIComponent(name);
         await draw(name, place);
       } catch (error) {
         place.replaceChildren(make("p", { class: "note" }, String(error.message || error)));
