@@ -11,6 +11,7 @@ from itertools import pairwise
 from reports.findings.cells import Cell, Key
 from reports.findings.comparing import Change, all_changes
 from reports.findings.open_answers import Lines, explanations
+from reports.findings.parts import Part, parts
 from reports.findings.reading import cells, verdicts
 from reports.findings.signs import ABSENT, CODES
 from reports.kept_answers import KeptAnswers
@@ -61,6 +62,12 @@ class Report:
         for cell in reversed(one_of.values()):
             found[cell.document, cell.version].append(cell)
         return {version: cases for version, cases in found.items() if cases}
+
+    @cached_property
+    def parts(self) -> dict[str, tuple[Part, ...]]:
+        """Which rule takes which inputs of each case."""
+        every = (cell for cases in self.cases.values() for cell in cases)
+        return {cell.case: tuple(parts(cell)) for cell in every}
 
     def of_case(self, case: str) -> list[Cell]:
         """What the backends make of a case, in their order."""

@@ -12,6 +12,7 @@ from typing import Any
 from reports.drawing import Columns, allowed_line
 from reports.drawing import line as drawn_line
 from reports.findings.cells import Broken, Cell
+from reports.findings.parts import Part
 from reports.findings.report import Report
 from reports.runs import KEPT_RUNS
 from specs.formats import Format, format_named
@@ -43,7 +44,7 @@ def details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _detail(report: Report, cases: Iterable[Cell]) -> dict[str, Any]:
-    findings, texts, answers = Table(), Table(), Table()
+    findings, texts, answers, rules = Table(), Table(), Table(), Table()
     texts.place("", "")
     return {
         "cases": {
@@ -55,9 +56,21 @@ def _detail(report: Report, cases: Iterable[Cell]) -> dict[str, Any]:
             ]
             for one in cases
         },
+        "rules_of": {
+            one.case: rules.place(told := _rules(report.parts[one.case]), told) for one in cases
+        },
+        "rules": rules.rows,
         "findings": findings.rows,
         "texts": texts.rows,
     }
+
+
+def _rules(parts: Iterable[Part]) -> tuple[tuple[str, ...], ...]:
+    """The rules that take a case: level, clause, and the inputs of each."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for part in parts:
+        found.setdefault((part.rule, part.level, part.clause), []).append(part.inputs)
+    return tuple((*rule, ", ".join(dict.fromkeys(inputs))) for rule, inputs in found.items())
 
 
 def _cell(report: Report, cell: Cell, findings: Table, texts: Table) -> dict[str, Any]:

@@ -6,17 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from reports.findings.cells import Cell
 from reports.findings.report import Report
-from specs.bitcast_ruling import rule_bitcast
 from specs.document import ConflictEntry
-from specs.errors import CastigateError
 from specs.load import Document, documents
-from specs.outcomes import Anything
-from specs.ruling import rule_case
-
-Silence = tuple[str, str, str]
-"""A rule, its clause, and a class of inputs that it leaves open."""
 
 
 @dataclass
@@ -79,36 +71,18 @@ def _silences(report: Report, made: Document) -> list[Silent]:
         if document != made.name:
             continue
         for cell in cases:
-            silences = list(_open_in(made, cell))
+            silences = [part for part in report.parts[cell.case] if part.is_open]
             if not silences:
                 continue
-            rules = tuple(dict.fromkeys(rule for rule, _, _ in silences))
-            clauses = tuple(dict.fromkeys(clause for _, clause, _ in silences))
+            rules = tuple(dict.fromkeys(part.rule for part in silences))
+            clauses = tuple(dict.fromkeys(part.clause for part in silences))
             silent = found.setdefault(rules, Silent(rules, clauses, example=cell.case))
-            silent.classes.update(name for _, _, name in silences)
+            silent.classes.update(part.inputs for part in silences)
             silent.versions[version] = None
             silent.cases += 1
             for each in report.of_case(cell.case):
                 silent.inputs[each.backend] += each.open
     return sorted(found.values(), key=lambda silent: (-silent.cases, silent.rules))
-
-
-def _open_in(made: Document, cell: Cell) -> Iterator[Silence]:
-    """The silences of a case; none where the document no longer has it."""
-    try:
-        case = cell.as_case
-        if made.entry.bitcast is not None:
-            bitcast = rule_bitcast(made, case)
-            if bitcast.is_open:
-                yield bitcast.rule, bitcast.clause, "every input"
-            return
-        rules = rule_case(made, case)
-    except (CastigateError, KeyError):
-        return
-    for branch in rules.branches:
-        if isinstance(branch.outcome, Anything):
-            name = "every input" if rules.is_open else branch.input_class
-            yield branch.rule, branch.clause, name
 
 
 def _conflicts(report: Report, made: Document) -> Iterator[Conflict]:

@@ -132,11 +132,3 @@ class Elements(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-
-
-def contents(folder: Path) -> dict[str, bytes | None]:
-    """All that a folder holds."""
-    return {
-        str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-    }

@@ -20,13 +20,12 @@ from specs.errors import CastigateError
 from specs.formats import formats
 from specs.load import documents
 from specs.ruling import rule_case
-from tests.conformance.processes import ROOT, castigate
+from tests.conformance.processes import ROOT, castigate, contents
 from tests.html.planted import (
     BACKENDS,
     HALF,
     Elements,
     cases,
-    contents,
     data,
     one_cell,
     planted_run,
@@ -252,6 +251,17 @@ def test_open_points_are_those_of_the_documents_and_count_what_was_met(
     assert 0 < sum(met.values()) < sum(told.values())
     for count in met.values():
         assert f'<td class="number">{count:,}</td>' in (site / "open.html").read_text()
+
+
+def test_the_rules_of_a_case_are_told_whether_or_not_they_are_broken(site: Path) -> None:
+    for case in cases():
+        told = data(site, f"{case.document}.{case.source}")
+        rules = rule_case(documents()[case.document], case)
+        rows = told["rules"][told["rules_of"][case.id]]
+        assert {tuple(row[:3]) for row in rows} == {
+            (branch.rule, branch.level, branch.clause) for branch in rules.branches
+        }
+        assert all(inputs for *_, inputs in rows)
 
 
 def left(folder: Path) -> list[str]:

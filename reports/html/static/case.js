@@ -46,6 +46,16 @@ castigate.follow(document.getElementById("case"), async (id, place) => {
       versions.length ? make("div", { class: "long" }, make("dt", {}, "other versions"), make("dd", { class: "chips" }, versions.map((each) => [link(each, each.version.version), " "]))) : "");
   }
 
+  // The rules that take the case, whoever keeps or breaks them.
+  function rules() {
+    const rows = data.rules[data.rules_of[id]].map(([rule, level, clause, inputs]) => make("tr", {},
+      make("th", { scope: "row" }, make("code", {}, rule)), make("td", {}, level),
+      make("td", { class: "text" }, clause), make("td", { class: "text" }, inputs)));
+    return rows.length ? make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Rules of this case" },
+      make("table", {}, make("thead", {}, make("tr", {}, ["rule", "level", "clause", "inputs"].map((each) => make("th", { scope: "col" }, each)))),
+        make("tbody", {}, rows))) : "";
+  }
+
   function past(cell) {
     const shown = [...cell.history].map((letter, place) => {
       const told = found.verdicts[letter];
@@ -102,5 +112,5 @@ castigate.follow(document.getElementById("case"), async (id, place) => {
       found.runs.length > 1 ? past(cell) : "");
   }
 
-  place.replaceChildren(siblings(), ...cells.map(backend));
+  place.replaceChildren(...[siblings(), rules()].filter(Boolean), ...cells.map(backend));
 });
