@@ -44,8 +44,27 @@ class Alike:
     others: int = 0
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides, and what comes of comparing them.
+
+    ``shared`` counts the cases that were asked of both, ``answered`` those of which both answers
+    are kept; ``changed`` has the cases whose verdicts differ, by both verdicts.
+    """
+
+    one: Side
+    other: Side
+    shared: int
+    answered: int
+    found: list[Alike]
+    changed: dict[tuple[str, str], list[str]]
+
+
 def diff_command(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN [RUN]", help="Complete runs.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Two complete runs, or one and two backends of it."),
+    ],
     backend: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,21 +77,20 @@ def diff_command(
 ) -> None:
     """Show where two runs, or two backends of one run, differ: inputs, answers, who is right.
 
-    The exit code is 0 where nothing differs and 1 where something does.
+    Verdicts are compared, and the answers that a run keeps: those to the inputs of the tier quick.
+    The exit code is 0 where nothing differs, 1 where something does, 3 where no case is in both.
     """
-    differ = False
-    for one, other in _sides([open_run(run) for run in runs], backend or []):
-        found, changed, asked = _compared(one, other)
-        differ |= bool(found or changed)
+    sides = _sides([open_run(run) for run in runs], backend or [])
+    compared = [_compared(one, other) for one, other in sides]
+    for each in compared:
         if as_json:
-            for alike in found:
-                typer.echo(json.dumps(_words(one, other, alike), ensure_ascii=False))
-            for (before, after), cases in changed.items():
-                words = {"one": one.name, "other": other.name, "verdicts": [before, after]}
-                typer.echo(json.dumps(words | {"cases": cases}, ensure_ascii=False))
+            for words in _words(each):
+                typer.echo(json.dumps(words, ensure_ascii=False))
         else:
-            _draw(one, other, found, changed, asked)
-    raise typer.Exit(int(differ))
+            _draw(each)
+    if not any(each.shared for each in compared):
+        raise typer.Exit(3)
+    raise typer.Exit(int(any(each.found or each.changed for each in compared)))
 
 
 def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, Side]]:
@@ -110,21 +128,18 @@ def _known(store: RunStore, name: str) -> str:
     return name
 
 
-Changed = dict[tuple[str, str], list[str]]
-"""The cases whose verdicts differ, by both verdicts."""
-
-
-def _compared(one: Side, other: Side) -> tuple[list[Alike], Changed, int]:
-    """The differences, the most inputs first; changed verdicts; how many cases both answer."""
+def _compared(one: Side, other: Side) -> Comparison:
+    """What two sides answer to the cases that both were asked, the most inputs first."""
     expectations = Expectations(independent=False)
     others = {kept.case: kept for kept in other.kept.cases(other.backend)}
     alike: dict[Any, Alike] = {}
-    changed: Changed = {}
-    answered = 0
+    changed: dict[tuple[str, str], list[str]] = {}
+    shared = answered = 0
     for kept in one.kept.cases(one.backend):
         against = others.get(kept.case)
         if against is None:
             continue
+        shared += 1
         if kept.verdict != against.verdict:
             changed.setdefault((kept.verdict, against.verdict), []).append(kept.case)
         found = _case(one, other, kept, against, expectations)
@@ -137,7 +152,8 @@ def _compared(one: Side, other: Side) -> tuple[list[Alike], Changed, int]:
                 alike[key].others += 1
             else:
                 alike[key] = Alike(found.case, found.asked, each)
-    return sorted(alike.values(), key=lambda each: -each.difference.count), changed, answered
+    most_first = sorted(alike.values(), key=lambda each: -each.difference.count)
+    return Comparison(one, other, shared, answered, most_first, changed)
 
 
 def _case(
@@ -150,12 +166,19 @@ def _case(
     return compare(case_named(kept.case), first, second, expectations)
 
 
-def _words(one: Side, other: Side, alike: Alike) -> dict[str, Any]:
+def _words(compared: Comparison) -> Iterator[dict[str, Any]]:
+    """What ``--json`` prints, line by line."""
+    names = {"one": compared.one.name, "other": compared.other.name}
+    for alike in compared.found:
+        yield names | _difference(alike)
+    for verdicts, cases in compared.changed.items():
+        yield names | {"verdicts": verdicts, "cases": cases}
+
+
+def _difference(alike: Alike) -> dict[str, Any]:
     difference = alike.difference
     source, target = format_named(alike.case.source), format_named(alike.case.target)
     return {
-        "one": one.name,
-        "other": other.name,
         "case": alike.case.id,
         "cases_alike": alike.others,
         "asked": alike.asked,
@@ -172,27 +195,31 @@ def _words(one: Side, other: Side, alike: Alike) -> dict[str, Any]:
     }
 
 
-def _draw(one: Side, other: Side, found: list[Alike], changed: Changed, answered: int) -> None:
+def _draw(compared: Comparison) -> None:
+    one, other = compared.one.name, compared.other.name
     width = max(NARROWEST, get_terminal_size().columns)
-    console = Console(width=width, highlight=False, soft_wrap=False)
-    if found:
+    # A text that was asked, or a run's path, may hold brackets; they are no markup.
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    if compared.found:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for title in ("inputs", "of"):
             table.add_column(title, justify="right", no_wrap=True)
         table.add_column("case", no_wrap=True)
         table.add_column("right", overflow="fold")
         table.add_column("rule", overflow="fold")
-        table.add_column(f"for instance: {one.name}, {other.name}", overflow="fold")
-        for alike in found:
-            words = _words(one, other, alike)
+        table.add_column(f"for instance: {one}, {other}", overflow="fold")
+        for alike in compared.found:
+            words = _difference(alike)
             more = f" and {alike.others} alike" if alike.others else ""
-            right = {"one": one.name, "other": other.name}.get(words["right"], words["right"])
+            right = {"one": one, "other": other}.get(words["right"], words["right"])
             numbers = (f"{words[key]:,}" for key in ("inputs", "asked"))
             instance = f"{words['smallest']}: {', '.join(words['answers'])}"
             table.add_row(*numbers, f"{words['case']}{more}", right, words["rule"], instance)
         console.print(table)
-    for (before, after), cases in changed.items():
-        console.print(f"{before} here, {after} there: {len(cases)} cases, {cases[0]} the first")
-    differing = sum(1 + alike.others for alike in found)
-    told = f"{answered:,} cases answered by both, {differing:,} differences"
-    console.print(f"{one.name} and {other.name}: {told}")
+    for (before, after), cases in compared.changed.items():
+        typer.echo(f"{before} here, {after} there: {len(cases)} cases, {cases[0]} the first")
+    differing = sum(1 + alike.others for alike in compared.found)
+    typer.echo(
+        f"{one} and {other}: {compared.shared:,} cases asked of both, "
+        f"{compared.answered:,} with answers kept, {differing:,} differences"
+    )

@@ -81,5 +81,6 @@ def _table(*titles: str) -> Table:
 
 def _text(table: Table, width: int) -> str:
     out = StringIO()
-    Console(file=out, width=width, color_system=None).print(table)
+    # A backend may be a path, in which brackets are no markup.
+    Console(file=out, width=width, color_system=None, markup=False, emoji=False).print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())

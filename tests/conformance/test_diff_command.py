@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -44,7 +45,9 @@ def test_the_table_says_it_for_people(run: str) -> None:
     code, out, err = castigate("diff", run, f"--backend={RIGHT}", f"--backend={WRONG}")
     assert (code, err) == (1, "")
     assert "onnx-cast:25/uint8/bool" in out
-    assert out.splitlines()[-1].endswith("1 cases answered by both, 1 differences")
+    assert out.splitlines()[-1].endswith(
+        "1 cases asked of both, 1 with answers kept, 1 differences"
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,32 @@ def test_bad_usage_is_one_line(run: str, arguments: tuple[str, ...], wrong: str)
     code, out, err = castigate("diff", *given)
     assert (code, out) == (2, "")
     assert wrong.replace("RUN", run) in err
+
+
+def test_nothing_is_printed_before_all_is_known(run: str, tmp_path: Path) -> None:
+    other = str(tmp_path / "other")
+    castigate("run", backend("Right"), *NARROW, f"--out={other}")
+    code, out, err = castigate("diff", run, other, f"--backend={RIGHT}", f"--backend={WRONG}")
+    assert (code, out) == (2, "")
+    assert f"{other} has no backend `{WRONG}`" in err
+
+
+def test_runs_without_a_common_case_are_not_the_same(run: str, tmp_path: Path) -> None:
+    other = str(tmp_path / "other")
+    castigate("run", backend("Right"), ONNX, "--source=uint8", "--target=int8", f"--out={other}")
+    code, out, err = castigate("diff", run, other)
+    assert (code, err) == (3, "")
+    assert "0 cases asked of both" in out
+
+
+def test_brackets_are_no_markup(run: str, tmp_path: Path) -> None:
+    named = tmp_path / "[b]" / "[" / "red]"
+    copytree(run, named)
+    code, out, err = castigate("diff", str(named), f"--backend={RIGHT}", f"--backend={WRONG}")
+    assert (code, err) == (1, "")
+    code, out, err = castigate("diff", str(named), str(named))
+    assert (code, err) == (0, "")
+    assert f"{RIGHT} of {named} and" in out
 
 
 def test_runs_without_a_common_backend_have_nothing_to_compare(run: str, tmp_path: Path) -> None:
