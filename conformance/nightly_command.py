@@ -24,6 +24,7 @@ from conformance.run_command import how_to_go_on, tell
 from conformance.running import Wanted, finish, run
 from oracles.isolation.home import SECONDS
 from oracles.registry import installed
+from reports.html.site import room_for
 from reports.run_record import Selection, now
 
 
@@ -45,6 +46,8 @@ def nightly_command(
 ) -> None:
     """Run every installed backend, compare with the nights before, and make the report."""
     nights = Nights(out)
+    # Before the night, not after it: what could not be reported is not begun.
+    room_for(nights.report)
     where = nights.next_run(now())
     wanted = Wanted(
         tuple(dict.fromkeys(backend or installed())),

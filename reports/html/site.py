@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
@@ -34,10 +34,7 @@ MARK = "castigate-report"
 
 def write_site(runs: Sequence[str], out: Path) -> Report:
     """Make the report of runs, the oldest first, in the place of one that is there."""
-    if re.match(r"\w+:/", str(out)):
-        raise CastigateError(f"{out} is no folder of this machine; give one as --out")
-    where = Path(os.path.realpath(out))
-    _check(out, where)
+    where = room_for(out)
     report = read_report(runs)
     temporary = where.with_name(f".{where.name}.{token_hex(8)}{UNFINISHED}")
     try:
@@ -52,8 +49,11 @@ def write_site(runs: Sequence[str], out: Path) -> Report:
     return report
 
 
-def _check(out: Path, where: Path) -> None:
-    """Nothing that is no report may be overwritten."""
+def room_for(out: Path) -> Path:
+    """Where a report is to be put; nothing that is no report may be overwritten."""
+    if re.match(r"\w+:/", str(out)):
+        raise CastigateError(f"{out} is no folder of this machine; give one as --out")
+    where = Path(os.path.realpath(out))
     try:
         if where.exists() and not where.is_dir():
             raise CastigateError(f"{out} is a file; give a folder as --out")
@@ -65,6 +65,7 @@ def _check(out: Path, where: Path) -> None:
             f"{out} holds files and is no report (`{names[0]}`); "
             "give an empty folder or a new one as --out"
         )
+    return where
 
 
 def _put(new: Path, where: Path) -> None:
@@ -95,7 +96,7 @@ def _write(report: Report, folder: Path) -> None:
     (folder / MARK).touch()
 
 
-def _pages(report: Report) -> Any:
+def _pages(report: Report) -> Iterator[tuple[str, str]]:
     """Each page's file and text."""
     environment = Environment(
         loader=PackageLoader("reports.html"),

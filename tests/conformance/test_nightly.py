@@ -98,6 +98,19 @@ def test_only_the_last_runs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [record.started.day for record in report.records] == [3, 4]
 
 
+def test_a_night_that_could_not_be_reported_is_not_begun(tmp_path: Path) -> None:
+    (tmp_path / "nights" / "report").mkdir(parents=True)
+    (tmp_path / "nights" / "report" / "thesis.txt").touch()
+    for out, wrong in (
+        (tmp_path / "nights", f"{tmp_path}/nights/report holds files and is no report"),
+        (f"file://{tmp_path}/url", "is no folder of this machine"),
+    ):
+        code, told, err = castigate("nightly", backend("Right"), f"--out={out}")
+        assert (code, told, err.count("\n")) == (2, "", 1)
+        assert wrong in err
+    assert [path.name for path in tmp_path.rglob("*")] == ["nights", "report", "thesis.txt"]
+
+
 def test_without_a_run_there_is_nothing_to_report(tmp_path: Path) -> None:
     code, _, err = castigate("nightly", "--backend=nobody", f"--out={tmp_path / 'x'}")
     assert code == 2
