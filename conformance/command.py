@@ -69,12 +69,12 @@ def specs(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DOCUMENT[:VERSION] | lint | schema]",
+            metavar="DOCUMENT[:VERSION]|lint|schema",
             help="A document to show; `lint` proves documents; `schema` prints their JSON schema.",
         ),
     ] = None,
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]…", help="With `lint`: YAML files.")
+        list[Path] | None, typer.Argument(metavar="FILE", help="With `lint`: YAML files.")
     ] = None,
 ) -> None:
     """Show documents, versions, cases and rules, or prove documents total and unambiguous."""
@@ -103,7 +103,7 @@ def explain_command(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="INPUT…",
+            metavar="INPUT",
             help="Hex patterns, or texts (after -- where one begins with -);"
             " of a bitcast the elements of one tensor, or none.",
         ),
@@ -128,8 +128,8 @@ def explain_command(
                 f"say which inputs of {chosen.source}: castigate explain {case} INPUT…"
             )
         else:
-            for word in inputs:
-                _show(explain(chosen, word, backends), partial(drawn, chosen), as_json)
+            for told in [explain(chosen, word, backends) for word in inputs]:
+                _show(told, partial(drawn, chosen), as_json)
 
 
 def _show(
@@ -143,7 +143,7 @@ def _show(
 def backends_command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]…", help="Backends, also variants (default: all known)."),
+        typer.Argument(metavar="NAME", help="Backends, also variants (default: all known)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     python: PythonOption = None,
@@ -166,16 +166,14 @@ app.command(name="nightly")(nightly_command)
 
 @app.command()
 def inputs(
-    cases: Annotated[list[str], typer.Argument(metavar="CASE…", help="Case ids.")],
+    cases: Annotated[list[str], typer.Argument(metavar="CASE", help="Case ids.")],
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
     max_examples: Annotated[
         int, typer.Option(min=0, max=MOST_EXAMPLES, help="Random inputs per wide source.")
     ] = 1000,
 ) -> None:
     """Print the quick tier's inputs, one hex pattern a line (texts as {"text": "…"})."""
-    for name in cases:
-        case = case_named(name)
-        rules = ruling(case)
+    for case, rules in [(case, ruling(case)) for case in map(case_named, cases)]:
         given = inputs_of(case, rules, seed, max_examples)
         form = rules.source
         if form.kind == "text":
@@ -190,7 +188,7 @@ def inputs(
 @app.command()
 def judge(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE|-]", help="JSON lines; - or none: stdin.")
+        Path | None, typer.Argument(metavar="FILE|-", help="JSON lines; - or none: stdin.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print only JSON lines, no summary on stderr.")

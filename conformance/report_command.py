@@ -17,7 +17,7 @@ from reports.outputs.writing import FORMS, write_output
 def report_command(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN…", help="Folders or URLs of complete runs, the oldest first."),
+        typer.Argument(metavar="RUN", help="Folders or URLs of complete runs, the oldest first."),
     ],
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The report's folder; an older one is replaced.")

@@ -103,7 +103,7 @@ def run_command(
 
 def merge_command(
     shards: Annotated[
-        list[str], typer.Argument(metavar="RUN…", help="The folders of all shards of a run.")
+        list[str], typer.Argument(metavar="RUN", help="The folders of all shards of a run.")
     ],
     out: Annotated[str, typer.Option(metavar="RUN", help="The whole run's folder or URL.")],
 ) -> None:

@@ -48,7 +48,8 @@ def case_named(name: str) -> Case:
         found = _ids(document, version).get(name)
         if found is not None:
             return found
-    raise CastigateError(f"unknown case `{name[:200]}`; {_hint(name[:200])}".rstrip("; "))
+    hint = _hint(name[:200]) or "castigate specs DOCUMENT:VERSION lists the cases"
+    raise CastigateError(f"unknown case `{name[:200]}`; {hint}".rstrip())
 
 
 def _hint(name: str) -> str:
