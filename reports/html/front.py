@@ -8,6 +8,7 @@ from typing import Any
 
 from reports.findings.comparing import Change, reservations
 from reports.findings.report import Report, Version
+from reports.findings.signs import ABSENT
 from reports.html.index_data import page_of
 from reports.run_record import RunRecord
 from specs.load import documents
@@ -106,4 +107,4 @@ def _not_compared(report: Report) -> int:
     """Cells that the previous run has not."""
     if len(report.records) < 2:
         return 0
-    return sum(letters[-2] == "." for letters in report.history.values())
+    return sum(letters[-2] == ABSENT for letters in report.history.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from reports.findings.cells import Cell
@@ -65,13 +66,13 @@ def _version(report: Report, version: Version) -> dict[str, Any]:
     }
 
 
-def _letters(report: Report, backend: str, cases: list[Cell]) -> Any:
+def _letters(report: Report, backend: str, cases: list[Cell]) -> Iterator[str]:
     for cell in cases:
         told = report.cells.get((backend, cell.case))
         yield ABSENT if told is None else CODES[told.verdict]
 
 
-def _changed(report: Report, backend: str, cases: list[Cell]) -> Any:
+def _changed(report: Report, backend: str, cases: list[Cell]) -> Iterator[tuple[str, list[int]]]:
     """The kinds of change that a case has seen, by its place."""
     kinds = list(CHANGES)
     for place, cell in enumerate(cases):

@@ -97,6 +97,8 @@ def test_what_a_backend_says_is_text_everywhere(tmp_path: Path) -> None:
     error = Tree.fromstring(junit(report)).find("testsuite/testcase/error")
     assert error is not None
     assert error.get("message", "").startswith('=cmd|"x"\ufffd]]>&<b>')
+    named = read_report([planted_run(tmp_path / "named", backends=[HOSTILE[:16]])])
+    assert Tree.fromstring(junit(named))[0].get("name") == '=cmd|"x"\ufffd]]>&<b> 1.2'
     rows = list(csv.reader(StringIO(cases_csv(report))))
     assert next(row[-1] for row in rows if row[2] == HALF).startswith("'=cmd")
     assert plain("<b>|`x`") == r"\<b\>\|\`x\`"
