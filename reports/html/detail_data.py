@@ -12,7 +12,7 @@ from typing import Any
 from reports.drawing import Columns, allowed_line
 from reports.drawing import line as drawn_line
 from reports.findings.cells import Broken, Cell
-from reports.findings.parts import Part
+from reports.findings.parts import EVERY, Part
 from reports.findings.report import Report
 from reports.runs import KEPT_RUNS
 from specs.formats import Format, format_named
@@ -70,6 +70,8 @@ def _rules(parts: Iterable[Part]) -> tuple[tuple[str, ...], ...]:
     found: dict[tuple[str, str, str], list[str]] = {}
     for part in parts:
         found.setdefault((part.rule, part.level, part.clause), []).append(part.inputs)
+    if len(found) == 1:
+        return tuple((*rule, EVERY) for rule in found)
     return tuple((*rule, ", ".join(dict.fromkeys(inputs))) for rule, inputs in found.items())
 
 
