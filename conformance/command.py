@@ -241,7 +241,7 @@ def main() -> None:
     except CastigateError as error:
         _leave(str(error), 2)
     except typer.TyperException as error:
-        told = str(error)
+        told = error.format_message()
         _leave(told if "\n" in told else f"{told.rstrip('.')}; see castigate --help", 2)
     except BrokenPipeError:
         _abandon_stdout()

@@ -166,6 +166,8 @@ def test_bad_usage_is_one_line_on_stderr(arguments: list[str], message: str) -> 
         (["frobnicate"], "No such command 'frobnicate'; see castigate --help"),
         (["explain"], "see castigate --help"),
         (["judge", "--frob"], "No such option: --frob; see"),
+        (["run", "--jobs", "0"], "Invalid value for '--jobs': "),
+        (["report", "RUN"], "Missing option '--out'; see castigate --help"),
     ],
 )
 def test_what_is_no_command_is_one_line_too(arguments: list[str], message: str) -> None:

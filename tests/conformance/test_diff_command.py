@@ -53,7 +53,7 @@ def test_the_table_says_it_for_people(run: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
-        ((), "Missing parameter: runs"),
+        ((), "Missing argument '"),
         (("RUN",), "say which two to compare by --backend"),
         (("RUN", "--backend=torch", f"--backend={RIGHT}"), "has no backend `torch`; it has"),
         (("RUN", "RUN", "RUN"), "give one run and two backends, or two runs"),
