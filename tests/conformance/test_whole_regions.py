@@ -1,0 +1,61 @@
+"""All open inputs of a pair are looked at, and one exception among them is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance import whole_regions
+from conformance.selection import case_named
+from conformance.whole_regions import whole
+from reports.behaviour import explained, sentence
+from specs.cases import Case
+
+pytest.importorskip("numba", reason="the fast form needs the extra `fast`")
+CASE = case_named("onnx-cast:25/float32/uint8")
+# NaNs and infinities of both signs, and a few thousand values out of range.
+RANGES = [(0x7F7FF000, 0x7F801000), (0xFF7FF000, 0xFF801000)]
+OPEN = 4 * 0x1000
+ODD = 0x7F800123
+
+
+class LowBits:
+    """Zero, but one where a NaN has a certain pattern; rows that end within a vector say so."""
+
+    def __init__(self, odd: int | None = None) -> None:
+        self.odd = odd
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        assert bits.size % 64 == 0
+        return np.where(bits == self.odd, 1, 0).astype(np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_regions, "_open_ranges", lambda _: RANGES)
+    monkeypatch.setattr(whole_regions, "CHUNK", 1000)
+
+
+def told(odd: int | None) -> list[str]:
+    found = whole(LowBits(odd), CASE)
+    return [sentence(found, line) for line in explained(found)]
+
+
+def test_every_open_input_is_counted() -> None:
+    assert told(None) == [f"float32→uint8, every open input: zero: 100 % of {OPEN:,} inputs"]
+
+
+def test_an_exception_that_the_telling_inputs_do_not_show_is_told() -> None:
+    lines = told(ODD)
+    [line] = [line for line in lines if "unexplained" in line]
+    assert "NaN: unexplained: zero, but not for 1 of " in line
+    assert line.endswith(f"{ODD:#010x} → 0x01")
+
+
+def test_open_ranges_are_all_that_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    ranges = whole_regions._open_ranges(whole_regions.ruling(CASE))
+    # Above 255 and below -0; NaNs and infinities of both signs lie beyond.
+    assert ranges == [(0x437F0001, 0x80000000), (0x80000001, 0x100000000)]
