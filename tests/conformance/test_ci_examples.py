@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,13 +38,14 @@ def test_what_is_asked_for_is_there(file: Path) -> None:
     lines = list(texts(YAML(typ="safe").load(file)))
     [command] = {match[1] for line in lines if (match := re.match(r"castigate (.*)", line))}
     name, option, folder = command.split()
-    assert option in castigate(name, "--help")[1]
+    assert option in castigate(name, "--help")[1].split()
     nights = Nights(Path(folder))
     made = {str(nights.report), *(f"{folder}/{form}" for form in FORMS)}
     named = {line.rstrip("/") for line in lines if line.startswith(f"{folder}/")} - {folder}
     assert named == made
     [extra] = {match[1] for line in lines if (match := re.search(r"'\.\[(\w+)\]'", line))}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert extra == name
     assert extra in project["optional-dependencies"]
 
 
@@ -56,3 +59,72 @@ def test_a_night_with_failures_is_kept_for_the_next() -> None:
 
 def test_both_services_are_served() -> None:
     assert [file.stem for file in FILES] == ["github", "gitlab"]
+
+
+def read(name: str) -> Any:
+    return YAML(typ="safe").load(ROOT / "examples" / "ci" / name)
+
+
+def steps() -> list[Any]:
+    """The steps of the only job for GitHub."""
+    [job] = read("github.yml")["jobs"].values()
+    found: list[Any] = job["steps"]
+    return found
+
+
+def using(action: str) -> Any:
+    """The step that uses an action, whose version is not ours to test."""
+    [step] = [step for step in steps() if step.get("uses", "").partition("@")[0] == action]
+    return step
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_what_is_installed_is_pinned_and_runs_there(file: Path) -> None:
+    lines = list(texts(YAML(typ="safe").load(file)))
+    [constraints] = {match[1] for line in lines if (match := re.search(r"-c (\S+)", line))}
+    assert (ROOT / constraints).is_file()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    [python] = {line.removeprefix("python:") for line in lines if re.match(r"(python:)?3\.", line)}
+    assert f"Programming Language :: Python :: {python}" in project["classifiers"]
+
+
+@pytest.mark.parametrize("ends", [0, 1, 2])
+def test_on_github_a_night_is_summed_up_and_its_code_kept(tmp_path: Path, ends: int) -> None:
+    fake = tmp_path / "bin" / "castigate"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\nmkdir nights; echo said > nights/summary.md; exit {ends}\n")
+    fake.chmod(0o755)
+    [script] = [step["run"] for step in steps() if "castigate nightly" in step.get("run", "")]
+    environment = {
+        "PATH": f"{fake.parent}{os.pathsep}{os.environ['PATH']}",
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+    }
+    command = ["bash", "-e", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | environment, check=False)
+    assert done.returncode == ends
+    assert (tmp_path / "summary").read_text() == "said\n"
+
+
+def test_on_github_the_nights_are_kept_and_shown_also_after_a_failure() -> None:
+    assert [step["uses"].partition("@")[0] for step in steps() if "uses" in step] == [
+        "actions/checkout",
+        "actions/setup-python",
+        "actions/cache",
+        "actions/upload-artifact",
+    ]
+    cache = using("actions/cache")["with"]
+    assert cache["path"] == "nights"
+    assert cache["key"] == cache["restore-keys"] + "${{ github.run_id }}"
+    assert using("actions/upload-artifact")["if"] == "always()"
+    [schedule] = read("github.yml")["on"]["schedule"]
+    assert re.fullmatch(r"\d+ \d+ \* \* \*", schedule["cron"])
+
+
+def test_on_gitlab_the_nights_are_kept_and_shown_also_after_a_failure() -> None:
+    [job] = read("gitlab.yml").values()
+    assert job["cache"] == {"key": "nights", "paths": ["nights/"], "when": "always"}
+    assert job["artifacts"]["when"] == "always"
+    assert job["artifacts"]["reports"] == {"junit": "nights/junit.xml"}
+    assert {rule["if"] for rule in job["rules"]} == {
+        f'$CI_PIPELINE_SOURCE == "{source}"' for source in ("schedule", "web")
+    }

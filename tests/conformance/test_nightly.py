@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Tree
@@ -9,8 +12,18 @@ from xml.etree import ElementTree as Tree
 import pytest
 
 from conformance.nightly import Nights
-from tests.conformance.processes import backend, castigate
-from tests.html.planted import Elements, planted_run
+from tests.conformance.processes import (
+    BOOL,
+    PROC,
+    SECONDS_TO_END,
+    backend,
+    begun,
+    castigate,
+    children,
+    end_of,
+    record,
+)
+from tests.html.planted import STARTED, Elements, planted_run
 
 FORMS = ("cases.csv", "junit.xml", "summary.md")
 
@@ -116,3 +129,59 @@ def test_without_a_run_there_is_nothing_to_report(tmp_path: Path) -> None:
     assert code == 2
     assert err.startswith("castigate: unknown backend `nobody`")
     assert not (tmp_path / "x").exists()
+
+
+def test_nights_are_told_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+    planted_run(tmp_path / "runs" / "long", after=5, started=STARTED, backends=["ort"])
+    planted_run(tmp_path / "runs" / "late", after=1, backends=["ort"])
+    report = Nights(tmp_path).render(print)
+    assert [record.started.day for record in report.records] == [2, 3]
+
+
+def test_what_a_killed_writer_left_is_passed_over_in_silence(tmp_path: Path) -> None:
+    planted_run(tmp_path / "runs" / "a", backends=["ort"])
+    (tmp_path / "runs" / ".b.0123.unfinished").mkdir()
+    told: list[str] = []
+    assert len(Nights(tmp_path).render(told.append).records) == 1
+    assert told == []
+
+
+def test_a_night_asks_for_what_its_options_say(tmp_path: Path) -> None:
+    unfinished = Path(planted_run(tmp_path / "runs" / "a", after=-1, complete=False))
+    code, out, err = night(tmp_path, "Right", "Right")
+    [run] = {*(tmp_path / "runs").iterdir()} - {unfinished}
+    told = record(run)
+    assert (code, len(told["backends"]), told["tier"]) == (0, 1, "quick")
+    assert told["selection"]["documents"] == ["pypto-cast:0.2"]
+    *totals, last = out.splitlines()
+    assert any("conforms" in line for line in totals)
+    assert last.endswith(" cases, 1 backends")
+    assert f"castigate: left out: {unfinished} holds an unfinished run" in err
+
+
+def test_options_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    for option, said in {
+        "--timeout=0": "--timeout 0: give a number of seconds above 0",
+        "--python=ort=/x": "no backend `ort` is asked",
+    }.items():
+        code, _, err = castigate("nightly", backend("Right"), option, f"--out={tmp_path / 'x'}")
+        assert (code, said in err) == (2, True), err
+
+
+@pytest.mark.skipif(not PROC.is_dir(), reason="there is no /proc to look into")
+def test_an_interrupted_night_says_how_to_go_on(tmp_path: Path) -> None:
+    options = (backend("Right"), BOOL[0], "--tier=full", "--jobs=1", f"--out={tmp_path}")
+    process = begun("nightly", *options, start_new_session=True)
+    last = time.monotonic() + SECONDS_TO_END
+    while not (found := list(tmp_path.glob("runs/*/parts/*.part"))) and time.monotonic() < last:
+        time.sleep(0.05)
+    left = children(process.pid)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=SECONDS_TO_END)
+    assert (process.returncode, out, end_of(left)) == (130, "", [])
+    run = found[0].parents[1]
+    assert err.splitlines()[-1] == (
+        f"castigate: interrupted; castigate run --resume --out {run} goes on"
+    )
+    assert record(run)["tier"] == "full"
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]

@@ -70,9 +70,10 @@ def planted_run(
     backends: Iterable[str] = BACKENDS,
     after: int = 0,
     complete: bool = True,
+    document: str = "",
     **changes: Any,
 ) -> str:
-    """A run in a folder, so many days after the first of all."""
+    """A run in a folder, so many days after the first of all; of one document, or of both."""
     begun = STARTED + timedelta(days=after)
     named = tuple(BackendRecord(name=name, version="1.2") for name in backends)
     fields = {
@@ -86,6 +87,7 @@ def planted_run(
         (each.name, case, plant(each.name, case) or usual(each.name, case))
         for each in named
         for case in cases()
+        if document in ("", case.document)
     ]
     if complete:
         store.finish(iter(rows), lambda: 1)

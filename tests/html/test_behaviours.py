@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from reports.answers import Answered, Kept
+from reports.findings.open_answers import explanations
 from reports.findings.report import read_report
 from reports.html.site import write_site
 from reports.judgement import Judgement
+from reports.kept_answers import KeptAnswers
+from reports.opening import open_run
 from specs.cases import Case
 from tests.html.planted import Elements, data, planted_run
 
@@ -62,3 +66,64 @@ def test_they_stand_with_the_case_and_with_their_pair(run: str, tmp_path: Path) 
     links = [each["href"] for tag, each in page.found if tag == "a" and "href" in each]
     assert f"case.html#{BYTE}" in links
     assert "pair.html#float32/int8" in links
+
+
+def answered(inputs: list[float], answers: list[int]) -> Answered:
+    """Answers to float32 values in the order of their patterns."""
+    patterns = np.array(inputs, np.float32).view(np.uint32)
+    got = np.array(answers, np.int8).view(np.uint8)
+    order = np.argsort(patterns)
+    return Answered(Kept("float32", patterns[order]), Kept("int8", got[order]))
+
+
+ALL_OPEN = "pypto-cast:0.2/float32/int8"
+COMPLEX = "onnx-cast:25/float32/complex64"
+
+
+def planted(folder: Path, **told: dict[str, Answered]) -> str:
+    """A run in which backends have answered a few cases."""
+
+    def plant(backend: str, case: Case) -> Judgement:
+        kept = told[backend].get(case.id)
+        return Judgement(
+            case.id, backend, "conforms", "", 7, 0 if kept is None else 1, answered=kept
+        )
+
+    return planted_run(folder, plant, told)
+
+
+def test_the_same_answers_mean_something_else_by_other_rules(tmp_path: Path) -> None:
+    same = answered([*INPUTS], [*INPUTS.values()])
+    found = read_report([planted(tmp_path / "run", ort={BYTE: same, ALL_OPEN: same})]).behaviours
+    assert found == {
+        ("ort", BYTE): (f"every open input: {WORDS}: 100 % of {OPEN} inputs",),
+        ("ort", ALL_OPEN): (f"every open input: {WORDS}: 100 % of {len(INPUTS)} inputs",),
+    }
+
+
+def test_the_same_answers_mean_something_else_to_other_inputs(tmp_path: Path) -> None:
+    told = {
+        "ort": {BYTE: answered([300.0, 400.0], [0, 0])},
+        "torch": {BYTE: answered([512.0, 3e38], [0, 0])},
+        "other": {BYTE: answered([0.5, 1e9], [0, 0])},
+    }
+    found = read_report([planted(tmp_path / "run", **told)]).behaviours
+    assert {backend: lines for (backend, _), lines in found.items()} == {
+        "ort": ("every open input: zero: 100 % of 2 inputs",),
+        "torch": ("every open input: zero: 100 % of 2 inputs",),
+        "other": ("every open input: zero: 100 % of 1 inputs",),
+    }
+
+
+def test_nothing_is_told_of_what_no_form_speaks_of(tmp_path: Path) -> None:
+    ones = Kept("complex64", np.ones(1, np.uint64))
+    kept = Answered(Kept("float32", np.ones(1, np.float32).view(np.uint32)), ones)
+    right = answered([0.5, 3.0], [0, 3])
+    run = planted(tmp_path / "run", ort={COMPLEX: kept, BYTE: right})
+    assert read_report([run]).behaviours == {}
+
+
+def test_of_a_case_that_the_document_no_longer_has_nothing_is_told(run: str) -> None:
+    cell, kept = read_report([run]).cells["ort", BYTE], KeptAnswers(open_run(run))
+    gone = replace(cell, document="pypto-cast", version="0.2", target="int16", mode="mode:GONE")
+    assert [*explanations(kept, {("a", "known"): cell, ("a", "gone"): gone})] == [("a", "known")]

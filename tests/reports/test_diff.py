@@ -55,6 +55,17 @@ def test_of_two_the_one_is_right_that_keeps_the_rule(swapped: bool, right: str) 
     assert difference.allowed == (f"0x{answers[given]:02x}",)
 
 
+def test_what_one_rule_says_of_several_kinds_of_inputs_is_one_difference() -> None:
+    answers = right_answers(HALF)
+    wrong = answers.copy()
+    wrong[[ONE, 0x7C00, 0xFC00]] = [0x11, 0x22, 0x33]
+    [difference] = compared(HALF, answers, wrong).differences
+    assert (difference.rule, difference.clause) == ("saturate-24", "table 1 (saturate = 1)")
+    assert (difference.right, difference.count) == ("one", 3)
+    assert difference.runs.answer.tolist() == [0x38, 0x7E, 0xFE]
+    assert difference.other_runs.answer.tolist() == [0x11, 0x22, 0x33]
+
+
 def test_both_may_be_wrong_in_other_ways() -> None:
     answers = right_answers(HALF)
     one, other = answers.copy(), answers.copy()

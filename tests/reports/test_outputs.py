@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as Tree
 
 import pytest
@@ -17,7 +19,11 @@ from reports.outputs.junit import junit
 from reports.outputs.summary_md import plain, summary_md
 from reports.outputs.writing import FORMS, write_output
 from specs.cases import Case
-from tests.html.planted import BACKENDS, HALF, one_cell, planted_run, violated
+from specs.errors import CastigateError
+from specs.formats import format_named
+from tests.conformance.processes import castigate
+from tests.html.planted import BACKENDS, HALF, cases, one_cell, planted_run, violated
+from tests.reports.common import divergence, steps
 
 HOSTILE = '=cmd|"x"\u0000]]>&<b>`|`\ud800\r\n[a](b)'
 
@@ -111,3 +117,184 @@ def test_the_same_report_gives_the_same_bytes(report: Report, form: str, tmp_pat
     one, two = ((tmp_path / name / form).read_bytes() for name in ("one", "two"))
     assert one == two
     assert one.endswith(b"\n")
+
+
+def planted(folder: Path, *judged: Judgement) -> Report:
+    """A run of one backend with these judgements, and the usual ones on all other cases."""
+    named = {each.case: each for each in judged}
+    return read_report([planted_run(folder, lambda _, case: named.get(case.id), ["ort"])])
+
+
+def broken(name: str, *rules: str, **changes: Any) -> Judgement:
+    """A case with a divergence of three inputs for each rule."""
+    wrong = tuple(divergence(steps(3), rule=rule) for rule in rules)
+    fields = {"verdict": "violates", "inputs": 9, "divergences": wrong}
+    return Judgement(name, "ort", **fields | changes)
+
+
+@pytest.mark.parametrize(("wrong", "more"), [(20, 0), (21, 1)])
+def test_twenty_changes_and_rules_are_listed_and_more_are_counted(
+    tmp_path: Path, wrong: int, more: int
+) -> None:
+    names = [case.id for case in cases()[:wrong]]
+
+    def plant(backend: str, case: Case) -> Judgement | None:
+        return broken(case.id, f"rule-{names.index(case.id)}") if case.id in names else None
+
+    before = planted_run(tmp_path / "before", backends=["ort"])
+    now = planted_run(tmp_path / "now", plant, ["ort"], after=1)
+    lines = summary_md(read_report([before, now])).splitlines()
+    assert sum(line.startswith("- new: ort, ") for line in lines) == 20
+    assert sum(line.startswith("| ort | onnx-cast | rule-") for line in lines) == 20
+    told = [line for line in lines if " more" in line]
+    assert told == [f"- {more} more", f"{more} more rows."] * bool(more)
+
+
+def test_what_fails_is_counted_by_cases_the_most_frequent_rule_first(tmp_path: Path) -> None:
+    names = [case.id for case in cases()]
+    lines = summary_md(
+        planted(
+            tmp_path,
+            Judgement(names[0], "ort", "error", "boom"),
+            Judgement(names[1], "ort", "crashed"),
+            broken(names[2], "a", "b", verdict="differs"),
+            broken(names[3], "c", verdict="deviates"),
+            replace(
+                broken(names[4], "c"),
+                divergences=(
+                    divergence(steps(3), rule="c"),
+                    replace(divergence(steps(3), rule="c"), level="recommended"),
+                ),
+            ),
+            Judgement(names[5], "ort", "unsupported", "no"),
+        )
+    ).splitlines()
+    assert lines[2] == f"{len(names)} cases, tier quick, ort 1.2."
+    assert [line for line in lines if line.startswith("| ort | onnx-cast |")] == [
+        f"| ort | onnx-cast | c | 2 | {names[3]} |",
+        f"| ort | onnx-cast | error | 1 | {names[0]} |",
+        f"| ort | onnx-cast | crashed | 1 | {names[1]} |",
+    ]
+
+
+def test_markdown_says_in_what_else_two_runs_differ(tmp_path: Path) -> None:
+    runs = [
+        planted_run(tmp_path / str(seed), backends=["ort"], after=seed, seed=seed)
+        for seed in range(3)
+    ]
+    assert "- The runs are not alike: seed: 1 before, 2 now" in summary_md(read_report(runs))
+
+
+def test_no_character_of_a_text_is_markup() -> None:
+    for mark in r"\`*_{}[]<>()#+!|~":
+        assert plain(f"a{mark}b") == f"a\\{mark}b"
+    assert plain(" one\r\n\n\ttwo ") == "one two"
+
+
+def test_every_column_of_the_csv_holds_what_its_head_says(tmp_path: Path) -> None:
+    name = "onnx-cast:25/float32/float8e4m3fn/saturate:1"
+    wrong = broken(name, "a", "b", message="said", open_inputs=4)
+    again = replace(divergence(steps(1), rule="a", smallest=5), level="recommended")
+    report = planted(tmp_path, replace(wrong, divergences=(*wrong.divergences, again)))
+    head, *rows = csv.reader(StringIO(cases_csv(report)))
+    [row] = [row for row in rows if row[2] == name]
+    assert dict(zip(head, row, strict=True)) == {
+        "backend": "ort",
+        "version": "1.2",
+        "case": name,
+        "document": "onnx-cast",
+        "document_version": "25",
+        "source": "float32",
+        "target": "float8e4m3fn",
+        "mode": "saturate:1",
+        "verdict": "violates",
+        "inputs": "9",
+        "open": "4",
+        "wrong": "7",
+        "rules": "a b",
+        "smallest": "0x00000001",
+        "answer": "0x02",
+        "allowed": "0x0000 or any-nan",
+        "message": "said",
+    }
+
+
+@pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t"])
+def test_no_text_of_the_csv_is_a_formula(tmp_path: Path, mark: str) -> None:
+    report = planted(tmp_path, Judgement(HALF, "ort", "error", f"{mark}1"))
+    rows = list(csv.reader(StringIO(cases_csv(report))))
+    assert [row[-1] for row in rows if row[2] == HALF] == [f"'{mark}1"]
+
+
+def test_junit_tells_what_is_wrong_in_each_case(tmp_path: Path) -> None:
+    names = [case.id for case in cases()]
+    report = planted(
+        tmp_path,
+        broken(names[0], "a", "b", verdict="deviates", message="said", reproduction="print(1)\n"),
+        broken(names[1], "a", verdict="differs"),
+        Judgement(names[2], "ort", "violates", "another shape"),
+        Judgement(names[3], "ort", "crashed", "gone"),
+        Judgement(names[4], "ort", "not-run"),
+    )
+    [suite] = Tree.fromstring(junit(report))
+    counts = {kind: suite.get(kind) for kind in ("failures", "errors", "skipped")}
+    assert counts == {"failures": "2", "errors": "1", "skipped": "1"}
+    assert (suite.get("name"), suite.get("timestamp")) == ("ort 1.2", "2026-01-02T03:04:05+00:00")
+    tests = {f"{test.get('classname')}/{test.get('name')}": test for test in suite}
+    found = {name: [*tests[f"ort.{name}"]] for name in names[:5]}
+    assert [
+        (each.tag, each.get("type"), each.get("message"))
+        for told in found.values()
+        for each in told
+    ] == [
+        ("failure", "deviates", "a, b"),
+        ("system-out", None, None),
+        ("failure", "violates", "another shape"),
+        ("error", "crashed", "gone"),
+        ("skipped", None, "not-run"),
+    ]
+    source, target = (format_named(name) for name in names[0].split("/")[1:3])
+    line = (
+        f"(§ 1, required): 3 inputs; {source.hexadecimal(1)} gives {target.hexadecimal(2)},"
+        " not 0x0000 or any-nan"
+    )
+    assert found[names[0]][0].text == f"a {line}\nb {line}\nsaid\nprint(1)\n"
+    text = found[names[1]][0].text
+    assert text is not None
+    assert text.startswith("differs from a document it does not claim\na (§ 1, required): 3 ")
+
+
+def test_the_time_of_a_suite_is_that_of_the_last_run(runs: tuple[str, str]) -> None:
+    root = Tree.fromstring(junit(read_report(runs)))
+    assert {suite.get("timestamp") for suite in root} == {"2026-01-02T03:04:05+00:00"}
+
+
+def test_a_form_is_written_under_any_name_and_whole_or_not_at_all(
+    report: Report, tmp_path: Path
+) -> None:
+    write_output(report, "junit.xml", tmp_path / "mine.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(CastigateError, match="what was there before is kept"):
+        write_output(report, "junit.xml", tmp_path / "folder")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "mine.txt"]
+
+
+def test_each_option_of_a_report_writes_its_own_form(runs: tuple[str, str], tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.txt" for name in ("summary", "csv", "junit")}
+    options = [f"--{name}={file}" for name, file in files.items()]
+    code, out, err = castigate("report", *runs, f"--out={tmp_path / 'site'}", *options)
+    assert (code, err) == (0, "")
+    assert out == (
+        f"{tmp_path / 'site' / 'index.html'}: {len(cases())} cases, 3 backends,"
+        " 1 new, 0 changed, 0 fixed, 0 unanswered\n"
+    )
+    begins = {name: file.read_text().partition("\n")[0] for name, file in files.items()}
+    assert begins == {
+        "summary": "# Castigate",
+        "csv": ",".join(COLUMNS),
+        "junit": '<?xml version="1.0" encoding="UTF-8"?>',
+    }
+    code, out, _ = castigate("report", runs[1], f"--out={tmp_path / 'other'}")
+    assert (code, out.partition(": ")[2]) == (0, f"{len(cases())} cases, 3 backends\n")
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"site", "other"}
