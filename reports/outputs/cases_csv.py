@@ -20,7 +20,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def cases_csv(report: Report) -> str:
     """The whole table, in the order of the run."""
     made = StringIO()
-    rows = csv.writer(made, lineterminator="\n")
+    rows = csv.writer(made, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     rows.writerow(COLUMNS)
     rows.writerows(_rows(report))
     return made.getvalue()

@@ -219,7 +219,7 @@ def test_every_column_of_the_csv_holds_what_its_head_says(tmp_path: Path) -> Non
     }
 
 
-@pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t"])
+@pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r"])
 def test_no_text_of_the_csv_is_a_formula(tmp_path: Path, mark: str) -> None:
     report = planted(tmp_path, Judgement(HALF, "ort", "error", f"{mark}1"))
     rows = list(csv.reader(StringIO(cases_csv(report))))
@@ -292,7 +292,7 @@ def test_each_option_of_a_report_writes_its_own_form(runs: tuple[str, str], tmp_
     begins = {name: file.read_text().partition("\n")[0] for name, file in files.items()}
     assert begins == {
         "summary": "# Castigate",
-        "csv": ",".join(COLUMNS),
+        "csv": ",".join(f'"{column}"' for column in COLUMNS),
         "junit": '<?xml version="1.0" encoding="UTF-8"?>',
     }
     code, out, _ = castigate("report", runs[1], f"--out={tmp_path / 'other'}")
