@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,18 @@ def test_many_wrong_answers_that_make_up_for_each_other_do_not_pass() -> None:
         late[[0, -1]] = chunk.answers[[0, -1]]
         assert np.count_nonzero(late[1:] != late[:-1]) == len(chunk.segments) - 1
         assert not chunk.says(late)
+
+
+@pytest.mark.parametrize("first", [0x3F80_0000, 0x3F80_2000])
+def test_a_segment_that_is_wrong_as_a_whole_does_not_pass(first: int) -> None:
+    rules = DENSE["onnx-cast:13/float32/float16"]
+    chunk = Chunk(rules, first, 1 << 15, np.random.default_rng(SEED))
+    ends = [0, *(np.flatnonzero(np.diff(chunk.answers)) + 1).tolist(), chunk.answers.size]
+    assert len(ends) > 4
+    for begin, end in pairwise(ends):
+        answers = chunk.answers.copy()
+        answers[begin:end] ^= 0x40
+        assert not chunk.says(answers)
 
 
 def test_what_is_left_to_grading_never_passes() -> None:
