@@ -10,7 +10,6 @@ from reports.findings.comparing import Change, reservations
 from reports.findings.report import Report, Version
 from reports.findings.signs import ABSENT
 from reports.html.index_data import page_of
-from reports.run_record import RunRecord
 from specs.load import documents
 
 SHOWN_CHANGES = 40
@@ -51,16 +50,9 @@ def _facts(report: Report) -> dict[str, Any]:
     return {
         "cases": sum(map(len, report.cases.values())),
         "inputs": sum(cell.inputs for cell in report.cells.values()),
-        "seconds": _seconds(record),
         "record": record,
         "digests": {name: record.documents.get(name, "") for name, _ in report.cases},
     }
-
-
-def _seconds(record: RunRecord) -> int | None:
-    if record.finished is None:
-        return None
-    return int((record.finished - record.started).total_seconds())
 
 
 def _row(report: Report, version: Version) -> dict[str, Any]:

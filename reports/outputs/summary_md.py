@@ -13,7 +13,7 @@ from reports.judgement import VERDICTS
 
 SHOWN = 20
 """Changes and broken rules that are listed."""
-MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
+MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
 
 def summary_md(report: Report) -> str:

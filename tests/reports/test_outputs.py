@@ -186,7 +186,7 @@ def test_markdown_says_in_what_else_two_runs_differ(tmp_path: Path) -> None:
 
 
 def test_no_character_of_a_text_is_markup() -> None:
-    for mark in r"\`*_{}[]<>()#+!|~":
+    for mark in r"\`*_{}[]<>()#+!|~&":
         assert plain(f"a{mark}b") == f"a\\{mark}b"
     assert plain(" one\r\n\n\ttwo ") == "one two"
 

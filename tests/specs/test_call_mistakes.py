@@ -1,0 +1,213 @@
+"""Each mistake that a document of calls can hold is one line with its place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from specs.errors import DocumentError
+from specs.lint import prove
+from specs.load import load_document
+
+SMALL = """\
+document: small
+title: Small
+operation: call
+seed: small.txt
+scope: own-dtypes
+
+receiver:
+  is: layer
+  method: astype
+  members:
+    weight: {kind: parameter}
+    scale:  {kind: buffer, when: {from: float}}
+
+versions:
+  1:
+    from: [float32, int8]
+    to:   [float32]
+
+forms:
+  name:  {clause: "1", args: [dtype-name target]}
+  other: {clause: "2", when: {from: float}, args: [tensor float32], kwargs: {blocking: word true}}
+
+rules:
+  named:
+    clause: "3"
+    level: required
+    when: {form: name, member: [weight, scale]}
+    then: {is: unspecified, dtype: target}
+  others:
+    clause: "4"
+    level: required
+    when: {form: other}
+    then: {is: error, class: ValueError}
+
+tensors:
+  all:
+    clause: "5"
+    level: required
+    when: {}
+    then: same-shape
+"""
+
+# What stands in the text, what it becomes, how the line begins to which the error points,
+# its words.
+MISTAKES: dict[str, tuple[str, str, str, str]] = {
+    "receiver kind": (
+        "is: layer",
+        "is: module",
+        "is: module",
+        "'tensor', 'sharded-tensor' or 'layer'",
+    ),
+    "no method": ("  method: astype\n", "", "receiver:", "`method` is missing"),
+    "method": ("method: astype", "method: as type", "method: as type", "cannot stand in a case id"),
+    "runs": ("method: astype", "method: astype\n  runs: always", "runs: always", "'recommended'"),
+    "receiver word": (
+        "method: astype",
+        "method: astype\n  run: required",
+        "run: required",
+        "unknown word `run`",
+    ),
+    "tensor with members": (
+        "is: layer",
+        "is: tensor",
+        "receiver:",
+        "a layer, and nothing else, has",
+    ),
+    "member kind": ("kind: buffer", "kind: bufer", "scale:", "'parameter' or 'buffer'"),
+    "member condition": (
+        "{kind: buffer, when: {from: float}}",
+        "{kind: buffer, when: {form: name}}\n    other: {kind: buffer, when: {fro: float}}",
+        "other:",
+        "unknown condition `fro`; did you mean `from`?",
+    ),
+    "member of no pair": (
+        "{from: float}}\n\nversions",
+        "{from: bool}}\n\nversions",
+        "scale:",
+        "the member `scale` is asked of no pair",
+    ),
+    "member in a rule": (
+        "[weight, scale]",
+        "[weight, scales]",
+        "when: {form: name",
+        "did you mean `scale`?",
+    ),
+    "form in a rule": (
+        "{form: other}",
+        "{form: othe}",
+        "when: {form: othe}",
+        "did you mean `other`?",
+    ),
+    "form of no pair": (
+        '"2", when: {from: float}',
+        '"2", when: {from: bool}',
+        "other:",
+        "the form `other` is asked of no pair",
+    ),
+    "form without clause": ('clause: "1", args', "args", "name:", "`clause` is missing"),
+    "form's id": (
+        '  name:  {clause: "1"',
+        '  na/me:  {clause: "1"',
+        "na/me:",
+        "cannot stand in a case id",
+    ),
+    "argument kind": (
+        "[dtype-name target]",
+        "[type-name target]",
+        "name:",
+        "unknown kind of argument `type-name`",
+    ),
+    "argument word": ("word true", "word yes", "other:", "unknown argument word `yes`"),
+    "argument dtype": (
+        "[tensor float32]",
+        "[tensor float33]",
+        "other:",
+        "`float33` is neither a dtype nor",
+    ),
+    "returns": (
+        "args: [tensor float32]",
+        "args: [tensor float32], returns: copy",
+        "other:",
+        "'receiver', 'another'",
+    ),
+    "device": (
+        "args: [tensor float32]",
+        "args: [tensor float32], device-after: tpu",
+        "other:",
+        "'cpu' or 'gpu'",
+    ),
+    "no receiver": (
+        SMALL[SMALL.index("receiver:") : SMALL.index("versions:")],
+        "",
+        "operation:",
+        "has a `receiver`",
+    ),
+    "no call": ("operation: call", "operation: cast", "operation:", "has a `receiver`"),
+    "no forms": (
+        SMALL[SMALL.index("forms:") : SMALL.index("rules:")],
+        "",
+        "",
+        "is called in `forms`",
+    ),
+    "gap": (
+        "[weight, scale]",
+        "weight",
+        "rules:",
+        "gap: no rule applies to small:1/float32/float32/form:name/member:scale",
+    ),
+    "overlap": (
+        "{form: other}",
+        "{form: [other, name]}",
+        "others:",
+        "rule others: overlap: small:1/float32/float32/form:name/member:weight: named",
+    ),
+    "shape": (
+        "{is: error, class: ValueError}",
+        "same-shape",
+        "then: same-shape",
+        "no outcome of a call",
+    ),
+    "idle class": (
+        "{is: unspecified, dtype: target}",
+        "{is: unspecified, class: E}",
+        "then: {is: uns",
+        "`class` goes with `error` only",
+    ),
+    "idle dtype": (
+        "{is: error, class: ValueError}",
+        "{is: error, dtype: target}",
+        "then: {is: err",
+        "`dtype` goes with the `unspecified` of a call only",
+    ),
+}
+
+
+def test_the_small_document_itself_holds(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL, encoding="utf-8")
+    proof = prove(load_document(path))
+    # float32: two forms of two members; int8: one form of one member
+    assert (proof.versions, proof.cases, proof.rules) == (1, 2 * 2 + 1, 2)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, mistake: str) -> None:
+    old, new, at, says = MISTAKES[mistake]
+    assert SMALL.count(old) == 1
+    text, path = SMALL.replace(old, new), tmp_path / "small.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DocumentError) as caught:
+        prove(load_document(path))
+    message = str(caught.value).removeprefix(f"{path}:")
+    assert "\n" not in message
+    lines = [
+        place for place, line in enumerate(text.splitlines(), 1) if line.strip().startswith(at)
+    ]
+    assert re.match(r"\d+", message), message
+    assert int(message.partition(":")[0]) in lines, message
+    assert says in message
