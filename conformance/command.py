@@ -20,6 +20,7 @@ from conformance.backends import look
 from conformance.diff_command import diff_command
 from conformance.explaining import drawn, explain
 from conformance.explaining_bitcasts import bitcast_bits, drawn_bitcast, explain_bitcast
+from conformance.gate_command import gate_command
 from conformance.inputs import inputs_of
 from conformance.nightly_command import nightly_command
 from conformance.options import BackendOption, PythonOption, TimeoutOption
@@ -27,6 +28,7 @@ from conformance.recorded import Tally, judge_stream
 from conformance.report_command import report_command
 from conformance.run_command import MOST_EXAMPLES, merge_command, run_command
 from conformance.selection import case_named
+from conformance.verify_command import verify_command
 from oracles.isolation.home import SECONDS, homes
 from oracles.isolation.loading import close, load_isolated
 from oracles.registry import BUILTINS, third_party
@@ -162,6 +164,8 @@ app.command(name="merge")(merge_command)
 app.command(name="diff")(diff_command)
 app.command(name="report")(report_command)
 app.command(name="nightly")(nightly_command)
+app.command(name="gate")(gate_command)
+app.command(name="verify")(verify_command)
 
 
 @app.command()

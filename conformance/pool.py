@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -117,12 +118,19 @@ class Pool:
             except (EOFError, OSError):
                 worker = self._replaced(worker, ("", "", True))
 
-    def run(self, tasks: Iterable[Task], jobs: int, store: RunStore, listener: Listener) -> None:
-        """Do all tasks by so many workers."""
+    def run(
+        self,
+        tasks: Iterable[Task],
+        jobs: int,
+        store: RunStore,
+        listener: Listener,
+        until: float = math.inf,
+    ) -> None:
+        """Do all tasks by so many workers, or as many tasks as can be done in time."""
         waiting = deque(tasks)
         more = min(jobs, len(waiting)) - len(self._workers)
         self._workers += [self._greeted(new) for new in [self._started() for _ in range(more)]]
-        while True:
+        while monotonic() <= until:
             for worker in [worker for worker in self._workers if worker.task is None]:
                 if waiting:
                     self._hand_out(worker, waiting.popleft(), store)

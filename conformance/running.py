@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from time import monotonic
 
 from conformance.assembly import assembled
 from conformance.meet import Settings
@@ -13,6 +15,7 @@ from conformance.pool import Pool
 from conformance.progress import Reporter
 from conformance.selection import select
 from oracles.isolation.home import SECONDS, homes
+from reports.judgement import Judgement
 from reports.merging import merge_record
 from reports.opening import open_shard
 from reports.run_record import (
@@ -32,6 +35,8 @@ from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.load import documents
 
+TIME_OVER = "the time for all cases was over"
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -45,6 +50,8 @@ class Wanted:
     shard: Shard | None = None
     pythons: tuple[str, ...] = ()
     seconds: float = SECONDS
+    limit: float = math.inf
+    """Seconds after which what is not done yet is not run."""
 
     @property
     def settings(self) -> Settings:
@@ -81,10 +88,17 @@ def chosen(selection: Selection) -> list[Case]:
 
 
 def run(
-    wanted: Wanted, out: str, jobs: int, go_on: bool, argv: Sequence[str], reporter: Reporter
+    wanted: Wanted,
+    out: str,
+    jobs: int,
+    go_on: bool,
+    argv: Sequence[str],
+    reporter: Reporter,
+    only: list[Case] | None = None,
 ) -> RunStore:
-    """Do all tasks that are not done yet, and write the tables; what it came to is in `totals`."""
-    cases = chosen(wanted.selection)
+    """Do all tasks that are not done yet, and keep their parts; ``only`` some cases, or all."""
+    until = monotonic() + wanted.limit
+    cases = only or chosen(wanted.selection)
     where = homes(wanted.backends, wanted.pythons, wanted.seconds, jobs)
     with ExitStack() as stack:
         pools = [
@@ -94,7 +108,7 @@ def run(
         store = resume(out, record) if go_on else create(out, record)
         if store.record.complete:
             return store
-        _work(wanted, cases, pools, jobs, store, reporter)
+        _work(wanted, cases, pools, jobs, store, reporter, until)
     return store
 
 
@@ -116,10 +130,10 @@ def merge(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
     return store
 
 
-def finish(store: RunStore) -> Totals:
+def finish(store: RunStore, only: list[Case] | None = None) -> Totals:
     """Write the tables of a run whose tasks are all done, or end a shard."""
     record, totals = store.record, Totals()
-    cases = chosen(record.selection)
+    cases = only or chosen(record.selection)
     if record.shard is None:
         rows = _rows(store, cases, totals)
     else:
@@ -161,6 +175,7 @@ def _work(
     jobs: int,
     store: RunStore,
     reporter: Reporter,
+    until: float,
 ) -> None:
     done = store.finished(reporter.say)
     place = 0
@@ -170,9 +185,20 @@ def _work(
         place += len(tasks)
         left = [task for task in mine if task.name not in done]
         reporter.begin(pool.backend, left)
-        pool.run(left, jobs, store, reporter)
+        pool.run(left, jobs, store, reporter, until)
         reporter.end()
         pool.close()
+        if monotonic() > until:
+            _leave(left, pool.backend, store)
+
+
+def _leave(tasks: list[Task], backend: str, store: RunStore) -> None:
+    """Say of the cases of tasks that are not done that they were not run."""
+    done = store.finished()
+    for task in tasks:
+        if task.name not in done:
+            left = [Judgement(case.id, backend, "not-run", TIME_OVER) for case in task.cases]
+            store.write(task.name, left)
 
 
 def _tasks(wanted: Wanted, cases: list[Case], pool: Pool) -> list[Task]:

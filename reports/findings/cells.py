@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from specs.cases import Case
+from specs.operations import is_bitcast
 
 NOT_ANSWERED = ("unsupported", "not-run")
 FAILED = ("error", "crashed")
@@ -83,6 +84,11 @@ class Cell:
             else:
                 modes.append((name, value))
         return Case(self.document, self.version, self.source, self.target, tuple(modes), example)
+
+    @property
+    def asks_inputs(self) -> bool:
+        """Whether there are inputs to ask; a bitcast may be refused, or of no elements."""
+        return not is_bitcast(self.as_case)
 
     @property
     def is_answered(self) -> bool:

@@ -47,6 +47,13 @@ def all_changes(before: dict[Key, Cell], now: dict[Key, Cell]) -> dict[Key, list
     return {key: each for key, each in found.items() if each}
 
 
+def is_known(before: Cell, now: Cell, broken: Broken | None) -> bool:
+    """Whether a divergence, or an answer that did not come, was the same in an earlier run."""
+    if broken is None:
+        return before.verdict == now.verdict
+    return _divergences(before).get(broken.name) == _region(broken)
+
+
 def reservations(before: RunRecord, now: RunRecord) -> list[str]:
     """In what else the two runs differ, which may be why their divergences do."""
     told = [

@@ -36,7 +36,7 @@ def _verdicts(report: Report) -> Iterator[str]:
         for name in report.backends
     }
     occurring = [verdict for verdict in VERDICTS if any(row[verdict] for row in counts.values())]
-    yield from _table(
+    yield from table(
         ("backend", *occurring),
         ([name, *(f"{row[verdict]:,}" for verdict in occurring)] for name, row in counts.items()),
     )
@@ -79,7 +79,7 @@ def _broken(report: Report) -> Iterator[str]:
     if not cases:
         yield "Nothing."
         return
-    yield from _table(
+    yield from table(
         ("backend", "document", "rule", "cases", "for instance"),
         ([*key, f"{count:,}", examples[key]] for key, count in cases.most_common(SHOWN)),
     )
@@ -87,7 +87,8 @@ def _broken(report: Report) -> Iterator[str]:
         yield f"{len(cases) - SHOWN:,} more rows."
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A table in Markdown."""
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
     for row in rows:

@@ -1,0 +1,202 @@
+"""A policy: what must hold for a gate to pass, as YAML that is checked with file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from reports.gate.canonical import digest_of
+from reports.gate.patterns import EVERY, matches
+from reports.ledger.patterns import ids_of
+from specs.document import Entry, Identifier, Text
+from specs.errors import CastigateError
+from specs.load import documents, explained
+from specs.suggest import nearest
+from specs.yaml_source import Location, Source, read_yaml
+
+SHIPPED = Path(__file__).with_name("policies")
+CLAIMED = "claimed"
+"""Stands for the documents that the backend claims."""
+MOST_EXAMPLES = 100_000_000
+
+
+def _date(text: str) -> str:
+    try:
+        if date.fromisoformat(text).isoformat() == text:
+            return text
+    except ValueError:
+        pass
+    raise ValueError(f"`{text}` is no date; write '2027-01-31', in quotes")
+
+
+Date = Annotated[str, AfterValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
+Levels = Annotated[list[Literal["required", "recommended"]], Field(min_length=1)]
+PerCent = Annotated[int, Field(ge=0, le=100)]
+Seconds = Annotated[int, Field(ge=1)]
+Region = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+
+
+class AcceptedEntry(Entry):
+    """Divergences that are accepted until a day: of a rule, or where no answer comes."""
+
+    cases: Annotated[list[Text], Field(min_length=1)]
+    rule: Text | None = None
+    verdict: Literal["error", "crashed"] | None = None
+    region: Region | None = None
+    reason: Text
+    expires: Date
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> AcceptedEntry:
+        if (self.rule is None) == (self.verdict is None):
+            raise ValueError("what is accepted has either a `rule` or a `verdict`")
+        if self.region is not None and self.rule is None:
+            raise ValueError("only divergences of a `rule` have a `region`")
+        return self
+
+    def takes(self, case: str, rule: str, region: str) -> bool:
+        """Whether a divergence of a case is meant, by its rule or its verdict."""
+        return (
+            rule == (self.rule or self.verdict)
+            and self.region in (None, region)
+            and any(matches(pattern, case) for pattern in self.cases)
+        )
+
+
+class PolicyEntry(Entry):
+    """All of a policy."""
+
+    policy: Identifier
+    title: Text
+    documents: Literal["claimed"] | Annotated[list[Text], Field(min_length=1)]
+    levels: Levels
+    tier: Literal["quick", "full"]
+    seed: Annotated[int, Field(ge=0)] = 0
+    max_examples: Annotated[int, Field(ge=0, le=MOST_EXAMPLES, alias="max-examples")] = 1000
+    may_be_unsupported: list[Text] = Field([], alias="may-be-unsupported")
+    minimum_coverage: dict[str, PerCent] = Field({}, alias="minimum-coverage")
+    accepted: list[AcceptedEntry] = Field([])
+    only_new: Annotated[bool, Field(alias="only-new")] = False
+    time_limit: Annotated[Seconds | None, Field(alias="time-limit")] = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy that was read and checked."""
+
+    entry: PolicyEntry
+
+    @property
+    def name(self) -> str:
+        return self.entry.policy
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """All that it says, defaults spelled out, as it stands in a certificate."""
+        return self.entry.model_dump(mode="json", by_alias=True)
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 of what it says, however its YAML is written."""
+        return digest_of(self.content)
+
+
+def policy_named(word: str) -> Policy:
+    """The policy that ships under a name, or the one in a file."""
+    shipped = {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
+    if word in shipped:
+        return load_policy(shipped[word])
+    if Path(word).suffix not in (".yaml", ".yml") and not Path(word).is_file():
+        raise CastigateError(
+            f"unknown policy `{word}`; {nearest(word, shipped)}"
+            f"give {', '.join(shipped)} or a YAML file"
+        )
+    return load_policy(Path(word))
+
+
+def load_policy(path: Path) -> Policy:
+    """Read and check a policy, or raise an error that names file and line."""
+    source = read_yaml(path)
+    if not isinstance(source.data, dict):
+        raise source.error((), "a policy is a mapping that begins with `policy: NAME`")
+    try:
+        entry = PolicyEntry.model_validate(source.data)
+    except ValidationError as error:
+        raise source.error(*explained(source, error)) from None
+    _check(source, entry)
+    return Policy(entry)
+
+
+def policy_of(content: object, named: str) -> Policy:
+    """The policy that a certificate holds."""
+    try:
+        return Policy(PolicyEntry.model_validate(content))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, ("policy", "content", *first["loc"])))
+        raise CastigateError(f"{named}: `{where}`: {first['msg']}") from None
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of a policy, for editors."""
+    schema = PolicyEntry.model_json_schema(by_alias=True)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "A Castigate policy"
+    return schema
+
+
+def _check(source: Source, entry: PolicyEntry) -> None:
+    """Every word must mean something: a document that there is, a pattern that takes a case."""
+    for place, word in enumerate([] if entry.documents == CLAIMED else entry.documents):
+        _check_document(source, ("documents", place), word)
+    known = list(_known(entry))
+    for location, pattern in _patterns(entry):
+        if pattern != EVERY and not any(matches(pattern, case) for case in known):
+            raise source.error(
+                location, f"`{pattern}` stands for no case of the policy's documents"
+            )
+
+
+def _check_document(source: Source, location: Location, word: str) -> None:
+    name, _, version = word.partition(":")
+    if name not in documents():
+        hint = nearest(name, documents())
+        known = ", ".join(documents())
+        raise source.error(location, f"unknown document `{name}`; {hint}the documents are {known}")
+    versions = documents()[name].entry.versions
+    if version and version not in versions:
+        raise source.error(
+            location, f"{name} has no version `{version}`; it has {', '.join(versions)}"
+        )
+
+
+def _known(entry: PolicyEntry) -> Iterator[str]:
+    """The ids of all cases that a policy may be about."""
+    words = list(documents()) if entry.documents == CLAIMED else entry.documents
+    for word in words:
+        name, _, version = word.partition(":")
+        for case in ids_of(name):
+            if not version or case.startswith(f"{word}/"):
+                yield case
+
+
+def _patterns(entry: PolicyEntry) -> Iterator[tuple[Location, str]]:
+    for place, pattern in enumerate(entry.may_be_unsupported):
+        yield ("may-be-unsupported", place), pattern
+    for pattern in entry.minimum_coverage:
+        yield ("minimum-coverage", pattern), pattern
+    for place, accepted in enumerate(entry.accepted):
+        for number, pattern in enumerate(accepted.cases):
+            yield ("accepted", place, "cases", number), pattern
