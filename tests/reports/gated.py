@@ -1,0 +1,87 @@
+"""Complete runs of one backend on one document, and what a policy makes of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from conformance.running import chosen
+from reports.gate.certificate import Evidence
+from reports.gate.policy import Policy, PolicyEntry
+from reports.judgement import Judgement
+from reports.opening import open_run
+from reports.run_record import BackendRecord, Selection
+from reports.store import RunStore, create
+from specs.cases import Case
+from specs.load import documents
+from tests.reports.common import divergence, record, steps
+
+DOCUMENT = "pypto-cast:0.2"
+STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SELECTION = Selection(documents=(DOCUMENT,))
+CASES = chosen(SELECTION)
+CASE = "pypto-cast:0.2/float32/float16/mode:CAST_RINT"
+Plant = Callable[[Case], Judgement | None]
+
+
+def right(case: Case) -> Judgement:
+    return Judgement(case.id, "vendor", "conforms", inputs=256)
+
+
+def wrong(name: str, rule: str = "rounds", level: str = "required", rows: int = 1) -> Judgement:
+    verdict = "violates" if level == "required" else "deviates"
+    broken = divergence(steps(rows), rule=rule)
+    broken = type(broken)(**{**vars(broken), "level": level})
+    return Judgement(name, "vendor", verdict, inputs=256, divergences=(broken,))
+
+
+def verdict_of(name: str, verdict: Any) -> Judgement:
+    return Judgement(name, "vendor", verdict, f"{verdict} it is")
+
+
+def only(judgement: Judgement) -> Plant:
+    """One case is judged so, all others are right."""
+    return lambda case: judgement if case.id == judgement.case else None
+
+
+def gated_run(
+    folder: Path,
+    plant: Plant = lambda case: None,
+    seconds: int = 60,
+    cases: list[Case] = CASES,
+    **changes: Any,
+) -> RunStore:
+    fields = {
+        "documents": {name: made.digest for name, made in documents().items()},
+        "backends": (BackendRecord(name="vendor", version="1.2"),),
+        "selection": SELECTION,
+        "started": STARTED,
+        **changes,
+    }
+    store = create(str(folder), record(**fields))
+    store.finish(((("vendor"), case, plant(case) or right(case)) for case in cases), lambda: 0)
+    path = folder / "run.json"
+    told = json.loads(path.read_text())
+    told["finished"] = (STARTED + timedelta(seconds=seconds)).isoformat()
+    path.write_text(json.dumps(told))
+    return open_run(str(folder))
+
+
+def policy(**changes: Any) -> Policy:
+    fields = {
+        "policy": "mine",
+        "title": "One of our own",
+        "documents": [DOCUMENT],
+        "levels": ["required", "recommended"],
+        "tier": "quick",
+    }
+    return Policy(PolicyEntry.model_validate(fields | changes))
+
+
+def evidence(
+    store: RunStore, by: Policy | None = None, baseline: RunStore | None = None
+) -> Evidence:
+    return Evidence(by or policy(), store, baseline, tuple(case.id for case in CASES))

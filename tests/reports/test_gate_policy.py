@@ -1,0 +1,146 @@
+"""Policies: those that ship, what their words may be, and where an error is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import reports.gate.policy
+from reports.gate.patterns import any_matches, matches
+from reports.gate.policy import SHIPPED, json_schema, load_policy, policy_named
+from specs.errors import CastigateError
+from specs.yaml_source import read_yaml
+
+SCHEMA = Path(reports.gate.policy.__file__).with_name("policy.schema.json")
+NAMES = ("regression-only", "required-only", "strict")
+GOOD = """\
+policy: mine
+title: One of our own
+documents: ['onnx-cast:25']
+levels: [required]
+tier: quick
+may-be-unsupported:
+  - 'onnx-cast:25/string/**'
+minimum-coverage:
+  'onnx-cast:25/float32/**': 50
+accepted:
+  - cases: ['onnx-cast:25/float8e5m2/bool']
+    rule: float-to-bool
+    region: 0123456789abcdef
+    reason: known
+    expires: '2027-01-31'
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "mine.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_the_shipped_policies_are_known_by_their_names() -> None:
+    assert tuple(path.stem for path in sorted(SHIPPED.glob("*.yaml"))) == NAMES
+    for name in NAMES:
+        assert policy_named(name).name == name
+    strict, required, regression = (policy_named(name).entry for name in reversed(NAMES))
+    assert (strict.levels, strict.may_be_unsupported) == (["required", "recommended"], [])
+    assert strict.minimum_coverage == {"**": 100}
+    assert required.levels == ["required"]
+    assert [each.only_new for each in (strict, required, regression)] == [False, False, True]
+
+
+def test_the_shipped_schema_is_current_and_takes_what_ships() -> None:
+    assert SCHEMA.read_text() == json.dumps(json_schema(), indent=2) + "\n"
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    validator = jsonschema.Draft202012Validator(json_schema())
+    for name in NAMES:
+        data = read_yaml(SHIPPED / f"{name}.yaml").data
+        assert list(validator.iter_errors(data)) == []
+        assert not validator.is_valid(data | {"level": "required"})
+        assert not validator.is_valid({**data, "levels": []})
+
+
+def test_the_digest_is_of_what_a_policy_says_not_of_how(tmp_path: Path) -> None:
+    one = load_policy(written(tmp_path, GOOD))
+    again = load_policy(written(tmp_path, f"# a comment\n{GOOD}seed: 0\nonly-new: false\n"))
+    other = load_policy(written(tmp_path, GOOD.replace("'2027-01-31'", "'2027-02-01'")))
+    assert one.digest == again.digest != other.digest
+
+
+WRONG: list[tuple[str, str, int, str]] = [
+    ("levels: [required]", "levels: []", 4, "at least 1 item"),
+    ("levels: [required]", "levels: [certain]", 4, "'required' or 'recommended'"),
+    ("tier: quick", "tier: quick\nfoo: 1", 6, "unknown word `foo`"),
+    ("tier: quick\n", "", 1, "`tier` is missing"),
+    ("onnx-cast:25']\nlevels", "onyx-cast']\nlevels", 3, "did you mean `onnx-cast`?"),
+    ("onnx-cast:25']\nlevels", "onnx-cast:26']\nlevels", 3, "has no version `26`"),
+    ("/string/**", "/strings/**", 7, "`onnx-cast:25/strings/**` stands for no case"),
+    ("float32/**': 50", "float32/**': 101", 9, "less than or equal to 100"),
+    ("float32/**': 50", "float32/**': 99.5", 9, "`99.5` is a YAML float"),
+    ("float32/**': 50", "float33/**': 50", 9, "`onnx-cast:25/float33/**` stands for no case"),
+    ("float8e5m2/bool", "float8e5m2/boo", 11, "stands for no case"),
+    ("    rule: float-to-bool\n", "", 11, "either a `rule` or a `verdict`"),
+    ("region: 0123", "region: x123", 13, "pattern"),
+    ("    reason: known\n", "", 11, "`reason` is missing"),
+    ("'2027-01-31'", "'2027-02-31'", 15, "`2027-02-31` is no date"),
+    ("'2027-01-31'", "'20270131'", 15, "`20270131` is no date"),
+    ("'2027-01-31'", "2027-01-31", 15, "quote it"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), WRONG)
+def test_what_is_wrong_is_told_with_file_and_line(
+    old: str, new: str, line: int, message: str, tmp_path: Path
+) -> None:
+    load_policy(written(tmp_path, GOOD))
+    assert old in GOOD
+    path = written(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(CastigateError) as told:
+        load_policy(path)
+    assert str(told.value).startswith(f"{path}:{line}: ")
+    assert message in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("strickt", "unknown policy `strickt`; did you mean `strict`?"),
+        ("no/such.yaml", "no/such.yaml: cannot be read"),
+    ],
+)
+def test_an_unknown_policy_is_one_line(word: str, message: str) -> None:
+    with pytest.raises(CastigateError) as told:
+        policy_named(word)
+    assert str(told.value).startswith(message)
+
+
+CASE = "onnx-cast:25/float32/float8e4m3fn/saturate:0"
+TAKEN: dict[str, bool] = {
+    "**": True,
+    "*": False,
+    CASE: True,
+    CASE[:-1]: False,
+    "onnx-cast:*/float32/**": True,
+    "onnx-cast:25/float*/float8*/*": True,
+    "onnx-cast:25/float*": False,
+    "onnx-cast.25/**": False,
+    "**/saturate:0": True,
+}
+
+
+@pytest.mark.parametrize("pattern", TAKEN)
+def test_patterns_take_what_they_stand_for(pattern: str) -> None:
+    assert matches(pattern, CASE) == TAKEN[pattern]
+    assert any_matches(["nothing", pattern], CASE) == TAKEN[pattern]
+
+
+def test_what_a_policy_holds_can_be_read_from_its_content() -> None:
+    content: Any = json.loads(json.dumps(policy_named("strict").content))
+    again = reports.gate.policy.policy_of(content, "x")
+    assert again.digest == policy_named("strict").digest
+    with pytest.raises(CastigateError, match=r"x: `policy\.content\.seed`"):
+        reports.gate.policy.policy_of(content | {"seed": -1}, "x")
