@@ -20,6 +20,7 @@ from conformance.backends import look
 from conformance.diff_command import diff_command
 from conformance.explaining import drawn, explain
 from conformance.explaining_bitcasts import bitcast_bits, drawn_bitcast, explain_bitcast
+from conformance.export_command import export_app
 from conformance.gate_command import gate_command
 from conformance.inputs import inputs_of
 from conformance.nightly_command import nightly_command
@@ -164,6 +165,7 @@ app.command(name="merge")(merge_command)
 app.command(name="diff")(diff_command)
 app.command(name="report")(report_command)
 app.command(name="nightly")(nightly_command)
+app.add_typer(export_app, name="export")
 app.command(name="gate")(gate_command)
 app.command(name="verify")(verify_command)
 

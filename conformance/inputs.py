@@ -19,6 +19,8 @@ from specs.ruling import Ruling
 EXHAUSTIVE_BITS = 16
 SAMPLED_STEPS = 512
 """How many steps of a staircase too long to walk are visited."""
+AROUND = 12
+"""Patterns around a step: a value and a midpoint, the pattern before and after, of both signs."""
 
 
 def inputs_of(case: Case, ruling: Ruling, seed: int, max_examples: int) -> Bits:
@@ -28,6 +30,28 @@ def inputs_of(case: Case, ruling: Ruling, seed: int, max_examples: int) -> Bits:
     if ruling.is_rejection or not (ruling.source.is_numeric or ruling.source.kind == "text"):
         return one_of_each(ruling.source)
     return quick_inputs(case.source, case.target, seed, max_examples)
+
+
+def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
+    """As many inputs as a file should hold: all specials, and the breakpoints that still fit."""
+    source = ruling.source
+    if case.example is not None or not source.is_numeric or 1 << source.bits <= most:
+        return inputs_of(case, ruling, 0, 0)
+    return _few_patterns(source.name, case.target, most)
+
+
+@lru_cache(maxsize=8)
+def _few_patterns(source_name: str, target_name: str, most: int) -> Bits:
+    source, target = format_named(source_name), format_named(target_name)
+    codes = set(_specials(source))
+    if target.is_numeric:
+        chance = np.random.default_rng(crc32(f"{source_name}/{target_name}".encode()))
+        steps = _steps(source, target, chance)
+        room = max(2, (most - len(codes)) // AROUND)
+        if steps.size > room:
+            steps = steps[np.linspace(0, steps.size - 1, room).astype(np.intp)]
+        codes.update(breakpoints(source, target, steps.tolist()))
+    return np.array(sorted(codes), source.storage)
 
 
 def one_of_each(source: Format) -> Bits:

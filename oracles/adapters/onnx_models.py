@@ -97,9 +97,15 @@ class ModelBuilder:
         self, graph: Graph, shape: tuple[int, ...], content: bytes | list[bytes]
     ) -> Any:
         """The model whose x is an initializer: texts, or the raw bytes of its patterns."""
-        element_type, raw = self.element_type(graph.source), isinstance(content, bytes)
-        x = self._helper.make_tensor("x", element_type, shape, content, raw=raw)
+        x = self.tensor("x", graph.source, shape, content)
         return self._model(graph, len(shape), inputs=[], initializers=[x])
+
+    def tensor(
+        self, name: str, dtype: str, shape: tuple[int, ...], content: bytes | list[bytes]
+    ) -> Any:
+        """A tensor of texts, or of the raw bytes of its patterns."""
+        raw = isinstance(content, bytes)
+        return self._helper.make_tensor(name, self.element_type(dtype), shape, content, raw=raw)
 
     def script(self, graph: Graph, constant: str | None, shape: str) -> str:
         """The statements that build a Cast's model; ``constant`` is x's initializer, if any."""

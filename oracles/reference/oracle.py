@@ -57,7 +57,7 @@ class Reference:
         if rules.is_open:
             return np.zeros(bits.shape, rules.target.storage)
         expected = by_kernels.expect(rules, flat)
-        answers = _with_nans(rules, expected)
+        answers = with_nans(rules, expected)
         # What the rules leave open, an example may still tell.
         is_open = np.isin(expected.places, rules.open_places)
         for given, answer in ruling(case).worked:
@@ -118,7 +118,7 @@ class Reference:
 
         def call() -> Bits:
             kernels.scattered(bits, room.places, room.codes, room.others)
-            return _with_nans(rules, room)
+            return with_nans(rules, room)
 
         return call
 
@@ -136,7 +136,7 @@ class Reference:
         return f"castigate explain {case.id} --backend reference -- {' '.join(shown)}"
 
 
-def _with_nans(rules: Ruling, expected: Expected) -> Bits:
+def with_nans(rules: Ruling, expected: Expected) -> Bits:
     """The patterns expected, and a NaN where any is."""
     answer = expected.codes
     for place, branch in enumerate(rules.branches):

@@ -1,0 +1,152 @@
+"""Cases of the ONNX documents as folders in the layout of ONNX's own backend tests."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance import bitcasts
+from conformance.inputs import few_inputs
+from oracles.adapters.framework import load
+from oracles.adapters.onnx_models import ModelBuilder, bitcast_graph, cast_graph
+from oracles.adapters.ort_memory import content_of
+from oracles.protocol import Bits, NotInstalled, Unsupported
+from oracles.reference.bitcasting import by_integer
+from oracles.reference.expected import Expected
+from oracles.reference.oracle import with_nans
+from reports.accept import Expectations
+from specs.bitcast_ruling import bitcast_ruling
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.formats import format_named
+from specs.operations import is_bitcast
+from specs.outcomes import Anything, ParsesTo, PlainText, Rejected
+from specs.ruling import Ruling, ruling
+
+DOCUMENTS = ("onnx-cast", "onnx-bitcast")
+MOST = 16_384
+"""Inputs of a case; the specials of float64 are 12,000 of them."""
+REFUSED = "to be refused"
+OPEN = "open"
+SEVERAL = "several answers are right"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A tensor, its only right answer, and why other inputs are left out."""
+
+    inputs: Bits
+    answers: Bits
+    levels: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def questions(case: Case) -> list[Question]:
+    """What a case is asked, a tensor each; nothing where no input has one right answer."""
+    if is_bitcast(case):
+        return list(_bitcasts(case))
+    question = _cast(case)
+    return [question] if question.inputs.size else []
+
+
+def why_not(case: Case) -> str:
+    """Why a case has no question."""
+    if is_bitcast(case):
+        return REFUSED if bitcast_ruling(case).is_rejection else OPEN
+    rules = ruling(case)
+    if rules.is_rejection:
+        return REFUSED
+    return OPEN if rules.is_open else ", ".join(_cast(case).left_out)
+
+
+class Exporter:
+    """Writes folders with the onnx package."""
+
+    def __init__(self) -> None:
+        try:
+            onnx = load("onnx", "onnx")
+        except NotInstalled as error:
+            raise CastigateError(f"cannot write models: {error}") from None
+        self._models = ModelBuilder(onnx)
+
+    def write(self, case: Case, asked: list[Question], folder: Path) -> None:
+        """Write the model of a case, and a data set per question."""
+        bitcast = is_bitcast(case)
+        graph = bitcast_graph(case) if bitcast else cast_graph(case)
+        model = self._models.with_input(graph, asked[0].inputs.ndim)
+        _write(folder / "model.onnx", model)
+        for number, question in enumerate(asked):
+            data = folder / f"test_data_set_{number}"
+            for name, dtype, bits in (
+                ("x", case.source, question.inputs),
+                ("y", case.target, question.answers),
+            ):
+                content = content_of(format_named(dtype), bits)
+                tensor = self._models.tensor(name, dtype, bits.shape, content)
+                _write(data / f"{'input' if name == 'x' else 'output'}_0.pb", tensor)
+
+    def knows(self, case: Case) -> str:
+        """Why the onnx package cannot hold a case; nothing where it can."""
+        try:
+            self._models.road(case)
+        except Unsupported as reason:
+            return str(reason)
+        return ""
+
+
+def folder_of(case: Case) -> str:
+    """The name of a case as a test."""
+    return "test_" + re.sub(r"[^A-Za-z0-9]", "_", case.id)
+
+
+def _cast(case: Case) -> Question:
+    rules = ruling(case)
+    nothing = np.zeros(0, rules.source.storage)
+    if rules.is_rejection or rules.is_open:
+        return Question(nothing, np.zeros(0, rules.target.storage))
+    inputs = few_inputs(case, rules, MOST)
+    expected = Expectations(independent=True).of(rules, inputs)
+    kept, left_out = _kept(rules, expected)
+    # Of texts only those that stay the same have one right answer.
+    answers = inputs if rules.target.kind == "text" else with_nans(rules, expected)
+    places = expected.places[kept].tolist()
+    levels = Counter(rules.branches[place].level for place in places)
+    return Question(inputs[kept], answers[kept], Counter(dict(levels)), left_out)
+
+
+def _kept(rules: Ruling, expected: Expected) -> tuple[NDArray[np.bool_], Counter[str]]:
+    """Which inputs have one right answer (a NaN counts as one), and why the others have not."""
+    kept, left_out = np.ones(expected.places.size, bool), Counter[str]()
+    for place, branch in enumerate(rules.branches):
+        here = expected.places == place
+        match branch.outcome:
+            case Anything():
+                out, why = here, OPEN
+            case PlainText() | ParsesTo() | Rejected():
+                out, why = here, SEVERAL
+            case _:
+                out, why = here & (expected.codes != expected.others), SEVERAL
+        if out.any():
+            left_out[why] += int(out.sum())
+            kept &= ~out
+    return kept, left_out
+
+
+def _bitcasts(case: Case) -> Iterator[Question]:
+    rules = bitcast_ruling(case)
+    if rules.is_rejection or rules.result is None or not rules.keeps_bits:
+        return
+    for bits in bitcasts.contents(rules, seed=0):
+        yield Question(bits, by_integer(rules, bits), Counter({rules.level: bits.size}))
+
+
+def _write(file: Path, message: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(message.SerializeToString(deterministic=True))

@@ -1,0 +1,173 @@
+"""``castigate export onnx``: its folders, and two runtimes that take them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.inputs import few_inputs, quick_inputs
+from conformance.onnx_export import MOST, folder_of, questions, why_not
+from conformance.selection import case_named
+from oracles.reference.exact import decode
+from specs.formats import format_named
+from specs.ruling import ruling
+from tests.conformance.onnx_tests import bits_of, by_evaluator, by_ort, failing, form_of, read
+from tests.conformance.processes import castigate
+
+CAST = "--document=onnx-cast:25"
+
+
+def exported(folder: Path, *arguments: str) -> dict[str, Any]:
+    code, out, err = castigate("export", "onnx", *arguments, f"--out={folder}")
+    assert (code, err) == (0, "")
+    told: dict[str, Any] = json.loads((folder / "cases.json").read_text())
+    assert f"{len(told['tests'])} tests of " in out
+    return told
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """All casts from a small float."""
+    folder = tmp_path_factory.mktemp("narrow") / "tests"
+    return folder / "node", exported(folder, CAST, "--source=float8e5m2")
+
+
+def test_every_case_is_a_test_or_is_told_why_not(narrow: tuple[Path, dict[str, Any]]) -> None:
+    node, told = narrow
+    assert {path.name for path in node.iterdir()} == set(told["tests"])
+    for name, test in told["tests"].items():
+        assert name == folder_of(case_named(test["case"]))
+        left = sum(test["left-out"].values())
+        assert test["inputs"] + left == sum(test["levels"].values()) + left
+        assert test["inputs"] + left in (256, 1, 2, 3, 4, 5, 6)
+    assert told["left-out"]["onnx-cast:25/float8e5m2/complex64"] == "to be refused"
+
+
+def test_the_checker_takes_every_model(narrow: tuple[Path, dict[str, Any]]) -> None:
+    onnx = pytest.importorskip("onnx")
+    node, told = narrow
+    for name in told["tests"]:
+        test = node / name
+        names = sorted(str(path.relative_to(test)) for path in test.rglob("*.*"))
+        assert names == [
+            "model.onnx",
+            "test_data_set_0/input_0.pb",
+            "test_data_set_0/output_0.pb",
+        ]
+        model = onnx.load(test / "model.onnx")
+        onnx.checker.check_model(model, full_check=True)
+        [x], [y] = model.graph.input, model.graph.output
+        given, due = read(test / names[1]), read(test / names[2])
+        assert (given.name, due.name) == (x.name, y.name)
+        assert given.data_type == x.type.tensor_type.elem_type
+        assert due.data_type == y.type.tensor_type.elem_type
+        assert list(given.dims) == list(due.dims) == [told["tests"][name]["inputs"]]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of its own cases
+def test_onnxs_own_loader_finds_them(narrow: tuple[Path, dict[str, Any]]) -> None:
+    loader = pytest.importorskip("onnx.backend.test.loader")
+    node, told = narrow
+    found = loader.load_model_tests(data_dir=str(node.parent), kind="node")
+    assert {test.name for test in found} == set(told["tests"])
+
+
+RIGHT = ("float32", "float16", "bfloat16", "float8e5m2_saturate_1", "int8", "int32")
+
+
+@pytest.mark.parametrize("run", [by_evaluator, by_ort])
+def test_runtimes_that_are_right_pass(run: Any, narrow: tuple[Path, dict[str, Any]]) -> None:
+    pytest.importorskip("onnxruntime")
+    node, _ = narrow
+    for target in RIGHT[:3]:
+        assert failing(node / f"test_onnx_cast_25_float8e5m2_{target}", run) == []
+
+
+def test_what_a_runtime_has_wrong_shows(narrow: tuple[Path, dict[str, Any]]) -> None:
+    pytest.importorskip("onnxruntime")
+    # Of onnxruntime it is known: -0 is true.
+    assert failing(narrow[0] / "test_onnx_cast_25_float8e5m2_bool", by_ort) == [0x80]
+
+
+def test_open_inputs_are_left_out_and_nans_are_in(narrow: tuple[Path, dict[str, Any]]) -> None:
+    node, told = narrow
+    name = "test_onnx_cast_25_float8e5m2_int8"
+    data = node / name / "test_data_set_0"
+    given = set(bits_of(read(data / "input_0.pb")).tolist())
+    numbers = {code for code in range(256) if not code & 0x7F >= 0x7C}
+    assert given < numbers
+    assert told["tests"][name]["left-out"] == {"open": 256 - len(given)}
+    given = set(bits_of(read(node / name.replace("int8", "float32") / data.name / "input_0.pb")))
+    assert given == set(range(256))
+
+
+def test_packed_formats_and_texts_are_read_back(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    told = exported(tmp_path / "4", CAST, "--source=int4", "--target=float4e2m1")
+    [name] = told["tests"]
+    data = tmp_path / "4" / "node" / name / "test_data_set_0"
+    assert bits_of(read(data / "input_0.pb")).tolist() == list(range(16))
+    assert form_of(read(data / "output_0.pb")).name == "float4e2m1"
+    told = exported(tmp_path / "s", CAST, "--source=string", "--target=float32")
+    [name] = told["tests"]
+    test = tmp_path / "s" / "node" / name
+    asked = bits_of(read(test / "test_data_set_0" / "input_0.pb")).tolist()
+    assert "3.14" in asked
+    assert "Hello World!" not in asked
+    # By way of float64 a text next to a tie is rounded twice.
+    assert all(len(text) > 20 for text in failing(test, by_evaluator))
+
+
+def test_bitcasts_keep_their_shapes(tmp_path: Path) -> None:
+    arguments = ("--document=onnx-bitcast", "--source=float16", "--target=bfloat16")
+    told = exported(tmp_path / "out", *arguments)
+    node = tmp_path / "out" / "node"
+    for name, test in told["tests"].items():
+        shape = test["case"].partition("shape:")[2]
+        given = read(node / name / "test_data_set_0" / "input_0.pb")
+        assert "x".join(map(str, given.dims)) == ("" if shape == "scalar" else shape)
+        assert failing(node / name, by_evaluator) == []
+    assert len(told["tests"]) == 4
+
+
+def test_a_wide_source_is_asked_at_breakpoints_and_specials() -> None:
+    case = case_named("onnx-cast:25/float32/float16")
+    inputs = few_inputs(case, ruling(case), MOST)
+    assert 8_000 < inputs.size <= MOST
+    assert np.isin(inputs, quick_inputs("float32", "float16", 0, 0)).all()
+    for special in (0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 1, 0x7F7FFFFF):
+        assert special in inputs
+    # Ties go to even: both kinds are asked.
+    ties = inputs[(inputs & 0x1FFF) == 0x1000]
+    assert len({int(code) >> 13 & 1 for code in ties}) == 2
+    assert decode(format_named("float32"), 0x477FF000) is not None
+    assert 0x477FF000 in inputs  # the middle between the largest float16 and infinity
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("onnx-cast:25/float32/complex64", "to be refused"),
+        ("onnx-cast:25/int8/string", "several answers are right"),
+        ("onnx-bitcast:26/float32/int8/shape:3", "to be refused"),
+        ("onnx-bitcast:26/int8/bool/shape:3", "open"),
+    ],
+)
+def test_what_has_no_one_answer_is_no_test(case: str, why: str) -> None:
+    assert questions(case_named(case)) == []
+    assert why_not(case_named(case)) == why
+
+
+def test_bad_usage_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for arguments, message in (
+        (["--document=pypto-cast"], "`pypto-cast` is no document of ONNX"),
+        (["--source=int4"], "is not empty; give a new folder"),
+    ):
+        code, out, err = castigate("export", "onnx", *arguments, f"--out={tmp_path}")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
