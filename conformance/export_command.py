@@ -60,7 +60,7 @@ def export_onnx(
         name = folder_of(case)
         assert name not in written
         try:
-            exporter.write(case, asked, out / "node" / name)
+            exporter.write(case, asked, out / case.document / name)
         except OSError as error:
             raise CastigateError(
                 f"cannot write {out}: {error.strerror}; give another --out"
@@ -74,7 +74,7 @@ def export_onnx(
     text = json.dumps({"tests": written, "left-out": left}, indent=1) + "\n"
     place_of(str(out)).write("cases.json", text.encode(), "give another --out")
     reasons = Counter(left.values())
-    typer.echo(f"{out / 'node'}: {len(written):,} tests of {len(cases):,} cases")
+    typer.echo(f"{out}: {len(written):,} tests of {len(cases):,} cases")
     for reason, count in reasons.most_common():
         typer.echo(f"left out: {count:,} {reason}")
     raise typer.Exit(0 if written else 3)

@@ -33,6 +33,8 @@ from specs.ruling import Ruling, ruling
 DOCUMENTS = ("onnx-cast", "onnx-bitcast")
 MOST = 16_384
 """Inputs of a case; the specials of float64 are 12,000 of them."""
+EXACT = '{"rtol": 0, "atol": 0}\n'
+"""Tells ONNX's runner that nothing near an answer is one; without it a thousandth is let pass."""
 REFUSED = "to be refused"
 OPEN = "open"
 SEVERAL = "several answers are right"
@@ -82,6 +84,7 @@ class Exporter:
         graph = bitcast_graph(case) if bitcast else cast_graph(case)
         model = self._models.with_input(graph, asked[0].inputs.ndim)
         _write(folder / "model.onnx", model)
+        (folder / "data.json").write_text(EXACT)
         for number, question in enumerate(asked):
             data = folder / f"test_data_set_{number}"
             for name, dtype, bits in (
