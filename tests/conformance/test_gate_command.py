@@ -1,0 +1,243 @@
+"""``castigate gate`` and ``castigate verify`` as real processes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Tree
+
+import pytest
+
+from tests.conformance.processes import RUNNABLE, castigate
+
+POLICY = """\
+policy: small
+title: A small one
+documents: ['pypto-cast:0.2']
+levels: [required, recommended]
+tier: quick
+max-examples: 20
+"""
+VENDOR = """\
+from tests.conformance.data.runnable import {base}
+
+
+class Vendor({base}):
+    name = "vendor"
+{body}"""
+SPOILT = """\
+    version = "2"
+
+    def spoil(self, case, bits, answers):
+        answers ^= 1
+"""
+FILES = {"certificate.json", "junit.xml", "report", "run", "summary.md"}
+
+
+def vendor(folder: Path, base: str = "Right", body: str = "") -> str:
+    file = folder / "vendor.py"
+    file.write_text(VENDOR.format(base=base, body=body))
+    return f"{file}:Vendor"
+
+
+def gate(folder: Path, backend: str, *arguments: str, policy: str = POLICY) -> tuple[int, str, str]:
+    file = folder / "policy.yaml"
+    file.write_text(policy)
+    out = f"--out={folder / 'gate'}"
+    asked = (f"--backend={backend}", f"--policy={file}", "--jobs=1")
+    return castigate("gate", *asked, out, *arguments)
+
+
+def verify(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    return castigate("verify", str(folder / "gate" / "certificate.json"), *arguments)
+
+
+def certificate(folder: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((folder / "gate" / "certificate.json").read_text())
+    return told
+
+
+@pytest.fixture(scope="module")
+def passed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("passed")
+    code, out, err = gate(folder, vendor(folder))
+    assert (code, "castigate: " in err) == (0, False), err
+    assert out.splitlines()[-1].startswith("pass: ")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("failed")
+    code, out, _ = gate(folder, vendor(folder, "TiesAway"))
+    assert code == 1
+    assert "divergence: pypto-cast: " in out
+    assert out.splitlines()[-1].startswith("FAIL: ")
+    return folder
+
+
+def test_a_backend_that_is_right_passes(passed: Path) -> None:
+    assert {path.name for path in (passed / "gate").iterdir()} == FILES
+    told = certificate(passed)
+    assert (told["result"], told["failures"], told["divergences"]) == ("pass", [], [])
+    assert told["asked"] == {
+        "documents": ["pypto-cast:0.2"],
+        "tier": "quick",
+        "seed": 0,
+        "max-examples": 20,
+    }
+    assert (passed / "gate" / "report" / "index.html").is_file()
+    assert (passed / "gate" / "summary.md").read_text().startswith("# Gate: pass\n")
+    root = Tree.parse(passed / "gate" / "junit.xml").getroot()
+    assert [suite.get("failures") for suite in root] == ["0", "0"]
+
+
+def test_a_backend_that_is_wrong_fails_and_the_rule_is_named(failed: Path) -> None:
+    told = certificate(failed)
+    assert told["result"] == "fail"
+    [*_, failure] = told["failures"]
+    assert failure["kind"] == "divergence"
+    assert failure["told"] == "float-to-float-odd (rounding rules, CAST_ODD, recommended)"
+    assert all("/float32/float16/" in f"{case}/" for case in failure["examples"])
+    assert "FAIL" in (failed / "gate" / "summary.md").read_text()
+    root = Tree.parse(failed / "gate" / "junit.xml").getroot()
+    assert root[0].get("failures") == "1"
+    assert root[1].get("failures") == str(sum(each["cases"] for each in told["failures"]))
+
+
+def test_both_can_be_verified_and_only_one_is_good(passed: Path, failed: Path) -> None:
+    code, out, _ = verify(passed, f"--policy={passed / 'policy.yaml'}")
+    assert code == 0
+    assert out.splitlines()[-1] == "result    pass; the certificate holds"
+    code, out, _ = verify(failed)
+    assert code == 1
+    assert out.splitlines()[-1] == "result    fail; the certificate holds"
+
+
+def test_a_certificate_that_was_altered_does_not_hold(passed: Path, tmp_path: Path) -> None:
+    shutil.copytree(passed / "gate", tmp_path / "gate")
+    file = tmp_path / "gate" / "certificate.json"
+    file.write_bytes(file.read_bytes().replace(b'"open ', b'"conf ', 1))
+    code, out, err = verify(tmp_path)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "its digest is not that of its content" in err
+    assert out.endswith("does not hold\n")
+
+
+def test_a_policy_that_is_wanted_must_be_the_one(passed: Path) -> None:
+    code, _, err = verify(passed, "--policy=strict")
+    assert code == 1
+    assert "it is not by policy strict" in err
+
+
+def test_cases_are_asked_again(tmp_path: Path, passed: Path) -> None:
+    shutil.copytree(passed / "gate", tmp_path / "gate")
+    backend = certificate(tmp_path)["backend"]["name"]
+    assert backend == vendor(passed)
+    code, out, _ = verify(tmp_path, "--replay=3", "--seed=5")
+    assert code == 0, out
+    assert "174, 3 asked again" in out
+    try:
+        vendor(passed, body=SPOILT)
+        code, _, err = verify(tmp_path, "--replay=9", "--seed=5")
+        assert code == 1
+        assert "verdict conforms was certified, violates comes now" in err
+        assert "version 1 was certified, this is 2" in err
+    finally:
+        vendor(passed)
+
+
+def test_what_the_baseline_has_too_is_not_new(failed: Path, tmp_path: Path) -> None:
+    policy = f"{POLICY}only-new: true\n"
+    backend, before = vendor(failed, "TiesAway"), f"--baseline={failed / 'gate' / 'run'}"
+    code, out, err = gate(tmp_path, backend, before, policy=policy)
+    assert code == 0, out + err
+    assert {each["standing"] for each in certificate(tmp_path)["divergences"]} == {"known"}
+    assert verify(tmp_path)[0] == 0
+    shutil.rmtree(tmp_path / "gate" / "baseline")
+    code, _, err = verify(tmp_path)
+    assert code == 1
+    assert "baseline is no run" in err
+
+
+def test_a_gate_that_ran_nothing_certifies_nothing(tmp_path: Path) -> None:
+    policy = f"{POLICY}may-be-unsupported: ['**']\n"
+    code, _, err = gate(tmp_path, f"{RUNNABLE}:Declines", policy=policy)
+    assert code == 3
+    assert "nothing ran; there is no certificate of that" in err
+    assert {path.name for path in (tmp_path / "gate").iterdir()} == FILES - {"certificate.json"}
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> list[str]:
+    """What signs and what checks, where there is a package for it."""
+    if find_spec("cryptography") is None:
+        return []
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    public = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
+    (tmp_path / "key.pem").write_bytes(private)
+    (tmp_path / "public.pem").write_bytes(public)
+    return [f"--sign={tmp_path / 'key.pem'}", f"--key={tmp_path / 'public.pem'}"]
+
+
+def test_the_time_limit_ends_a_run_and_what_it_is_certified_by_is_signed(
+    tmp_path: Path, keys: list[str]
+) -> None:
+    # A quarter of a minute goes by in one answer: the tasks before it are done, others are not.
+    slow = """
+    def spoil(self, case, bits, answers):
+        import time
+        if case.source == "bfloat16":
+            time.sleep(15)
+"""
+    policy = f"{POLICY}time-limit: 12\n"
+    code, out, err = gate(tmp_path, vendor(tmp_path, body=slow), *keys[:1], policy=policy)
+    assert code == 1, err
+    assert "not-run: pypto-cast: was not run: " in out
+    told = certificate(tmp_path)
+    rows = told["cases"]["table"]["pypto-cast:0.2"]
+    assert any(row.startswith("not-run 0 ") for row in rows.values())
+    code, out, _ = verify(tmp_path, *keys[1:])
+    assert code == 1
+    assert out.splitlines()[-1] == "result    fail; the certificate holds"
+    assert ("signed    by nobody" in out) == (keys == [])
+
+
+RIGHT = f"--backend={RUNNABLE}:Right"
+USAGE: list[tuple[list[str], str]] = [
+    (["gate", RIGHT, "--policy=strickt"], "did you mean `strict`?"),
+    (["gate", RIGHT, "--policy=/no/such.yaml"], "/no/such.yaml: cannot be read"),
+    (["gate", RIGHT, "--policy=regression-only"], "give --baseline RUN"),
+    (["gate", RIGHT, "--policy=strict", "--baseline=x"], "has no use for --baseline"),
+    (["gate", "--backend=nobody", "--policy=strict"], "unknown backend `nobody`"),
+    (["gate", RIGHT, "--policy=strict", "--sign=/no/such"], "/no/such cannot be read"),
+    (["gate", "--policy=strict"], "Missing parameter: backend"),
+    (["verify", "/no/such.json"], "/no/such.json cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE)
+def test_bad_usage_is_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    if "--sign=/no/such" in arguments:
+        pytest.importorskip("cryptography")
+    out = [f"--out={tmp_path / 'gate'}"] if arguments[0] == "gate" else []
+    code, told, err = castigate(*arguments, *out)
+    assert (code, told, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert not (tmp_path / "gate").exists()
+
+
+def test_a_certificate_is_not_overwritten(passed: Path) -> None:
+    before = (passed / "gate" / "certificate.json").read_bytes()
+    code, _, err = gate(passed, vendor(passed))
+    assert (code, err.count("\n")) == (2, 1)
+    assert "holds a certificate; give another --out" in err
+    assert (passed / "gate" / "certificate.json").read_bytes() == before
