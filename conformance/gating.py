@@ -51,7 +51,11 @@ class Gate:
     def wanted(self) -> Wanted:
         """What the policy wants run of this backend."""
         entry = self.policy.entry
-        named = claims_of(self) if entry.documents == CLAIMED else tuple(entry.documents)
+        named = (
+            claims_of(self.backend, self.pythons, self.seconds)
+            if entry.documents == CLAIMED
+            else tuple(entry.documents)
+        )
         return Wanted(
             (self.backend,),
             Selection(documents=named),
@@ -94,18 +98,16 @@ class Gate:
         place_of(str(self.folder)).write(name, data, "give another --out")
 
 
-def claims_of(gate: Gate) -> tuple[str, ...]:
+def claims_of(name: str, pythons: tuple[str, ...], seconds: float) -> tuple[str, ...]:
     """The documents that a backend claims, of which there must be some."""
-    [home] = homes([gate.backend], gate.pythons, gate.seconds).values()
-    backend = load_isolated(gate.backend, home)
+    [home] = homes([name], pythons, seconds).values()
+    backend = load_isolated(name, home)
     try:
-        claimed = tuple(name for name in documents() if backend.claims(name))
+        claimed = tuple(each for each in documents() if backend.claims(each))
     finally:
         close(backend)
     if not claimed:
-        raise CastigateError(
-            f"backend `{gate.backend}` claims no document; name documents in the policy"
-        )
+        raise CastigateError(f"backend `{name}` claims no document; name documents in the policy")
     return claimed
 
 

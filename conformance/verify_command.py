@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from conformance.gating import claims_of
 from conformance.progress import reporter
 from conformance.replay import replayed
 from conformance.run_command import PythonOption, TimeoutOption
@@ -18,7 +19,7 @@ from oracles.isolation.home import SECONDS
 from reports.gate.canonical import read_canonical
 from reports.gate.certificate import Evidence
 from reports.gate.checking import check_seals, differences, evidence_of
-from reports.gate.policy import policy_named
+from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import public_key
 from reports.run_record import Selection
 from specs.errors import CastigateError
@@ -61,8 +62,10 @@ def verify_command(
     except CastigateError as error:
         told = [str(error)]
     if not told and replay:
+        if evidence.policy.entry.documents == CLAIMED:
+            told += _claims(evidence, tuple(python or ()), timeout)
         with reporter() as shown:
-            told = list(
+            told += list(
                 replayed(
                     evidence.store,
                     replay,
@@ -81,6 +84,15 @@ def verify_command(
     for line in _words(content, evidence, signer, replay):
         typer.echo(line)
     raise typer.Exit(0 if content["result"] == "pass" else 1)
+
+
+def _claims(evidence: Evidence, pythons: tuple[str, ...], seconds: float) -> Iterator[str]:
+    """Whether the backend still claims just what was asked of it, where that was left to it."""
+    record = evidence.store.record
+    now = claims_of(record.backends[0].name, pythons, seconds)
+    if now != record.selection.documents:
+        before = ", ".join(record.selection.documents)
+        yield f"the backend claims {', '.join(now)}; it was asked {before}"
 
 
 def _words(

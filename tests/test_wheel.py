@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from reports.gate.sources import suite_digest
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"specs", "oracles", "reports", "conformance"}
 COMMAND = "from conformance.command import main; main()"
@@ -51,6 +53,13 @@ def test_it_holds_the_documents_and_nothing_foreign(unpacked: Path) -> None:
     assert (unpacked / "reports" / "ledger" / "ort.yaml").is_file()
     top = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
     assert top == PACKAGES
+
+
+def test_a_certificate_of_it_names_the_same_sources(unpacked: Path) -> None:
+    done = run(unpacked, "-c", "from reports.gate.sources import *; print(suite_digest())")
+    assert done.stdout.strip() == suite_digest()
+    assert (unpacked / "reports" / "gate" / "policies" / "strict.yaml").is_file()
+    assert (unpacked / "reports" / "gate" / "policy.schema.json").is_file()
 
 
 def test_the_command_works_outside_the_checkout(unpacked: Path) -> None:

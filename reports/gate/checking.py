@@ -17,6 +17,7 @@ from reports.gate.certificate import (
 )
 from reports.gate.policy import CLAIMED, Policy, policy_of
 from reports.gate.signing import signer_of
+from reports.gate.sources import suite_digest
 from reports.opening import open_run
 from reports.run_record import Selection
 from reports.store import RunStore
@@ -50,8 +51,20 @@ def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str
     return signer
 
 
+def _check_suite(certificate: dict[str, Any], named: str) -> None:
+    """Only who judges alike can say whether it was judged so."""
+    here = {"name": "castigate", "version": VERSION, "digest": suite_digest()}
+    made = certificate.get("suite")
+    if made != here:
+        raise CastigateError(
+            f"{named} was made by {_shown(made)}; verify it with the same, not with "
+            f"castigate {VERSION} of digest {suite_digest()}"
+        )
+
+
 def evidence_of(certificate: dict[str, Any], folder: Path, expect: Expect, named: str) -> Evidence:
     """What stands beside a certificate: its run, and the baseline where there is one."""
+    _check_suite(certificate, named)
     match certificate.get("policy"):
         case {"content": content}:
             policy = policy_of(content, named)
