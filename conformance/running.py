@@ -97,13 +97,13 @@ def run(
     only: list[Case] | None = None,
 ) -> RunStore:
     """Do all tasks that are not done yet, and keep their parts; ``only`` some cases, or all."""
-    until = monotonic() + wanted.limit
     cases = only or chosen(wanted.selection)
     where = homes(wanted.backends, wanted.pythons, wanted.seconds, jobs)
     with ExitStack() as stack:
         pools = [
             stack.enter_context(Pool(name, wanted.settings, home)) for name, home in where.items()
         ]
+        until = monotonic() + wanted.limit
         record = _record(wanted, pools, argv)
         store = resume(out, record) if go_on else create(out, record)
         if store.record.complete:

@@ -177,6 +177,13 @@ def test_what_is_altered_and_sealed_again_does_not_fit_the_run(
     assert "digest is not" not in str(told.value)
 
 
+def test_the_digest_must_be_that_of_the_content(certificate: bytes, folder: Path) -> None:
+    content = json.loads(certificate)
+    for digest in ("0" * 64, None, digest_of(content)):
+        with pytest.raises(CastigateError, match="its digest is not that of its content"):
+            verify(canonical(content | {"digest": digest}), folder)
+
+
 def test_a_failing_result_cannot_be_turned(tmp_path: Path) -> None:
     content = json.loads(certified(tmp_path, only(wrong(CASE))))
     assert content.pop("result") == "fail"
