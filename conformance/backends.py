@@ -57,8 +57,7 @@ class Seen:
 
 def look(name: str, home: Home) -> Seen:
     """Load a backend and ask what it is; whatever goes wrong is what was seen."""
-    left, _, variant = name.partition(":")
-    variants = BUILTINS[left].variants if left in BUILTINS and not variant else ()
+    variants = BUILTINS[name].variants if name in BUILTINS else ()
     try:
         backend = load_isolated(name, home)
     except CastigateError as error:
@@ -73,7 +72,7 @@ def look(name: str, home: Home) -> Seen:
             backend.version,
             claims=tuple(document for document in documents() if backend.claims(document)),
             operations=tuple(each for each in OPERATIONS if hasattr(backend.oracle, each)),
-            dtypes=tuple(dtype for dtype, _ in offered),
+            dtypes=tuple(dtype for dtype, _ in offered) or getattr(backend.oracle, "dtypes", ()),
             smoke=tuple((dtype, fault) for dtype, fault in offered if fault),
         )
     finally:

@@ -13,7 +13,7 @@ from conformance.form import AnswerError, checked, described, one_line
 from conformance.forms import Forms
 from conformance.joining import joined
 from conformance.meet import Meeting, OracleError, contained
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits, Unsupported, WithSweep
 from oracles.reference import by_exact
 from oracles.reference.grading import OPEN, is_one_step, open_inputs, places
 from oracles.reference.staircase import staircase
@@ -189,7 +189,7 @@ def _sweep(
     dense = isinstance(visit, Dense)
     buffer = np.zeros(min(CHUNK, hi - lo), judges[0].rules.source.storage)
     visit.fill(buffer, lo)
-    road = _Road(meeting, judges[0], buffer)
+    road = _Road(meeting, judges[0], buffer, dense)
     stride = buffer.dtype.type(buffer.size)
     inputs, size, visited, wrong = buffer, buffer.size, 0, 0
     for at in range(lo, hi, size):
@@ -199,11 +199,11 @@ def _sweep(
             _check_unchanged(buffer, visit, at - size)
             visit.fill(buffer, at)
         try:
-            answers = road.answers()
+            answers = road.answers(at, min(size, hi - at))
         except (Unsupported, AnswerError):
             raise
         except Exception as error:
-            alone = hi - at >= size
+            alone = hi - at >= size or road.is_told_where
             part = buffer[: hi - at]
             wrong += sum(judge.look_without_open(part, error, alone) for judge in judges)
             judges = [judge for judge in judges if not judge.ended]
@@ -211,7 +211,7 @@ def _sweep(
                 return
         else:
             if hi - at < size:
-                inputs, answers = buffer[: hi - at], answers[: hi - at]
+                inputs = buffer[: hi - at]
             for judge in judges:
                 if dense and judge.right(at, answers):
                     continue
@@ -226,21 +226,34 @@ def _sweep(
 
 
 class _Road:
-    """The answers to what a buffer holds, in the form that answers have."""
+    """The answers to what a buffer holds, in the form that answers have.
 
-    def __init__(self, meeting: Meeting, judge: Judge, buffer: Bits) -> None:
+    An oracle that makes consecutive inputs itself ``is_told_where`` they are.
+    """
+
+    def __init__(self, meeting: Meeting, judge: Judge, buffer: Bits, dense: bool) -> None:
         self._buffer = buffer
         self._target = judge.rules.target
         self._is_narrow = self._target.bits not in (8, 16, 32, 64)
-        self._call = _bound(meeting, judge.case, buffer)
+        oracle = meeting.backend.oracle
+        self.is_told_where = dense and isinstance(oracle, WithSweep)
+        if isinstance(oracle, WithSweep) and dense:
+            self._ask: Callable[[int, int], Bits] = partial(oracle.sweep, judge.case)
+        else:
+            call = _bound(meeting, judge.case, buffer)
+            self._ask = lambda first, count: call()
         self._known: Bits | None = None
 
-    def answers(self) -> Bits:
-        """Ask; an array that has been looked at before can be wrong only by codes too wide."""
-        given = contained(self._call)
+    def answers(self, first: int, count: int) -> Bits:
+        """Ask about the first elements, which are the patterns from ``first`` on if they are dense.
+
+        An array that has been looked at before can be wrong only by codes too wide.
+        """
+        given = contained(partial(self._ask, first, count))
         if given is not self._known or self._is_narrow:
-            self._known = checked(self._target, self._buffer, given)
-        return given
+            asked = self._buffer[:count] if self.is_told_where else self._buffer
+            self._known = checked(self._target, asked, given)
+        return given[:count]
 
 
 def _check_unchanged(buffer: Bits, visit: Visit, at: int) -> None:

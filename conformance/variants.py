@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from conformance.meet import Meeting
 from conformance.rows import NOTHING_TO_ASK, NoRowError, Row, candidates, judgement_of, row_of
+from oracles.names import framework_of
 from reports.divergences import datum_of, simplest
 from reports.drawing import brief, pattern
 from reports.judgement import Fault, Judgement, Verdict
@@ -24,7 +25,7 @@ def first_of(meetings: Sequence[Meeting], meeting: Meeting) -> Meeting | None:
 
 def _framework(meeting: Meeting) -> str:
     """What the names of a framework's roads have in common."""
-    return meeting.backend.name.partition(":")[0]
+    return framework_of(meeting.backend.name)
 
 
 class Variants:

@@ -16,7 +16,7 @@ from conformance.meet import Meeting, Settings
 from conformance.plan import Task, is_swept
 from oracles.isolation.home import Home
 from oracles.isolation.limits import die_with_parent, limit_memory
-from oracles.isolation.loading import is_isolated, load_isolated
+from oracles.isolation.loading import is_at_home_here, is_isolated, load_isolated
 from oracles.isolation.timed import Timed
 from oracles.reference.visits import visit
 from oracles.registry import Backend, load_backend
@@ -127,7 +127,7 @@ def _end_with_parent() -> None:
 class _Worker:
     """A backend in two places: in a process of its own, and in this one for the speed of a sweep.
 
-    In a Python of its own it is in no other place.
+    In a Python of its own it is in no other place, and neither is a program.
     """
 
     def __init__(self, link: Connection, name: str, settings: Settings, home: Home) -> None:
@@ -141,7 +141,8 @@ class _Worker:
     @cached_property
     def swept(self) -> Meeting:
         """Asks where it is fastest."""
-        if self.home.python is not None or not is_isolated(self.asked.backend):
+        backend = self.asked.backend
+        if not (is_isolated(backend) and is_at_home_here(self.name, self.home)):
             return self.asked
         limit_memory(self.home.memory)
         own = load_backend(self.name)

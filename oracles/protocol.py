@@ -69,6 +69,15 @@ class WithBind(Protocol):
 
 
 @runtime_checkable
+class WithSweep(Protocol):
+    """An oracle that makes consecutive inputs itself; others are given them."""
+
+    def sweep(self, case: Case, first: int, count: int) -> Bits:
+        """The answers to so many patterns of a numeric source, from the first on."""
+        ...
+
+
+@runtime_checkable
 class WithBitcast(Protocol):
     """An oracle that reads bits as another dtype; others do not offer the operation."""
 

@@ -95,11 +95,11 @@ def load_backend(name: str) -> Backend:
             f"backend `{name}` is no oracle: it needs name, version and cast(case, bits)"
         )
     backend = Backend(name, made)
-    _check_claims(backend)
+    check_claims(backend)
     return backend
 
 
-def _check_claims(backend: Backend) -> None:
+def check_claims(backend: Backend) -> None:
     """A claim that names no document would excuse every violation."""
     claimed = getattr(backend.oracle, "claims", None)
     if claimed is None:
@@ -177,7 +177,7 @@ def listing() -> str:
             f"{name} (pip install 'castigate[{BUILTINS[name].extra}]')" for name in missing
         )
         parts.append(f"not installed: {hints}")
-    parts.append("or give package.module:Class or path/to/file.py:Class")
+    parts.append("or give package.module:Class, path/to/file.py:Class or exec:COMMAND")
     return "; ".join(parts)
 
 

@@ -54,7 +54,7 @@ def written(header: dict[str, Any], payload: bytes | bytearray = b"") -> list[by
     return [start, payload]
 
 
-def read_frame(read: Read) -> Frame | None:
+def read_frame(read: Read, most_payload: int = MOST_PAYLOAD) -> Frame | None:
     """The next frame; nothing where the stream has ended before it."""
     start = _exactly(read, _START.size)
     if not start:
@@ -66,7 +66,7 @@ def read_frame(read: Read) -> Frame | None:
         raise FrameError(f"a frame begins with {MAGIC!r}, this with {magic!r}")
     for what, length, most in (
         ("header", header_length, MOST_HEADER),
-        ("payload", payload_length, MOST_PAYLOAD),
+        ("payload", payload_length, most_payload),
     ):
         if length > most:
             raise FrameError(f"a {what} of {length} bytes; {most} are the most")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from oracles.isolation.limits import memory_share
+from oracles.names import framework_of, is_program
 from specs.errors import CastigateError
 from specs.release import VERSION
 
@@ -74,6 +75,8 @@ def homes(
             )
         if name == "reference":
             raise CastigateError(f"--python `{given}`: the reference runs under this Python only")
+        if is_program(name):
+            raise CastigateError(f"--python `{given}`: a program has no Python; name it in exec:")
         found[name] = _interpreter(given, path)
     memory = memory_share(processes)
     return {
@@ -86,7 +89,7 @@ def homes(
 
 def _names(backend: str) -> tuple[str, str]:
     """What a backend may be called by: with its variant, and without."""
-    return backend, backend.partition(":")[0]
+    return backend, framework_of(backend)
 
 
 def _interpreter(given: str, path: str) -> str:

@@ -7,20 +7,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from oracles.isolation.errors import Crashed, Lost, Quits, error_named
+from oracles.isolation.errors import Crashed, error_named
 from oracles.isolation.home import Home
-from oracles.isolation.narrowing import narrowed
+from oracles.isolation.python_tongue import PythonTongue
 from oracles.isolation.served import Served
+from oracles.isolation.survival import Survival
 from oracles.isolation.words import call_words, case_words
 from oracles.protocol import Bits, Bound, Returned
 from specs.calls import Call
 from specs.cases import Case
-
-PART_OF_PATIENCE = 8
-"""While the input that hangs is looked for, this part of the time is waited for each answer."""
-LEAST_PATIENCE = 1.0
-Ask = Callable[[Bits, float], Any]
-"""Asks about inputs, and waits so many seconds."""
 
 
 class Isolated:
@@ -39,8 +34,9 @@ class Isolated:
     reproduce: Callable[[Case, Bits], str]
 
     def __init__(self, backend: str, home: Home, beat: Callable[[], None] = lambda: None) -> None:
-        self._served = Served(backend, home, beat)
+        self._served = Served(backend, PythonTongue(backend, home), beat)
         self._seconds = home.seconds
+        self._survived = Survival(self.close, home.seconds).of
         hello = self._served.hello
         self.name, self.version = hello.name, hello.version
         if hello.claims is not None:
@@ -108,44 +104,6 @@ class Isolated:
     def _ask(self, ask: str, case: Case, bits: Bits, seconds: float) -> Any:
         question = {"ask": ask, "case": case_words(case)}
         return self._served.ask(question, {"": bits}, seconds)
-
-    def _survived(self, ask: Ask, bits: Bits) -> Any:
-        """An answer; or a death that comes again, with the fewest inputs on which it does."""
-        try:
-            return ask(bits, self._seconds)
-        except Lost:
-            raise
-        except Crashed as met:
-            death, seconds = met, self._seconds
-            if death.silent:
-                seconds = min(seconds, max(LEAST_PATIENCE, seconds / PART_OF_PATIENCE))
-        attempt, confirm = partial(self._death, ask, seconds), partial(self._fresh_death, ask)
-        try:
-            found = narrowed(bits, attempt, confirm)
-        except Lost as lost:
-            raise Crashed(f"{death}; {lost}", bits, death.silent) from None
-        if found is not None:
-            raise found
-        try:
-            return ask(bits, self._seconds)
-        except Crashed as death:
-            raise death.on(bits) from None
-
-    def _fresh_death(self, ask: Ask, bits: Bits) -> Crashed | None:
-        self.close()
-        return self._death(ask, self._seconds, bits)
-
-    def _death(self, ask: Ask, seconds: float, bits: Bits) -> Crashed | None:
-        """How the process ends when it is asked, if it does; any other answer is none."""
-        try:
-            ask(bits, seconds)
-        except Lost:
-            raise
-        except Crashed as death:
-            return death
-        except (Exception, Quits):
-            return None
-        return None
 
 
 @contextmanager

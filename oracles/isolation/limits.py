@@ -1,4 +1,7 @@
-"""What a served process may take, and how long it may live."""
+"""What a served process may take, and how long it may live.
+
+``python limits.py MEMORY COMMAND…`` becomes the command, within these limits.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import ctypes
 import os
 import resource
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -56,3 +60,13 @@ def die_with_parent() -> None:
     """On Linux the system itself ends a process whose parent is gone, even one in C code."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    leave_no_core()
+    limit_memory(int(sys.argv[1]))
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        sys.exit(f"{sys.argv[2]}: {error.strerror}")

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from oracles.isolation.home import Home
 from oracles.isolation.isolated import Isolated
-from oracles.registry import Backend, load_backend
+from oracles.names import is_program
+from oracles.registry import Backend, check_claims, load_backend
+from oracles.wire.program import Program
 
 OURS = ("reference", "oracles.reference.oracle")
 """What is no framework: it answers in the process that asks."""
@@ -16,15 +18,24 @@ def load_isolated(name: str, home: Home, beat: Callable[[], None] = lambda: None
     """The backend of that name behind a process, or an error that says what to do."""
     if name.partition(":")[0] in OURS:
         return load_backend(name)
+    if is_program(name):
+        backend = Backend(name, Program(name, home, beat))
+        check_claims(backend)
+        return backend
     return Backend(name, Isolated(name, home, beat))
+
+
+def is_at_home_here(name: str, home: Home) -> bool:
+    """Whether a backend could also answer in this very process."""
+    return home.python is None and not is_program(name)
 
 
 def is_isolated(backend: Backend) -> bool:
     """Whether a backend lives in another process."""
-    return isinstance(backend.oracle, Isolated)
+    return isinstance(backend.oracle, Isolated | Program)
 
 
 def close(backend: Backend) -> None:
     """End the process of a backend that has one."""
-    if isinstance(backend.oracle, Isolated):
+    if isinstance(backend.oracle, Isolated | Program):
         backend.oracle.close()

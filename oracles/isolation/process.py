@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
 
@@ -18,7 +18,7 @@ from oracles.isolation.ended import (
     nonsense_in_words,
     silence_in_words,
 )
-from oracles.isolation.frames import BrokenOff, Frame, FrameError, read_frame
+from oracles.isolation.frames import MOST_PAYLOAD, BrokenOff, Frame, FrameError, read_frame
 
 ROOM_IN_PIPE = 1 << 20
 READ_AT_ONCE = 1 << 18
@@ -43,21 +43,31 @@ class Late(Exception):
 class Process:
     """A process that answers each frame by another."""
 
-    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
-        """Start a command; the pipes that it reads and writes are appended as two numbers."""
+    def __init__(
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        keep: Callable[[bytes], None] | None = None,
+        descriptors: tuple[int, ...] = (),
+    ) -> None:
+        """Start a command; the pipes that it reads and writes are appended as two numbers.
+
+        With ``keep``, which is given all that it says on stderr, they are its stdin and stdout.
+        """
         theirs_to_read, self._questions = os.pipe()
         self._answers, theirs_to_write = os.pipe()
         self._stderr, theirs_to_say = os.pipe()
         mine = (self._questions, self._answers, self._stderr)
         theirs = (theirs_to_read, theirs_to_write)
+        self._keep = keep
         try:
             self._popen = subprocess.Popen(
-                [*command, *map(str, theirs)],
-                stdin=subprocess.DEVNULL,
-                stdout=theirs_to_say,
+                command if keep else [*command, *map(str, theirs)],
+                stdin=theirs_to_read if keep else subprocess.DEVNULL,
+                stdout=theirs_to_write if keep else theirs_to_say,
                 stderr=theirs_to_say,
                 env=environment,
-                pass_fds=theirs,
+                pass_fds=descriptors if keep else theirs,
                 start_new_session=True,
             )
         except OSError:
@@ -88,33 +98,35 @@ class Process:
         """Whether the process still runs."""
         return self._popen.poll() is None
 
-    def ask(self, pieces: Iterable[bytes | bytearray], seconds: float) -> Frame:
-        """Send a frame and give the one that answers it."""
+    def ask(
+        self, pieces: Iterable[bytes | bytearray], seconds: float, most: int = MOST_PAYLOAD
+    ) -> Frame:
+        """Send a frame and give the one that answers it, of at most so many bytes of payload."""
         self._said = b""
         self._begin(seconds)
         for piece in pieces:
             self._write(memoryview(piece))
-        return self._frame()
+        return self._frame(most)
 
     def hear(self, seconds: float) -> Frame:
         """The frame that comes without being asked for."""
         self._begin(seconds)
-        return self._frame()
+        return self._frame(MOST_PAYLOAD)
 
     def _begin(self, seconds: float) -> None:
         self._seconds, self._deadline = seconds, monotonic() + seconds
 
-    def _frame(self) -> Frame:
+    def _frame(self, most: int) -> Frame:
         try:
-            frame = read_frame(self._read)
+            frame = read_frame(self._read, most)
         except BrokenOff as error:
-            self._wait_for_end(SECONDS_TO_END)
+            self.wait_for_end(SECONDS_TO_END)
             raise self._gone(nonsense_in_words(error)) from None
         except FrameError as error:
             # What becomes of it later is no matter: the same is to be said each time.
             raise Gone(nonsense_in_words(error)) from None
         if frame is None:
-            self._wait_for_end(SECONDS_TO_END)
+            self.wait_for_end(SECONDS_TO_END)
             raise self._gone("closed its pipe")
         return frame
 
@@ -129,7 +141,8 @@ class Process:
         gone.was_killed = code == -signal.SIGKILL
         return gone
 
-    def _wait_for_end(self, seconds: float) -> None:
+    def wait_for_end(self, seconds: float) -> None:
+        """Give it a moment to end by itself."""
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(seconds)
 
@@ -140,7 +153,7 @@ class Process:
             except BlockingIOError:
                 self._wait(self._questions)
             except BrokenPipeError:
-                self._wait_for_end(SECONDS_TO_END)
+                self.wait_for_end(SECONDS_TO_END)
                 raise self._gone("closed its pipe") from None
 
     def _read(self, count: int) -> bytes:
@@ -179,6 +192,8 @@ class Process:
         except BlockingIOError:
             return True
         self._said = (self._said + said)[-KEPT_OF_STDERR:]
+        if self._keep is not None:
+            self._keep(said)
         return bool(said)
 
 

@@ -1,0 +1,1 @@
+"""Programs in any language, asked through stdin and stdout: docs/protocol.md."""
