@@ -258,29 +258,49 @@ static void cast_all(const Format *source, const Format *target, bool saturates,
     }
 }
 
-/* The wire. A header's members are found by their names: no text in it holds a bare quote. */
+/* The wire: a header is JSON without blanks between its parts. */
 
 static char *header;
 static unsigned char *inputs, *answers, *shared;
 
-static const char *member(const char *name) {
-    char wanted[64];
-    snprintf(wanted, sizeof wanted, "\"%s\":", name);
-    const char *found = strstr(header, wanted);
-    return found ? found + strlen(wanted) : "";
+/* Where the value of an object's member begins; an empty text where there is none. */
+static const char *member(const char *object, const char *name) {
+    size_t length = strlen(name);
+    int depth = 0;
+    for (const char *at = object; *at; at++) {
+        if (*at == '"') {
+            const char *end = at + 1;
+            while (*end && *end != '"')
+                end += *end == '\\' && end[1] ? 2 : 1;
+            if (!*end)
+                break;
+            bool is_it = depth == 1 && (size_t)(end - at) == length + 1;
+            if (is_it && end[1] == ':' && !strncmp(at + 1, name, length))
+                return end + 2;
+            at = end;
+        } else if (*at == '{' || *at == '[')
+            depth++;
+        else if ((*at == '}' || *at == ']') && !--depth)
+            break;
+    }
+    return "";
 }
 
-static uint64_t number(const char *name) { return strtoull(member(name), NULL, 10); }
+static uint64_t number(const char *object, const char *name) {
+    return strtoull(member(object, name), NULL, 10);
+}
 
-static bool is(const char *name, const char *text) {
-    const char *found = member(name);
+static bool is(const char *object, const char *name, const char *text) {
+    const char *found = member(object, name);
     size_t length = strlen(text);
     return *found == '"' && !strncmp(found + 1, text, length) && found[1 + length] == '"';
 }
 
+static bool asks(const char *what) { return is(header, "ask", what); }
+
 static const Format *format_of(const char *name) {
     for (int at = 0; at < FORMAT_COUNT; at++)
-        if (is(name, FORMATS[at].name))
+        if (is(member(header, "case"), name, FORMATS[at].name))
             return &FORMATS[at];
     return NULL;
 }
@@ -308,15 +328,16 @@ static void answer(const char *words, const unsigned char *payload, uint64_t siz
 static void refuse(const char *how, const char *what, const char *why) {
     char words[256];
     snprintf(words, sizeof words, "{\"answer\":\"%s\",\"number\":%" PRIu64 ",\"%s\":\"%s\"}", how,
-             number("number"), what, why);
+             number(header, "number"), what, why);
     answer(words, NULL, 0);
 }
 
 static void hello(void) {
     char words[2048], *end = words;
-    if (*member("descriptor")) {
-        void *memory = mmap(NULL, number("bytes"), PROT_READ | PROT_WRITE, MAP_SHARED,
-                            (int)number("descriptor"), 0);
+    const char *offer = member(header, "memory");
+    if (*offer) {
+        void *memory = mmap(NULL, number(offer, "bytes"), PROT_READ | PROT_WRITE, MAP_SHARED,
+                            (int)number(offer, "descriptor"), 0);
         shared = memory == MAP_FAILED ? NULL : memory;
     }
     end += sprintf(end,
@@ -324,7 +345,7 @@ static void hello(void) {
                    "\"name\":\"vendor_c\",\"version\":\"1.0\",\"memory\":%s,"
                    "\"claims\":[\"onnx-cast\",\"onnx-bitcast\"],"
                    "\"operations\":[\"cast\",\"sweep\",\"bitcast\"],\"dtypes\":[",
-                   number("number"), shared ? "true" : "false");
+                   number(header, "number"), shared ? "true" : "false");
     for (int at = 0; at < FORMAT_COUNT; at++)
         end += sprintf(end, "%s\"%s\"", at ? "," : "", FORMATS[at].name);
     sprintf(end, "]}");
@@ -332,49 +353,51 @@ static void hello(void) {
 }
 
 static void answer_values(const Format *source, const Format *target, uint64_t size) {
-    bool is_sweep = is("ask", "sweep"), is_cast = is_sweep || is("ask", "cast");
-    uint64_t count = is_sweep ? number("count") : size / (uint64_t)bytes_of(source);
+    const char *mode = member(member(header, "case"), "mode"), *offer = member(header, "memory");
+    bool is_sweep = asks("sweep"), in_memory = shared && *offer;
+    uint64_t count = is_sweep ? number(header, "count") : size / (uint64_t)bytes_of(source);
     uint64_t weight = count * (uint64_t)bytes_of(target);
-    bool in_memory = is_sweep && shared && *member("offset");
-    unsigned char *room = in_memory ? shared + number("offset") : NULL;
     if (!in_memory)
-        room = answers = sized(answers, weight);
-    if (is_cast)
-        cast_all(source, target, !is("saturate", "0"), is_sweep ? NULL : inputs, number("first"),
-                 count, room);
-    else
+        answers = sized(answers, weight);
+    unsigned char *room = in_memory ? shared + number(offer, "offset") : answers;
+    if (asks("bitcast"))
         memcpy(room, inputs, size);
+    else
+        cast_all(source, target, !is(mode, "saturate", "0"), is_sweep ? NULL : inputs,
+                 number(header, "first"), count, room);
     char words[2048], shape[1024];
+    const char *given = member(header, "shape");
     if (is_sweep)
         snprintf(shape, sizeof shape, "[%" PRIu64 "]", count);
     else
-        snprintf(shape, sizeof shape, "%.*s", (int)strcspn(member("shape"), "]") + 1,
-                 member("shape"));
+        snprintf(shape, sizeof shape, "%.*s", (int)strcspn(given, "]") + 1, given);
     snprintf(words, sizeof words,
              "{\"answer\":\"values\",\"number\":%" PRIu64 ",\"shape\":%s,\"in_memory\":%s}",
-             number("number"), shape, in_memory ? "true" : "false");
+             number(header, "number"), shape, in_memory ? "true" : "false");
     answer(words, room, in_memory ? 0 : weight);
 }
 
 static void bye(void) {
     char words[64];
     snprintf(words, sizeof words, "{\"answer\":\"bye\",\"number\":%" PRIu64 "}",
-             number("number"));
+             number(header, "number"));
     answer(words, NULL, 0);
 }
 
 static void respond(uint64_t size) {
+    const char *wanted = member(header, "case");
     const Format *source = format_of("source"), *target = format_of("target");
-    if (is("ask", "hello"))
+    if (asks("hello"))
         hello();
-    else if (is("ask", "bye"))
+    else if (asks("bye"))
         bye();
     else if (!source || !target)
         refuse("unsupported", "reason", "no such dtype");
-    else if (is("ask", "bitcast") && source->bits != target->bits)
-        refuse("error", "text", "a bitcast keeps the number of bits");
-    else if (is("document", "onnx-cast") ? !is("version", "25") : !is("document", "onnx-bitcast"))
+    else if (!is(wanted, "document", "onnx-bitcast") &&
+             !(is(wanted, "document", "onnx-cast") && is(wanted, "version", "25")))
         refuse("unsupported", "reason", "only ONNX Cast 25 and BitCast are implemented");
+    else if (asks("bitcast") && source->bits != target->bits)
+        refuse("error", "text", "a bitcast keeps the number of bits");
     else
         answer_values(source, target, size);
 }
