@@ -13,7 +13,7 @@ from oracles.isolation.errors import error_named
 from oracles.isolation.frames import AT_ONCE, Frame, FrameError
 from oracles.protocol import Bits
 from oracles.protocol import Unsupported as NotOffered
-from oracles.wire.headers import Error, Room, Unsupported, Values, answer_of
+from oracles.wire.headers import Error, Room, Unsupported, Values, answer_of, in_one_line
 from oracles.wire.memory import SharedMemory
 from specs.formats import format_named
 
@@ -50,9 +50,9 @@ class Expected:
             case Values(shape=shape):
                 return self._array(shape, frame.payload)
             case Unsupported(reason=reason):
-                return NotOffered(reason)
+                return NotOffered(in_one_line(reason))
             case Error(kind=kind, text=text):
-                return error_named((kind, "Exception"), text)
+                return error_named((kind, "Exception"), in_one_line(text))
             case _:
                 raise FrameError(f"an answer `{answer.answer}` that was not asked for")
 

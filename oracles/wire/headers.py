@@ -173,6 +173,15 @@ def answer_of(header: dict[str, Any]) -> Answer:
         raise FrameError(f"not an answer of the protocol ({shown[:LONGEST_FAULT]})") from None
 
 
+def in_one_line(text: str) -> str:
+    """A program's words without line ends and without what could steer a terminal."""
+    letters = (" " if letter.isspace() else letter for letter in text)
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in letters
+    )
+
+
 def words_of(question: Header) -> dict[str, Any]:
     """A question as JSON."""
     return question.model_dump(exclude_none=True)

@@ -27,10 +27,12 @@ from oracles.wire.headers import (
     AskHello,
     AskSweep,
     CaseWords,
+    Error,
     Hello,
     Offer,
     Room,
     answer_of,
+    in_one_line,
     words_of,
 )
 from oracles.wire.log import Log
@@ -82,10 +84,13 @@ class WireTongue:
             hello = answer_of(frame.header)
         except FrameError as error:
             raise self._refusal(f": its hello is {error}") from None
-        if not isinstance(hello, Hello) or hello.number != 1:
-            raise self._refusal(f": its first answer is no hello, but `{hello.answer}`")
+        if isinstance(hello, Error):
+            raise self._refusal(f": it answers hello by an error: {in_one_line(hello.text)}")
+        if not isinstance(hello, Hello) or hello.number != asked.number:
+            raise self._refusal(": its first answer is no hello with the number of the question")
         if hello.protocol != PROTOCOL:
-            raise self._refusal(f" speaks protocol {hello.protocol}; this Castigate: {PROTOCOL}")
+            wrong = f" speaks protocol {hello.protocol}; this Castigate speaks {PROTOCOL}"
+            raise self._refusal(wrong)
         for dtype in hello.dtypes:
             try:
                 format_named(dtype)

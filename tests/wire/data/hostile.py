@@ -1,0 +1,207 @@
+"""A program that is right but for one input, where it does what its argument says.
+
+Arguments that begin with ``hello-`` are done where it should say who it is.
+"""
+
+import json
+import os
+import struct
+import sys
+import time
+
+GUILTY = 0x95
+HELLO = {
+    "answer": "hello",
+    "number": 1,
+    "protocol": 1,
+    "name": "hostile",
+    "version": "1",
+    "dtypes": ["int8", "int4", "uint8", "uint4"],
+    "operations": ["cast", "sweep", "bitcast"],
+    "memory": True,
+}
+NOISE = b"\x80 \x1b[31mnoise\n" * 4096
+DO = sys.argv[1]
+
+
+def framed(header, payload=b"", most=None):
+    words = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<4sIQ", b"CST1", len(words), len(payload)) + words + payload
+
+
+def send(content, pipe=1):
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(pipe, rest) :]
+
+
+def sleep():
+    while True:
+        time.sleep(600)
+
+
+def drip(content):
+    for place in range(len(content)):
+        send(content[place : place + 1])
+        time.sleep(0.2)
+    sleep()
+
+
+def chatter(blocks):
+    for _ in range(blocks):
+        send(NOISE * 16, 2)
+
+
+def both(content):
+    send(content)
+    send(content)
+
+
+def in_turn(content):
+    """Half of an answer, a word on stderr, and the rest."""
+    send(content[:9])
+    chatter(1)
+    time.sleep(0.05)
+    send(content[9:])
+
+
+def shrink(content, question):
+    """Take the memory away that the answer should be in."""
+    descriptor = MEMORY["descriptor"]
+    try:
+        os.ftruncate(descriptor, 0)
+    except OSError as error:
+        print(type(error).__name__, file=sys.stderr, flush=True)
+    send(content)
+
+
+def values(question, elements, **more):
+    words = {"answer": "values", "number": question["number"], "shape": [len(elements)]}
+    return framed(words | more, elements)
+
+
+def shape(question, elements):
+    return question.get("shape", [len(elements)])
+
+
+def frames(question, elements):
+    """Each deed, by the bytes that are sent."""
+    number, right = question["number"], shape(question, elements)
+    good = values(question, elements, shape=right)
+    return {
+        "fewer-elements": lambda: send(values(question, elements[:-1], shape=right)),
+        "more-elements": lambda: send(values(question, elements + b"\0", shape=right)),
+        "another-shape": lambda: send(values(question, elements[:-1])),
+        "negative-shape": lambda: send(values(question, elements, shape=[-1])),
+        "endless-shape": lambda: send(values(question, elements, shape=[1 << 40, 1 << 40])),
+        "rank-of-thousands": lambda: send(values(question, elements, shape=[1] * 5000)),
+        "shape-of-truth": lambda: send(values(question, elements, shape=[True])),
+        "huge-header": lambda: send(struct.pack("<4sIQ", b"CST1", 2**32 - 1, 0) + NOISE),
+        "huge-payload": lambda: send(struct.pack("<4sIQ", b"CST1", 2, 2**64 - 1) + b"{}" + NOISE),
+        "large-payload": lambda: send(struct.pack("<4sIQ", b"CST1", 2, 1 << 30) + b"{}" + NOISE),
+        "no-json": lambda: send(framed(b"{")),
+        "nan-json": lambda: send(framed(b'{"answer":NaN}')),
+        "deep-json": lambda: send(framed(b"[" * 500_000)),
+        "long-number": lambda: send(framed(b'{"number":' + b"9" * 9999 + b"}")),
+        "a-list": lambda: send(framed(b"[]")),
+        "a-surrogate": lambda: send(
+            framed(b'{"answer":"error","number":%d,"text":"\xed\xa0\x80"}' % number)
+        ),
+        "unknown-answer": lambda: send(framed({"answer": "\x1b[31m" * 9, "number": number})),
+        "unknown-member": lambda: send(values(question, elements, path="/etc/passwd")),
+        "no-number": lambda: send(framed({"answer": "values", "shape": right}, elements)),
+        "number-of-another-kind": lambda: send(values(question, elements, number=str(number))),
+        "earlier-number": lambda: send(values(question, elements, shape=right, number=number - 1)),
+        "later-number": lambda: send(values(question, elements, shape=right, number=number + 1)),
+        "hello-again": lambda: send(framed(HELLO | {"number": number})),
+        "bye-unasked": lambda: send(framed({"answer": "bye", "number": number})),
+        "error-with-payload": lambda: send(
+            framed({"answer": "error", "number": number, "text": ""}, elements)
+        ),
+        "memory-of-others": lambda: send(
+            framed({"answer": "values", "number": number, "shape": right, "in_memory": True})
+        ),
+        "endless-reason": lambda: send(
+            framed({"answer": "unsupported", "number": number, "reason": "x" * (2 << 20)})
+        ),
+        "long-reason": lambda: send(
+            framed({"answer": "unsupported", "number": number, "reason": "x" * 50_000})
+        ),
+        "half-and-exit": lambda: (send(good[:-1]), os._exit(0)),
+        "half-and-stay": lambda: (send(good[:-1]), os.close(1), sleep()),
+        "start-and-exit": lambda: (send(good[:7]), os._exit(9)),
+        "header-and-exit": lambda: (send(good[:30]), os._exit(0)),
+        "exit": lambda: os._exit(7),
+        "close": lambda: (os.close(1), sleep()),
+        "print": lambda: send(b"0 inputs done\n" + good),
+        "drip": lambda: drip(good),
+        "silence": sleep,
+        "on-stderr": lambda: (send(good, 2), sleep()),
+        "flood-of-stderr": lambda: chatter(1 << 40),
+        "flood-of-stdout": lambda: [send(NOISE) for _ in range(1 << 40)],
+        "much-stderr": lambda: (chatter(100), send(good)),
+        "twice": lambda: both(good),
+        "in-turn": lambda: in_turn(good),
+        "shrink": lambda: shrink(good, question),
+        "markup": lambda: send(
+            framed({"answer": "error", "number": number, "text": "<script>\x1b[31m\n\0é</script>"})
+        ),
+    }
+
+
+def hellos():
+    """Each way to begin."""
+    good = framed(HELLO)
+    return {
+        "hello-banner": lambda: send(b"Loading the driver\n" + good),
+        "hello-exit": lambda: (print("no device", file=sys.stderr, flush=True), os._exit(3)),
+        "hello-silence": sleep,
+        "hello-drip": lambda: drip(good),
+        "hello-huge": lambda: send(struct.pack("<4sIQ", b"CST1", 2**32 - 1, 2**64 - 1)),
+        "hello-half": lambda: (send(good[:-1]), os._exit(0)),
+        "hello-payload": lambda: send(framed(HELLO, b"x")),
+        "hello-nameless": lambda: send(framed({k: v for k, v in HELLO.items() if k != "name"})),
+        "hello-red": lambda: send(framed(HELLO | {"name": "\x1b[31mred\n"})),
+        "hello-extra": lambda: send(framed(HELLO | {"exec": "rm"})),
+        "hello-protocol": lambda: send(framed(HELLO | {"protocol": 2})),
+        "hello-number": lambda: send(framed(HELLO | {"number": 2})),
+        "hello-dtype": lambda: send(framed(HELLO | {"dtypes": ["float8_e4m3fn"]})),
+        "hello-claim": lambda: send(framed(HELLO | {"claims": ["onnx-casts"]})),
+        "hello-operation": lambda: send(framed(HELLO | {"operations": ["eval"]})),
+        "hello-error": lambda: send(
+            framed({"answer": "error", "number": 1, "text": "no licence\n<b>"})
+        ),
+        "hello-values": lambda: send(framed({"answer": "values", "number": 1, "shape": [0]})),
+        "hello-flood": lambda: chatter(1 << 40),
+    }
+
+
+def narrowed(question, payload):
+    """The right elements."""
+    if question["ask"] == "sweep":
+        payload = bytes(range(question["first"], question["first"] + question["count"]))
+    return payload, bytes(byte & 15 for byte in payload)
+
+
+def bye(question):
+    if DO == "no-bye":
+        sleep()
+    send(framed({"answer": "bye", "number": question["number"]}))
+
+
+MEMORY = None
+while start := sys.stdin.buffer.read(16):
+    _, length, size = struct.unpack("<4sIQ", start)
+    asked, content = json.loads(sys.stdin.buffer.read(length)), sys.stdin.buffer.read(size)
+    if asked["ask"] == "hello":
+        MEMORY = asked["memory"]
+        hellos().get(DO, lambda: send(framed(HELLO)))()
+        continue
+    if asked["ask"] == "bye":
+        bye(asked)
+        break
+    given, answer = narrowed(asked, content)
+    if GUILTY in given and DO != "no-bye":
+        frames(asked, answer)[DO]()
+    else:
+        send(values(asked, answer, shape=shape(asked, answer)))
