@@ -13,7 +13,7 @@ from conformance.form import AnswerError, checked, described, one_line
 from conformance.forms import Forms
 from conformance.joining import joined
 from conformance.meet import Meeting, OracleError, contained
-from oracles.protocol import Bits, Unsupported, WithSweep
+from oracles.protocol import Bits, Swept, Unsupported, WithSweep
 from oracles.reference import by_exact
 from oracles.reference.grading import OPEN, is_one_step, open_inputs, places
 from oracles.reference.staircase import staircase
@@ -189,7 +189,7 @@ def _sweep(
     dense = isinstance(visit, Dense)
     buffer = np.zeros(min(CHUNK, hi - lo), judges[0].rules.source.storage)
     visit.fill(buffer, lo)
-    road = _Road(meeting, judges[0], buffer, dense)
+    road = _Road(meeting, judges[0], buffer, (lo, hi) if dense else None)
     stride = buffer.dtype.type(buffer.size)
     inputs, size, visited, wrong = buffer, buffer.size, 0, 0
     for at in range(lo, hi, size):
@@ -231,14 +231,16 @@ class _Road:
     An oracle that makes consecutive inputs itself ``is_told_where`` they are.
     """
 
-    def __init__(self, meeting: Meeting, judge: Judge, buffer: Bits, dense: bool) -> None:
+    def __init__(
+        self, meeting: Meeting, judge: Judge, buffer: Bits, dense: tuple[int, int] | None
+    ) -> None:
         self._buffer = buffer
         self._target = judge.rules.target
         self._is_narrow = self._target.bits not in (8, 16, 32, 64)
         oracle = meeting.backend.oracle
-        self.is_told_where = dense and isinstance(oracle, WithSweep)
-        if isinstance(oracle, WithSweep) and dense:
-            self._ask: Callable[[int, int], Bits] = partial(oracle.sweep, judge.case)
+        self.is_told_where = dense is not None and isinstance(oracle, WithSweep)
+        if dense is not None and isinstance(oracle, WithSweep):
+            self._ask: Swept = oracle.sweep(judge.case, *dense)
         else:
             call = _bound(meeting, judge.case, buffer)
             self._ask = lambda first, count: call()

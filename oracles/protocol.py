@@ -17,6 +17,9 @@ Bits = NDArray[Any]
 Bound = Callable[[], Bits]
 """A call that answers for whatever its input buffer holds just then."""
 
+Swept = Callable[[int, int], Bits]
+"""A call that answers so many patterns, from the first on."""
+
 
 class Unsupported(Exception):
     """The oracle does not offer what the case asks for; the message is its reason."""
@@ -72,8 +75,11 @@ class WithBind(Protocol):
 class WithSweep(Protocol):
     """An oracle that makes consecutive inputs itself; others are given them."""
 
-    def sweep(self, case: Case, first: int, count: int) -> Bits:
-        """The answers to so many patterns of a numeric source, from the first on."""
+    def sweep(self, case: Case, lo: int, hi: int) -> Swept:
+        """Prepare a call that answers consecutive patterns of a numeric source, all within bounds.
+
+        Part after part is asked for; the call may raise ``Unsupported``.
+        """
         ...
 
 

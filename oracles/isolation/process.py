@@ -102,16 +102,20 @@ class Process:
         self, pieces: Iterable[bytes | bytearray], seconds: float, most: int = MOST_PAYLOAD
     ) -> Frame:
         """Send a frame and give the one that answers it, of at most so many bytes of payload."""
+        self.tell(pieces, seconds)
+        return self._frame(most)
+
+    def tell(self, pieces: Iterable[bytes | bytearray], seconds: float) -> None:
+        """Send a frame, and wait for no answer."""
         self._said = b""
         self._begin(seconds)
         for piece in pieces:
             self._write(memoryview(piece))
-        return self._frame(most)
 
-    def hear(self, seconds: float) -> Frame:
-        """The frame that comes without being asked for."""
+    def hear(self, seconds: float, most: int = MOST_PAYLOAD) -> Frame:
+        """The frame that comes without being asked for, or was asked for before."""
         self._begin(seconds)
-        return self._frame(MOST_PAYLOAD)
+        return self._frame(most)
 
     def _begin(self, seconds: float) -> None:
         self._seconds, self._deadline = seconds, monotonic() + seconds

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 from oracles.isolation.ended import nonsense_in_words
@@ -54,6 +56,7 @@ class Served(Generic[Said]):
         self._process: Process | None = None
         self._number = 0
         self._first = 0
+        self._ahead: deque[tuple[int, int, Understood]] = deque()
         self.hello: Said
         self._living()
 
@@ -64,6 +67,7 @@ class Served(Generic[Said]):
             self._end()
 
     def _end(self) -> None:
+        self._ahead.clear()
         if self._process is not None:
             self._process.end()
             self._process = None
@@ -81,22 +85,71 @@ class Served(Generic[Said]):
             raise value
         return value
 
+    def ask_ahead(self, question: dict[str, Any], seconds: float) -> int:
+        """Ask, and hear the answer later; gives the number of the question."""
+        process = self._asked_process()
+        with self._ended_with_it():
+            self._tell(process, question, {}, seconds)
+        return self._number
+
+    def heard(self, number: int, seconds: float) -> Any:
+        """The answer to a question that was asked ahead, as ``ask`` gives it.
+
+        ``Crashed`` too where nobody will answer it any more: it is to be asked again then.
+        """
+        if number not in [ahead for ahead, *_ in self._ahead]:
+            raise Crashed("the process was asked something else before it was heard")
+        with self._ended_with_it():
+            while self._ahead[0][0] != number:
+                self._hear(seconds)
+            value = self._hear(seconds)[0]
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
     def _answer(
         self, question: dict[str, Any], arrays: Mapping[str, Bits], seconds: float
     ) -> tuple[Any, bool]:
         """What came back, an error too, and whether the process has hardly any memory left."""
+        process = self._asked_process()
+        with self._ended_with_it():
+            while self._ahead:
+                self._hear(seconds)  # nobody wants to know it any more
+            self._tell(process, question, arrays, seconds)
+            return self._hear(seconds)
+
+    def _asked_process(self) -> Process:
         try:
-            process = self._living()
+            return self._living()
         except CastigateError as error:
             # It was loaded before: this is no wrong name, and no answer of the backend either.
             raise Lost(f"no other could be started: {error}") from None
+
+    def _tell(
+        self,
+        process: Process,
+        question: dict[str, Any],
+        arrays: Mapping[str, Bits],
+        seconds: float,
+    ) -> None:
         self._number += 1
         pieces, most, understood = self._tongue.asked(self._number, question, arrays)
+        process.tell(pieces, seconds)
+        self._ahead.append((self._number, most, understood))
+
+    def _hear(self, seconds: float) -> tuple[Any, bool]:
+        assert self._process is not None
+        number, most, understood = self._ahead.popleft()
+        answer = self._process.hear(seconds, most)
+        if answer.header.get("number") != number:
+            raise FrameError("an answer to another question")
+        return understood(answer), bool(answer.header.get("full"))
+
+    @contextmanager
+    def _ended_with_it(self) -> Iterator[None]:
+        """Whatever breaks off between question and answer ends the process."""
         try:
-            answer = process.ask(pieces, seconds, most)
-            if answer.header.get("number") != self._number:
-                raise FrameError("an answer to another question")
-            value = understood(answer)
+            yield
         except (Gone, Late) as end:
             self._end()
             raise Crashed(f"the process {end}", silent=isinstance(end, Late)) from None
@@ -108,7 +161,6 @@ class Served(Generic[Said]):
             raise
         finally:
             self._beat()
-        return value, bool(answer.header.get("full"))
 
     def _living(self) -> Process:
         """The process, or a new one that is ready."""

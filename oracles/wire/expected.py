@@ -46,7 +46,7 @@ class Expected:
             raise FrameError(f"an answer `{answer.answer}` with a payload")
         match answer:
             case Values(shape=shape, in_memory=True):
-                return self._array(shape, self._from_memory(frame, shape))
+                return self._from_memory(frame, shape)
             case Values(shape=shape):
                 return self._array(shape, frame.payload)
             case Unsupported(reason=reason):
@@ -61,8 +61,13 @@ class Expected:
         field = {"name": "", "storage": storage, "shape": shape, "bytes": len(elements)}
         return unpacked([field], elements)[""]
 
-    def _from_memory(self, frame: Frame, shape: list[int]) -> bytearray:
+    def _from_memory(self, frame: Frame, shape: list[int]) -> Bits:
         size = prod(shape) * self.storage.itemsize
         if self.memory is None or self.room is None or frame.payload or size > self.room.bytes:
             raise FrameError("an answer in memory that was not given to it")
-        return self.memory.copied(self.room.offset, size)
+        there = np.frombuffer(self.memory.content(self.room.offset, size), self.storage)
+        answers = there.reshape(shape)
+        if format_named(self.dtype).bits == 8 * self.storage.itemsize:
+            # Whatever the program writes later, it is a code of the dtype.
+            return answers
+        return answers.copy()

@@ -22,13 +22,13 @@ class SharedMemory:
         # A file that shrinks would end us by SIGBUS as soon as we look at it.
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
-        self._map = mmap.mmap(self.descriptor, size, prot=mmap.PROT_READ)
+        self._view = memoryview(mmap.mmap(self.descriptor, size, prot=mmap.PROT_READ))
 
     def slot(self, number: int) -> tuple[int, int]:
         """The offset of a question's room, and how many bytes it has."""
         room = self.size // SLOTS
         return number % SLOTS * room, room
 
-    def copied(self, offset: int, size: int) -> bytearray:
-        """What is there now; a copy, for the program may go on writing."""
-        return bytearray(memoryview(self._map)[offset : offset + size])
+    def content(self, offset: int, size: int) -> memoryview:
+        """What is there, and what will be: the program may go on writing."""
+        return self._view[offset : offset + size]

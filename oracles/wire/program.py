@@ -6,16 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from oracles.isolation.errors import Crashed
 from oracles.isolation.home import Home
 from oracles.isolation.served import Served
 from oracles.isolation.survival import Survival
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits, Swept, Unsupported
+from oracles.wire.sweeping import Sweeping
 from oracles.wire.tongue import WireTongue
 from specs.cases import Case
-from specs.formats import format_named
 
 
 class Program:
@@ -26,14 +23,14 @@ class Program:
 
     claims: tuple[str, ...]
     bitcast: Callable[[Case, Bits], Bits]
-    sweep: Callable[[Case, int, int], Bits]
+    sweep: Callable[[Case, int, int], Swept]
 
     def __init__(self, backend: str, home: Home, beat: Callable[[], None] = lambda: None) -> None:
         tongue = WireTongue(backend, home)
         self.log = tongue.log
         self._served = Served(backend, tongue, beat)
         self._seconds = home.seconds
-        self._survived = Survival(self.close, home.seconds).of
+        self._survived = Survival(self.close, home.seconds)
         hello = self._served.hello
         self.name, self.version, self.dtypes = hello.name, hello.version, tuple(hello.dtypes)
         self._operations, self._depends_on = hello.operations, hello.depends_on
@@ -57,7 +54,7 @@ class Program:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """The program's answer, its error, or ``Crashed`` with the inputs that end its process."""
         self._check_offered("cast", case)
-        answer: Bits = self._survived(partial(self._ask, "cast", case), bits)
+        answer: Bits = self._survived.of(partial(self._ask, "cast", case), bits)
         return answer
 
     def _bitcast(self, case: Case, bits: Bits) -> Bits:
@@ -65,26 +62,10 @@ class Program:
         answer: Bits = self._ask("bitcast", case, bits, self._seconds)
         return answer
 
-    def _sweep(self, case: Case, first: int, count: int) -> Bits:
-        """The answers to consecutive patterns, which the program makes itself."""
+    def _sweep(self, case: Case, lo: int, hi: int) -> Swept:
+        """Answers to consecutive patterns, which the program makes itself."""
         self._check_offered("sweep", case)
-        question = {"ask": "sweep", "case": case}
-
-        def ask(first: int, count: int, seconds: float) -> Bits:
-            asked = question | {"first": first, "count": count}
-            answer: Bits = self._served.ask(asked, {}, seconds)
-            return answer
-
-        try:
-            return ask(first, count, self._seconds)
-        except Crashed:
-            # Any part of consecutive patterns is one too.
-            storage = format_named(case.source).storage
-            bits = np.arange(first, first + count, dtype=np.uint64).astype(storage)
-            survived: Bits = self._survived(
-                lambda part, seconds: ask(int(part[0]), part.size, seconds), bits
-            )
-            return survived
+        return Sweeping(self._served, self._survived, case, lo, hi, self._seconds)
 
     def _ask(self, ask: str, case: Case, bits: Bits, seconds: float) -> Any:
         return self._served.ask({"ask": ask, "case": case}, {"": bits}, seconds)

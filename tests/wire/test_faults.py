@@ -182,7 +182,7 @@ HELLOS = {
     "hello-half": " ended by itself with code 0 before its first task",
     "hello-payload": " wrote something else than answers: a payload of 1 bytes; 0 are the most",
     "hello-nameless": ": its hello is not an answer of the protocol (hello.name: missing)",
-    "hello-red": ": its hello is not an answer of the protocol (hello.name: string_pattern_mismatch",
+    "hello-red": ": its hello is not an answer of the protocol (hello.name: string_pattern_",
     "hello-extra": ": its hello is not an answer of the protocol (hello.exec: extra_forbidden)",
     "hello-protocol": " speaks protocol 2; this Castigate speaks 1",
     "hello-number": ": its first answer is no hello with the number of the question",

@@ -1,0 +1,77 @@
+"""What a pipe costs: torch behind the wire protocol beside torch in the same process, in one run.
+
+Each is swept and judged alike. Ratios are taken within a repetition and their median is shown.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks.figures import median, show
+from conformance.forms import fastest
+from conformance.meet import Meeting, Settings
+from conformance.selection import case_named
+from conformance.sweep import CHUNK, sweep
+from oracles.isolation.home import Home
+from oracles.isolation.loading import close, load_isolated
+from oracles.reference.visits import Dense
+from oracles.registry import Backend, load_backend
+from specs.cases import Case
+
+CASES = (
+    "onnx-cast:25/float32/float16",
+    "onnx-cast:25/float32/bfloat16",
+    "onnx-cast:25/float32/float8e4m3fn/saturate:0",
+)
+PROGRAM = Path(__file__).with_name("wire_torch.py")
+ROADS = {
+    "sweep, shared memory": "sweep memory",
+    "sweep, pipes": "sweep",
+    "cast, pipes": "",
+}
+
+
+def swept(backend: Backend, case: Case, inputs: int) -> float:
+    """The seconds of a sweep, judged by one table."""
+    begun = perf_counter()
+    meeting = Meeting(backend, {}, Settings())
+    [found] = sweep(meeting, [case], Dense(inputs), 0, inputs, fastest(), lambda *_: None)
+    if found.inputs != inputs:
+        raise SystemExit(f"{case} on {backend.name}: {found.message}")
+    return perf_counter() - begun
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a table."""
+    parser = ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--inputs", type=int, default=1 << 28)
+    parser.add_argument("--repeat", type=int, default=3)
+    wanted = parser.parse_args(arguments)
+    command = f"exec:{shlex.quote(sys.executable)} {shlex.quote(str(PROGRAM))}"
+    backends = {"in process": load_backend("torch")}
+    backends |= {road: load_isolated(f"{command} {how}", Home()) for road, how in ROADS.items()}
+    rows = []
+    for case in map(case_named, CASES):
+        for backend in backends.values():
+            swept(backend, case, 4 * CHUNK)
+        seconds: dict[str, list[float]] = {road: [] for road in backends}
+        for _ in range(wanted.repeat):
+            for road, backend in backends.items():
+                seconds[road].append(swept(backend, case, wanted.inputs))
+        own = seconds["in process"]
+        for road, took in seconds.items():
+            ratio = median([alone / each for alone, each in zip(own, took, strict=True)])
+            speed = wanted.inputs / median(took) / 1e9
+            rows.append([f"{case.source}/{case.target}", road, f"{speed:.3f}", f"{ratio:.0%}"])
+    for backend in backends.values():
+        close(backend)
+    show("torch by four ways", ["", "", "G inputs/s", "of in process"], rows)
+
+
+if __name__ == "__main__":
+    main()
