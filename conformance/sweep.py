@@ -191,9 +191,12 @@ def _sweep(
     visit.fill(buffer, lo)
     road = _Road(meeting, judges[0], buffer, (lo, hi) if dense else None)
     stride = buffer.dtype.type(buffer.size)
-    inputs, size, visited, wrong = buffer, buffer.size, 0, 0
+    size, visited, wrong = buffer.size, 0, 0
     for at in range(lo, hi, size):
-        if at > lo and dense:
+        inputs = buffer[: hi - at]
+        if road.is_told_where:
+            pass  # whoever needs them fills them in
+        elif at > lo and dense:
             np.add(buffer, stride, out=buffer)
         elif at > lo:
             _check_unchanged(buffer, visit, at - size)
@@ -204,25 +207,27 @@ def _sweep(
             raise
         except Exception as error:
             alone = hi - at >= size or road.is_told_where
-            part = buffer[: hi - at]
-            wrong += sum(judge.look_without_open(part, error, alone) for judge in judges)
+            if road.is_told_where:
+                visit.fill(inputs, at)
+            wrong += sum(judge.look_without_open(inputs, error, alone) for judge in judges)
             judges = [judge for judge in judges if not judge.ended]
             if not judges:
                 return
         else:
-            if hi - at < size:
-                inputs = buffer[: hi - at]
             for judge in judges:
                 if dense and judge.right(at, answers):
                     continue
+                if road.is_told_where:
+                    visit.fill(inputs, at)
                 at_once = judge.look_at_once(inputs, answers) if dense else None
                 wrong += judge.look(inputs, answers) if at_once is None else at_once
         visited += min(size, hi - at)
         if visited >= BETWEEN_WORDS or at + size >= hi:
             told(visited, wrong)
             visited = wrong = 0
-    # What is added in place shows every change at the end.
-    _check_unchanged(buffer, visit, at)
+    if not road.is_told_where:
+        # What is added in place shows every change at the end.
+        _check_unchanged(buffer, visit, at)
 
 
 class _Road:

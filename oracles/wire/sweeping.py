@@ -15,8 +15,8 @@ from oracles.wire.memory import SLOTS
 from specs.cases import Case
 from specs.formats import format_named
 
-BLOCK = 1 << 22
-"""Patterns of one question: enough to make its cost small, few enough for a core's own cache."""
+BLOCK = 1 << 20
+"""Patterns of one question: enough to make the cost of asking small."""
 
 
 class Sweeping:

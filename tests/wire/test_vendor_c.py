@@ -1,0 +1,134 @@
+"""The vendor in C passes what it claims, and each of its faults is caught by the rule it breaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.forms import fastest
+from conformance.meet import Meeting, Settings
+from conformance.selection import case_named, select
+from conformance.sweep import sweep
+from oracles.isolation.home import Home
+from oracles.isolation.loading import close, load_isolated
+from oracles.reference.visits import Dense
+from oracles.registry import Backend
+from reports.judgement import Judgement
+from tests.wire.conftest import SOURCE
+
+Built = Callable[[int], Path]
+PAIRS = [
+    ("float32", "float16"),
+    ("float32", "float8e4m3fn"),
+    ("float16", "float8e4m3fnuz"),
+    ("float16", "float8e5m2"),
+    ("float16", "int8"),
+    ("float8e5m2fnuz", "bfloat16"),
+    ("bfloat16", "float4e2m1"),
+    ("int16", "int4"),
+    ("uint8", "float16"),
+    ("uint8", "bool"),
+    ("bool", "float8e5m2"),
+    ("int64", "float32"),
+]
+FLOAT8 = "onnx-cast:25/float16/float8e5m2/saturate:"
+FAULTS = {
+    "DOUBLE_ROUNDING": ("onnx-cast:25/float32/float8e4m3fn/saturate:1", "saturate-24"),
+    "TIES_AWAY": (FLOAT8 + "1", "saturate-24"),
+    "TRUNCATION": (FLOAT8 + "0", "no-saturate"),
+    "NAN_SIGN_LOST": (FLOAT8 + "0", "no-saturate"),
+    "NAN_TO_INFINITY": ("onnx-cast:25/float32/float16", "float-to-float"),
+    "LOW_MAXIMUM": (FLOAT8 + "1", "saturate-24"),
+    "EARLY_OVERFLOW": (FLOAT8 + "0", "no-saturate"),
+    "FLUSHED_RESULTS": (FLOAT8 + "1", "saturate-24"),
+    "FLUSHED_INPUTS": (FLOAT8 + "1", "saturate-24"),
+    "ZERO_SIGN_LOST": (FLOAT8 + "1", "saturate-24"),
+    "SWAPPED_NIBBLES": (FLOAT8 + "1", "saturate-24"),
+    "BIG_ENDIAN_OUTPUT": ("onnx-cast:25/uint8/float16", "kept-value"),
+    "NEAREST_INTEGER": ("onnx-cast:25/float16/int8", "float-to-integer"),
+    "CLAMPED_INTEGERS": ("onnx-cast:25/int16/int8", "integer-to-integer"),
+    "UNSIGNED_AS_SIGNED": ("onnx-cast:25/uint8/float16", "kept-value"),
+    "ODD_IS_TRUE": ("onnx-cast:25/uint8/bool", "integer-to-bool"),
+}
+
+
+@pytest.fixture
+def load() -> Iterator[Callable[[Path], Backend]]:
+    made: list[Backend] = []
+
+    def loaded(program: Path) -> Backend:
+        made.append(load_isolated(f"exec:{program}", Home()))
+        return made[-1]
+
+    yield loaded
+    for backend in made:
+        close(backend)
+
+
+def judged(backend: Backend, case: str) -> Judgement:
+    return Meeting(backend, {}, Settings()).judge(case_named(case))
+
+
+def test_all_that_it_claims_of_some_pairs(load: Callable[..., Backend], vendor: Path) -> None:
+    backend = load(vendor)
+    assert backend.claims("onnx-cast")
+    assert not backend.claims("pypto-cast")
+    cases = [case for case in select(["onnx-cast:25"]) if (case.source, case.target) in PAIRS]
+    assert {(case.source, case.target) for case in cases} == set(PAIRS)
+    meeting = Meeting(backend, {}, Settings())
+    found = {case.id: meeting.judge(case).verdict for case in cases}
+    assert {case: verdict for case, verdict in found.items() if verdict != "conforms"} == {}
+
+
+def test_bitcasts_are_shapes_and_bits_or_refusals(
+    load: Callable[..., Backend], vendor: Path
+) -> None:
+    backend = load(vendor)
+    for case in ("float16/int16/shape:3", "uint4/int4/shape:scalar", "float16/int8/shape:3"):
+        assert judged(backend, f"onnx-bitcast:26/{case}").verdict == "conforms"
+
+
+def test_every_fault_has_a_line_here() -> None:
+    [listed] = re.findall(r"enum \{\n    DOUBLE_ROUNDING.*?\n\};", SOURCE.read_text(), re.S)
+    assert re.findall(r"^    ([A-Z_]+)", listed, re.M) == list(FAULTS)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_breaks_a_rule(fault: str, load: Callable[..., Backend], built: Built) -> None:
+    case, rule = FAULTS[fault]
+    assert judged(load(built(0)), case).verdict == "conforms"
+    judgement = judged(load(built(list(FAULTS).index(fault) + 1)), case)
+    assert judgement.verdict in ("violates", "deviates")
+    assert {divergence.rule for divergence in judgement.divergences} == {rule}
+
+
+LO, HI = 0x3F7F_0000, 0x3FB3_4567
+"""From below 1 to above it, over the end of a block."""
+
+
+def test_a_sweep_finds_what_casts_find(load: Callable[..., Backend], built: Built) -> None:
+    case = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")
+    wrong = []
+    for fault in (0, list(FAULTS).index("TIES_AWAY") + 1):
+        meeting = Meeting(load(built(fault)), {}, Settings())
+        found = []
+        for backend in (meeting.backend, _only_casts(meeting.backend)):
+            asked = Meeting(backend, {}, Settings())
+            [judgement] = sweep(asked, [case], Dense(HI), LO, HI, fastest(), lambda *_: None)
+            assert judgement.inputs == HI - LO
+            found.append(repr(judgement.divergences))
+            wrong.append(judgement.wrong)
+        assert found[0] == found[1]
+    # Of the ties at 1.0625, 1.1875 and 1.3125 the one in the middle goes away from zero anyhow.
+    assert wrong == [0, 0, 2, 2]
+
+
+def _only_casts(backend: Backend) -> Backend:
+    class OnlyCasts:
+        name, version = backend.oracle.name, backend.version
+        cast = staticmethod(backend.oracle.cast)
+
+    return Backend(backend.name, OnlyCasts())
