@@ -5,73 +5,82 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from random import Random
 from struct import pack
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from oracles.isolation.frames import MAGIC, FrameError, read_frame
 from oracles.wire.expected import Expected
 
 MOST = 1 << 16
 TARGETS = ("float16", "float32", "int4", "string", "complex128")
-INTEGERS = st.integers(-2, 300) | st.sampled_from([2**31, 2**32, 2**40, 2**63, 2**64, 10**30])
-ANY = st.recursive(
-    st.none() | st.booleans() | INTEGERS | st.floats() | st.text(st.characters(), max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
-    max_leaves=4,
+LENGTHS = (0, 1, 2, 15, 16, 300, 2**16, 2**16 + 1, 2**20, 2**20 + 1, 2**31, 2**32 - 1)
+LONG_LENGTHS = (*LENGTHS, 2**32, 2**40, 2**63, 2**64 - 1)
+ODD: tuple[Any, ...] = (
+    None, True, False, 0, 1, -1, 2**63, 2**64, 10**30, 1.5, float("nan"), float("inf"),
+    "", "values", "hello", "\0", "\ud800", "\x1b[31m", "é", "x" * 70_000,
+    [], [0], [-1], [True], [1.0], [2**40, 2**40], [1] * 65, [[1]], ["a"], {}, {"answer": "bye"},
+)  # fmt: skip
+RIGHT: tuple[dict[str, Any], ...] = (
+    {"answer": "values", "shape": [2]},
+    {"answer": "values", "shape": [2], "in_memory": False},
+    {"answer": "values", "shape": [2], "in_memory": True},
+    {"answer": "values", "shape": []},
+    {"answer": "values", "shape": [2, 0]},
+    {"answer": "unsupported", "reason": "no such dtype"},
+    {"answer": "error", "text": "out of range", "kind": "ValueError"},
+    {"answer": "hello", "protocol": 1, "name": "a", "version": "1", "dtypes": [], "operations": []},
+    {"answer": "bye"},
 )
-ANSWERS = st.fixed_dictionaries(
-    {
-        "answer": st.sampled_from(["hello", "values", "unsupported", "error", "bye"]) | ANY,
-        "number": st.just(1) | INTEGERS | ANY,
-    },
-    optional={
-        "shape": st.lists(st.integers(0, 4), max_size=3) | st.lists(INTEGERS, max_size=70) | ANY,
-        "in_memory": st.booleans() | ANY,
-        "reason": st.text(st.characters()) | ANY,
-        "text": st.text(st.characters()) | ANY,
-        "kind": st.sampled_from(["ValueError", "a b", "__class__"]) | ANY,
-        "name": st.text() | ANY,
-        "version": st.text() | ANY,
-        "protocol": INTEGERS | ANY,
-        "dtypes": st.lists(st.sampled_from(["int8", "x"]), max_size=3) | ANY,
-        "operations": st.lists(st.sampled_from(["cast", "sweep", "x"]), max_size=3) | ANY,
-        "claims": ANY,
-        "more": ANY,
-    },
-)
-PAYLOADS = st.binary(max_size=64) | st.sampled_from([b"[]", b'["a"]', b"[1]", b"[" * 50_000])
-LENGTHS = INTEGERS.filter(lambda length: length >= 0)
+KEYS = sorted({key for words in RIGHT for key in words} | {"number", "more", "claims", ""})
+PAYLOADS = (
+    b"", b"\1", b"\1\2", b"\1\2\3\4", bytes(8), b"\xff" * 8, bytes(32), b'["a","b"]', b'["a",null]',
+    b"[]", b"[1,2]", b'["\xff",""]', b"[" * 50_000, bytes(MOST), bytes(MOST + 1),
+)  # fmt: skip
+WORDS = (b"", b"{", b"[]", b"null", b"{}{}", b"[" * 50_000, b'{"a":' * 50_000, b"\xff", b"9" * 9999)
 
 
-def words_of(header: Any) -> bytes:
-    return json.dumps(header).encode("utf-8", "surrogatepass")
+def stream(chance: Random) -> bytes:
+    """Some frames, of which most have something wrong about them."""
+    if chance.random() < 0.05:
+        return chance.randbytes(chance.randrange(200))
+    return b"".join(_frame(chance) for _ in range(chance.randrange(5)))
 
 
-@st.composite
-def frames(draw: st.DrawFn) -> bytes:
-    """A frame, about every second time with something wrong about its bytes."""
-    words = draw(ANSWERS.map(words_of) | st.binary(max_size=32))
-    payload = draw(PAYLOADS)
-    whole = MAGIC + pack("<IQ", len(words), len(payload)) + words + payload
-    match draw(st.integers(0, 7)):
+def _frame(chance: Random) -> bytes:
+    words, payload = _words(chance), b""
+    if chance.random() < 0.7:
+        payload = chance.choice(PAYLOADS[: chance.choice((4, len(PAYLOADS)))])
+    whole = bytearray(MAGIC + pack("<IQ", len(words), len(payload)) + words + payload)
+    at = chance.randrange(min(len(whole), 300))
+    match chance.randrange(12):
         case 0:
-            lengths = pack("<IQ", draw(LENGTHS) % 2**32, draw(LENGTHS) % 2**64)
-            return draw(st.just(MAGIC) | st.binary(max_size=4)) + lengths + words + payload
+            whole[4:16] = pack("<IQ", chance.choice(LENGTHS), chance.choice(LONG_LENGTHS))
         case 1:
-            return whole[: draw(st.integers(0, len(whole)))]
+            del whole[at:]
         case 2:
-            at = draw(st.integers(0, len(whole) - 1))
-            return whole[:at] + bytes([draw(st.integers(0, 255))]) + whole[at + 1 :]
+            whole[at] = chance.randrange(256)
         case 3:
-            at = draw(st.integers(0, len(whole)))
-            return whole[:at] + draw(st.binary(max_size=8)) + whole[at:]
-    return whole
+            whole[at:at] = chance.randbytes(chance.randrange(9))
+        case 4:
+            del whole[at : at + chance.randrange(9)]
+    return bytes(whole)
 
 
-STREAMS = st.lists(frames(), max_size=4).map(b"".join) | st.binary(max_size=200)
+def _words(chance: Random) -> bytes:
+    if chance.random() < 0.05:
+        return chance.choice(WORDS)
+    header = {"number": 1, **chance.choice(RIGHT)}
+    while chance.random() < 0.3:
+        key = chance.choice(KEYS)
+        if chance.random() < 0.3:
+            header.pop(key, None)
+        else:
+            header[key] = chance.choice(ODD)
+    text = json.dumps(header, ensure_ascii=chance.random() < 0.5)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def read_all(content: bytes) -> int:

@@ -88,7 +88,7 @@ def test_two_programs_are_no_variants_of_each_other(program: Backend) -> None:
 def test_explain_and_backends() -> None:
     code, out, err = castigate("explain", CASE, "0x3c00", f"--backend={NAME}", "--json")
     assert (code, err) == (0, "")
-    assert json.loads(out)["backends"][0]["output"] == "0x01"
+    assert json.loads(out)["answers"] == {NAME: "0x01"}
     code, out, err = castigate("backends", NAME, "--json")
     assert (code, err) == (0, "")
     seen = json.loads(out)
