@@ -107,6 +107,7 @@ class Process:
 
     def tell(self, pieces: Iterable[bytes | bytearray], seconds: float) -> None:
         """Send a frame, and wait for no answer."""
+        self._hear_stderr()
         self._said = b""
         self._begin(seconds)
         for piece in pieces:
@@ -149,6 +150,7 @@ class Process:
         """Give it a moment to end by itself."""
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(seconds)
+        self._hear_stderr()
 
     def _write(self, rest: memoryview) -> None:
         while rest:

@@ -51,8 +51,10 @@ class Sweeping:
             answers = self._answers(begin)
             if answers.shape != (self._count(begin),):
                 return answers  # whoever checks answers tells what is wrong about their shape
-            pieces.append(answers[at - begin : last - begin])
-            at += pieces[-1].size
+            piece = answers[at - begin : last - begin]
+            at += piece.size
+            # The next block may be written to the same memory.
+            pieces.append(piece if at == last else piece.copy())
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def _answers(self, begin: int) -> Bits:

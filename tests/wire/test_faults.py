@@ -142,16 +142,17 @@ def test_stderr_is_kept_in_part(hostile: Hostile) -> None:
 
 def test_memory_that_was_given_cannot_be_taken_away(hostile: Hostile) -> None:
     oracle: Any = hostile("shrink").oracle
-    assert oracle.sweep(CASE, 0, 256).tolist() == [code & 15 for code in range(256)]
+    assert oracle.sweep(CASE, 0, 256)(0, 256).tolist() == [code & 15 for code in range(256)]
     assert_answered(oracle)
     assert b"PermissionError" in oracle.log.content
 
 
 def test_a_death_in_a_sweep_names_the_guilty_input(hostile: Hostile) -> None:
     oracle: Any = hostile("exit").oracle
-    assert oracle.sweep(CASE, 0, GUILTY).tolist() == [code & 15 for code in range(GUILTY)]
+    harmless = oracle.sweep(CASE, 0, GUILTY)
+    assert harmless(0, GUILTY).tolist() == [code & 15 for code in range(GUILTY)]
     with pytest.raises(Crashed, match="ended by itself with code 7") as caught:
-        oracle.sweep(CASE, 0, 256)
+        oracle.sweep(CASE, 0, 256)(0, 256)
     assert caught.value.inputs is not None
     assert caught.value.inputs.tolist() == [GUILTY]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from conformance.forms import fastest
@@ -124,6 +126,26 @@ def test_a_sweep_finds_what_casts_find(load: Callable[..., Backend], built: Buil
         assert found[0] == found[1]
     # Of the ties at 1.0625, 1.1875 and 1.3125 the one in the middle goes away from zero anyhow.
     assert wrong == [0, 0, 2, 2]
+
+
+def test_whatever_is_asked_between_the_parts_of_a_sweep(
+    load: Callable[..., Backend], vendor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oracles.wire.sweeping.BLOCK", 1000)
+    oracle: Any = load(vendor).oracle
+    for target, mask in (("int4", 15), ("int8", 255)):  # copied, and read where it is
+        case = case_named(f"onnx-cast:25/uint16/{target}")
+        part = oracle.sweep(case, 7, 60_001)
+        expected = np.arange(60_001) & mask
+        for first in range(7, 60_001, 2997):
+            count = min(2997, 60_001 - first)
+            assert (part(first, count) == expected[first : first + count]).all()
+            if first % 2:
+                bits = np.array([1, 17], np.uint16)
+                assert oracle.cast(case, bits).tolist() == [1, 17 & mask]
+            elif first % 3:
+                oracle.close()
+        assert (part(7, 100) == expected[7:107]).all()
 
 
 def _only_casts(backend: Backend) -> Backend:
