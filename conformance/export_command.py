@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from conformance.onnx_export import DOCUMENTS, Exporter, folder_of, questions, why_not
+from conformance.options import SourceOption, TargetOption
 from conformance.running import chosen
 from reports.places import place_of
 from reports.run_record import Selection
@@ -34,12 +35,8 @@ def export_onnx(
             help="onnx-cast or onnx-bitcast (repeatable; default: both, all versions).",
         ),
     ] = None,
-    source: Annotated[
-        str | None, typer.Option(metavar="DTYPE", help="Only casts from this dtype.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="DTYPE", help="Only casts to this dtype.")
-    ] = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
 ) -> None:
     """Write a folder per case in the layout of ONNX's backend tests."""
     for word in document or ():

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from conformance.gating import Gate, baseline_of
+from conformance.options import JobsOption, PythonOption, TimeoutOption
 from conformance.progress import reporter
-from conformance.run_command import PythonOption, TimeoutOption
 from oracles.isolation.home import SECONDS
 from reports.gate.certificate import FILE
 from reports.gate.outputs import told_of
@@ -36,9 +36,7 @@ def gate_command(
         Path | None,
         typer.Option(metavar="KEYFILE", help="Sign by this Ed25519 private key (PEM)."),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes (default: one per core).")
-    ] = None,
+    jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = SECONDS,
 ) -> None:

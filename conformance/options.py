@@ -19,6 +19,12 @@ DocumentOption = Annotated[
         help="Only this document (repeatable); it counts as claimed.",
     ),
 ]
+SourceOption = Annotated[
+    str | None, typer.Option(metavar="DTYPE", help="Only casts from this dtype.")
+]
+TargetOption = Annotated[
+    str | None, typer.Option(metavar="DTYPE", help="Only casts to this dtype.")
+]
 JobsOption = Annotated[
     int | None, typer.Option(min=1, help="Worker processes (default: one per core).")
 ]

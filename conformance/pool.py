@@ -19,6 +19,7 @@ from conformance.plan import Task
 from conformance.worker import AskRoads, Begun, Do, Done, Failed, Hello, Roads, Told, work
 from oracles.isolation.ended import end_in_words, silence_in_words
 from oracles.isolation.home import Home
+from oracles.wire.log import Log
 from reports.store import RunStore
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -82,6 +83,7 @@ class Pool:
         self.settings = settings
         self.home = home
         self.version = ""
+        self.log = Log()
         self._workers: list[Worker] = []
         self._deaths: Counter[Death] = Counter()
         self._crashed: dict[str, dict[str, str]] = {}
@@ -214,8 +216,9 @@ class Pool:
                 worker.case = case
             case Told(inputs=inputs, wrong=wrong):
                 listener.told(inputs, wrong)
-            case Done():
+            case Done(said=said):
                 assert worker.task is not None
+                self.log.keep(said)
                 listener.done(worker.task)
                 worker.task = None
             case Failed(message=message):

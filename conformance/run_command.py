@@ -17,6 +17,8 @@ from conformance.options import (
     DocumentOption,
     JobsOption,
     PythonOption,
+    SourceOption,
+    TargetOption,
     TierOption,
     TierWord,
     TimeoutOption,
@@ -39,12 +41,8 @@ UNSAID = (TierWord.quick, 0, 1000)
 def run_command(
     backend: BackendOption = None,
     document: DocumentOption = None,
-    source: Annotated[
-        str | None, typer.Option(metavar="DTYPE", help="Only casts from this dtype.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="DTYPE", help="Only casts to this dtype.")
-    ] = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
     tier: TierOption = TierWord.quick,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
     max_examples: Annotated[

@@ -185,7 +185,11 @@ def _work(
         place += len(tasks)
         left = [task for task in mine if task.name not in done]
         reporter.begin(pool.backend, left)
-        pool.run(left, jobs, store, reporter, until)
+        try:
+            pool.run(left, jobs, store, reporter, until)
+        finally:
+            if said := pool.log.taken():
+                store.add_to_log(said)
         reporter.end()
         pool.close()
         if monotonic() > until:

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from conformance.gating import claims_of
+from conformance.options import JobsOption, PythonOption, TimeoutOption
 from conformance.progress import reporter
 from conformance.replay import replayed
-from conformance.run_command import PythonOption, TimeoutOption
 from conformance.running import chosen
 from oracles.isolation.home import SECONDS
 from reports.gate.canonical import read_canonical
@@ -40,9 +40,7 @@ def verify_command(
         int, typer.Option(min=0, metavar="N", help="Ask N random cases of the backend again.")
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes (default: one per core).")
-    ] = None,
+    jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = SECONDS,
 ) -> None:

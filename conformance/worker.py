@@ -21,6 +21,7 @@ from oracles.isolation.timed import Timed
 from oracles.reference.visits import visit
 from oracles.registry import Backend, load_backend
 from oracles.smoke import smoke
+from oracles.wire.log import Log
 from reports.judgement import Judgement
 from reports.store import RunStore
 from specs.cases import Case
@@ -83,9 +84,10 @@ class Told:
 
 @dataclass(frozen=True)
 class Done:
-    """A task's part is written."""
+    """A task's part is written; what a program has said on stderr meanwhile."""
 
     name: str
+    said: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def work(link: Connection, name: str, settings: Settings, home: Home) -> None:
                     link.send(Roads({case.id: worker.swept.road(case) for case in cases}))
                 case Do():
                     order.store.write(order.task.name, worker.done(order))
-                    link.send(Done(order.task.name))
+                    link.send(Done(order.task.name, worker.said()))
     except CastigateError as error:
         link.send(Failed(str(error)))
     except EOFError:
@@ -164,6 +166,11 @@ class _Worker:
             if not (judgement.road and is_swept(case)):
                 self.words.link.send(Told(judgement.inputs, judgement.wrong))
         return judgements
+
+    def said(self) -> bytes:
+        """What a program has said on stderr since this was asked last."""
+        log: Log | None = getattr(self.asked.backend.oracle, "log", None)
+        return log.taken() if log is not None else b""
 
     def _road(self, case: Case) -> str:
         """The road of a case where roads are swept."""

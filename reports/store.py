@@ -14,7 +14,7 @@ from reports.same_run import differences
 from reports.tables import Row, write_tables
 from specs.errors import CastigateError
 
-RECORD, PARTS = "run.json", "parts"
+RECORD, PARTS, LOG = "run.json", "parts", "log.txt"
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,10 @@ class RunStore:
             advice = "run it again into another --out" if self.record.complete else "use --resume"
             raise CastigateError(f"{self.place.named(file)}: {error}; {advice}") from None
         return judgements
+
+    def add_to_log(self, said: bytes) -> None:
+        """Keep what programs have said beside their answers."""
+        self.place.write(LOG, (self.place.read(LOG) or b"") + said)
 
     def finished(self, warn: Callable[[str], None] | None = None) -> set[str]:
         """The names of the tasks whose parts are whole; one line of warning about any other."""

@@ -19,7 +19,7 @@ from reports.gate.sources import suite_digest
 from reports.opening import open_run
 from reports.places import place_of
 from reports.run_record import RunRecord
-from reports.store import RECORD, RunStore
+from reports.store import LOG, RECORD, RunStore
 from reports.tables import SCHEMAS
 from specs.errors import CastigateError
 
@@ -143,8 +143,9 @@ def copied(store: RunStore, out: str) -> RunStore:
 
 
 def digests_of(store: RunStore) -> dict[str, str]:
-    """The sha256 of each file of a run."""
-    return {name: _digest(store, name) for name in (RECORD, *SCHEMAS)}
+    """The sha256 of each file of a run, a program's log included."""
+    logs = [name for name in store.place.names() if name == LOG]
+    return {name: _digest(store, name) for name in (RECORD, *SCHEMAS, *logs)}
 
 
 def _digest(store: RunStore, name: str) -> str:
