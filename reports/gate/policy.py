@@ -20,9 +20,10 @@ from pydantic import (
 from reports.gate.canonical import digest_of
 from reports.gate.patterns import EVERY, matches
 from reports.ledger.patterns import ids_of
+from specs.complaints import explained
 from specs.document import Entry, Identifier, Text
 from specs.errors import CastigateError
-from specs.load import documents, explained
+from specs.load import documents
 from specs.suggest import nearest
 from specs.yaml_source import Location, Source, read_yaml
 

@@ -1,0 +1,125 @@
+"""Any ONNX runtime as a backend: each question is a model of one node, and a command runs it.
+
+The command is given three files: the model, its input, and where its output is to go; the last two
+are a TensorProto each, as in ONNX's own backend tests. docs/protocol.md says what goes in and out.
+"""
+
+import json
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+COMMAND = sys.argv[1:]
+LATEST, FIRST_BITCAST, FIRST_NUMBERED = 25, 26, 6
+ATTRIBUTES = {"saturate": int, "round_mode": str}
+LONG_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
+TYPES = {
+    LONG_NAMES.get(name, name.lower()): number
+    for name, number in TensorProto.DataType.items()
+    if name != "UNDEFINED"
+}
+HELLO = {
+    "answer": "hello",
+    "protocol": 1,
+    "name": "onnx-by-command",
+    "version": f"{' '.join(Path(word).name for word in COMMAND)}, onnx {onnx.__version__}"[-99:],
+    "claims": ["onnx-cast", "onnx-bitcast"],
+    "dtypes": list(TYPES),
+    "operations": ["cast", "bitcast"],
+    "depends_on": ["version", "mode"],
+}
+
+
+def bits_of(dtype):
+    """The width of an element in a TensorProto."""
+    return 8 if dtype == "bool" else int(re.search(r"\d+", dtype)[0])
+
+
+def tensor(dtype, shape, payload):
+    """A tensor of elements as the wire has them; of less than a byte, several share one."""
+    made = TensorProto(name="x", data_type=TYPES[dtype], dims=shape)
+    if dtype == "string":
+        made.string_data.extend(text.encode() for text in json.loads(payload))
+    elif (bits := bits_of(dtype)) < 8:
+        codes = np.frombuffer(payload, np.uint8)
+        places = np.arange(0, 8, bits, dtype=np.uint8)
+        padded = np.append(codes, np.zeros(-codes.size % places.size, np.uint8))
+        made.raw_data = bytes(np.bitwise_or.reduce(padded.reshape(-1, places.size) << places, 1))
+    else:
+        made.raw_data = payload
+    return made
+
+
+def elements(found, dtype):
+    """The elements of a tensor as the wire wants them."""
+    if found.data_type != TYPES[dtype]:
+        raise ValueError(f"the output is of data type {found.data_type}, not {TYPES[dtype]}")
+    if dtype == "string":
+        return json.dumps([text.decode() for text in found.string_data]).encode()
+    if (bits := bits_of(dtype)) < 8:
+        shared = np.frombuffer(found.raw_data, np.uint8)[:, np.newaxis]
+        codes = shared >> np.arange(0, 8, bits, dtype=np.uint8) & (1 << bits) - 1
+        return bytes(codes.ravel())[: int(np.prod(found.dims))]
+    return found.raw_data
+
+
+def model(question):
+    """A model with a Cast or a BitCast between x and y."""
+    case, shape = question["case"], question["shape"]
+    operator = {"cast": "Cast", "bitcast": "BitCast"}[question["ask"]]
+    opset = int(case["version"]) if case["document"] == "onnx-cast" else LATEST
+    opset = FIRST_BITCAST if operator == "BitCast" else opset
+    to = TYPES[case["target"]]
+    attributes = {name: ATTRIBUTES[name](value) for name, value in case["mode"].items()}
+    if opset < FIRST_NUMBERED:
+        to = TensorProto.DataType.Name(to)
+    node = helper.make_node(operator, ["x"], ["y"], to=to, **attributes)
+    x = helper.make_tensor_value_info("x", TYPES[case["source"]], shape)
+    y = helper.make_tensor_value_info("y", TYPES[case["target"]], None)
+    imports = [helper.make_opsetid("", opset)]
+    graph = helper.make_graph([node], "case", [x], [y])
+    version = helper.find_min_ir_version_for(imports)
+    return helper.make_model(graph, opset_imports=imports, ir_version=version)
+
+
+def answered(question, payload):
+    """The answer to a question: its header, and its payload."""
+    if question["ask"] == "hello":
+        return HELLO, b""
+    if question["ask"] == "bye":
+        return {"answer": "bye"}, b""
+    case = question["case"]
+    if question["ask"] == "cast" and set(case["mode"]) - set(ATTRIBUTES):
+        return {"answer": "unsupported", "reason": f"Cast takes no {', '.join(case['mode'])}"}, b""
+    with TemporaryDirectory() as name:
+        files = [Path(name, file) for file in ("model.onnx", "input_0.pb", "output_0.pb")]
+        files[0].write_bytes(model(question).SerializeToString())
+        files[1].write_bytes(tensor(case["source"], question["shape"], payload).SerializeToString())
+        done = subprocess.run([*COMMAND, *files], capture_output=True, text=True, errors="replace")
+        sys.stderr.write(done.stdout + done.stderr)
+        if done.returncode or not files[2].exists():
+            said = done.stderr.splitlines() or [f"the command ended with {done.returncode}"]
+            return {"answer": "error", "text": said[-1]}, b""
+        found = TensorProto.FromString(files[2].read_bytes())
+    return {"answer": "values", "shape": list(found.dims)}, elements(found, case["target"])
+
+
+while start := sys.stdin.buffer.read(16):
+    _, words, size = struct.unpack("<4sIQ", start)
+    asked = json.loads(sys.stdin.buffer.read(words))
+    content = sys.stdin.buffer.read(size)
+    try:
+        answer, content = answered(asked, content)
+    except Exception as error:
+        answer, content = {"answer": "error", "kind": type(error).__name__, "text": str(error)}, b""
+    header = json.dumps(answer | {"number": asked["number"]}).encode()
+    start = struct.pack("<4sIQ", b"CST1", len(header), len(content))
+    sys.stdout.buffer.write(start + header + content)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,104 @@
+"""An ONNX runtime behind a command: each question is a model, and what comes of it is judged."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conformance.meet import Meeting, Settings
+from conformance.selection import case_named
+from oracles.isolation.home import Home
+from oracles.isolation.loading import close, load_isolated
+from oracles.protocol import Bits
+from oracles.registry import Backend
+from reports.judgement import Judgement
+from specs.formats import format_named
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "vendor_onnx"
+TIES = """\
+import sys
+import onnx
+from onnx import numpy_helper
+
+model, given, wanted = sys.argv[1:]
+[node] = onnx.load(model).graph.node
+x = numpy_helper.to_array(onnx.load_tensor(given))
+print("rounds half away", file=sys.stderr)
+with __import__("numpy").errstate(all="ignore"):
+    y = (x + 0.5 * (x > 0)).astype("int8")
+onnx.save_tensor(numpy_helper.from_array(y), wanted)
+"""
+# Three elements, so that those of less than a byte end within one.
+KNOWN: dict[str, tuple[list[object], list[object]]] = {
+    "onnx-cast:25/float32/float16": (
+        [0x3F800000, 0x477FF000, 0xB3000001],
+        [0x3C00, 0x7C00, 0x8001],
+    ),
+    "onnx-cast:25/int4/float16": ([0x7, 0x8, 0xF], [0x4700, 0xC800, 0xBC00]),
+    "onnx-cast:25/float16/uint4": ([0x3C00, 0x4700, 0x4B80], [1, 7, 15]),
+    "onnx-cast:25/int2/int8": ([0, 1, 2], [0, 1, 0xFE]),
+    "onnx-cast:25/int8/string": ([0, 0x7F, 0x80], ["0", "127", "-128"]),
+    "onnx-cast:9/string/float32": (["1.5", "-INF", "1e3"], [0x3FC00000, 0xFF800000, 0x447A0000]),
+}
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[list[Backend]]:
+    made: list[Backend] = []
+    yield made
+    for backend in made:
+        close(backend)
+
+
+def loaded(made: list[Backend], runner: Path) -> Backend:
+    pytest.importorskip("onnx")
+    words = [sys.executable, str(EXAMPLE / "program.py"), sys.executable, str(runner)]
+    made.append(load_isolated(f"exec:{shlex.join(words)}", Home(seconds=60)))
+    return made[-1]
+
+
+def bits_of(dtype: str, values: list[object]) -> Bits:
+    return np.array(values, format_named(dtype).storage)
+
+
+def test_a_runtime_that_is_right_is_heard_so(command: list[Backend]) -> None:
+    oracle = loaded(command, EXAMPLE / "run_reference.py").oracle
+    for name, (given, answers) in KNOWN.items():
+        case = case_named(name)
+        found = oracle.cast(case, bits_of(case.source, given))
+        assert found.tolist() == answers, name
+
+
+def test_a_runtime_that_rounds_is_caught(command: list[Backend], tmp_path: Path) -> None:
+    (tmp_path / "runner.py").write_text(TIES)
+    backend = loaded(command, tmp_path / "runner.py")
+    found = judged(backend, "onnx-cast:25/float16/int8")
+    assert found.verdict == "deviates"
+    assert [divergence.rule for divergence in found.divergences] == ["float-to-integer"]
+    assert b"rounds half away" in backend.oracle.log.content  # type: ignore[attr-defined]
+
+
+def judged(backend: Backend, case: str) -> Judgement:
+    return Meeting(backend, {}, Settings(max_examples=10)).judge(case_named(case))
+
+
+@pytest.mark.parametrize(
+    ("runner", "message"),
+    [
+        ("raise SystemExit('no kernel')", "Error: no kernel"),
+        ("pass", "Error: the command ended with 0"),
+        ("open(__import__('sys').argv[3], 'w').write('?')", "DecodeError: "),
+    ],
+)
+def test_what_is_no_output_is_an_error(
+    command: list[Backend], tmp_path: Path, runner: str, message: str
+) -> None:
+    (tmp_path / "runner.py").write_text(runner)
+    found = judged(loaded(command, tmp_path / "runner.py"), "onnx-cast:25/int8/int16")
+    assert found.verdict == "error"
+    assert message in found.message
