@@ -1,0 +1,63 @@
+"""The exported tests beside ONNX's own: what those ask is asked here too, and of more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.onnx_export import Exporter, questions
+from conformance.selection import case_named, select
+from specs.formats import format_named
+
+OPSET = 25
+LONG_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
+
+
+def own() -> Iterator[tuple[str, int]]:
+    """The case of each of ONNX's own tests of Cast, and how many inputs it has."""
+    onnx = pytest.importorskip("onnx")
+    from onnx.backend.test.case.node import collect_testcases
+
+    def name(number: int) -> str:
+        word = onnx.TensorProto.DataType.Name(number)
+        return LONG_NAMES.get(word, word.lower())
+
+    for test in collect_testcases("Cast"):
+        [node] = test.model.graph.node
+        given = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+        source = name(test.model.graph.input[0].type.tensor_type.elem_type)
+        target = name(given.pop("to"))
+        modes = {}
+        if "float8" in target and source in ("float32", "float16"):
+            modes["saturate"] = str(given.pop("saturate", 1))
+        if target == "float8e8m0":
+            modes["round_mode"] = given.pop("round_mode", b"up").decode()
+        assert not given
+        words = "".join(f"/{key}:{value}" for key, value in modes.items())
+        inputs = test.data_sets[0][0][0]
+        yield f"onnx-cast:{OPSET}/{source}/{target}{words}", math.prod(inputs.dims)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of its own cases
+def test_every_pair_and_mode_that_onnx_tests_itself_is_exported_with_more_inputs() -> None:
+    found, exporter = dict(own()), Exporter()
+    assert len(found) == 60
+    for name, size in found.items():
+        case = case_named(name)
+        assert not exporter.knows(case)
+        [question] = questions(case)
+        most = 1 << format_named(case.source).bits
+        assert question.inputs.size > size or question.inputs.size >= most - 2, name
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of its own cases
+def test_what_onnx_tests_itself_is_a_small_part() -> None:
+    exporter = Exporter()
+    exported = {
+        case.id
+        for case in select([f"onnx-cast:{OPSET}"])
+        if not exporter.knows(case) and questions(case)
+    }
+    assert {name for name, _ in own()} < exported
