@@ -219,7 +219,7 @@ USAGE: list[tuple[list[str], str]] = [
     (["gate", RIGHT, "--policy=strict", "--baseline=x"], "has no use for --baseline"),
     (["gate", "--backend=nobody", "--policy=strict"], "unknown backend `nobody`"),
     (["gate", RIGHT, "--policy=strict", "--sign=/no/such"], "/no/such cannot be read"),
-    (["gate", "--policy=strict"], "Missing parameter: backend"),
+    (["gate", "--policy=strict"], "Missing option '--backend'"),
     (["verify", "/no/such.json"], "/no/such.json cannot be read"),
 ]
 
