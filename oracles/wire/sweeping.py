@@ -15,7 +15,7 @@ from oracles.wire.memory import SLOTS
 from specs.cases import Case
 from specs.formats import format_named
 
-BLOCK = 1 << 20
+BLOCK = 1 << 21
 """Patterns of one question: enough to make the cost of asking small."""
 
 

@@ -42,7 +42,7 @@ from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.release import VERSION
 
-MEMORY = 1 << 24
+MEMORY = 1 << 25
 SECONDS_TO_PART = 1.0
 LAST = 1 << 40
 """The number of the last question."""
