@@ -13,12 +13,14 @@ import pytest
 from oracles.adapters.jax import VARIANTS, Jax
 from oracles.adapters.jax_roads import DTYPES, Request
 from oracles.adapters.stablehlo import Shape
-from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast, WithRoad
+from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast
 from oracles.registry import Backend
 from oracles.smoke import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
 from tests.adapters.checks import (
+    BoundCalls,
+    PlainRoads,
     assert_casts_any_layout,
     assert_follows_its_buffer,
     assert_known,
@@ -124,25 +126,7 @@ class TestCasts:
         assert patterns_of(oracle.bind(case, bits)()) == [0x3FC00000]
 
 
-class TestRoads:
-    def test_the_pair_is_the_road(self, oracle: Any) -> None:
-        assert isinstance(oracle, WithRoad)
-        plain = (("mode", "CAST_NONE"), ("satmode", "off"))
-        for case in (
-            onnx_case("float32", "float16"),
-            onnx_case("float32", "float16", 13),
-            Case("pypto-cast", "0.2", "float32", "float16", plain),
-        ):
-            assert oracle.road(case) == "float32->float16"
-
-    @pytest.mark.parametrize("ask", ["cast", "bitcast", "bind"])
-    def test_no_mode_that_a_plain_cast_lacks(self, oracle: Any, ask: str) -> None:
-        case = onnx_case("float32", "float16", mode="CAST_FLOOR")
-        with pytest.raises(Unsupported, match=r"convert.* takes no rounding mode: CAST_FLOOR$"):
-            getattr(oracle, ask)(case, bits_of("float32", [0]))
-        with pytest.raises(Unsupported, match=r"CAST_FLOOR$"):
-            oracle.road(case)
-
+class TestRoads(PlainRoads):
     def test_one_program_for_one_shape(self, jit: Any) -> None:
         function = jit._roads.function
         for patterns in ([1, 2], [3, 4], [5]):
@@ -185,7 +169,7 @@ class TestRoads:
                 folded.cast(onnx_case("float32", target), bits_of("float32", FLOATS))
 
 
-class TestBinding:
+class TestBinding(BoundCalls):
     @pytest.mark.parametrize(
         "pair",
         ["float32-float16", "float32-float32", "float32-int4", "int2-int2", "complex64-float32"],

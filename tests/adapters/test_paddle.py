@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
-import weakref
 from contextlib import suppress
 from typing import Any
 from unittest.mock import patch
@@ -20,6 +18,7 @@ from oracles.registry import Backend
 from oracles.smoke import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
+from tests.adapters.checks import BoundCalls
 from tests.adapters.common import (
     assert_same,
     bits_of,
@@ -228,7 +227,7 @@ class TestRoads:
         assert oracle.road(onnx_case("float32", "float16", 9)) == "float32->float16"
 
 
-class TestBinding:
+class TestBinding(BoundCalls):
     @pytest.mark.parametrize("case", PAIRS, ids=[f"{one.source}-{one.target}" for one in PAIRS])
     def test_every_refill_is_answered_as_cast_answers_it(self, oracle: Any, case: Case) -> None:
         if not is_offered(oracle, case):
@@ -250,24 +249,6 @@ class TestBinding:
             answer = oracle.bind(onnx_case("int32", target), bits)()
             bits[:] = 0
             assert answer.tolist() == [1, 2]
-
-    @pytest.mark.parametrize("step", [1, 2, -1])
-    def test_views_are_followed(self, oracle: Any, step: int) -> None:
-        memory = bits_of("float32", [0x3FC00000, 0xC0000000, 0x40000000, 0])
-        view = memory[::step]
-        view.flags.writeable = False
-        call = oracle.bind(onnx_case("float32", "float16"), view)
-        memory[:] = bits_of("float32", [0x40000000] * 4)
-        assert patterns_of(call()) == [0x4000] * len(view)
-
-    def test_a_call_keeps_its_buffer_alive(self, oracle: Any) -> None:
-        bits = bits_of("float32", [0x3FC00000])
-        held = weakref.ref(bits)
-        call = oracle.bind(onnx_case("float32", "float16"), bits)
-        del bits
-        gc.collect()
-        assert held() is not None
-        assert patterns_of(call()) == [0x3E00]
 
 
 FLOATS = [0x3FC00000, 0xC0000000, 0x7F800001, 0xFFFFFFFF, 0x7F7FFFFF, 0x00000001]

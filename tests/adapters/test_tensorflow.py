@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from oracles.adapters.tensorflow import DTYPES, VARIANTS, TensorFlow
-from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast, WithRoad
+from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast
 from oracles.registry import Backend
 from oracles.smoke import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
 from tests.adapters.checks import (
+    BoundCalls,
+    PlainRoads,
     assert_casts_any_layout,
     assert_follows_its_buffer,
     assert_known,
@@ -120,25 +122,7 @@ class TestCasts:
                 oracle.cast(onnx_case("int8", "int16"), bits_of("int8", [1]))
 
 
-class TestRoads:
-    def test_the_pair_is_the_road(self, oracle: Any) -> None:
-        assert isinstance(oracle, WithRoad)
-        plain = (("mode", "CAST_NONE"), ("satmode", "off"))
-        for case in (
-            onnx_case("float32", "float16"),
-            onnx_case("float32", "float16", 13),
-            Case("pypto-cast", "0.2", "float32", "float16", plain),
-        ):
-            assert oracle.road(case) == "float32->float16"
-
-    @pytest.mark.parametrize("ask", ["cast", "bitcast", "bind"])
-    def test_no_mode_that_a_plain_cast_lacks(self, oracle: Any, ask: str) -> None:
-        case = onnx_case("float32", "float16", mode="CAST_FLOOR")
-        with pytest.raises(Unsupported, match=r"cast takes no rounding mode: CAST_FLOOR$"):
-            getattr(oracle, ask)(case, bits_of("float32", [0]))
-        with pytest.raises(Unsupported, match=r"CAST_FLOOR$"):
-            oracle.road(case)
-
+class TestRoads(PlainRoads):
     def test_one_function_for_one_shape(self, oracle: Any) -> None:
         before = oracle._function.cache_info()
         for shape in ((17,), (17,), (18,)):
@@ -161,7 +145,7 @@ class TestRoads:
         assert threading.get_inter_op_parallelism_threads() == 1
 
 
-class TestBinding:
+class TestBinding(BoundCalls):
     @pytest.mark.parametrize("pair", ["float32-float16", "float32-float32", "complex64-float32"])
     def test_every_refill_is_answered_as_cast_answers_it(self, oracle: Any, pair: str) -> None:
         assert isinstance(oracle, WithBind)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +16,7 @@ from oracles.smoke import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
 from tests.adapters.checks import (
+    BoundCalls,
     assert_casts_any_layout,
     assert_follows_its_buffer,
     assert_known,
@@ -224,37 +223,11 @@ BOUND = [
 ]
 
 
-class TestBinding:
+class TestBinding(BoundCalls):
     @pytest.mark.parametrize("case", BOUND, ids=lambda case: f"{case.source}-{case.target}")
     def test_every_refill_is_answered_as_cast_answers_it(self, oracle: Any, case: Case) -> None:
         assert isinstance(oracle, WithBind)
         assert_follows_its_buffer(oracle, case)
-
-    @pytest.mark.parametrize("step", [1, 2, -1])
-    def test_views_are_followed(self, oracle: Any, step: int) -> None:
-        memory = bits_of("float32", [0x3FC00000, 0xC0000000, 0x40000000, 0])
-        view = memory[::step]
-        view.flags.writeable = False
-        case = onnx_case("float32", "float16")
-        call = oracle.bind(case, view)
-        memory[:] = memory[::-1].copy()
-        assert_same(call(), oracle.cast(case, view))
-
-    def test_calls_do_not_disturb_each_other(self, oracle: Any) -> None:
-        case = onnx_case("float32", "float16")
-        buffers = [bits_of("float32", [code] * 3) for code in (0x3FC00000, 0xC0000000)]
-        calls = [oracle.bind(case, bits) for bits in buffers]
-        answers = [call() for call in calls]
-        assert [patterns_of(answer) for answer in answers] == [[0x3E00] * 3, [0xC000] * 3]
-
-    def test_a_call_keeps_its_buffer_alive(self, oracle: Any) -> None:
-        bits = bits_of("float32", [0x3FC00000])
-        held = weakref.ref(bits)
-        call = oracle.bind(onnx_case("float32", "float16"), bits)
-        del bits
-        gc.collect()
-        assert held() is not None
-        assert patterns_of(call()) == [0x3E00]
 
     def test_a_call_allocates_nothing(self, oracle: Any) -> None:
         call = oracle.bind(onnx_case("float32", "float16"), bits_of("float32", [0x3FC00000]))
