@@ -286,8 +286,8 @@ def test_resume_needs_a_folder(arguments: list[str]) -> None:
 
 
 def test_merge_needs_shards_and_a_folder() -> None:
-    assert "out" in refused("merge", "a")
-    assert "shards" in refused("merge", "--out=a")
+    assert "Missing option '--out'" in refused("merge", "a")
+    assert "Missing argument 'RUN'" in refused("merge", "--out=a")
 
 
 def unfinished(folder: Path, copy: Path) -> str:
