@@ -29,7 +29,8 @@ from tests.conformance.processes import (
     tables,
 )
 
-KILLS = 50
+KILLS = int(os.environ.get("KILLS", "12"))
+"""`tox -e kills` sets 50."""
 SLOWED = {"RUNNABLE_PAUSE": "0.0004"}
 """So that a sweep takes seconds; what is answered stays the same."""
 GIVEN = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")

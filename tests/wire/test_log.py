@@ -15,7 +15,7 @@ from tests.wire.test_faults import name_of
 POLICY = """\
 policy: log
 title: Casts of one document
-documents: ['onnx-cast:25']
+documents: ['onnx-cast:6']
 levels: [required]
 tier: quick
 max-examples: 0
