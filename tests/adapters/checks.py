@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import warnings
-import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -107,36 +105,6 @@ def assert_repeats(oracle: Any, case: Case, patterns: list[Any]) -> None:
     assert printed == expected
     assert "castigate" not in script
     assert max(map(len, script.splitlines())) <= 100
-
-
-class BoundCalls:
-    """What every bound call must do, whatever it drives; a test class inherits it."""
-
-    @pytest.mark.parametrize("step", [1, 2, -1])
-    def test_views_are_followed(self, oracle: Any, step: int) -> None:
-        memory = bits_of("float32", [0x3FC00000, 0xC0000000, 0x40000000, 0])
-        view = memory[::step]
-        view.flags.writeable = False
-        case = onnx_case("float32", "float16")
-        call = oracle.bind(case, view)
-        memory[:] = memory[::-1].copy()
-        assert_same(call(), oracle.cast(case, view))
-
-    def test_calls_do_not_disturb_each_other(self, oracle: Any) -> None:
-        case = onnx_case("float32", "float16")
-        buffers = [bits_of("float32", [code] * 3) for code in (0x3FC00000, 0xC0000000)]
-        calls = [oracle.bind(case, bits) for bits in buffers]
-        answers = [call() for call in calls]
-        assert [patterns_of(answer) for answer in answers] == [[0x3E00] * 3, [0xC000] * 3]
-
-    def test_a_call_keeps_its_buffer_alive(self, oracle: Any) -> None:
-        bits = bits_of("float32", [0x3FC00000])
-        held = weakref.ref(bits)
-        call = oracle.bind(onnx_case("float32", "float16"), bits)
-        del bits
-        gc.collect()
-        assert held() is not None
-        assert patterns_of(call()) == [0x3E00]
 
 
 class PlainRoads:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from contextlib import suppress
 from typing import Any
 from unittest.mock import Mock
@@ -14,6 +12,7 @@ import pytest
 from oracles.protocol import Bits, Unsupported, WithBind
 from specs.cases import Case
 from specs.formats import format_named
+from tests.adapters.bound_calls import BoundCalls
 from tests.adapters.common import (
     ADAPTERS,
     ALL,
@@ -69,7 +68,7 @@ def refill(bits: Bits, dtype: str, seed: int) -> None:
     bits[:] = raw & entry.mask if entry.bits < 8 else raw
 
 
-class TestAnswers:
+class TestAnswers(BoundCalls):
     @pytest.mark.parametrize(
         ("case", "who"), BOUND, ids=[f"{row[0].source}-{row[0].target}" for row in BOUND]
     )
@@ -108,34 +107,6 @@ class TestAnswers:
         bits = np.array([0xF5, 0x7A], np.uint8)
         call = ADAPTERS[name].make().bind(onnx_case("int4", "int4"), bits)
         assert patterns_of(call()) == [0x5, 0xA]
-
-    def test_bound_calls_do_not_disturb_each_other(self, oracle: Any) -> None:
-        case = onnx_case("float32", "float16")
-        first, second = bits_of("float32", [0x3FC00000] * 3), bits_of("float32", [0xC0000000] * 2)
-        calls = oracle.bind(case, first), oracle.bind(case, second)
-        answers = [call() for call in calls]
-        assert [patterns_of(answer) for answer in answers] == [[0x3E00] * 3, [0xC000] * 2]
-
-    @pytest.mark.parametrize("step", [1, 2, -1])
-    def test_views_are_followed(self, oracle: Any, step: int) -> None:
-        memory = bits_of("float32", [0x3FC00000, 0xC0000000, 0x40000000, 0])
-        view = memory[::step]
-        view.flags.writeable = False
-        case = onnx_case("float32", "float16")
-        if oracle.name == "torch" and step < 0:
-            pytest.skip("torch has no negative strides: its bits would be a copy")
-        call = oracle.bind(case, view)
-        memory[:] = memory[::-1].copy()
-        assert_same(call(), oracle.cast(case, view))
-
-    def test_a_call_keeps_its_buffer_alive(self, oracle: Any) -> None:
-        bits = bits_of("float32", [0x3FC00000])
-        held = weakref.ref(bits)
-        call = oracle.bind(onnx_case("float32", "float16"), bits)
-        del bits
-        gc.collect()
-        assert held() is not None
-        assert patterns_of(call()) == [0x3E00]
 
 
 REFUSED = [

@@ -18,8 +18,8 @@ from oracles.registry import Backend
 from oracles.smoke import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
+from tests.adapters.bound_calls import BoundCalls
 from tests.adapters.checks import (
-    BoundCalls,
     PlainRoads,
     assert_casts_any_layout,
     assert_follows_its_buffer,

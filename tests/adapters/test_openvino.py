@@ -15,8 +15,8 @@ from oracles.registry import Backend
 from oracles.smoke import smoke
 from specs.cases import Case
 from specs.formats import formats
+from tests.adapters.bound_calls import BoundCalls
 from tests.adapters.checks import (
-    BoundCalls,
     assert_casts_any_layout,
     assert_follows_its_buffer,
     assert_known,

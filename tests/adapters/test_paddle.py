@@ -18,7 +18,7 @@ from oracles.registry import Backend
 from oracles.smoke import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
-from tests.adapters.checks import BoundCalls
+from tests.adapters.bound_calls import BoundCalls
 from tests.adapters.common import (
     assert_same,
     bits_of,

@@ -5,36 +5,21 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from reports.opening import batches, open_run, open_shard
 from reports.run_record import command_line, environment
-from reports.store import RunStore, create, resume
-from specs.errors import CastigateError
-from tests.reports.common import HALF, MACHINE, divergence, judgement, record, same, shard, steps
-
-FOUND = [judgement(HALF, divergence(steps(3)))]
-ROWS = [("ort", HALF, FOUND[0])]
+from reports.store import create, resume
+from tests.reports.common import HALF, MACHINE, record, same, shard
+from tests.reports.folders import FOUND, ROWS, complete, refusal
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> str:
     return str(tmp_path / "run")
-
-
-def complete(out: str) -> RunStore:
-    return create(out, record()).finish(ROWS, lambda: 1)
-
-
-def refusal(call: Callable[..., Any], *arguments: Any) -> str:
-    with pytest.raises(CastigateError) as caught:
-        call(*arguments)
-    return str(caught.value)
 
 
 def test_a_run_from_begin_to_end(out: str) -> None:

@@ -17,28 +17,17 @@ import pytest
 
 from reports.opening import batches, open_run, open_shard
 from reports.run_record import BackendRecord, Selection, written
-from reports.store import RunStore, create, resume
+from reports.store import create, resume
 from specs.errors import CastigateError
-from tests.reports.common import HALF, divergence, judgement, record, shard, steps
+from tests.reports.common import record, shard
+from tests.reports.folders import FOUND, ROWS, complete, refusal
 
 ROOT = Path(__file__).parents[2]
-FOUND = [judgement(HALF, divergence(steps(3)))]
-ROWS = [("ort", HALF, FOUND[0])]
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> str:
     return str(tmp_path / "run")
-
-
-def complete(out: str) -> RunStore:
-    return create(out, record()).finish(ROWS, lambda: 1)
-
-
-def refusal(call: Callable[..., Any], *arguments: Any) -> str:
-    with pytest.raises(CastigateError) as caught:
-        call(*arguments)
-    return str(caught.value)
 
 
 def _as(text: str) -> Callable[[str], None]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from specs.errors import DocumentError
 from specs.lint import prove
 from specs.load import load_document
+from tests.specs.broken import Mistake, assert_told
 
 SMALL = """\
 document: small
@@ -53,9 +52,7 @@ rules:
     then: {is: error, class: InvalidArgument}
 """
 
-# What stands in the text, what it becomes, how the line begins to which the error points,
-# its words.
-MISTAKES: dict[str, tuple[str, str, str, str]] = {
+MISTAKES: dict[str, Mistake] = {
     "gap": (
         "[none, zero, multiple, other]",
         "[none, zero]",
@@ -155,16 +152,6 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-def error_of(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "small.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DocumentError) as caught:
-        prove(load_document(path))
-    message = str(caught.value)
-    assert "\n" not in message
-    return message.removeprefix(f"{path}:")
-
-
 def test_the_small_document_itself_holds(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(SMALL, encoding="utf-8")
@@ -172,15 +159,6 @@ def test_the_small_document_itself_holds(tmp_path: Path) -> None:
     assert (proof.versions, proof.cases, proof.rules) == (1, 4 * 4 + 1, 4)
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, name: str) -> None:
-    old, new, at, says = MISTAKES[name]
-    assert SMALL.count(old) == 1
-    text = SMALL.replace(old, new)
-    message = error_of(tmp_path, text)
-    lines = [
-        place for place, line in enumerate(text.splitlines(), 1) if line.strip().startswith(at)
-    ]
-    assert re.match(r"\d+", message), message
-    assert int(message.partition(":")[0]) in lines
-    assert says in message
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, mistake: Mistake) -> None:
+    assert_told(tmp_path, SMALL, mistake)

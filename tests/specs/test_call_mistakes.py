@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from specs.errors import DocumentError
 from specs.lint import prove
 from specs.load import load_document
+from tests.specs.broken import Mistake, assert_told
 
 SMALL = """\
 document: small
@@ -54,9 +53,7 @@ tensors:
     then: same-shape
 """
 
-# What stands in the text, what it becomes, how the line begins to which the error points,
-# its words.
-MISTAKES: dict[str, tuple[str, str, str, str]] = {
+MISTAKES: dict[str, Mistake] = {
     "receiver kind": (
         "is: layer",
         "is: module",
@@ -195,19 +192,6 @@ def test_the_small_document_itself_holds(tmp_path: Path) -> None:
     assert (proof.versions, proof.cases, proof.rules) == (1, 2 * 2 + 1, 2)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, mistake: str) -> None:
-    old, new, at, says = MISTAKES[mistake]
-    assert SMALL.count(old) == 1
-    text, path = SMALL.replace(old, new), tmp_path / "small.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DocumentError) as caught:
-        prove(load_document(path))
-    message = str(caught.value).removeprefix(f"{path}:")
-    assert "\n" not in message
-    lines = [
-        place for place, line in enumerate(text.splitlines(), 1) if line.strip().startswith(at)
-    ]
-    assert re.match(r"\d+", message), message
-    assert int(message.partition(":")[0]) in lines, message
-    assert says in message
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, mistake: Mistake) -> None:
+    assert_told(tmp_path, SMALL, mistake)

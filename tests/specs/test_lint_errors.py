@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from specs.errors import DocumentError
 from specs.lint import prove
 from specs.load import load_document
+from tests.specs.broken import Mistake, error_of, lines_of
 
 SMALL = (Path(__file__).parent / "data" / "small.yaml").read_text(encoding="utf-8")
-Mistake = tuple[str, str, str, str]
 
 IN_TO_INTEGER: dict[str, Mistake] = {
     "gap": ("      otherwise: toward-zero\n", "", "to-integer:", "gap: small:1/float32/int8: "),
@@ -138,27 +137,12 @@ IN_NO_RULE: dict[str, Mistake] = {
 }
 
 
-def error_of(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "broken.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DocumentError) as caught:
-        prove(load_document(path))
-    message = str(caught.value)
-    assert "\n" not in message
-    return message.removeprefix(f"{path}:")
-
-
-def line_of(text: str, at: str) -> int:
-    lines = text.splitlines()
-    return next(place for place, line in enumerate(lines, 1) if f"{line.strip()}\n".startswith(at))
-
-
 def check(tmp_path: Path, mistake: Mistake, rule: str) -> None:
     old, new, at, says = mistake
     assert SMALL.count(old) == 1, f"{old!r} must stand once in small.yaml"
     text = SMALL.replace(old, new)
     message = error_of(tmp_path, text)
-    assert message.startswith(f"{line_of(text, at)}: {rule}")
+    assert message.startswith(f"{lines_of(text, at)[0]}: {rule}")
     assert says in message
 
 
@@ -193,7 +177,9 @@ def test_a_rule_that_takes_nothing_is_named(tmp_path: Path) -> None:
     )
     text = SMALL.replace("rules:\n  to-integer", f"rules:\n{never}  to-integer")
     message = error_of(tmp_path, text)
-    assert message.startswith(f"{line_of(text, 'never:')}: rule never: takes no input of any case")
+    assert message.startswith(
+        f"{lines_of(text, 'never:')[0]}: rule never: takes no input of any case"
+    )
 
 
 @pytest.mark.parametrize(
