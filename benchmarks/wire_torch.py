@@ -13,7 +13,7 @@ import torch
 DTYPES = ["float32", "float16", "bfloat16", "float8e4m3fn"]
 TORCH = {name: getattr(torch, name.replace("float8", "float8_")) for name in DTYPES}
 OPERATIONS = ["cast", "sweep"] if "sweep" in sys.argv else ["cast"]
-PIECE = 1 << 17
+PIECE = 1 << 18
 NOTHING = torch.empty(0, dtype=torch.int32)
 
 torch.set_num_threads(1)

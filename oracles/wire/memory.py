@@ -7,6 +7,8 @@ import mmap
 import os
 import weakref
 
+ANSWER = 1 << 22
+"""Bytes of an answer: enough to make the cost of asking small, few enough to stay in the cache."""
 SLOTS = 2
 """One is read while the other is written."""
 
@@ -14,20 +16,19 @@ SLOTS = 2
 class SharedMemory:
     """A file without a name, whose size nobody can change any more."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self) -> None:
+        self.size = SLOTS * ANSWER
         self.descriptor = os.memfd_create("castigate", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
         self._close = weakref.finalize(self, os.close, self.descriptor)
-        os.ftruncate(self.descriptor, size)
+        os.ftruncate(self.descriptor, self.size)
         # A file that shrinks would end us by SIGBUS as soon as we look at it.
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
-        self._view = memoryview(mmap.mmap(self.descriptor, size, prot=mmap.PROT_READ))
+        self._view = memoryview(mmap.mmap(self.descriptor, self.size, prot=mmap.PROT_READ))
 
     def slot(self, number: int) -> tuple[int, int]:
         """The offset of a question's room, and how many bytes it has."""
-        room = self.size // SLOTS
-        return number % SLOTS * room, room
+        return number % SLOTS * ANSWER, ANSWER
 
     def content(self, offset: int, size: int) -> memoryview:
         """What is there, and what will be: the program may go on writing."""

@@ -11,12 +11,9 @@ from oracles.isolation.served import Served
 from oracles.isolation.survival import Survival
 from oracles.protocol import Bits
 from oracles.wire.headers import Hello
-from oracles.wire.memory import SLOTS
+from oracles.wire.memory import ANSWER, SLOTS
 from specs.cases import Case
 from specs.formats import format_named
-
-BLOCK = 1 << 21
-"""Patterns of one question: enough to make the cost of asking small."""
 
 
 class Sweeping:
@@ -38,6 +35,8 @@ class Sweeping:
         self._hi = hi
         self._seconds = seconds
         self._storage = np.dtype(format_named(case.source).storage)
+        self._length = ANSWER // np.dtype(format_named(case.target).storage).itemsize
+        """Patterns of one question."""
         self._block: tuple[int, Bits] | None = None
         self._asked: dict[int, int] = {}
         """The numbers of the questions that were asked ahead, by where their blocks begin."""
@@ -47,7 +46,7 @@ class Sweeping:
         pieces = []
         at, last = first, first + count
         while at < last:
-            begin = self._lo + (at - self._lo) // BLOCK * BLOCK
+            begin = self._lo + (at - self._lo) // self._length * self._length
             answers = self._answers(begin)
             if answers.shape != (self._count(begin),):
                 return answers  # whoever checks answers tells what is wrong about their shape
@@ -76,11 +75,11 @@ class Sweeping:
         """A block that was asked ahead, if it was; the next ones are asked before it is heard."""
         if begin not in self._asked:
             self._asked.clear()
-        after = max(self._asked, default=begin - BLOCK) + BLOCK
+        after = max(self._asked, default=begin - self._length) + self._length
         while after < self._hi and len(self._asked) < SLOTS:
             question = self._question(after, self._count(after))
             self._asked[after] = self._served.ask_ahead(question, self._seconds)
-            after += BLOCK
+            after += self._length
         answers: Bits = self._served.heard(self._asked.pop(begin), self._seconds)
         return answers
 
@@ -91,4 +90,4 @@ class Sweeping:
         return {"ask": "sweep", "case": self._case, "first": first, "count": count}
 
     def _count(self, begin: int) -> int:
-        return min(BLOCK, self._hi - begin)
+        return min(self._length, self._hi - begin)

@@ -42,7 +42,6 @@ from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.release import VERSION
 
-MEMORY = 1 << 25
 SECONDS_TO_PART = 1.0
 LAST = 1 << 40
 """The number of the last question."""
@@ -62,7 +61,7 @@ class WireTongue:
         self._backend = backend
         self._home = home
         self._command = command_of(backend)
-        self._memory = SharedMemory(MEMORY) if hasattr(os, "memfd_create") else None
+        self._memory = SharedMemory() if hasattr(os, "memfd_create") else None
         self._uses_memory = False
         self.log = Log()
 

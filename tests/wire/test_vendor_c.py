@@ -131,7 +131,7 @@ def test_a_sweep_finds_what_casts_find(load: Callable[..., Backend], built: Buil
 def test_whatever_is_asked_between_the_parts_of_a_sweep(
     load: Callable[..., Backend], vendor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oracles.wire.sweeping.BLOCK", 1000)
+    monkeypatch.setattr("oracles.wire.sweeping.ANSWER", 1000)
     oracle: Any = load(vendor).oracle
     for target, mask in (("int4", 15), ("int8", 255)):  # copied, and read where it is
         case = case_named(f"onnx-cast:25/uint16/{target}")
