@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reports.findings.report import Report
 from reports.html.site import write_site
-from reports.opening import open_run
+from reports.opening import check_cases, open_run
 from reports.outputs.writing import FORMS, write_output
 from reports.places import is_unfinished, place_of
 from specs.errors import CastigateError
@@ -55,8 +55,11 @@ class Nights:
         for name in place_of(str(self.runs)).names():
             if is_unfinished(name):
                 continue
+            run = self.runs / name
             try:
-                found.append((open_run(str(self.runs / name)).record.started, self.runs / name))
+                store = open_run(str(run))
+                check_cases(store)
+                found.append((store.record.started, run))
             except CastigateError as error:
                 told(f"left out: {error}")
         yield from (run for _, run in sorted(found))

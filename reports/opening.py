@@ -53,6 +53,12 @@ def batches(store: RunStore, table: str, columns: Sequence[str] | None = None) -
         raise _damaged(store.place, table, f"{missing} rows are missing")
 
 
+def check_cases(store: RunStore) -> None:
+    """Read all cases of a complete run; an error where one of their pages is damaged."""
+    for _ in batches(store, "cases.parquet"):
+        pass
+
+
 def _complete(out: str) -> RunStore:
     place = place_of(out)
     record = read_record(place)

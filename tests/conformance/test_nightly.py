@@ -103,6 +103,19 @@ def test_a_run_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     assert line.startswith(f"left out: {tmp_path / 'runs' / 'b'}")
 
 
+def test_a_run_with_a_damaged_page_is_left_out(tmp_path: Path) -> None:
+    for day, name in enumerate(("a", "b", "c")):
+        planted_run(tmp_path / "runs" / name, after=day)
+    table = tmp_path / "runs" / "a" / "cases.parquet"
+    content = bytearray(table.read_bytes())
+    content[len(content) // 4 : len(content) // 4 + 64] = bytes(64)
+    table.write_bytes(content)
+    told: list[str] = []
+    assert len(Nights(tmp_path).render(told.append).records) == 2
+    [line] = told
+    assert line.startswith(f"left out: {table} is cut short or damaged: ")
+
+
 def test_only_the_last_runs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("conformance.nightly.PAST", 2)
     for day in range(3):
