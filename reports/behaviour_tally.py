@@ -126,8 +126,8 @@ def _met(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> Met:
         last = min(KEPT, inputs.size) - 1
         few = np.flatnonzero(ones <= np.partition(ones, last)[last])
         codes, got = inputs[few], answers[few]
-        magnitudes = codes & inputs.dtype.type(_magnitude(source))
-        few = few[np.lexsort((got, codes, magnitudes, ones[few]))[:KEPT]]
+        # In one atom all have one sign: the codes are in the order of the magnitudes.
+        few = few[np.lexsort((got, codes, ones[few]))[:KEPT]]
     examples = [(code_of(inputs[place]), code_of(answers[place])) for place in few]
     return Met(inputs.size, smallest(source, examples))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oracles.reference import by_kernels
 from reports.answers import Answered
@@ -15,7 +14,6 @@ from reports.behaviour_tally import look, question
 from reports.findings.cells import Cell, Key
 from reports.kept_answers import KeptAnswers
 from specs.errors import CastigateError
-from specs.operations import is_bitcast
 from specs.ruling import Ruling, ruling
 
 Lines = tuple[str, ...]
@@ -42,32 +40,19 @@ def explanations(kept: KeptAnswers, cells: Mapping[Key, Cell]) -> dict[Key, Line
 
 
 def _rules(cell: Cell) -> Ruling | None:
-    """The rules of a cell that has numbers for an answer to open inputs."""
-    if not cell.open or cell.answers is None:
-        return None
-    case = cell.as_case
-    if is_bitcast(case):
+    """The rules of a cell with open inputs, where forms speak of the pair."""
+    if not cell.open:
         return None
     try:
-        rules = ruling(case)
+        rules = ruling(cell.as_case)
     except CastigateError:
-        return None  # The document no longer has the case.
-    is_told = not rules.is_rejection and are_numbers(rules.source, rules.target)
-    return rules if is_told else None
+        return None  # A bitcast, or the document no longer has the case.
+    return rules if are_numbers(rules.source, rules.target) else None
 
 
 def _lines(rules: Ruling, answered: Answered) -> Lines:
     inputs, answers = answered.inputs.values, answered.answers.values
-    is_open = _open(rules, inputs)
-    if not is_open.any():
-        return ()
+    is_open = np.isin(by_kernels.expect(rules, inputs).places, rules.open_places)
     asked = question(rules.source, rules.target, rules.rounding)
     found = look(asked, inputs[is_open], answers[is_open])
     return tuple(told(found, line) for line in explained(found))
-
-
-def _open(rules: Ruling, inputs: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-    """Which inputs may be answered with anything."""
-    if rules.is_open:
-        return np.ones(inputs.size, bool)
-    return np.isin(by_kernels.expect(rules, inputs).places, rules.open_places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,3 +128,44 @@ def test_of_a_case_that_the_document_no_longer_has_nothing_is_told(run: str) -> 
     cell, kept = read_report([run]).cells["ort", BYTE], KeptAnswers(open_run(run))
     gone = replace(cell, document="pypto-cast", version="0.2", target="int16", mode="mode:GONE")
     assert [*explanations(kept, {("a", "known"): cell, ("a", "gone"): gone})] == [("a", "known")]
+
+
+OTHERS = {
+    "a document that is not shipped": {"document": "lost-cast"},
+    "a bitcast": {
+        "document": "cinn-bitcast-convert",
+        "version": "1.0",
+        "source": "bool",
+        "target": "bool",
+        "mode": "shape:scalar",
+    },
+    "a text": {"source": "bool", "target": "string"},
+    "a cast to be refused": {"target": "float6e2m3"},
+    "no open inputs": {"open": 0},
+    "no answers": {"asked": None, "answers": None},
+}
+
+
+@pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS)
+def test_where_nothing_is_to_be_explained_nothing_is_told(
+    run: str, changes: dict[str, Any]
+) -> None:
+    cell, kept = read_report([run]).cells["ort", BYTE], KeptAnswers(open_run(run))
+    assert explanations(kept, {("a", "case"): replace(cell, **changes)}) == {}
+
+
+def test_of_complex_numbers_the_real_parts_are_explained(tmp_path: Path) -> None:
+    inputs = np.array([complex(1e20, 7.0), complex(-300.0, 0.5)], np.complex64).view(np.uint64)
+    zeros = Kept("int8", np.zeros(2, np.uint8))
+    run = planted(tmp_path / "run", ort={BYTE: Answered(Kept("complex64", inputs), zeros)})
+    cell, kept = read_report([run]).cells["ort", BYTE], KeptAnswers(open_run(run))
+    open_case = replace(
+        cell,
+        document="paddle-layer-astype",
+        version="1.0",
+        source="complex64",
+        mode="form:name/member:weight",
+    )
+    assert explanations(kept, {("a", "case"): open_case}) == {
+        ("a", "case"): ("every open input: zero: 100 % of 2 inputs",)
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -18,7 +19,7 @@ from oracles.reference.words import select_arrays
 from reports.behaviour import Explanation, explained, narrowed, sentence
 from reports.behaviour_forms import evaluate, forms_between
 from reports.behaviour_regions import PHRASES, atoms_by_mark, mark_text, words
-from reports.behaviour_tally import KEPT, Met, Question, Tally, look, question
+from reports.behaviour_tally import KEPT, Met, Question, Tally, look, question, smallest
 from reports.divergences import simplicity
 from specs.behaviours import Behaviour
 from specs.formats import Format, format_named, formats
@@ -148,6 +149,85 @@ def test_more_forms_than_are_tried_together_are_taken_too() -> None:
     assert sorted(chosen, key=str) == [(0, 1), (1, 1), (2, 1), (3, 2), (5, 1), (6, 1)]
 
 
+def test_as_many_forms_as_are_tried_together_are_the_fewest() -> None:
+    assert covered("abcd", "abe", "cdf", "g", "h") == [(1, 3), (2, 3), (3, 1), (4, 1)]
+
+
+def test_what_two_forms_explain_is_told_with_the_one_that_explains_more() -> None:
+    assert covered("ab", "bcd") == [(1, 3), (0, 1)]
+
+
+def test_after_the_form_that_explains_most_the_fewest_are_taken_for_the_rest() -> None:
+    chosen = covered("uvwxyz", "abcd", "abex", "cdf", "g", "h")
+    assert sorted(chosen) == [(0, 6), (2, 3), (3, 3), (4, 1), (5, 1)]
+
+
+def test_a_form_whose_regions_larger_ones_explain_is_not_told() -> None:
+    chosen = covered("uvwxyz", "abc", "adxyz", "bexyz", "cfxyz", "g", "h")
+    assert sorted(chosen) == [(0, 6), (2, 2), (3, 2), (4, 2), (5, 1), (6, 1)]
+
+
+def by_hand(inputs: dict[str, int], misses: dict[str, dict[str, int]]) -> Tally:
+    """So many inputs in some regions, and those on which one form or another is wrong."""
+    every = question(format_named("float32"), format_named("int8"), ROUNDING)
+    asked = replace(every, forms=tuple(each for each in every.forms if each.name in misses))
+    regions = {words([atom], atoms(asked.source))[0]: atom for atom in atoms(asked.source)}
+    return Tally(
+        asked,
+        {regions[name]: Met(count, ((0, 0),)) for name, count in inputs.items()},
+        {
+            (regions[name], form): Met(count, ((0, 0),))
+            for form, wrong in misses.items()
+            for name, count in wrong.items()
+        },
+    )
+
+
+def test_only_a_form_that_is_right_more_often_than_not_is_nearest() -> None:
+    inputs = {"+infinity": 4, "-infinity": 4}
+    found = by_hand(inputs, {"zero": {"+infinity": 1, "-infinity": 2}})
+    assert {line.regions: (line.nearest, line.exceptions) for line in explained(found)} == {
+        ("+infinity",): ("zero", 1),
+        ("-infinity",): (None, 4),
+    }
+
+
+def test_what_is_unexplained_comes_last_and_of_as_many_inputs_the_first_by_name() -> None:
+    inputs = {"zero": 1, "+infinity": 1, "-0": 9}
+    wrong = {"zero": {"+infinity": 1, "-0": 9}, "one": {"zero": 1, "-0": 9}}
+    lines = [(line.regions, line.form) for line in explained(by_hand(inputs, wrong))]
+    assert lines == [(("out of range",), "one"), (("zero",), "zero"), (("-0",), None)]
+
+
+def test_narrowing_keeps_what_explains_a_whole_line_alone() -> None:
+    inputs = {"+infinity": 2, "-infinity": 2}
+    found = by_hand(inputs, {"zero": {}, "one": {"+infinity": 1}})
+    assert [form.name for form in narrowed(found).forms] == ["zero"]
+
+
+def test_where_narrowing_leaves_no_form_everything_is_unexplained() -> None:
+    found = by_hand({"+infinity": 2}, {"zero": {"+infinity": 2}})
+    asked = narrowed(found)
+    assert asked.forms == ()
+    assert explained(replace(found, question=asked)) == explained(found)
+
+
+def test_regions_are_listed_with_one_and() -> None:
+    found = by_hand({"zero": 1}, {"zero": {}})
+    line = Explanation(("NaN", "zeros", "infinities"), "zero", 1_000, ())
+    said = "float32→int8, NaN, zeros and infinities: zero: 100 % of 1,000 inputs"
+    assert sentence(found, line) == said
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "float8e5m2", "float8e4m3fnuz"])
+def test_the_smallest_are_those_that_divergences_show(name: str) -> None:
+    source = format_named(name)
+    codes = sorted(range(source.mask + 1), key=lambda code: simplicity(source, code))
+    for some in (codes, codes[1:], codes[9:], codes[40:]):
+        kept = smallest(source, [(code, 0) for code in sorted(some)])
+        assert [code for code, _ in kept] == some[:KEPT]
+
+
 def test_what_no_form_explains_is_counted_with_its_smallest_inputs() -> None:
     asked = question(format_named("float16"), format_named("int16"), ROUNDING)
     inputs = np.arange(0x7C01, 0x7C41, dtype=np.uint16)
@@ -196,9 +276,9 @@ def test_parts_merge_in_any_order_to_the_same(cuts: list[int], chance: Any) -> N
 
 def test_an_input_that_is_answered_twice_differently_merges_too() -> None:
     asked = question(SOURCE, TARGET, ROUNDING)
-    inputs = np.full(4, 0x7E00, np.uint16)
-    answers = np.array([9, 3, 3, 7], np.uint8)
-    parts = [look(asked, inputs[at : at + 1], answers[at : at + 1]) for at in range(4)]
+    answers = np.array([9, 3, 3, 7, 8, 2, 1], np.uint8)
+    inputs = np.full(answers.size, 0x7E00, np.uint16)
+    parts = [look(asked, inputs[at : at + 1], answers[at : at + 1]) for at in range(answers.size)]
     assert reduce(Tally.merged, parts) == reduce(Tally.merged, parts[::-1])
     assert reduce(Tally.merged, parts) == look(asked, inputs, answers)
 
@@ -231,7 +311,9 @@ def test_compiled_it_is_the_same(names: tuple[str, str]) -> None:
     random = chance.integers(0, target.mask, inputs.size, np.uint64, endpoint=True)
     right, told = evaluate(asked.forms[0], source, target, inputs)
     ends = [
-        code for nans in target.nan_codes for code in (nans.start - 1, nans.start, nans.stop - 1)
+        code & target.mask
+        for nans in target.nan_codes
+        for code in (nans.start - 1, nans.start, nans.stop - 1, nans.stop)
     ]
     for answers in (random, np.where(told, right, 0), np.resize(ends or [0], inputs.size)):
         got = answers.astype(target.storage)

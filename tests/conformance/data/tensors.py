@@ -1,0 +1,43 @@
+"""Adapters that end or tell more where a cast is asked again in tensors of other shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oracles.isolation.errors import Crashed
+from specs.cases import Case
+from tests.conformance.data.placed import Compiles, Honest, OpenTail, Tail
+
+
+class RaisesLater(Tail):
+    """Wrong in the tail of a row; a tensor without dimensions comes after it."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        if bits.ndim == 0:
+            raise ValueError("no such rank")
+        return super().cast(case, bits)
+
+
+class OpenRaisesLater(OpenTail):
+    def cast(self, case: Case, bits: Any) -> Any:
+        if bits.ndim == 0:
+            raise ValueError("no such rank")
+        return super().cast(case, bits)
+
+
+class DiesOfScalars(Honest):
+    def cast(self, case: Case, bits: Any) -> Any:
+        if bits.ndim == 0:
+            raise Crashed("killed by signal 11 (SIGSEGV)")
+        return super().cast(case, bits)
+
+
+class Remembers(Compiles):
+    """Knows the tensors it was asked for after the row of all inputs."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        self.asked.append((bits.shape, bits.strides))
+        return super().cast(case, bits)

@@ -1,0 +1,47 @@
+"""What is said of a pair where asking again in other tensors ends early, or must be cheap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conformance.invariances import Invariances
+from conformance.meet import Meeting, Settings
+from conformance.shape_choice import dear_shape
+from oracles.registry import Backend, load_backend
+from reports.judgement import Judgement
+from tests.conformance.test_invariances import INT8, cases
+
+TENSORS = Path(__file__).with_name("data") / "tensors.py"
+
+
+def judged_by(backend: Backend) -> Judgement:
+    return Invariances(Meeting(backend, {}, Settings(max_examples=20)), cases(*INT8)).judge()[1]
+
+
+def judged(name: str) -> Judgement:
+    return judged_by(load_backend(f"{TENSORS}:{name}"))
+
+
+def test_a_forbidden_change_counts_for_more_than_a_tensor_that_is_not_answered() -> None:
+    found = judged("RaisesLater")
+    assert found.verdict in ("violates", "deviates")
+    assert "at length 1, position 0" in found.message
+
+
+def test_a_tensor_that_is_not_answered_counts_for_more_than_open_answers() -> None:
+    found = judged("OpenRaisesLater")
+    assert (found.verdict, found.message) == ("error", "shape (): ValueError: no such rank")
+
+
+def test_a_process_that_dies_of_a_tensor_is_a_verdict() -> None:
+    found = judged("DiesOfScalars")
+    assert found.verdict == "crashed"
+    assert "SIGSEGV" in found.message
+
+
+def test_where_shapes_are_dear_one_shape_is_asked_in_two_layouts() -> None:
+    backend = load_backend(f"{TENSORS}:Remembers")
+    judged_by(backend)
+    again = getattr(backend.oracle, "asked")[1:]  # noqa: B009
+    assert {shape for shape, _ in again} == {dear_shape("/".join(INT8))}
+    assert len(set(again)) <= 2
