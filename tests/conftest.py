@@ -5,15 +5,23 @@ from __future__ import annotations
 import pytest
 
 LONG = (
-    "proof/test_whole.py",
     "conformance/test_run.py",
-    "conformance/test_kills.py",
+    "proof/test_whole.py",
+    "conformance/test_ledger.py",
+    "reference/test_agreement.py",
     "conformance/test_full_tier.py",
     "conformance/test_gate_command.py",
     "conformance/test_crashes.py",
+    "conformance/test_kills.py",
+    "conformance/test_suite.py",
+    "conformance/test_progress.py",
     "conformance/test_planted.py",
     "conformance/test_nightly.py",
-    "conformance/test_progress.py",
+    "conformance/test_diff_command.py",
+    "conformance/test_history.py",
+    "conformance/test_invariances.py",
+    "reports/test_behaviour_forms.py",
+    "adapters/test_torch_compile.py",
     "wire/",
 )
 SHORT = len(LONG)

@@ -11,6 +11,7 @@ from conformance import whole_regions
 from conformance.selection import case_named
 from conformance.whole_regions import whole
 from reports.behaviour import explained, sentence
+from reports.behaviour_tally import look
 from specs.cases import Case
 
 pytest.importorskip("numba", reason="the fast form needs the extra `fast`")
@@ -36,6 +37,8 @@ class LowBits:
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_regions, "_open_ranges", lambda _: RANGES)
     monkeypatch.setattr(whole_regions, "CHUNK", 1000)
+    # It counts the same, and need not be compiled.
+    monkeypatch.setattr(whole_regions.behaviour_fast, "look", look)
 
 
 def told(odd: int | None) -> list[str]:
