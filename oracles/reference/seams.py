@@ -37,13 +37,13 @@ class Seams:
         if self.unfixed[begin] != self.unfixed[end]:
             return None
         if end == begin + 1:
-            return not (words != self.codes[2 * begin + 1]).any()
+            return not np.count_nonzero(words != self.codes[2 * begin + 1])
         # Both sides of each seam are right, and nowhere else a word differs from the one before.
         near = slice(2 * begin + 2, 2 * end)
-        return bool(
-            (words[self.places[near] - number] == self.codes[near]).all()
-            and np.count_nonzero(words[1:] != words[:-1]) == end - begin - 1
-        )
+        seen = words.take(self.places[near] - number)
+        if seen.tobytes() != self.codes[near].tobytes():
+            return False
+        return int(np.count_nonzero(words[1:] != words[:-1])) == end - begin - 1
 
 
 def seams(

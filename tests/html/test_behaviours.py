@@ -17,7 +17,8 @@ from reports.judgement import Judgement
 from reports.kept_answers import KeptAnswers
 from reports.opening import open_run
 from specs.cases import Case
-from tests.html.planted import Elements, data, planted_run
+from specs.formats import format_named
+from tests.html.planted import Elements, data, one_cell, planted_run
 
 BYTE = "onnx-cast:25/float32/int8"
 INPUTS = {0.5: 0, 3.0: 3, 300.0: 44, -129.0: 127, 1e20: 0, float("inf"): 0, float("nan"): 0}
@@ -154,16 +155,20 @@ def test_where_nothing_is_to_be_explained_nothing_is_told(
     assert explanations(kept, {("a", "case"): replace(cell, **changes)}) == {}
 
 
-def test_of_complex_numbers_the_real_parts_are_explained(tmp_path: Path) -> None:
-    inputs = np.array([complex(1e20, 7.0), complex(-300.0, 0.5)], np.complex64).view(np.uint64)
+@pytest.mark.parametrize("source", ["complex64", "complex128"])
+def test_of_complex_numbers_the_real_parts_are_explained(tmp_path: Path, source: str) -> None:
+    values = np.array([complex(1e20, 7.0), complex(-300.0, 0.5)], source)
+    inputs = Kept(source, values.view(format_named(source).storage))
     zeros = Kept("int8", np.zeros(2, np.uint8))
-    run = planted(tmp_path / "run", ort={BYTE: Answered(Kept("complex64", inputs), zeros)})
+    told = Judgement(BYTE, "ort", "conforms", inputs=2, answered=Answered(inputs, zeros))
+    run = planted_run(tmp_path / "run", one_cell("ort", BYTE, told))
     cell, kept = read_report([run]).cells["ort", BYTE], KeptAnswers(open_run(run))
     open_case = replace(
         cell,
+        open=2,
         document="paddle-layer-astype",
         version="1.0",
-        source="complex64",
+        source=source,
         mode="form:name/member:weight",
     )
     assert explanations(kept, {("a", "case"): open_case}) == {
