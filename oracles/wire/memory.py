@@ -7,8 +7,8 @@ import mmap
 import os
 import weakref
 
-ANSWER = 1 << 22
-"""Bytes of an answer: enough to make the cost of asking small, few enough to stay in the cache."""
+ANSWER = 1 << 23
+"""Bytes of an answer: enough to make the cost of asking small, few enough for a cache."""
 SLOTS = 2
 """One is read while the other is written."""
 
