@@ -106,7 +106,7 @@ class WireTongue:
         words, expected = case_words(case), Expected(case.target)
         if question["ask"] == "sweep":
             first, count = question["first"], question["count"]
-            expected = self._with_room(expected, number, count)
+            expected = self._with_room(expected, number)
             sweep = AskSweep(
                 number=number, case=words, first=first, count=count, memory=expected.room
             )
@@ -124,13 +124,11 @@ class WireTongue:
             process.ask(written(words_of(AskBye(number=LAST))), SECONDS_TO_PART, 0)
             process.wait_for_end(SECONDS_TO_PART)
 
-    def _with_room(self, expected: Expected, number: int, count: int) -> Expected:
-        """The same, where the answer may be written to memory."""
+    def _with_room(self, expected: Expected, number: int) -> Expected:
+        """The same, where the answer may be written to memory: a sweep's always has room there."""
         if self._memory is None or not self._uses_memory:
             return expected
         offset, room = self._memory.slot(number)
-        if count * expected.storage.itemsize > room:
-            return expected
         return Expected(expected.dtype, self._memory, Room(offset=offset, bytes=room))
 
     def _refusal(self, message: str) -> CastigateError:

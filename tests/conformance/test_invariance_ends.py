@@ -39,7 +39,7 @@ def test_a_process_that_dies_of_a_tensor_is_a_verdict() -> None:
     assert "SIGSEGV" in found.message
 
 
-def test_where_shapes_are_dear_one_shape_is_asked_in_two_layouts() -> None:
+def test_where_shapes_are_dear_one_shape_is_asked_in_two_layouts_at_most() -> None:
     backend = load_backend(f"{TENSORS}:Remembers")
     judged_by(backend)
     again = getattr(backend.oracle, "asked")[1:]  # noqa: B009
