@@ -16,6 +16,8 @@ from conformance.plan import is_swept
 from conformance.selection import case_named, select
 from conformance.sweep import CHUNK, sweep
 from oracles.protocol import Bits
+from oracles.reference.grading import open_inputs
+from oracles.reference.staircase import staircase
 from oracles.reference.table import table
 from oracles.reference.visits import Dense
 from oracles.registry import load_backend
@@ -26,15 +28,21 @@ from specs.ruling import Ruling, ruling
 PROBES = 251
 """Chunks looked at for a whole range: a prime, so that they do not all begin where binades do."""
 ROUNDS = 10
+ALIKE = 2**-7
+"""Parts of a source that differ by less are alike: a float32 is a NaN in 2**-8 of all patterns."""
 FORMS = (False, True) if find_spec("numba") is not None else (False,)
 """Whether numpy's forms are timed, and numba's."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which cases judge: the one that is asked, then all others that no probe finds fault with."""
+    """Which cases judge: the one that is asked, then all others that no probe finds fault with.
+
+    ``is_open`` is the part of all inputs that the asked one lets be answered with anything.
+    """
 
     asked: str
+    is_open: float
     judging: tuple[str, ...]
     version: str
     seconds_for_table: float
@@ -121,7 +129,7 @@ def prepared(backend: str, source: str, target: str, asked: str | None = None) -
     seconds = perf_counter() - begun
     cases = _judging(meeting, shared, others, 1 << format_named(source).bits)
     names = tuple(case.id for case in cases)
-    chosen = Chosen(names[0], names, meeting.backend.version, seconds)
+    chosen = Chosen(names[0], _open_part(cases[0]), names, meeting.backend.version, seconds)
     pair = Pair(meeting, cases[0], chosen, cases)
     pair.alone(0, 2 * CHUNK)
     for fast in FORMS:
@@ -152,12 +160,20 @@ def _candidates(meeting: Meeting, source: str, target: str) -> tuple[list[Case],
     return list(shared.values()), others
 
 
+def _open_part(case: Case) -> float:
+    """The part of all inputs that a case lets be answered with anything."""
+    size = 1 << format_named(case.source).bits
+    return open_inputs(staircase(ruling(case)), 0, size) / size
+
+
 def _judging(meeting: Meeting, shared: list[Case], others: list[Case], size: int) -> list[Case]:
     """The case to be asked, and all others whose rulings find no probe wrong.
 
-    A table that finds billions of wrong answers would measure how they are gathered.
+    A table that finds billions of wrong answers would measure how they are gathered, and one that
+    lets everything pass would measure nothing: the strictest is asked, and none that is laxer left.
     """
-    asked, left = shared[0], [*shared, *others]
+    left = sorted([*shared, *others], key=_open_part)
+    asked = next(case for case in left if case in shared)
     for at in _spread(0, size, CHUNK):
         asked = next((case for case in left if case in shared), asked)
         judging = [asked, *(case for case in left if case != asked)]
@@ -166,7 +182,8 @@ def _judging(meeting: Meeting, shared: list[Case], others: list[Case], size: int
             raise SystemExit(f"{asked}: {found[0].message}")
         right = {judgement.case for judgement in found if not judgement.wrong}
         left = [case for case in left if case.id in right]
-    return [asked, *(case for case in left if case != asked)]
+    most = _open_part(asked) + ALIKE
+    return [asked, *(case for case in left if case != asked and _open_part(case) < most)]
 
 
 def _spread(lo: int, hi: int, size: int) -> list[int]:

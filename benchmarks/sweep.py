@@ -181,8 +181,11 @@ def show_all(results: list[Result], worst: dict[str, Any] | None, fast: bool) ->
         ],
     )
     for result in results:
-        judging = result.chosen.judging
-        print(f"{result.name}: asked {judging[0]}; {len(judging)} rulings that differ, repeated")
+        chosen, judging = result.chosen, result.chosen.judging
+        print(
+            f"{result.name}: asked {chosen.asked}, {chosen.is_open:.1%} of it open;"
+            f" {len(judging)} rulings that differ, repeated"
+        )
         print("".join(f"    {name}\n" for name in judging[1:]), end="")
     if worst is not None:
         speed = worst["inputs_per_second_per_process"] / 1e9

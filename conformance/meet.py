@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +35,17 @@ from specs.operations import is_bitcast
 from specs.ruling import Ruling, ruling
 
 Given = TypeVar("Given")
+Asked = ParamSpec("Asked")
 
 
 class OracleError(Exception):
     """An oracle raised on inputs that have an answer; the message names them."""
 
 
-def contained(call: Callable[[], Given]) -> Given:
+def contained(call: Callable[Asked, Given], *asked: Asked.args, **named: Asked.kwargs) -> Given:
     """What an oracle returns or raises; only the end of the run is not an oracle's to give."""
     try:
-        return call()
+        return call(*asked, **named)
     except (Exception, KeyboardInterrupt, Crashed):
         raise
     except BaseException as error:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import peers, scaling, sweep
-from benchmarks.pair import CHUNK, parts
+from benchmarks.pair import ALIKE, CHUNK, parts, prepared
 from benchmarks.peers import spread
 
 # The noise loads no framework and costs nothing.
@@ -37,6 +37,14 @@ def test_the_sweeps_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr().out
     assert "whole sweeps" in shown
     assert "all counted" in shown
+
+
+def test_what_lets_everything_pass_is_not_timed() -> None:
+    pytest.importorskip("torch")
+    chosen = prepared("torch", "float32", "bfloat16").chosen
+    # CINN's document, which torch fulfils, leaves every rounding open.
+    assert not [name for name in chosen.judging if name.startswith("cinn-cast:")]
+    assert chosen.is_open < ALIKE
 
 
 def test_the_scaling_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

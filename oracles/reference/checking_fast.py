@@ -89,11 +89,37 @@ def _leaves_row(answers: Any, row: Any, cares: Any, rise: Any, mask: Any, inside
     seen = width(0)
     nth, begin = inside // ROW, inside % ROW
     codes, cares = row[begin : begin + ROW], cares[begin : begin + ROW]
-    for start in range(0, answers.size, ROW):
-        part = answers[start : start + ROW]
-        lift = width(np.uint64(rise) * np.uint64(nth))
+    # Codes that all count and need no mask are read once for four parts.
+    is_plain = not differs(cares, width(~width(0))) and mask == cares[0]
+    fours = answers.size // (4 * ROW) if is_plain else 0
+    for start in range(0, 4 * fours, 4):
+        first, second = _part(answers, start), _part(answers, start + 1)
+        third, fourth = _part(answers, start + 2), _part(answers, start + 3)
+        lift = _lift(width, rise, nth + start)
+        lift_2, lift_3, lift_4 = width(lift + rise), width(lift + 2 * rise), width(lift + 3 * rise)
+        for place in range(ROW):
+            code = codes[place]
+            wrong = width(first[place] ^ width(code + lift))
+            wrong = width(wrong | (second[place] ^ width(code + lift_2)))
+            wrong = width(wrong | (third[place] ^ width(code + lift_3)))
+            wrong = width(wrong | (fourth[place] ^ width(code + lift_4)))
+            seen = width(seen | wrong)
+    for start in range(4 * fours, -(-answers.size // ROW)):
+        part = _part(answers, start)
+        lift = _lift(width, rise, nth + start)
         for place in range(part.size):
             wrong = part[place] ^ (width(codes[place] + lift) & mask)
             seen = width(seen | (wrong & cares[place]))
-        nth += 1
     return seen != 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _part(answers: Any, nth: Any) -> Any:
+    """The answers that are compared with a row for the nth time."""
+    return answers[nth * ROW : (nth + 1) * ROW]
+
+
+@numba.njit(cache=True, nogil=True)
+def _lift(width: Any, rise: Any, nth: Any) -> Any:
+    """By how much a row's codes are higher the nth time."""
+    return width(np.uint64(rise) * np.uint64(nth))

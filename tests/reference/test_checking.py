@@ -128,6 +128,31 @@ def test_wherever_a_chunk_begins_and_whatever_is_flipped(name: str, data: st.Dat
     chunk.hold(data.draw(st.lists(st.tuples(places, st.integers(0, bits - 1)), max_size=4)))
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "places"),
+    [
+        ("onnx-cast:13/float32/float16", 0x5000_0000, range(256)),
+        ("onnx-cast:13/int32/float32", 0x4000_0000, range(77, 6 * ROW, ROW)),
+    ],
+)
+def test_no_part_of_a_chunk_is_passed_over(name: str, first: int, places: range) -> None:
+    # Constant answers are compared line by line of the cache, rows four at once and then the rest.
+    chunk = Chunk(DENSE[name], first, places.stop, np.random.default_rng(SEED))
+    assert chunk.hold((at, 0) for at in places) == len(places)
+
+
+@pytest.mark.parametrize("name", ["onnx-cast:13/float32/float16", "onnx-cast:1/float32/int64"])
+def test_answers_may_lie_apart(name: str) -> None:
+    chunk = Chunk(DENSE[name], 0x2000, 256, np.random.default_rng(SEED))
+    apart = np.zeros(2 * 256, chunk.answers.dtype)[::2]
+    apart[:] = chunk.answers
+    assert chunk.says(apart)
+    apart.base[1::2] = 7
+    assert chunk.says(apart)
+    apart[100] ^= 1
+    assert not chunk.says(apart)
+
+
 def test_many_wrong_answers_that_make_up_for_each_other_do_not_pass() -> None:
     # As many turns as there are to be, at other places: counting turns alone would not tell.
     rules = DENSE["onnx-cast:13/float32/float16"]
