@@ -16,6 +16,8 @@ from specs.release import VERSION
 
 SECONDS = 60.0
 """What a single call may take: a compiler's longest, many times what a cast takes."""
+SECONDS_TO_BEGIN = 300.0
+"""What loading a framework, or a program's opening of its device, may take."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Home:
 
     python: str | None = None
     seconds: float = SECONDS
+    seconds_to_begin: float = SECONDS_TO_BEGIN
     memory: int = field(default_factory=lambda: memory_share(1))
 
     @property
@@ -81,7 +84,9 @@ def homes(
     memory = memory_share(processes)
     return {
         backend: Home(
-            next((found[name] for name in _names(backend) if name in found), None), seconds, memory
+            next((found[name] for name in _names(backend) if name in found), None),
+            seconds,
+            memory=memory,
         )
         for backend in backends
     }

@@ -25,6 +25,8 @@ READ_AT_ONCE = 1 << 18
 KEPT_OF_STDERR = 1 << 13
 MILLISECONDS_BETWEEN_LOOKS = 100
 """How often it is looked whether a process lives whose children keep its pipes open."""
+MOST_SECONDS_BETWEEN_LOOKS = 0.2
+"""More than that between two looks is no silence: the machine was paused, or had no time for us."""
 SECONDS_TO_END = 2.0
 MOST_READS = 16
 
@@ -89,7 +91,7 @@ class Process:
         }
         self._said = b""
         self._known = b""
-        self._seconds = self._deadline = 0.0
+        self._seconds = self._left = self._looked = 0.0
         self.end = weakref.finalize(self, _end, self._popen, mine)
         """Ends the process and all of its children that have stayed with it."""
 
@@ -119,7 +121,8 @@ class Process:
         return self._frame(most)
 
     def _begin(self, seconds: float) -> None:
-        self._seconds, self._deadline = seconds, monotonic() + seconds
+        self._seconds = self._left = seconds
+        self._looked = monotonic()
 
     def _frame(self, most: int) -> Frame:
         try:
@@ -178,10 +181,13 @@ class Process:
         """Wait for a pipe and hear what is said meanwhile; false where nobody is there any more."""
         poll = self._polls[pipe]
         while True:
-            left = self._deadline - monotonic()
-            if left <= 0:
+            now = monotonic()
+            # Where we were not run ourselves, the process had no chance to answer either.
+            self._left -= min(now - self._looked, MOST_SECONDS_BETWEEN_LOOKS)
+            self._looked = now
+            if self._left <= 0:
                 raise Late(silence_in_words(self._seconds))
-            ready = dict(poll.poll(min(1000 * left, MILLISECONDS_BETWEEN_LOOKS)))
+            ready = dict(poll.poll(min(1000 * self._left, MILLISECONDS_BETWEEN_LOOKS)))
             if pipe in ready:
                 return True
             if self._stderr in ready and not self._hear_stderr():

@@ -16,8 +16,6 @@ from oracles.protocol import Bits
 from specs.errors import CastigateError
 from specs.release import VERSION
 
-SECONDS_TO_LOAD = 300.0
-
 
 class PythonTongue:
     """Speaks with our own server under some interpreter."""
@@ -37,7 +35,7 @@ class PythonTongue:
     def greeted(self, process: Process) -> Hello:
         """Hear what a process is, and what it serves."""
         try:
-            found = process.hear(SECONDS_TO_LOAD).header.get("castigate")
+            found = process.hear(self._home.seconds_to_begin).header.get("castigate")
         except Gone as gone:
             if self._home.python is None:
                 raise
@@ -45,7 +43,7 @@ class PythonTongue:
         if found != VERSION:
             wrong = f"has castigate {found}, this is {VERSION}"
             raise self._refusal(f": {self._home.python} {wrong}; {self._home.advice}")
-        words = process.hear(SECONDS_TO_LOAD).header
+        words = process.hear(self._home.seconds_to_begin).header
         if "failed" in words:
             where = f" ({self._home.python})" if self._home.python is not None else ""
             raise CastigateError(f"{words['failed']}{where}")

@@ -79,7 +79,7 @@ class WireTongue:
             offer = Offer(descriptor=self._memory.descriptor, bytes=self._memory.size)
         asked = AskHello(number=1, castigate=VERSION, memory=offer)
         try:
-            frame = process.ask(written(words_of(asked)), self._home.seconds, 0)
+            frame = process.ask(written(words_of(asked)), self._home.seconds_to_begin, 0)
             hello = answer_of(frame.header)
         except FrameError as error:
             raise self._refusal(f": its hello is {error}") from None
