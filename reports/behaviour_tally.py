@@ -5,7 +5,7 @@ Tallies of any parts of the inputs, in any order, merge to the tally of all of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,17 +81,30 @@ def question(source: Format, target: Format, rounding: Rounding) -> Question:
 
 def look(asked: Question, inputs: NDArray[Any], answers: NDArray[Any]) -> Tally:
     """The tally of some open inputs and their answers, in whatever order."""
+    [found] = look_at_each(asked, inputs, [answers])
+    return found
+
+
+def look_at_each(
+    asked: Question, inputs: NDArray[Any], answers: Sequence[NDArray[Any]]
+) -> list[Tally]:
+    """The tallies of what several answered to the same open inputs: a form answers once for all."""
     source, target = real_format(asked.source), asked.target
     patterns = real_patterns(asked.source, inputs)
     marks = mark_text(source, target, asked.rounding, patterns, select_arrays).astype(np.uint8)
     order = np.argsort(marks, kind="stable")
-    inputs, answers, patterns = inputs[order], answers[order], patterns[order]
+    inputs, patterns, marks = inputs[order], patterns[order], marks[order]
+    answers = [each[order] for each in answers]
     told = Evaluation(source, target, patterns, select_arrays)
-    wrong = {
-        form.name: _differs(target, *told.answer(form), answers.astype(np.uint64))
-        for form in asked.forms
-    }
-    return tally(asked, inputs, answers, marks[order], wrong)
+    wrong: list[dict[str, NDArray[np.bool_]]] = [{} for _ in answers]
+    for form in asked.forms:
+        codes = told.answer(form)
+        for each, misses in zip(answers, wrong, strict=True):
+            misses[form.name] = _differs(target, *codes, each.astype(np.uint64))
+    return [
+        tally(asked, inputs, each, marks, misses)
+        for each, misses in zip(answers, wrong, strict=True)
+    ]
 
 
 def tally(

@@ -35,7 +35,8 @@ class KeptAnswers:
             for batch in batches(store, "answers.parquet")
             for row in batch.to_pylist()
         }
-        self._array = lru_cache(ARRAYS_AT_HAND)(self._unpacked)
+        self.array = lru_cache(ARRAYS_AT_HAND)(self._unpacked)
+        """An array, by the digest that rows have of it."""
 
     def cases(self, backend: str) -> Iterator[KeptCase]:
         """The cases of one backend, in the order of the run."""
@@ -49,7 +50,7 @@ class KeptAnswers:
         """What a case was asked and answered, by the digests that its row has, if it has any."""
         if asked is None or answers is None:
             return None
-        return Answered(self._array(asked), self._array(answers))
+        return Answered(self.array(asked), self.array(answers))
 
     def _unpacked(self, digest: str) -> Kept:
         try:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from oracles.reference import by_kernels
-from reports.answers import Answered
 from reports.behaviour import explained, told
 from reports.behaviour_forms import are_numbers
-from reports.behaviour_tally import look, question
+from reports.behaviour_tally import look_at_each, question
 from reports.findings.cells import Cell, Key
 from reports.kept_answers import KeptAnswers
 from specs.errors import CastigateError
@@ -19,24 +19,33 @@ from specs.ruling import Ruling, ruling
 Lines = tuple[str, ...]
 
 
+@dataclass
+class _Alike:
+    """Cells that ask a pair the same and leave the same open, by the digests of their answers."""
+
+    rules: Ruling
+    asked: str
+    cells: dict[str, list[Key]] = field(default_factory=dict)
+
+
 def explanations(kept: KeptAnswers, cells: Mapping[Key, Cell]) -> dict[Key, Lines]:
     """What explains the open answers of each cell, where forms speak of the pair.
 
-    Many cases ask a pair the same and leave the same open: that is explained once.
+    Many cells are alike: the forms are asked once for all of them.
     """
-    known: dict[tuple[object, ...], Lines] = {}
-    found: dict[Key, Lines] = {}
+    alike: dict[tuple[object, str], _Alike] = {}
     for place, cell in cells.items():
         rules = _rules(cell)
-        if rules is None:
-            continue
-        key = (rules.meaning, cell.asked, cell.answers)
-        if key not in known:
-            answered = kept.answered(cell.asked, cell.answers)
-            known[key] = _lines(rules, answered) if answered is not None else ()
-        if known[key]:
-            found[place] = known[key]
-    return found
+        if rules is not None and cell.asked is not None and cell.answers is not None:
+            one = alike.setdefault((rules.meaning, cell.asked), _Alike(rules, cell.asked))
+            one.cells.setdefault(cell.answers, []).append(place)
+    found = {
+        place: lines
+        for one in alike.values()
+        for places, lines in zip(one.cells.values(), _lines(kept, one), strict=True)
+        for place in places
+    }
+    return {place: found[place] for place in cells if found.get(place)}
 
 
 def _rules(cell: Cell) -> Ruling | None:
@@ -50,11 +59,14 @@ def _rules(cell: Cell) -> Ruling | None:
     return rules if are_numbers(rules.source, rules.target) else None
 
 
-def _lines(rules: Ruling, answered: Answered) -> Lines:
-    inputs, answers = answered.inputs.values, answered.answers.values
+def _lines(kept: KeptAnswers, alike: _Alike) -> Iterator[Lines]:
+    """The lines of each of several answers."""
+    rules = alike.rules
+    inputs = kept.array(alike.asked).values
     is_open = np.ones(inputs.size, bool)
     if not rules.is_open:  # the kernels know no complex128
         is_open = np.isin(by_kernels.expect(rules, inputs).places, rules.open_places)
     asked = question(rules.source, rules.target, rules.rounding)
-    found = look(asked, inputs[is_open], answers[is_open])
-    return tuple(told(found, line) for line in explained(found))
+    answers = [kept.array(digest).values[is_open] for digest in alike.cells]
+    for found in look_at_each(asked, inputs[is_open], answers):
+        yield tuple(told(found, line) for line in explained(found))
