@@ -33,7 +33,7 @@ def assembled(
                         judgement if before is None else joined(before, judgement, Runs.merged)
                     )
         for case, judgement in zip(task.cases, quick, strict=True):
-            if is_swept(case) and (values := swept.get((judgement.road, ruling(case)))):
+            if swept and is_swept(case) and (values := swept.get((judgement.road, ruling(case)))):
                 judgement = completed(judgement, values)
             yield case, judgement
 

@@ -20,6 +20,8 @@ from specs.behaviours import Behaviour
 from specs.formats import Format
 from specs.vocabulary import Atom, Rounding
 
+AT_ONCE = 1 << 14
+"""Inputs that forms are asked of at a time: what lies between their steps stays in a cache."""
 KEPT = 5
 """Examples that are kept of one atom, and of one form's mismatches in it."""
 
@@ -95,12 +97,14 @@ def look_at_each(
     order = np.argsort(marks, kind="stable")
     inputs, patterns, marks = inputs[order], patterns[order], marks[order]
     answers = [each[order] for each in answers]
-    told = Evaluation(source, target, patterns, select_arrays)
-    wrong: list[dict[str, NDArray[np.bool_]]] = [{} for _ in answers]
-    for form in asked.forms:
-        codes = told.answer(form)
-        for each, misses in zip(answers, wrong, strict=True):
-            misses[form.name] = _differs(target, *codes, each.astype(np.uint64))
+    wrong = [{form.name: np.empty(inputs.size, bool) for form in asked.forms} for _ in answers]
+    for begin in range(0, inputs.size, AT_ONCE):
+        part = slice(begin, begin + AT_ONCE)
+        told = Evaluation(source, target, patterns[part], select_arrays)
+        for form in asked.forms:
+            codes = told.answer(form)
+            for each, misses in zip(answers, wrong, strict=True):
+                misses[form.name][part] = _differs(target, *codes, each[part].astype(np.uint64))
     return [
         tally(asked, inputs, each, marks, misses)
         for each, misses in zip(answers, wrong, strict=True)

@@ -81,6 +81,7 @@ class Sheet:
 
     def __init__(self, name: str, stream: Any) -> None:
         self.schema, self.group = SCHEMAS[name], GROUPS[name]
+        self.loose: list[dict[str, Any]] = []
         self.waiting: list[Any] = []
         self.rows = 0
         repeating = [field.name for field in self.schema if field.type == TEXT]
@@ -97,6 +98,12 @@ class Sheet:
             store_schema=False,
         )
 
+    def add_row(self, row: dict[str, Any]) -> None:
+        """Take a row; it becomes a table together with those that follow it."""
+        self.loose.append(row)
+        if len(self.loose) == self.group:
+            self._gather()
+
     def add(self, rows: Any) -> None:
         """Take the next rows, and write whole row groups."""
         self.waiting.append(rows)
@@ -109,9 +116,16 @@ class Sheet:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Write the rows that are left, and the footer, if all went well."""
-        if kind is None and self.rows:
-            self._write(self.rows)
+        if kind is None:
+            self._gather()
+            if self.rows:
+                self._write(self.rows)
         self.writer.close()
+
+    def _gather(self) -> None:
+        loose, self.loose = self.loose, []
+        if loose:
+            self.add(pa.Table.from_pylist(loose, self.schema))
 
     def _write(self, rows: int) -> None:
         # In one chunk: page boundaries follow chunks, and chunks must not tell who found what.
@@ -129,16 +143,16 @@ def write_tables(place: Place, rows: Iterable[Row]) -> None:
         )
         known: set[str] = set()
         for backend, case, judgement in rows:
-            cases.add(case_row(backend, case, judgement))
+            cases.add_row(case_row(backend, case, judgement))
             for few in divergence_rows(backend, case, judgement):
                 divergences.add(few)
             for array in _arrays(judgement):
                 if array.digest not in known:
                     known.add(array.digest)
-                    answers.add(_array_row(array))
+                    answers.add_row(_array_row(array))
 
 
-def case_row(backend: str, case: Case, judgement: Judgement) -> Any:
+def case_row(backend: str, case: Case, judgement: Judgement) -> dict[str, Any]:
     """The row of a judgement in ``cases.parquet``."""
     segments = case.id.split("/")
     row = {
@@ -159,8 +173,7 @@ def case_row(backend: str, case: Case, judgement: Judgement) -> Any:
         "reproduction": plain(judgement.reproduction),
     }
     digests = (array.digest for array in _arrays(judgement))
-    row |= dict(zip(("asked", "answers"), digests, strict=False))
-    return pa.Table.from_pylist([row], CASES)
+    return row | dict(zip(("asked", "answers"), digests, strict=False))
 
 
 def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[Any]:
@@ -196,9 +209,9 @@ def _arrays(judgement: Judgement) -> tuple[Kept, ...]:
     return (answered.inputs, answered.answers) if answered is not None else ()
 
 
-def _array_row(array: Kept) -> Any:
+def _array_row(array: Kept) -> dict[str, Any]:
     row = {"digest": array.digest, "dtype": array.dtype, "count": array.values.size}
-    return pa.Table.from_pylist([row | {"data": array.data}], ANSWERS)
+    return row | {"data": array.data}
 
 
 def plain(text: str) -> str:

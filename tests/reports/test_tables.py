@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from reports.judgement import Fault, Judgement
 from reports.places import place_of
 from reports.runs import KEPT_RUNS, Runs
 from reports.tables import (
+    CASES,
     DIVERGENCES,
     GROUPS,
     SCHEMAS,
@@ -188,7 +190,8 @@ def test_runs_past_the_cap_are_counted_and_not_listed(tmp_path: Path) -> None:
 @given(st.lists(JUDGEMENTS, max_size=3))
 def test_every_judgement_has_rows(found: list[Judgement]) -> None:
     for each in found:
-        assert case_row("ort", TO_TEXT, each).num_rows == 1
+        row = case_row("ort", TO_TEXT, each)
+        assert pa.Table.from_pylist([row], CASES).num_rows == 1
         rows = sum(few.num_rows for few in divergence_rows("ort", TO_TEXT, each))
         assert rows == sum(one.runs.first.size for one in each.divergences)
 
