@@ -22,7 +22,7 @@ BOOL = (ONNX, "--source=uint32", "--target=bool")
 HALF = (ONNX, "--source=float32", "--target=float16")
 INT4 = (ONNX, "--source=int4")
 FULL = "--tier=full"
-SECONDS_TO_END = 60
+SECONDS_TO_END = 120
 PROC = Path("/proc")
 
 
@@ -46,7 +46,7 @@ def castigate(*arguments: str, **more: Any) -> tuple[int, str, str]:
     """The exit code, stdout and stderr of a ``castigate`` that has ended; never a traceback."""
     process = begun(*arguments, **more)
     try:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=10 * SECONDS_TO_END)
     except subprocess.TimeoutExpired:
         process.kill()
         raise
