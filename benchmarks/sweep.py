@@ -156,11 +156,11 @@ def show_all(results: list[Result], worst: dict[str, Any] | None, fast: bool) ->
     rows = []
     for result in results:
         names = [form, NAMES[False]] if with_numpy else [form]
-        row = [result.name, f"{median(result.seconds[ALONE]):.3f}"]
+        row = [result.name, _spread(result.seconds[ALONE], 3)]
         for name in names:
             row += [
                 f"{median(result.seconds[name]):.3f}",
-                f"{median(result.ratio(name)):.2f}",
+                _spread(result.ratio(name)),
                 f"{median(result.ratio_of_processors(name)):.2f}",
             ]
         row.append(f"{result.wrong:,}")
@@ -207,6 +207,12 @@ def show_all(results: list[Result], worst: dict[str, Any] | None, fast: bool) ->
                 ]
             ],
         )
+
+
+def _spread(figures: list[float], places: int = 2) -> str:
+    """The median between the least and the greatest: how steady the machine was."""
+    least, middle, most = (f"{each(figures):.{places}f}" for each in (min, median, max))
+    return f"{least} < {middle} < {most}"
 
 
 def _speed(checked: Checked) -> str:

@@ -137,7 +137,7 @@ def _processes() -> int:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What was judged by what: enough to repeat the run."""
     backends = ", ".join(f"{made.name} {made.version}" for made in config.stash[BACKENDS])
-    digests = ", ".join(f"{name} {made.digest[:12]}" for name, made in documents().items())
+    digests = ", ".join(f"{name} {digest[:12]}" for name, digest in documents().digests.items())
     return [
         f"castigate: backends {backends}",
         f"castigate: documents {digests}",

@@ -155,7 +155,7 @@ def _rows(store: RunStore, cases: list[Case], totals: Totals) -> Iterator[Row]:
 
 def _record(wanted: Wanted, pools: list[Pool], argv: Sequence[str]) -> RunRecord:
     return RunRecord(
-        documents={name: document.digest for name, document in documents().items()},
+        documents=documents().digests,
         backends=tuple(BackendRecord(name=pool.backend, version=pool.version) for pool in pools),
         selection=wanted.selection,
         tier=wanted.tier,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -33,7 +34,7 @@ class Document:
     @property
     def digest(self) -> str:
         """The sha256 of the YAML file."""
-        return sha256(self.source.path.read_bytes()).hexdigest()
+        return _digest(self.source.path)
 
     def __hash__(self) -> int:
         return id(self)
@@ -42,22 +43,58 @@ class Document:
         return self is other
 
 
+class Documents(Mapping[str, Document]):
+    """A folder's documents by name, each read when it is wanted: most processes want one or two."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = {path.stem.replace("_", "-"): path for path in sorted(folder.glob("*.yaml"))}
+        self._read: dict[str, Document] = {}
+
+    def __getitem__(self, name: str) -> Document:
+        if name not in self._read:
+            document = load_document(self._paths[name])
+            if document.name != name:
+                message = (
+                    f"the file is named as `{name}` would be, and says `{document.name}`;"
+                    " give both the same name"
+                )
+                raise document.source.error(("document",), message)
+            self._read[name] = document
+        return self._read[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._paths
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The sha256 of every document's YAML file, by name."""
+        return {name: _digest(path) for name, path in self._paths.items()}
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
 @cache
-def documents() -> dict[str, Document]:
-    """The shipped documents by name."""
-    loaded = [load_document(path) for path in sorted(DOCUMENTS.glob("*.yaml"))]
-    return {document.name: document for document in loaded}
+def documents() -> Documents:
+    """The shipped documents."""
+    return Documents(DOCUMENTS)
 
 
 def document_named(name: str) -> Document:
     """The shipped document of that name, or an error that suggests one."""
-    try:
-        return documents()[name]
-    except KeyError:
-        known = documents()
+    known = documents()
+    if name not in known:
         raise CastigateError(
             f"unknown document `{name}`; {nearest(name, known)}the documents are {', '.join(known)}"
-        ) from None
+        )
+    return known[name]
 
 
 def load_document(path: Path) -> Document:

@@ -218,3 +218,9 @@ def test_what_steps_make_a_row(what: str) -> None:
 def test_all_kinds_of_segments_are_met() -> None:
     kinds = {min(int(kind), 0) for rules in DENSE.values() for kind in set(table(rules).kinds)}
     assert kinds >= {CODE, RANGES, ANYTHING, 0}
+
+
+def test_answers_may_be_read_only() -> None:
+    chunk = Chunk(DENSE["onnx-cast:13/float32/float16"], 0x5000_0000, 256, np.random.default_rng(0))
+    chunk.answers.flags.writeable = False
+    assert chunk.says(chunk.answers)

@@ -1,0 +1,48 @@
+"""A folder of documents is read as far as somebody wants it, and by the names of its files."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from specs.errors import DocumentError
+from specs.load import Documents
+
+SMALL = (Path(__file__).parent / "data" / "small.yaml").read_text(encoding="utf-8")
+
+
+def folder_with(tmp_path: Path, **texts: str) -> Documents:
+    for name, text in texts.items():
+        (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return Documents(tmp_path)
+
+
+def test_a_document_is_read_once_and_only_if_it_is_wanted(tmp_path: Path) -> None:
+    made = folder_with(tmp_path, small=SMALL, broken="- no document")
+    assert list(made) == ["broken", "small"]
+    assert "broken" in made
+    assert made["small"] is made["small"]
+    assert made["small"].name == "small"
+    with pytest.raises(DocumentError, match=r"broken\.yaml:1: a document is a mapping"):
+        made["broken"]
+
+
+def test_digests_are_of_files_as_they_are(tmp_path: Path) -> None:
+    made = folder_with(tmp_path, small=SMALL, broken="- no document")
+    assert made.digests == {
+        "broken": sha256(b"- no document").hexdigest(),
+        "small": made["small"].digest,
+    }
+
+
+def test_a_file_has_the_name_of_its_document(tmp_path: Path) -> None:
+    made = folder_with(tmp_path, two_words=SMALL)
+    line = 1 + [text.partition(":")[0] for text in SMALL.splitlines()].index("document")
+    with pytest.raises(DocumentError) as caught:
+        made["two-words"]
+    assert str(caught.value) == (
+        f"{tmp_path / 'two_words.yaml'}:{line}: the file is named as `two-words` would be, and says"
+        " `small`; give both the same name"
+    )
