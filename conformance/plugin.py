@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,6 +28,9 @@ SUITE = Path(__file__).with_name("suite.py")
 TIMEOUT_PLUGIN = "timeout"
 """pytest-timeout has the option too."""
 BACKENDS = pytest.StashKey[list[Backend]]()
+BETWEEN_COLLECTIONS = (50_000, 20, 100)
+"""Thousands of items and reports live to a run's end: to look for garbage among them as often as
+Python does by itself took a tenth of all time."""
 NOTES = pytest.StashKey[TemporaryDirectory[str]]()
 """Where Hypothesis keeps what it would otherwise leave in the folder that one happens to be in."""
 
@@ -92,6 +97,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 def pytest_configure(config: pytest.Config) -> None:
     """Build the oracles before anything is collected: a wrong name stops the run at once."""
+    config.add_cleanup(partial(gc.set_threshold, *gc.get_threshold()))
+    gc.set_threshold(*BETWEEN_COLLECTIONS)
     config.stash[BACKENDS] = []
     config.stash[NOTES] = TemporaryDirectory(prefix="castigate-")
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", config.stash[NOTES].name)
