@@ -79,7 +79,8 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     known = np.fromiter(codes, np.uint64, len(codes))
     ordered = np.sort(np.concatenate([known, random]))
     # numpy's own way to leave out what repeats takes far longer than to sort.
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])].astype(source.storage)
+    new: NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])
+    return np.asarray(ordered[new], source.storage)
 
 
 def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
