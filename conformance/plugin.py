@@ -30,7 +30,7 @@ TIMEOUT_PLUGIN = "timeout"
 BACKENDS = pytest.StashKey[list[Backend]]()
 BETWEEN_COLLECTIONS = (50_000, 20, 100)
 """Thousands of items and reports live to a run's end: to look for garbage among them as often as
-Python does by itself took a tenth of all time."""
+Python does by itself cost up to three seconds in each process."""
 NOTES = pytest.StashKey[TemporaryDirectory[str]]()
 """Where Hypothesis keeps what it would otherwise leave in the folder that one happens to be in."""
 
