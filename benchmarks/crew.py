@@ -32,6 +32,16 @@ class Timed:
     peak: int
 
 
+def together(turns: Sequence[Timed]) -> Timed:
+    """Several turns as one."""
+    return Timed(
+        sum(turn.seconds for turn in turns),
+        sum(turn.processor for turn in turns),
+        tuple(found for turn in turns for found in turn.found),
+        max(turn.peak for turn in turns),
+    )
+
+
 class Crew:
     """Warm processes, each of which has made its own thing to work on."""
 

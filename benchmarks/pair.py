@@ -193,11 +193,11 @@ def _spread(lo: int, hi: int, size: int) -> list[int]:
     return [lo + chunks * place // count * size for place in range(count)]
 
 
-def parts(size: int, jobs: int) -> list[tuple[int, int]]:
+def parts(lo: int, hi: int, count: int) -> list[tuple[int, int]]:
     """Equal parts of a range, cut where chunks end."""
-    chunks = -(-size // CHUNK)
-    cuts = [min(size, chunks * place // jobs * CHUNK) for place in range(jobs + 1)]
-    return [(lo, hi) for lo, hi in pairwise(cuts) if lo < hi]
+    chunks = -(-(hi - lo) // CHUNK)
+    cuts = [min(hi, lo + chunks * place // count * CHUNK) for place in range(count + 1)]
+    return [(begin, end) for begin, end in pairwise(cuts) if begin < end]
 
 
 def _not_told(_inputs: int, _wrong: int) -> None:

@@ -41,13 +41,14 @@ class Scaled:
 def measure(wanted: Namespace, what: Measured) -> list[Scaled]:
     """Time both tasks in one process and in all, in turn."""
     tasks: dict[str, Task] = {"cast alone": Pair.alone, "sweep": _swept}
+    cut = parts(0, wanted.range, wanted.jobs)
     results = [Scaled(*what, task, [], []) for task in tasks]
     with Crew(wanted.jobs, partial(prepared, *what)) as crew:
         for _ in range(wanted.repeat):
             for result in results:
                 task = tasks[result.task]
-                result.one.append(crew.timed(task, parts(wanted.range, 1)).seconds)
-                result.several.append(crew.timed(task, parts(wanted.range, wanted.jobs)).seconds)
+                result.one.append(crew.timed(task, parts(0, wanted.range, 1)).seconds)
+                result.several.append(crew.timed(task, cut).seconds)
     return results
 
 

@@ -1,7 +1,8 @@
 """What judging costs: whole sweeps beside the same casts alone, in one run.
 
 Ratios are taken within a repetition and their median is shown: they hold where a machine's speed
-drifts, the seconds do not.
+drifts, the seconds do not. Within a repetition the tasks take turns, a part of the range each time,
+and a task's seconds are those of all its parts: a drift of a few seconds meets all of them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from benchmarks.crew import Crew, Task
+from benchmarks.crew import Crew, Task, Timed, together
 from benchmarks.figures import keep, median, show
 from benchmarks.options import Measured, measured, parser
 from benchmarks.pair import FORMS, Checked, Chosen, Pair, parts, prepared
 
 ALONE = "cast alone"
 TABLES = (4, 16)
+TURNS = 8
+"""Parts of a range: the shortest whole task takes a third of a second, and a part much longer than
+it takes to begin together."""
 NAMES = {True: "numba", False: "numpy"}
 NOISE = "benchmarks.noise:Noise"
 NOISE_CASE = "onnx-cast:25/float32/float16"
@@ -82,9 +86,9 @@ def _ratio(times: dict[str, list[float]], form: str) -> list[float]:
 
 
 def measure(wanted: Namespace, what: Measured, fast: bool) -> Result:
-    """Time everything about one pair, task after task, and again."""
+    """Time everything about one pair, the tasks in turns, and again."""
     form = NAMES[fast]
-    cut = parts(wanted.range, wanted.jobs)
+    turns = [parts(lo, hi, wanted.jobs) for lo, hi in parts(0, wanted.range, TURNS)]
     tasks: dict[str, Task] = {ALONE: Pair.alone, form: partial(_swept, fast, 1)}
     if wanted.numpy and fast:
         tasks[NAMES[False]] = partial(_swept, False, 1)
@@ -96,13 +100,17 @@ def measure(wanted: Namespace, what: Measured, fast: bool) -> Result:
         chosen: Chosen = crew.first(Pair.told)
         wrong = 0
         for _ in range(wanted.repeat):
-            for name, task in tasks.items():
-                timed = crew.timed(task, cut)
-                _say(f"{'/'.join(what)}, {name}: {timed.seconds:.3f} s")
-                seconds[name].append(timed.seconds)
-                processor[name].append(timed.processor)
-                peak[name] = max(peak[name], timed.peak)
-                wrong = max(wrong, sum(timed.found))
+            done: dict[str, list[Timed]] = {name: [] for name in tasks}
+            for turn in turns:
+                for name, task in tasks.items():
+                    done[name].append(crew.timed(task, turn))
+            for name, timed in done.items():
+                whole = together(timed)
+                _say(f"{'/'.join(what)}, {name}: {whole.seconds:.3f} s")
+                seconds[name].append(whole.seconds)
+                processor[name].append(whole.processor)
+                peak[name] = max(peak[name], whole.peak)
+                wrong = max(wrong, sum(whole.found))
         checked = {
             NAMES[each]: crew.first(partial(_checked, each), 0, wanted.range) for each in FORMS
         }
@@ -133,7 +141,7 @@ def measure_worst(wanted: Namespace, fast: bool) -> dict[str, Any]:
     """Sweep answers that are all wrong, once."""
     make = partial(prepared, NOISE, "float32", "float16", NOISE_CASE)
     with Crew(wanted.jobs, make) as crew:
-        timed = crew.timed(partial(_swept, fast, 1), parts(wanted.range, wanted.jobs))
+        timed = crew.timed(partial(_swept, fast, 1), parts(0, wanted.range, wanted.jobs))
     return {
         "form": NAMES[fast],
         "seconds": timed.seconds,

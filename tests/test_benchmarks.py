@@ -64,13 +64,13 @@ def test_the_peers_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_parts_are_whole_chunks_and_leave_nothing_out() -> None:
-    assert parts(1 << 32, 2) == [(0, 1 << 31), (1 << 31, 1 << 32)]
-    assert parts(5 * CHUNK + 7, 3) == [
+    assert parts(0, 1 << 32, 2) == [(0, 1 << 31), (1 << 31, 1 << 32)]
+    assert parts(0, 5 * CHUNK + 7, 3) == [
         (0, 2 * CHUNK),
         (2 * CHUNK, 4 * CHUNK),
         (4 * CHUNK, 5 * CHUNK + 7),
     ]
-    assert parts(CHUNK, 2) == [(0, CHUNK)]
+    assert parts(CHUNK, 2 * CHUNK, 2) == [(CHUNK, 2 * CHUNK)]
 
 
 def test_patterns_are_spread_one_to_each_part() -> None:

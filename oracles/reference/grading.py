@@ -49,20 +49,18 @@ def is_one_step(stairs: Staircase, first: int, last: int) -> bool:
 def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:
     """How many of the patterns from ``lo`` to before ``hi`` may be answered with anything."""
     total = 0
-    mask = stairs.ruling.target.mask
-    for number, stretch in enumerate(stairs.stretches):
-        steps = stairs.steps_of(number)
-        if not (steps["high"] - steps["low"] == mask).any():
-            continue
-        first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
-        ends = [*steps["offset"].tolist(), 1 << shift]
-        for place, step in enumerate(steps):
-            if int(step["high"] - step["low"]) == mask:
-                before, after = (
-                    _met(min(max(edge - first, 0), last - first + 1), shift, *ends[place:][:2])
-                    for edge in (lo, hi)
-                )
-                total += after - before
+    anything = stairs.column("high") - stairs.column("low") == stairs.ruling.target.mask
+    for place in np.flatnonzero(anything).tolist():
+        number = int(np.searchsorted(stairs.stretches["begin"], place, "right")) - 1
+        first, last, shift, _, beyond = stairs.stretches[number].tolist()
+        begin = int(stairs.steps["offset"][place])
+        is_last = place + 1 == beyond
+        end = 1 << shift if is_last else int(stairs.steps["offset"][place + 1])
+        before, after = (
+            _met(min(max(edge - first, 0), last - first + 1), shift, begin, end)
+            for edge in (lo, hi)
+        )
+        total += after - before
     return total
 
 

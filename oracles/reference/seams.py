@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 WORD = np.dtype(np.uint64)
 LINE = 8
 """Words of a line of the cache: memory is compared fastest with itself so much further on."""
+FEW = 24
+"""Stretches that are compared one by one sooner than all words with the one before."""
 _compare = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None).memcmp
 _compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
@@ -44,12 +46,22 @@ class Seams:
             return None
         if end == begin + 1:
             return _are_all(words, self.codes[2 * begin + 1])
-        # Both sides of each seam are right, and nowhere else a word differs from the one before.
+        # Both sides of each seam are right, and between two seams all words are the same.
         near = slice(2 * begin + 2, 2 * end)
         seen = words.take(self.places[near] - number)
         if seen.tobytes() != self.codes[near].tobytes():
             return False
-        return int(np.count_nonzero(words[1:] != words[:-1])) == end - begin - 1
+        if end - begin > FEW:
+            return int(np.count_nonzero(words[1:] != words[:-1])) == end - begin - 1
+        at, start = _address(words), 0
+        for first_of_next in (*self.firsts[begin + 1 : end], number + words.size):
+            stop = first_of_next - number
+            size = WORD.itemsize * (stop - start)
+            # Half of the seams lie within a word, which is a stretch of its own.
+            if stop - start > 1 and not _goes_on(at + WORD.itemsize * start, size, WORD.itemsize):
+                return False
+            start = stop
+        return True
 
 
 def _are_all(words: NDArray[np.uint64], code: np.uint64) -> bool:
@@ -57,8 +69,12 @@ def _are_all(words: NDArray[np.uint64], code: np.uint64) -> bool:
     line = words[:LINE].tobytes()
     if line != code.tobytes() * (len(line) // WORD.itemsize):
         return False
-    at = _address(words)
-    return not _compare(at, at + len(line), words.nbytes - len(line))
+    return _goes_on(_address(words), words.nbytes, len(line))
+
+
+def _goes_on(at: int, size: int, period: int) -> bool:
+    """Whether so many bytes go on as their first few do."""
+    return not _compare(at, at + period, size - period)
 
 
 def _address(words: NDArray[np.uint64]) -> int:

@@ -35,7 +35,7 @@ class Dense:
 
     def fill(self, buffer: Bits, at: int) -> None:
         """Put the inputs from number ``at`` on into a buffer."""
-        buffer[:] = np.arange(at, at + buffer.size, dtype=np.uint64)
+        np.add(np.arange(buffer.size, dtype=buffer.dtype), buffer.dtype.type(at), out=buffer)
 
 
 @dataclass(frozen=True)
