@@ -33,8 +33,8 @@ SELECTING = {
 class Ledgers:
     """The ledgers of a run's backends, those that have one, and what the user wants of them."""
 
-    def __init__(self, config: pytest.Config, backends: list[Backend]) -> None:
-        self.backends = {backend.name: backend for backend in backends}
+    def __init__(self, config: pytest.Config, names: list[str]) -> None:
+        self.names = names
         self.updating = bool(config.getoption("--update-ledger"))
         self.asked = Asked(*map(config.getoption, ASKED))
         self.asked_for = {word.partition(":")[0] for word in config.getoption("--document")}
@@ -44,7 +44,7 @@ class Ledgers:
             if self.updating:
                 raise CastigateError("--no-ledger and --update-ledger exclude each other")
         else:
-            loaded = {name: load_ledger(name) for name in self.backends}
+            loaded = {name: load_ledger(name) for name in names}
             self.ledgers = {name: ledger for name, ledger in loaded.items() if ledger is not None}
         if self.updating:
             self._refuse_partial(config)
@@ -60,7 +60,7 @@ class Ledgers:
             raise CastigateError(
                 f"--update-ledger needs a whole run; leave out {', '.join(left_out)}"
             )
-        for name in self.backends:
+        for name in self.names:
             if path_of(name) is None:
                 raise CastigateError(
                     f"backend `{name}` can have no ledger: only a plain name has one, "

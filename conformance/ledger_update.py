@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from shutil import get_terminal_size
 
 import pytest
 
 from conformance.ledger import LEDGER, Ledgers
+from conformance.workers import gives_out_work, is_worker
 from reports.ledger.breaches import Breach
 from reports.ledger.files import path_of
 from reports.ledger.patterns import all_ids
@@ -21,23 +22,31 @@ from specs.errors import CastigateError
 class LedgerUpdate:
     """A pytest plugin that sums up what items have recorded, in this process or in others."""
 
-    def __init__(self, config: pytest.Config, ledgers: Ledgers) -> None:
+    def __init__(
+        self, config: pytest.Config, ledgers: Ledgers, versions: Mapping[str, str]
+    ) -> None:
         self.ledgers = ledgers
-        self.updates = ledgers.updating and not hasattr(config, "workerinput")
+        self.versions = versions
+        self.gathers = gives_out_work(config)
+        self.updates = ledgers.updating and not is_worker(config)
         self.counts: dict[str, Counter[str]] = {}
-        self.found: dict[str, dict[str, list[Breach]]] = {name: {} for name in ledgers.backends}
+        self.found: dict[str, dict[str, list[Breach]]] = {name: {} for name in ledgers.names}
         self.said: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
-        """Which ledgers are used, and what of them is not."""
-        return [f"castigate: ledger of {name}: {line}" for name, line in self._header()]
+        """Which ledgers are used, and what of them is not; workers are to say it first."""
+        return [] if self.gathers else list(self._header())
 
-    def _header(self) -> Iterator[tuple[str, str]]:
+    def _header(self) -> Iterator[str]:
+        for name, line in self._uses():
+            yield f"castigate: ledger of {name}: {line}"
+
+    def _uses(self) -> Iterator[tuple[str, str]]:
         for name, ledger in self.ledgers.ledgers.items():
             if name not in self.ledgers.used:
                 yield name, f"not used; it speaks of {ledger.asked}"
                 continue
-            version = self.ledgers.backends[name].version
+            version = self.versions[name]
             used, others = ledger.counted(version)
             yield name, f"{used} cases listed for {version}"
             if others:
@@ -81,7 +90,7 @@ class LedgerUpdate:
 
     def _update(self, name: str) -> str:
         breached = {case: made for case, made in self.found[name].items() if made}
-        version, path = self.ledgers.backends[name].version, path_of(name)
+        version, path = self.versions[name], path_of(name)
         before = self.ledgers.ledgers.get(name)
         ledger = updated(before, name, version, self.ledgers.asked, breached)
         assert path is not None
@@ -93,6 +102,9 @@ class LedgerUpdate:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show how the cases stand to the ledgers."""
+        if self.gathers:
+            for line in self._header():
+                terminalreporter.write_line(line)
         if not self.said and not self.counts:
             return
         terminalreporter.section("ledger")

@@ -17,6 +17,7 @@ from conformance.meet import Meeting, Settings
 from conformance.selection import select
 from conformance.suite import Suite
 from conformance.tally import Tally
+from conformance.workers import Workers, gives_out_work, is_worker, named, tell
 from oracles.isolation.home import SECONDS, homes
 from oracles.isolation.loading import close, load_isolated
 from oracles.registry import Backend, listing
@@ -28,6 +29,8 @@ SUITE = Path(__file__).with_name("suite.py")
 TIMEOUT_PLUGIN = "timeout"
 """pytest-timeout has the option too."""
 BACKENDS = pytest.StashKey[list[Backend]]()
+VERSIONS = pytest.StashKey[dict[str, str]]()
+"""The version of each backend, as far as this process knows them yet."""
 BETWEEN_COLLECTIONS = (50_000, 20, 100)
 """Thousands of items and reports live to a run's end: to look for garbage among them as often as
 Python does by itself cost up to three seconds in each process."""
@@ -96,7 +99,10 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Build the oracles before anything is collected: a wrong name stops the run at once."""
+    """Build the oracles before anything is collected: a wrong name stops the run at once.
+
+    A process that gives out the work leaves that to its workers, and hears of it from them.
+    """
     config.add_cleanup(partial(gc.set_threshold, *gc.get_threshold()))
     gc.set_threshold(*BETWEEN_COLLECTIONS)
     config.stash[BACKENDS] = []
@@ -105,28 +111,43 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Tally(), "castigate-tally")
     if config.getoption("help"):
         return
-    names = list(dict.fromkeys(config.getoption("--backend")))
-    if not names:
+    config.stash[VERSIONS] = versions = dict.fromkeys(config.getoption("--backend"), "")
+    if not versions:
         raise pytest.UsageError(f"say whom to judge with --backend=NAME; {listing()}")
     if config.getoption("--seed") < 0 or config.getoption("--max-examples") < 0:
         raise pytest.UsageError("--seed and --max-examples take whole numbers from 0 on")
+    failed = ""
     try:
-        select(config.getoption("--document"))
-        where = homes(names, config.getoption("--python"), _seconds(config), _processes())
-        for name, home in where.items():
-            config.stash[BACKENDS].append(load_isolated(name, home))
-        config.stash[LEDGERS] = Ledgers(config, config.stash[BACKENDS])
-        update = LedgerUpdate(config, config.stash[LEDGERS])
-        config.pluginmanager.register(update, "castigate-ledger-update")
+        _prepare(config, versions)
     except CastigateError as error:
         pytest_unconfigure(config)
-        raise pytest.UsageError(str(error)) from None
+        if not is_worker(config):
+            raise pytest.UsageError(str(error)) from None
+        failed = str(error)
+    if is_worker(config):
+        tell(config, versions, failed)
+
+
+def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
+    """Load the backends and their ledgers, and note the backends' versions."""
+    names = list(versions)
+    select(config.getoption("--document"))
+    where = homes(names, config.getoption("--python"), _seconds(config), _processes())
+    if gives_out_work(config):
+        config.pluginmanager.register(Workers(versions), "castigate-workers")
+    else:
+        for name, home in where.items():
+            config.stash[BACKENDS].append(made := load_isolated(name, home))
+            versions[name] = made.version
+    config.stash[LEDGERS] = ledgers = Ledgers(config, names)
+    update = LedgerUpdate(config, ledgers, versions)
+    config.pluginmanager.register(update, "castigate-ledger-update")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the processes of the backends."""
-    for made in config.stash.get(BACKENDS, []):
-        close(made)
+    while made := config.stash.get(BACKENDS, []):
+        close(made.pop())
     if NOTES in config.stash:
         config.stash[NOTES].cleanup()
 
@@ -143,10 +164,9 @@ def _processes() -> int:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What was judged by what: enough to repeat the run."""
-    backends = ", ".join(f"{made.name} {made.version}" for made in config.stash[BACKENDS])
     digests = ", ".join(f"{name} {digest[:12]}" for name, digest in documents().digests.items())
     return [
-        f"castigate: backends {backends}",
+        f"castigate: backends {named(config.stash[VERSIONS])}",
         f"castigate: documents {digests}",
         f"castigate: tier {config.getoption('--tier')}, seed {config.getoption('--seed')}, "
         f"max-examples {config.getoption('--max-examples')}, level {config.getoption('--level')}",
@@ -156,7 +176,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | None:
     """The suite stands where its module is."""
     config = parent.config
-    if file_path != SUITE:
+    if file_path != SUITE or not config.stash[BACKENDS]:
         return None
     asked_for = config.getoption("--document")
     settings = Settings(

@@ -158,6 +158,38 @@ def test_workers_come_to_the_same_counts() -> None:
     assert table(alone[1])[:2] == table(shared[1])[:2]
 
 
+LOADED = """
+import os
+from tests.conformance.data.hostile import Honest
+
+class Backend(Honest):
+    def __init__(self):
+        with open({notes!r}, "a") as notes:
+            print(os.getpid(), file=notes)
+"""
+
+
+def test_only_workers_load_a_backend(tmp_path: Path) -> None:
+    """Whoever gives out the work need not wait for a framework, and still says its version."""
+    notes, file = tmp_path / "notes", tmp_path / "loaded.py"
+    file.write_text(LOADED.format(notes=str(notes)))
+    backend = f"{file}:Backend"
+    code, said = suite(f"--backend={backend}", ONNX, "-k", SMALL, "-n", "2")
+    assert code == PASSED
+    assert len(notes.read_text().splitlines()) == 2
+    assert f"castigate: backends {backend} 0" in said.splitlines()
+
+
+@pytest.mark.parametrize("name", ["nobody", "/no/such.py:A", f"{HOSTILE}:Nothing"])
+def test_what_workers_cannot_load_is_told_once(name: str) -> None:
+    code, alone = suite(f"--backend={name}")
+    assert code == USAGE
+    code, shared = suite(f"--backend={name}", "-n", "2")
+    assert code == USAGE
+    [told] = [line for line in shared.splitlines() if line.startswith("ERROR")]
+    assert told in alone.splitlines()
+
+
 def test_it_runs_from_anywhere(tmp_path: Path) -> None:
     selected = ("--document", "pypto-cast", "-k", "pypto-cast:seed/uint8", "-q")
     code, said = suite("--pyargs", REFERENCE, *selected, cwd=tmp_path)
