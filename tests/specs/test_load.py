@@ -30,9 +30,9 @@ def test_a_document_is_read_once_and_only_if_it_is_wanted(tmp_path: Path) -> Non
 
 
 def test_digests_are_of_files_as_they_are(tmp_path: Path) -> None:
-    made = folder_with(tmp_path, small=SMALL, broken="- no document")
+    made = folder_with(tmp_path, small=SMALL, broken="- no document\n\n")
     assert made.digests == {
-        "broken": sha256(b"- no document").hexdigest(),
+        "broken": sha256(b"- no document\n\n").hexdigest(),
         "small": made["small"].digest,
     }
 
