@@ -19,8 +19,9 @@ def is_worker(config: pytest.Config) -> bool:
 
 def gives_out_work(config: pytest.Config) -> bool:
     """Whether other processes judge, and this one gathers what they say."""
-    is_shared = config.getoption("dist", "no") != "no" and not config.getoption("collectonly")
-    return is_shared and not is_worker(config)
+    # Without anybody to give it to, --dist alone changes nothing.
+    is_shared = config.getoption("dist", "no") != "no" and bool(config.getoption("tx", None))
+    return is_shared and not is_worker(config) and not config.getoption("collectonly")
 
 
 def tell(config: pytest.Config, versions: dict[str, str], failed: str) -> None:

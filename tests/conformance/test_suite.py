@@ -158,6 +158,13 @@ def test_workers_come_to_the_same_counts() -> None:
     assert table(alone[1])[:2] == table(shared[1])[:2]
 
 
+@pytest.mark.parametrize("option", ["--dist=load", "-n0"])
+def test_without_workers_all_is_judged_here(option: str) -> None:
+    code, said = suite(REFERENCE, ONNX, "-k", SMALL, option)
+    assert code == PASSED
+    assert f"castigate: backends reference {VERSION}" in said.splitlines()
+
+
 LOADED = """
 import os
 from tests.conformance.data.hostile import Honest
