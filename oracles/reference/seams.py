@@ -57,7 +57,7 @@ class Seams:
         for first_of_next in (*self.firsts[begin + 1 : end], number + words.size):
             stop = first_of_next - number
             size = WORD.itemsize * (stop - start)
-            # Half of the seams lie within a word, which is a stretch of its own.
+            # Where codes change within a word, that word is a stretch of its own.
             if stop - start > 1 and not _goes_on(at + WORD.itemsize * start, size, WORD.itemsize):
                 return False
             start = stop
