@@ -23,11 +23,18 @@ AROUND = 12
 """Patterns around a step: a value and a midpoint, the pattern before and after, of both signs."""
 
 
-def inputs_of(case: Case, ruling: Ruling, seed: int, max_examples: int) -> Bits:
-    """All inputs that a case is judged on, in the order of their patterns."""
+def inputs_of(
+    case: Case, ruling: Ruling, seed: int, max_examples: int, is_dear: bool = False
+) -> Bits:
+    """All inputs that a case is judged on, in the order of their patterns.
+
+    Where each shape costs a compilation, a pair that one document refuses is asked in the shape in
+    which another document has it answered.
+    """
     if case.example is not None:
         return np.array([given for given, _ in ruling.worked], ruling.source.storage)
-    if ruling.is_rejection or not (ruling.source.is_numeric or ruling.source.kind == "text"):
+    is_asked_briefly = ruling.is_rejection and not is_dear
+    if is_asked_briefly or not (ruling.source.is_numeric or ruling.source.kind == "text"):
         return one_of_each(ruling.source)
     return quick_inputs(case.source, case.target, seed, max_examples)
 

@@ -119,7 +119,9 @@ class Meeting:
 
     def _cast(self, case: Case) -> Judgement:
         rules = ruling(case)
-        inputs = inputs_of(case, rules, self.settings.seed, self.settings.max_examples)
+        inputs = inputs_of(
+            case, rules, self.settings.seed, self.settings.max_examples, self.is_dear
+        )
         try:
             if rules.is_rejection:
                 return self._rejected(case, rules, inputs)

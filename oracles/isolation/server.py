@@ -35,6 +35,8 @@ from specs.errors import CastigateError
 from specs.release import VERSION
 
 BUFFERED = 1 << 17
+BETWEEN_COLLECTIONS = (100_000, 10, 10)
+"""What a framework compiles stays as well, and is thousands of objects for each program."""
 Answer = tuple[dict[str, Any], dict[str, Bits]]
 
 
@@ -156,6 +158,7 @@ def main(name: str, memory: int, questions: int, answers: int) -> None:
         send(written({"failed": str(error)}))
         return
     gc.freeze()
+    gc.set_threshold(*BETWEEN_COLLECTIONS)
     gc.enable()
     server = Server(backend.oracle)
     send(written({"hello": hello_words(backend.oracle)}))

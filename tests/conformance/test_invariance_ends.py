@@ -6,6 +6,7 @@ from pathlib import Path
 
 from conformance.invariances import Invariances
 from conformance.meet import Meeting, Settings
+from conformance.selection import case_named
 from conformance.shape_choice import dear_shape
 from oracles.registry import Backend, load_backend
 from reports.judgement import Judgement
@@ -45,3 +46,14 @@ def test_where_shapes_are_dear_one_shape_is_asked_in_two_layouts_at_most() -> No
     again = getattr(backend.oracle, "asked")[1:]  # noqa: B009
     assert {shape for shape, _ in again} == {dear_shape("/".join(INT8))}
     assert len(set(again)) <= 2
+
+
+def test_where_shapes_are_dear_a_refusal_is_awaited_in_a_shape_that_is_there() -> None:
+    backend = load_backend(f"{TENSORS}:Remembers")
+    meeting = Meeting(backend, {}, Settings(max_examples=20))
+    asked: list[tuple[tuple[int, ...], object]] = getattr(backend.oracle, "asked")  # noqa: B009
+    assert meeting.judge(case_named("onnx-cast:25/float32/int4")).verdict != "error"
+    [row] = {shape for shape, _ in asked[:1]}
+    asked.clear()
+    assert meeting.judge(case_named("onnx-cast:1/float32/int4")).inputs == row[0]
+    assert [shape for shape, _ in asked] == [row]
