@@ -6,14 +6,18 @@ import gc
 import os
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
 
 import pytest
 
-from conformance.full import FullMeeting
+from conformance.helpers import Errand
+from conformance.helping import Helping, helpers_of
 from conformance.ledger import LEDGERS, Ledgers
 from conformance.ledger_update import LedgerUpdate
-from conformance.meet import Meeting, Settings
+from conformance.meet import Settings
+from conformance.questions import meetings_of
 from conformance.selection import select
 from conformance.suite import Suite
 from conformance.tally import Tally
@@ -21,7 +25,6 @@ from conformance.workers import Workers, gives_out_work, is_worker, named, tell
 from oracles.isolation.home import SECONDS, homes
 from oracles.isolation.loading import close, load_isolated
 from oracles.registry import Backend, listing
-from oracles.smoke import smoke
 from specs.errors import CastigateError
 from specs.load import documents
 
@@ -34,8 +37,8 @@ VERSIONS = pytest.StashKey[dict[str, str]]()
 BETWEEN_COLLECTIONS = (50_000, 20, 100)
 """Thousands of items and reports live to a run's end: to look for garbage among them as often as
 Python does by itself cost up to three seconds in each process."""
-NOTES = pytest.StashKey[TemporaryDirectory[str]]()
-"""Where Hypothesis keeps what it would otherwise leave in the folder that one happens to be in."""
+FORGET_NOTES = pytest.StashKey["finalize[..., pytest.Config]"]()
+"""Removes the folder in which Hypothesis keeps what it would otherwise leave in the current one."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -106,8 +109,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(partial(gc.set_threshold, *gc.get_threshold()))
     gc.set_threshold(*BETWEEN_COLLECTIONS)
     config.stash[BACKENDS] = []
-    config.stash[NOTES] = TemporaryDirectory(prefix="castigate-")
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", config.stash[NOTES].name)
+    notes = mkdtemp(prefix="castigate-")
+    # A worker may be told to end before it has come to its clean-up; this is done at exit too.
+    config.stash[FORGET_NOTES] = finalize(config, rmtree, notes, ignore_errors=True)
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", notes)
     config.pluginmanager.register(Tally(), "castigate-tally")
     if config.getoption("help"):
         return
@@ -131,8 +136,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     """Load the backends and their ledgers, and note the backends' versions."""
     names = list(versions)
-    select(config.getoption("--document"))
-    where = homes(names, config.getoption("--python"), _seconds(config), _processes())
+    asked_for = config.getoption("--document")
+    select(asked_for)
+    helpers = helpers_of(config)
+    processes = _workers() * (1 + helpers)
+    where = homes(names, config.getoption("--python"), _seconds(config), processes)
+    if helpers:
+        helping = Helping(Errand(where, _settings(config), tuple(asked_for)), helpers)
+        config.pluginmanager.register(helping, "castigate-helping")
     if gives_out_work(config):
         config.pluginmanager.register(Workers(versions), "castigate-workers")
     else:
@@ -148,8 +159,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End the processes of the backends."""
     while made := config.stash.get(BACKENDS, []):
         close(made.pop())
-    if NOTES in config.stash:
-        config.stash[NOTES].cleanup()
+    if FORGET_NOTES in config.stash:
+        config.stash[FORGET_NOTES]()
 
 
 def _seconds(config: pytest.Config) -> float:
@@ -157,8 +168,18 @@ def _seconds(config: pytest.Config) -> float:
     return float(config.getoption("--timeout") or SECONDS)
 
 
-def _processes() -> int:
-    """How many processes of each backend there are."""
+def _settings(config: pytest.Config) -> Settings:
+    """What the user chose for all backends."""
+    return Settings(
+        config.getoption("--seed"),
+        config.getoption("--max-examples"),
+        frozenset(word.partition(":")[0] for word in config.getoption("--document")),
+        config.getoption("--tier"),
+    )
+
+
+def _workers() -> int:
+    """How many processes pytest has."""
     return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 
 
@@ -176,19 +197,10 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | None:
     """The suite stands where its module is."""
     config = parent.config
-    if file_path != SUITE or not config.stash[BACKENDS]:
+    backends = config.stash[BACKENDS]
+    if file_path != SUITE or not backends:
         return None
-    asked_for = config.getoption("--document")
-    settings = Settings(
-        config.getoption("--seed"),
-        config.getoption("--max-examples"),
-        frozenset(word.partition(":")[0] for word in asked_for),
-    )
-    cases = select(asked_for)
-    meetings: list[Meeting | FullMeeting] = []
-    for made in config.stash[BACKENDS]:
-        meeting = Meeting(made, smoke(made), settings)
-        full = config.getoption("--tier") == "full"
-        meetings.append(FullMeeting(meeting, cases) if full else meeting)
+    settings, cases = _settings(config), select(config.getoption("--document"))
+    meetings = meetings_of(backends, settings, cases)
     suite: Suite = Suite.from_parent(parent, path=file_path, meetings=meetings, cases=cases)
     return suite

@@ -8,7 +8,6 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from time import monotonic
@@ -16,6 +15,7 @@ from typing import Protocol
 
 from conformance.meet import Settings
 from conformance.plan import Task
+from conformance.spawned import spawned
 from conformance.worker import AskRoads, Begun, Do, Done, Failed, Hello, Roads, Told, work
 from oracles.isolation.ended import end_in_words, silence_in_words
 from oracles.isolation.home import Home
@@ -151,19 +151,8 @@ class Pool:
                     worker.process.kill()
 
     def _started(self) -> Worker:
-        context = get_context("spawn")
-        here, there = context.Pipe()
-        process = context.Process(
-            target=work, args=(there, self.backend, self.settings, self.home), daemon=True
-        )
-        # Ctrl-C is for the parent alone; so it must not reach a worker that only begins either.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            process.start()
-        finally:
-            signal.signal(signal.SIGINT, before)
-        there.close()
-        return Worker(process, here, self.home.seconds)
+        process, link = spawned(work, self.backend, self.settings, self.home)
+        return Worker(process, link, self.home.seconds)
 
     def _next_word(self, worker: Worker) -> object:
         """What a worker says next, unless it is silent too long."""

@@ -3,111 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import groupby
 from typing import Any
 
 import pytest
 
-from conformance.full import FullMeeting
-from conformance.invariances import Invariances
 from conformance.ledger import met
-from conformance.meet import Meeting
-from conformance.variants import Variants, first_of
+from conformance.questions import AnyMeeting, Question, by_backend
 from oracles.registry import Backend
 from reports.counterexample import block
-from reports.judgement import Judgement
 from reports.totals import broken, recorded
 from specs.cases import Case
-from specs.operations import is_bitcast
 
-AnyMeeting = Meeting | FullMeeting
-Judged = tuple[Case, Judgement]
-RECORD, INVARIANCE = "castigate", "castigate-invariance"
 OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
 
 
 class Suite(pytest.File):
     """All backends of a run."""
 
-    def __init__(
-        self, *, meetings: list[Meeting | FullMeeting], cases: list[Case], **more: Any
-    ) -> None:
+    def __init__(self, *, meetings: list[AnyMeeting], cases: list[Case], **more: Any) -> None:
         super().__init__(**more)
         self.meetings = meetings
         self.cases = cases
 
     def collect(self) -> Iterator[BackendNode]:
         """One node per backend."""
-        plain = [each.meeting if isinstance(each, FullMeeting) else each for each in self.meetings]
-        for meeting, own in zip(self.meetings, plain, strict=True):
-            yield BackendNode.from_parent(
-                self,
-                name=own.backend.name,
-                meeting=meeting,
-                own=own,
-                first=first_of(plain, own),
-                cases=self.cases,
-            )
+        for backend, asked in by_backend(self.meetings, self.cases):
+            yield BackendNode.from_parent(self, name=backend.name, backend=backend, asked=asked)
 
 
 class BackendNode(pytest.Collector):
-    """All cases of one backend."""
+    """All that is asked of one backend."""
 
     def __init__(
-        self,
-        *,
-        meeting: AnyMeeting,
-        own: Meeting,
-        first: Meeting | None,
-        cases: list[Case],
-        **more: Any,
+        self, *, backend: Backend, asked: Callable[[], Iterator[Question]], **more: Any
     ) -> None:
         super().__init__(**more)
-        self.meeting = meeting
-        self.own = own
-        self.first = first
-        self.cases = cases
+        self.backend = backend
+        self.asked = asked
 
     def collect(self) -> Iterator[JudgedItem]:
-        """One item per case, named by its id; after those of a pair, what is asked of the pair."""
-        for (source, target), group in groupby(self.cases, lambda one: (one.source, one.target)):
-            pair = list(group)
-            for case in pair:
-                yield self._item(case.id, RECORD, partial(self._judged, case))
-            if all(map(is_bitcast, pair)):
-                continue
-            name, judge = f"invariances/{source}/{target}", Invariances(self.own, pair).judge
-            yield self._item(name, INVARIANCE, judge)
-            if self.first is not None:
-                name = f"variants/{self.first.backend.name}/{source}/{target}"
-                yield self._item(name, INVARIANCE, Variants(self.first, self.own, pair).judge)
-
-    def _judged(self, case: Case) -> Judged:
-        return case, self.meeting.judge(case)
-
-    def _item(self, name: str, record: str, judge: Callable[[], Judged]) -> JudgedItem:
-        item: JudgedItem = JudgedItem.from_parent(
-            self, name=name, backend=self.own.backend, record=record, judge=judge
-        )
-        return item
+        """One item per question, named as that is."""
+        for question in self.asked():
+            item: JudgedItem = JudgedItem.from_parent(
+                self, name=question.name, backend=self.backend, question=question
+            )
+            yield item
 
 
 class JudgedItem(pytest.Item):
     """One case, or one pair, on one backend."""
 
-    def __init__(
-        self, *, backend: Backend, record: str, judge: Callable[[], Judged], **more: Any
-    ) -> None:
+    def __init__(self, *, backend: Backend, question: Question, **more: Any) -> None:
         super().__init__(**more)
         self.backend = backend
-        self.record = record
-        self.judge = judge
+        self.question = question
 
     def runtest(self) -> None:
         """Come to a verdict and turn it into pytest's words."""
-        case, judgement = self.judge()
-        self.user_properties.append((self.record, {"item": self.name, **recorded(case, judgement)}))
+        case, judgement = self.question.judge()
+        record = {"item": self.name, **recorded(case, judgement)}
+        self.user_properties.append((self.question.record, record))
         aside = met(self, self.backend, case, judgement)
         match judgement.verdict:
             case "unsupported":

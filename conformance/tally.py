@@ -7,7 +7,7 @@ from shutil import get_terminal_size
 import pytest
 
 from conformance.pair_totals import PairTotals
-from conformance.suite import INVARIANCE, RECORD
+from conformance.questions import INVARIANCE, RECORD
 from reports.summary import NARROWEST
 from reports.totals import Totals
 

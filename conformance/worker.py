@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from time import monotonic
 
 from conformance.full import swept
 from conformance.meet import Meeting, Settings
 from conformance.plan import Task, is_swept
+from conformance.spawned import live_with_parent
 from oracles.isolation.home import Home
-from oracles.isolation.limits import die_with_parent, limit_memory
+from oracles.isolation.limits import limit_memory
 from oracles.isolation.loading import is_at_home_here, is_isolated, load_isolated
 from oracles.isolation.timed import Timed
 from oracles.reference.visits import visit
@@ -99,9 +96,7 @@ class Failed:
 
 def work(link: Connection, name: str, settings: Settings, home: Home) -> None:
     """What a worker process runs."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    live_with_parent()
     try:
         worker = _Worker(link, name, settings, home)
         link.send(Hello(worker.asked.backend.version))
@@ -116,14 +111,6 @@ def work(link: Connection, name: str, settings: Settings, home: Home) -> None:
         link.send(Failed(str(error)))
     except EOFError:
         return
-
-
-def _end_with_parent() -> None:
-    """A killed parent leaves no worker behind."""
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
 
 
 class _Worker:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conformance.processes import BOOL, FULL, ONNX, ROOT, backend, castigate, rows, run
 
+TENSORS = Path(__file__).with_name("data") / "tensors.py"
 UINT32 = "onnx-cast:25/uint32/"
 
 
@@ -95,3 +96,10 @@ def test_the_quick_tier_finds_a_part_of_it() -> None:
     code, said = suite(backend("WrongRange"), ONNX, "-k", f"{UINT32}bool")
     assert code == 1
     assert f" of {1 << 32} inputs" not in said
+
+
+def test_where_shapes_are_dear_the_full_tier_asks_all_of_them() -> None:
+    arguments = (f"--backend={TENSORS}:WrongInRankFive", ONNX, "-k", "onnx-cast:25/int4/int2")
+    assert suite(*arguments)[0] == 0
+    code, said = suite(*arguments, FULL)
+    assert (code, "shape (1, 1, 2, 1, 2): an element answers otherwise" in said) == (1, True)

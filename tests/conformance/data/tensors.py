@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from oracles.isolation.errors import Crashed
 from specs.cases import Case
-from tests.conformance.data.placed import Compiles, Honest, OpenTail, Tail
+from tests.conformance.data.placed import RIGHT, Compiles, Honest, OpenTail, Tail
 
 
 class RaisesLater(Tail):
@@ -41,3 +43,12 @@ class Remembers(Compiles):
     def cast(self, case: Case, bits: Any) -> Any:
         self.asked.append((bits.shape, bits.strides))
         return super().cast(case, bits)
+
+
+class WrongInRankFive(Honest):
+    """Says that shapes are dear, and errs in one that most pairs are then not asked in."""
+
+    compiles_shapes = True
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        return np.asarray(RIGHT.cast(case, bits) ^ np.uint8(bits.ndim == 5))

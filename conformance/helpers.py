@@ -1,0 +1,141 @@
+"""Helpers judge in processes of their own: from the end on, while pytest goes on from the front.
+
+pytest tells all verdicts in its own order. What a helper cannot judge is judged here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+
+from conformance.meet import Settings
+from conformance.questions import Judged, by_backend, meetings_of
+from conformance.selection import select
+from conformance.spawned import live_with_parent, spawned
+from oracles.isolation.ended import end_in_words
+from oracles.isolation.home import Home
+from oracles.isolation.loading import load_isolated
+from specs.errors import CastigateError
+
+Key = tuple[str, str]
+"""A backend and the name of a question."""
+Found = dict[Key, Judged]
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a helper must know to ask the same as pytest does."""
+
+    homes: dict[str, Home]
+    settings: Settings
+    documents: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class Group:
+    """Questions that belong together, as those of a pair do, and what a helper finds of them."""
+
+    keys: list[Key]
+    found: Future[Found] = field(default_factory=Future)
+
+
+def help_out(link: Connection, errand: Errand) -> None:
+    """What a helper runs: it says that it is there, and judges what it is sent."""
+    live_with_parent()
+    cases = select(errand.documents)
+    try:
+        backends = [load_isolated(name, home) for name, home in errand.homes.items()]
+    except CastigateError as error:
+        link.send(f"could not begin: {error}")
+        return
+    meetings = meetings_of(backends, errand.settings, cases)
+    judges = {
+        (backend.name, question.name): question.judge
+        for backend, asked in by_backend(meetings, cases)
+        for question in asked()
+    }
+    link.send("")
+    with suppress(EOFError):
+        while True:
+            keys: list[Key] = link.recv()
+            link.send({key: judged for key in keys if (judged := _judged(judges[key]))})
+
+
+def _judged(judge: Callable[[], Judged]) -> Judged | None:
+    """A judgement without the answers themselves; a fault of the suite's own shows in pytest."""
+    try:
+        case, judgement = judge()
+    except Exception:
+        return None
+    return case, replace(judgement, answered=None)
+
+
+class Helpers:
+    """Some helpers, and the groups that nobody has begun yet."""
+
+    def __init__(self, errand: Errand, count: int) -> None:
+        self.lost: list[str] = []
+        """What has become of helpers that did not stay to the end."""
+        self._errand = errand
+        self._count = count
+        self._left: deque[Group] = deque()
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    @contextmanager
+    def at_work(self, groups: Iterable[Group]) -> Iterator[None]:
+        """Let all helpers work on some groups for as long as the caller does."""
+        self._left.extend(groups)
+        processes, leaders = [], []
+        try:
+            for _ in range(self._count):
+                process, link = spawned(help_out, self._errand)
+                processes.append(process)
+                leaders.append(threading.Thread(target=self._lead, args=(process, link)))
+                leaders[-1].start()
+            yield
+        finally:
+            self._is_over = True
+            for process in processes:
+                process.kill()
+            for leader in leaders:
+                leader.join()
+
+    def judged(self, group: Group, key: Key, here: Callable[[], Judged]) -> Judged:
+        """What a helper has found, or will soon; else what is found here."""
+        if not group.found.done():
+            with self._lock, suppress(ValueError):
+                self._left.remove(group)
+                group.found.set_result({})
+        return group.found.result().get(key) or here()
+
+    def _lead(self, process: SpawnProcess, link: Connection) -> None:
+        """Hand one group after another to a helper, as long as there are both."""
+        said, found = "", Found()
+        try:
+            said = link.recv()
+            while not said and (group := self._last()) is not None:
+                try:
+                    link.send(group.keys)
+                    found = link.recv()
+                finally:
+                    group.found.set_result(found)
+                    found = {}
+        except (EOFError, OSError):
+            process.join()
+            said = end_in_words(process.exitcode)
+        if said and not self._is_over:
+            self.lost.append(said)
+        process.kill()
+        process.join()
+        link.close()
+
+    def _last(self) -> Group | None:
+        with self._lock:
+            return self._left.pop() if self._left and not self._is_over else None

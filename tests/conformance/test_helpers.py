@@ -1,0 +1,122 @@
+"""Helpers judge a part of a long run: nothing is lost, and nothing comes out otherwise."""
+
+from __future__ import annotations
+
+import os
+from ast import literal_eval
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from conformance.helpers import Errand, Group, Helpers
+from conformance.meet import Meeting, Settings
+from conformance.questions import Judged, by_backend
+from conformance.selection import select
+from oracles.isolation.home import homes
+from oracles.registry import load_backend
+from reports.judgement import Judgement
+from reports.totals import recorded
+from specs.cases import Case
+from tests.conformance.data import helped
+from tests.conformance.test_suite import FAILED, suite
+
+FILE = helped.__file__
+MANY = ["--document=tensorflow-bitcast", "--document=cinn-bitcast-convert"]
+"""More than is judged without helpers, and quickly: bitcasts of few elements."""
+FEW = MANY[:1]
+several = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a processor alone has no helpers")
+
+
+def run(folder: Path, name: str, *arguments: str) -> tuple[int, str, list[str], list[str]]:
+    """The exit code, what is said, every item with its verdict, and what the adapter has noted."""
+    xml, notes = folder / f"{name}.xml", folder / f"{name}{len(arguments)}"
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(helped.NOTES, str(notes))
+        code, said = suite(f"--backend={FILE}:{name}", "-q", f"--junitxml={xml}", *arguments)
+    found = sorted(str(one.get("value")) for one in ElementTree.parse(xml).iter("property"))
+    return code, said, found, sorted(line.split()[0] for line in notes.read_text().splitlines())
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What one worker finds that nobody helps."""
+    folder = tmp_path_factory.mktemp("alone")
+    code, _, found, notes = run(folder, "Noting", *MANY, "-n", "1")
+    assert (code, notes) == (FAILED, ["asked", "loaded"])
+    verdicts = {literal_eval(each)["verdict"] for each in found}
+    assert {"conforms", "violates"} <= verdicts
+    return found
+
+
+@several
+def test_a_long_run_has_helpers_and_finds_the_same(alone: list[str], tmp_path: Path) -> None:
+    code, said, found, notes = run(tmp_path, "Helped", *MANY)
+    assert (code, [each.replace("Helped", "Noting") for each in found]) == (FAILED, alone)
+    assert notes.count("loaded") == notes.count("asked") > 1
+    assert "a helper" not in said
+
+
+@several
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("LosesItsAsker", "was ended by SIGKILL"),
+        ("OneAtATime", "could not begin: backend"),
+    ],
+)
+def test_what_a_lost_helper_leaves_is_judged(
+    name: str, why: str, alone: list[str], tmp_path: Path
+) -> None:
+    code, said, found, _ = run(tmp_path, name, *MANY)
+    assert code == FAILED
+    assert [each.replace(name, "Noting") for each in found] == alone
+    assert f"castigate: a helper {why}" in said
+    assert "; pytest went on without it" in said
+
+
+@pytest.mark.parametrize(("arguments", "loaded"), [(FEW, 1), ([*MANY, "-n", "2"], 2)])
+def test_no_helper_comes_for_little_or_where_others_judge(
+    arguments: list[str], loaded: int, tmp_path: Path
+) -> None:
+    code, _, _, notes = run(tmp_path, "Noting", *arguments)
+    assert (code, notes.count("loaded")) == (FAILED, loaded)
+
+
+def test_a_run_that_is_given_up_ends_its_helpers(tmp_path: Path) -> None:
+    code, said, _, _ = run(tmp_path, "Noting", *MANY, "--exitfirst")
+    assert code == FAILED
+    assert "a helper" not in said
+
+
+def test_what_a_helper_finds_is_what_is_found_here() -> None:
+    meeting = Meeting(load_backend("reference"), {}, Settings())
+    [(_, asked)] = by_backend([meeting], select(["onnx-cast:25"]))
+    judges = {("reference", question.name): question.judge for question in asked()}
+    keys = [key for key in judges if key[1].endswith("/int4/int2")]
+    assert len(keys) == 2
+    helpers = Helpers(Errand(homes(["reference"]), Settings(), ("onnx-cast:25",)), 1)
+    with helpers.at_work([Group(keys[:1]), group := Group(keys[1:])]):
+        assert set(group.found.result()) == set(keys[1:])
+        for key in keys[1:]:
+            assert recorded(*helpers.judged(group, key, nobody)) == recorded(*judges[key]())
+    assert helpers.lost == []
+
+
+def nobody() -> Judged:
+    raise AssertionError("a helper has judged this")
+
+
+def test_what_no_helper_has_begun_is_judged_here() -> None:
+    helpers, group = Helpers(Errand({}, Settings(), ()), 0), Group([("reference", "a")])
+    judged = Case("onnx-cast", "25", "int4", "int2"), Judgement("a", "reference", "open")
+    with helpers.at_work([group]):
+        assert helpers.judged(group, group.keys[0], lambda: judged) == judged
+
+
+def test_a_fault_of_the_suites_own_is_left_to_pytest() -> None:
+    """A helper sends no judgement on what raises; here it shows with its trace."""
+    helpers, group = Helpers(Errand({}, Settings(), ()), 0), Group([("reference", "a")])
+    group.found.set_result({})
+    with pytest.raises(AssertionError, match="a helper has judged this"):
+        helpers.judged(group, group.keys[0], nobody)
