@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.helpers import Errand, Group, Helpers
-from conformance.meet import Meeting, Settings
-from conformance.questions import Judged, by_backend
+from conformance.meet import Settings
+from conformance.questions import Judged, by_backend, meetings_of
 from conformance.selection import select
 from oracles.isolation.home import homes
 from oracles.registry import load_backend
@@ -89,13 +89,15 @@ def test_a_run_that_is_given_up_ends_its_helpers(tmp_path: Path) -> None:
     assert "a helper" not in said
 
 
-def test_what_a_helper_finds_is_what_is_found_here() -> None:
-    meeting = Meeting(load_backend("reference"), {}, Settings())
-    [(_, asked)] = by_backend([meeting], select(["onnx-cast:25"]))
+@pytest.mark.parametrize("tier", ["quick", "full"])
+def test_what_a_helper_finds_is_what_is_found_here(tier: str) -> None:
+    settings, cases = Settings(tier=tier), select(["onnx-cast:25"])
+    meetings = meetings_of([load_backend("reference")], settings, cases)
+    [(_, asked)] = by_backend(meetings, cases)
     judges = {("reference", question.name): question.judge for question in asked()}
-    keys = [key for key in judges if key[1].endswith("/int4/int2")]
+    keys = [key for key in judges if key[1].endswith("/int16/int4")]
     assert len(keys) == 2
-    helpers = Helpers(Errand(homes(["reference"]), Settings(), ("onnx-cast:25",)), 1)
+    helpers = Helpers(Errand(homes(["reference"]), settings, ("onnx-cast:25",)), 1)
     with helpers.at_work([Group(keys[:1]), group := Group(keys[1:])]):
         assert set(group.found.result()) == set(keys[1:])
         for key in keys[1:]:
