@@ -1,0 +1,418 @@
+"""Which parts of a document encode which lines of its page, and which lines nothing encodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from specs.document import Cell, OutcomeEntry, PointedEntry, RuleEntry
+from specs.editions import edition
+from specs.errors import DocumentError
+from specs.load import DOCUMENTS, Document, document_named, load_document
+from specs.pages import Alignment, Page, Span, align, digests_of, page_beside
+from specs.yaml_source import Location
+
+SECTION = "section"
+"""How a version's section is called among ranges; lines may come and go within it."""
+Kind = Literal[
+    "rule",
+    "conflict note",
+    "tensor rule",
+    "call form",
+    "demanded test",
+    "example",
+    "parameter",
+    "version",
+    "receiver",
+    "bitcast",
+]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A part of a document that points at lines; ``spans`` is None where it should and does not."""
+
+    document: Document
+    kind: Kind
+    name: str
+    location: Location
+    spans: tuple[Span, ...] | None
+    versions: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """Its kind and name, as a message puts them."""
+        return f"{self.kind} {self.name}".rstrip()
+
+    def error(self, message: str) -> DocumentError:
+        """An error about it; the place adds the rule's name by itself."""
+        told = message if self.location[0] == "rules" else f"{self.label}: {message}"
+        return self.document.source.error((*self.location, "lines"), told)
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A line of one version's section in the place of one that an encoder points at."""
+
+    encoder: Encoder
+    line: int
+
+
+@dataclass
+class Coverage:
+    """A page, line by line: what encodes it, or why nothing does."""
+
+    page: Page
+    documents: tuple[Document, ...]
+    encoders: dict[int, list[Encoder]] = field(default_factory=dict)
+    reasons: dict[int, str] = field(default_factory=dict)
+    replaced: dict[int, Replaced] = field(default_factory=dict)
+
+    def add(self, line: int, encoder: Encoder) -> None:
+        """Let an encoder count for a line, once."""
+        known = self.encoders.setdefault(line, [])
+        if encoder not in known:
+            known.append(encoder)
+
+    def uncovered(self) -> list[int]:
+        """The lines with text that nothing encodes and that nothing excuses."""
+        texts = self.page.texts(self.page.whole)
+        return [line for line in texts if line not in self.encoders and line not in self.reasons]
+
+    def why_uncovered(self, line: int) -> str:
+        """What to look at where a line is not encoded: mostly the line whose place it took."""
+        replaced = self.replaced.get(line)
+        if replaced is None:
+            return "no rule points at it"
+        return f"it replaces line {replaced.line}, which {replaced.encoder.label} encodes"
+
+
+@cache
+def encoders(document: Document) -> tuple[Encoder, ...]:
+    """Every part of a document that points at its page, or has a clause and must."""
+    return tuple(_encoders(document))
+
+
+def _encoders(document: Document) -> Iterator[Encoder]:
+    entry, every = document.entry, tuple(document.entry.versions)
+    rules_of = {version: set(edition(document, version).rules) for version in every}
+
+    def made(
+        kind: Kind, name: str, location: Location, part: PointedEntry, versions: Iterable[str]
+    ) -> Encoder:
+        return Encoder(document, kind, name, location, part.lines, tuple(versions))
+
+    for name, rule in entry.rules.items():
+        versions = [version for version in every if name in rules_of[version]]
+        yield made("rule", name, ("rules", name), rule, versions)
+        for place, cell in _clauses(rule):
+            yield made("rule", name, ("rules", name, *place), cell, versions)
+        for at, note in enumerate(rule.conflict):
+            if note.lines is not None:
+                location: Location = ("rules", name, "conflict", at)
+                yield made("conflict note", name, location, note, versions)
+    for name, tensor_rule in entry.tensors.items():
+        yield made("tensor rule", name, ("tensors", name), tensor_rule, every)
+    for name, form in entry.forms.items():
+        yield made("call form", name, ("forms", name), form, every)
+    for name, example in entry.examples.items():
+        yield made("example", name, ("examples", name), example, example.versions)
+    if entry.bitcast is not None:
+        for name, test in entry.bitcast.demanded.items():
+            yield made("demanded test", name, ("bitcast", "demanded", name), test, every)
+    optional: list[Encoder] = []
+    for name, parameter in entry.parameters.items():
+        since = every.index(parameter.since) if parameter.since is not None else 0
+        location = ("parameters", name)
+        optional.append(made("parameter", name, location, parameter, every[since:]))
+    for name, version in entry.versions.items():
+        heirs = _heirs(document, name)
+        optional.append(made("version", name, ("versions", name), version, heirs))
+    if entry.receiver is not None:
+        optional.append(made("receiver", "", ("receiver",), entry.receiver, every))
+    if entry.bitcast is not None:
+        optional.append(made("bitcast", "", ("bitcast",), entry.bitcast, every))
+    yield from (each for each in optional if each.spans is not None)
+
+
+def _clauses(rule: RuleEntry) -> Iterator[tuple[Location, OutcomeEntry]]:
+    """The outcomes of a rule that have a clause of their own, and where they stand."""
+    cells: list[tuple[Location, Cell]] = []
+    if isinstance(rule.then, dict):
+        cells = [(("then", row), cell) for row, cell in rule.then.items()]
+    elif rule.then is not None:
+        cells = [(("then",), rule.then)]
+    for row, listed in rule.table.rows.items() if rule.table is not None else ():
+        in_row = listed if isinstance(listed, list) else [listed]
+        cells += [(("table", "rows", row, at), cell) for at, cell in enumerate(in_row)]
+    for place, cell in cells:
+        if isinstance(cell, OutcomeEntry) and cell.clause is not None:
+            yield place, cell
+
+
+def _heirs(document: Document, version: str) -> list[str]:
+    """A version and those that extend it, however far."""
+    heirs = [version]
+    for name, entry in document.entry.versions.items():
+        if entry.extends in heirs:
+            heirs.append(name)
+    return heirs
+
+
+def sisters(document: Document) -> tuple[Document, ...]:
+    """The documents of one folder that encode one page, the given one among them."""
+    own = document.source.path
+    named = re.compile(
+        rf"^seed:\s+(['\"]?){re.escape(document.entry.seed)}\1\s*(#.*)?$".encode(), re.M
+    )
+    found = []
+    for path in sorted(own.parent.glob("*.yaml")):
+        if path == own:
+            found.append(document)
+        elif named.search(path.read_bytes()):
+            found.append(_read(path))
+    return tuple(found) if document in found else (document, *found)
+
+
+def _is_pointed_at(document: Document) -> bool:
+    """Whether any part of any document of a page says which lines it encodes."""
+    return any(each.spans is not None for sister in sisters(document) for each in encoders(sister))
+
+
+def _read(path: Path) -> Document:
+    if path.parent == DOCUMENTS:
+        return document_named(path.stem.replace("_", "-"))
+    return load_document(path)
+
+
+@cache
+def coverage(document: Document) -> Coverage | None:
+    """The page of a document and what encodes it; None where no document points at its lines."""
+    page = page_beside(document.source.path, document.entry.seed)
+    if page is None or not _is_pointed_at(document):
+        return None
+    found = Coverage(page, sisters(document))
+    for each in found.documents:
+        sections = _sections(each)
+        for encoder in encoders(each):
+            for line in page.texts(*encoder.spans or ()):
+                home = _home(sections, line)
+                found.add(line, encoder)
+                for other in encoder.versions if home in encoder.versions else ():
+                    if home is not None and other in sections:
+                        _repeat(found, encoder, line, sections[home], sections[other])
+        for excuse in each.entry.not_encoded:
+            for line in page.texts(*excuse.lines):
+                home = _home(sections, line)
+                found.reasons.setdefault(line, excuse.reason)
+                if home is not None:
+                    for section in sections.values():
+                        repeated = _beside(page, sections[home], section).repeated
+                        if line in repeated:
+                            found.reasons.setdefault(repeated[line], excuse.reason)
+    return found
+
+
+def _repeat(found: Coverage, encoder: Encoder, line: int, home: Span, section: Span) -> None:
+    """Let an encoder count for the line of another version's section that repeats its line."""
+    if home == section:
+        return
+    beside = _beside(found.page, home, section)
+    if line in beside.repeated:
+        found.add(beside.repeated[line], encoder)
+    elif line in beside.replaced:
+        found.replaced.setdefault(beside.replaced[line], Replaced(encoder, line))
+
+
+@cache
+def _beside(page: Page, old: Span, new: Span) -> Alignment:
+    old_lines, new_lines = page.texts(old), page.texts(new)
+    return align(page.digests, page.digests, old_lines, new_lines)
+
+
+def _sections(document: Document) -> dict[str, Span]:
+    return {
+        name: version.section
+        for name, version in document.entry.versions.items()
+        if version.section is not None
+    }
+
+
+def _home(sections: dict[str, Span], line: int) -> str | None:
+    """The version in whose section a line stands."""
+    return next((name for name, (first, last) in sections.items() if first <= line <= last), None)
+
+
+def mistakes_in_lines(document: Document) -> Iterator[DocumentError]:
+    """Each mistake in what a document says of its page's lines; the page's gaps come last."""
+    if not _is_pointed_at(document):
+        return
+    found = coverage(document)
+    if found is None:
+        seed = document.entry.seed
+        beside = f"{seed}.sha256"
+        yield document.source.error(
+            ("seed",),
+            f"rules point at lines of `{seed}`, but there is no {beside} beside this file;"
+            f" write it by castigate specs page {seed} > {beside}",
+        )
+        return
+    yield from _bad_sections(document, found.page)
+    for encoder in encoders(document):
+        yield from _bad_pointer(encoder, found.page)
+    yield from _bad_excuses(document, found)
+    yield from _gaps(document, found)
+
+
+def _bad_sections(document: Document, page: Page) -> Iterator[DocumentError]:
+    sections = _sections(document)
+    if sections and len(sections) < len(document.entry.versions):
+        for name in document.entry.versions:
+            if name not in sections:
+                message = f"version {name} has no `section`, unlike others; give it one as well"
+                yield document.source.error(("versions", name), message)
+    end = 0
+    for name, section in sorted(sections.items(), key=lambda each: each[1]):
+        location = ("versions", name, "section")
+        if section.last > page.whole.last:
+            yield document.source.error(location, _outside(section, page))
+        if section.first <= end:
+            message = f"the section {section} overlaps another version's; correct one of them"
+            yield document.source.error(location, message)
+        end = section.last
+
+
+def _outside(span: Span, page: Page) -> str:
+    return (
+        f"lines {span} are outside of {page.name}, which has {page.whole.last} lines;"
+        " correct the range"
+    )
+
+
+def _bad_spans(spans: Iterable[Span], page: Page) -> Iterator[str]:
+    for span in spans:
+        if span.last > page.whole.last:
+            yield _outside(span, page)
+            continue
+        for line in dict.fromkeys(span):
+            if not page.has_text(line):
+                yield (
+                    f"line {line} of {page.name} is blank; begin and end the range {span}"
+                    " at lines with text"
+                )
+
+
+def _bad_pointer(encoder: Encoder, page: Page) -> Iterator[DocumentError]:
+    if encoder.spans is None:
+        yield encoder.error(
+            f"its clause has no `lines`; point at lines of {page.name}, or write `lines: none`"
+            " where the clause names another source"
+        )
+        return
+    for message in _bad_spans(encoder.spans, page):
+        yield encoder.error(message)
+    if encoder.kind == "conflict note":  # which may set two versions against each other
+        return
+    for span in encoder.spans:
+        for home in dict.fromkeys(_home(_sections(encoder.document), line) for line in span):
+            if home is not None and home not in encoder.versions:
+                yield encoder.error(
+                    f"lines {span} stand in the section of version {home}, which has no such"
+                    f" {encoder.kind}; point into a section of {', '.join(encoder.versions)}"
+                )
+
+
+def _bad_excuses(document: Document, found: Coverage) -> Iterator[DocumentError]:
+    pointed: dict[int, Encoder] = {}
+    for each in found.documents:
+        for encoder in encoders(each):
+            for line in found.page.texts(*encoder.spans or ()):
+                pointed.setdefault(line, encoder)
+    for at, excuse in enumerate(document.entry.not_encoded):
+        location: Location = ("not-encoded", at, "lines")
+        for message in _bad_spans(excuse.lines, found.page):
+            yield document.source.error(location, message)
+        for line in found.page.texts(*excuse.lines):
+            if line in pointed:
+                other = pointed[line]
+                where = "" if other.document is document else f" of {other.document.name}"
+                message = (
+                    f"line {line} is listed here, and {other.label}{where} encodes it;"
+                    " take it out of one of the two"
+                )
+                yield document.source.error(location, message)
+                break
+
+
+def _gaps(document: Document, found: Coverage) -> Iterator[DocumentError]:
+    gaps = found.uncovered()
+    if gaps:
+        more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
+        yield document.source.error(
+            ("seed",),
+            f"line {gaps[0]} of {found.page.name}{more} is not encoded:"
+            f" {found.why_uncovered(gaps[0])}; point at it from a rule's `lines` or list it under"
+            f" `not-encoded`; castigate specs --coverage {document.source.path} shows the page",
+        )
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A range that a page's new edition has elsewhere; ``now`` is None where its text changed."""
+
+    document: Document
+    label: str
+    location: Location
+    before: Span
+    now: Span | None
+
+
+@dataclass(frozen=True)
+class PageChange:
+    """What a page's new edition changed: lines that are gone, lines that are new, and ranges."""
+
+    gone: list[Span]
+    new: list[Span]
+    moved: list[Moved]
+
+
+def changes(found: Coverage, text: str) -> PageChange | None:
+    """Compare a page with the edition that its documents encode; None where no line differs."""
+    page = found.page
+    now = Page(page.name, digests_of(text))
+    if now.digests == page.digests:
+        return None
+    old_lines, new_lines = page.texts(page.whole), now.texts(now.whole)
+    kept = align(page.digests, now.digests, old_lines, new_lines).repeated
+    arrived = set(kept.values())
+    moved = []
+    for document in found.documents:
+        for label, location, span in _ranges(document):
+            lines = [kept.get(line) for line in page.texts(span)]
+            first, last = (lines[0], lines[-1]) if lines else (None, None)
+            target = Span(first, last) if first is not None and last is not None else None
+            if target is not None and label != SECTION and lines != now.texts(target):
+                target = None
+            if target != span:
+                moved.append(Moved(document, label, location, span, target))
+    return PageChange(
+        page.spans(line for line in old_lines if line not in kept),
+        now.spans(line for line in new_lines if line not in arrived),
+        moved,
+    )
+
+
+def _ranges(document: Document) -> Iterator[tuple[str, Location, Span]]:
+    """Every range of lines in a document: what has it, and where it stands."""
+    for name, section in _sections(document).items():
+        yield SECTION, ("versions", name, "section"), section
+    for encoder in encoders(document):
+        for span in encoder.spans or ():
+            yield encoder.label, (*encoder.location, "lines"), span
+    for at, excuse in enumerate(document.entry.not_encoded):
+        for span in excuse.lines:
+            yield f"not-encoded, {excuse.reason}", ("not-encoded", at, "lines"), span
