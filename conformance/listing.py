@@ -10,7 +10,7 @@ from specs.errors import CastigateError
 from specs.lint import Proof
 from specs.load import Document, documents
 from specs.operations import take
-from specs.pages import written
+from specs.pages import cited
 
 
 def all_documents() -> Iterator[str]:
@@ -30,7 +30,7 @@ def document(made: Document) -> Iterator[str]:
     yield ""
     width = max(map(len, made.entry.rules))
     for name, rule in made.entry.rules.items():
-        lines = f" (lines {written(rule.lines)})" if rule.lines else ""
+        lines = f" ({cited(rule.lines)})" if rule.lines else ""
         yield f"  {name:<{width}}  {rule.level:<12} {rule.clause}{lines}"
         for conflict in rule.conflict:
             yield f"  {'':<{width}}  conflict with {conflict.with_}: {conflict.about}"

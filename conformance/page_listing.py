@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
 
 from conformance.listing import edition_named
-from specs.coverage import Coverage, Encoder, Moved, changes, coverage
+from specs.coverage import Coverage, Encoder, Moved, by_kind, changes, coverage, page_sections
 from specs.errors import CastigateError
 from specs.load import Document
-from specs.pages import Page, Span, read_page
+from specs.pages import Span, read_page
 
 WIDTH = 80
 
@@ -38,7 +38,7 @@ def page_listing(document: Document, version: str | None, copy: Path | None) -> 
         edition_named(document, version)
     text = read_page(copy).split("\n") if copy is not None else None
     page = found.page
-    shown = [each for each in page_spans(document, page, version) if page.texts(each[1])]
+    shown = page_sections(document, page, version)
     yield f"{document.name} encodes {page.name}, {page.whole.last:,} lines"
     others = [each.name for each in found.documents if each is not document]
     if others:
@@ -49,6 +49,7 @@ def page_listing(document: Document, version: str | None, copy: Path | None) -> 
         yield ""
         if title:
             yield title
+        yield "    lines  encoded by"
         for encoded, lines in groupby(page.texts(span), lambda line: _words(document, found, line)):
             run = list(lines)
             yield from _wrapped(f"{Span(run[0], run[-1])!s:>9}  ", encoded)
@@ -58,49 +59,25 @@ def page_listing(document: Document, version: str | None, copy: Path | None) -> 
     yield _total(found, [line for _, span in shown for line in page.texts(span)])
 
 
-def page_spans(
-    document: Document, page: Page, version: str | None = None
-) -> Iterator[tuple[str, Span]]:
-    """A page's sections with their titles, in the order of the page; or that of one version."""
-    sections = [
-        (entry.section, name)
-        for name, entry in document.entry.versions.items()
-        if entry.section is not None
-    ]
-    if version is not None and sections:
-        sections = [each for each in sections if each[1] == version]
-        yield from ((f"version {name}, lines {span}", span) for span, name in sections)
-        return
-    after = 1
-    for span, name in sorted(sections):
-        yield "", Span(after, span.first - 1)
-        yield f"version {name}, lines {span}", span
-        after = span.last + 1
-    yield "", Span(after, page.whole.last)
-
-
 def _words(document: Document, found: Coverage, line: int) -> str:
-    encoded = found.encoders.get(line)
-    if encoded:
+    if line in found.encoders:
         return "; ".join(
-            f"{kind}{'s' if len(names) > 1 and kind else ''} {', '.join(names)}".lstrip()
-            for kind, names in _by_kind(document, encoded).items()
+            f"{_kind(kind)}{', '.join(_name(document, each) for each in named)}"
+            for kind, named in by_kind(found.encoders[line]).items()
         )
     if line in found.reasons:
         return f"(not encoded: {found.reasons[line]})"
     return f"NOT COVERED: {found.why_uncovered(line)}"
 
 
-def _by_kind(document: Document, encoded: Iterable[Encoder]) -> dict[str, list[str]]:
-    """The names of each kind; rules, which are most of them, go without the word."""
-    kinds: dict[str, list[str]] = {}
-    for each in encoded:
-        sister = "" if each.document is document else f"{each.document.name}:"
-        names = kinds.setdefault("" if each.kind == "rule" else each.kind, [])
-        name = f"{sister}{each.name}"
-        if name not in names:
-            names.append(name)
-    return kinds
+def _kind(kind: str) -> str:
+    """The kind before its names; rules, which are most of them, go without."""
+    return "" if kind in ("rule", "rules") else f"{kind} "
+
+
+def _name(document: Document, encoder: Encoder) -> str:
+    sister = "" if encoder.document is document else f"{encoder.document.name}:"
+    return f"{sister}{encoder.name}"
 
 
 def _total(found: Coverage, lines: list[int]) -> str:

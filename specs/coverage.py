@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from specs.calls import FORM
 from specs.document import Cell, OutcomeEntry, PointedEntry, RuleEntry
 from specs.editions import edition
 from specs.errors import DocumentError
@@ -40,8 +41,20 @@ class Encoder:
     kind: Kind
     name: str
     location: Location
+    clause: str | None
+    level: str
     spans: tuple[Span, ...] | None
     versions: tuple[str, ...]
+
+    @property
+    def rule(self) -> str:
+        """Its name among the rules that a verdict says are broken."""
+        return f"{FORM}:{self.name}" if self.kind == "call form" else self.name
+
+    @property
+    def has_clause(self) -> bool:
+        """Whether it is a rule or stands within one; the others describe what rules are about."""
+        return self.clause is not None or self.kind == "conflict note"
 
     @property
     def label(self) -> str:
@@ -104,7 +117,9 @@ def _encoders(document: Document) -> Iterator[Encoder]:
     def made(
         kind: Kind, name: str, location: Location, part: PointedEntry, versions: Iterable[str]
     ) -> Encoder:
-        return Encoder(document, kind, name, location, part.lines, tuple(versions))
+        clause, level = getattr(part, "clause", None), getattr(part, "level", None)
+        given = part.lines, tuple(versions)
+        return Encoder(document, kind, name, location, clause, level or "", *given)
 
     for name, rule in entry.rules.items():
         versions = [version for version in every if name in rules_of[version]]
@@ -137,6 +152,27 @@ def _encoders(document: Document) -> Iterator[Encoder]:
     if entry.bitcast is not None:
         optional.append(made("bitcast", "", ("bitcast",), entry.bitcast, every))
     yield from (each for each in optional if each.spans is not None)
+
+
+def by_kind(some: Iterable[Encoder]) -> dict[str, list[Encoder]]:
+    """Encoders under their kinds, in the plural where there are several; one of each name."""
+    kinds: dict[Kind, dict[tuple[str, str], Encoder]] = {}
+    for each in some:
+        kinds.setdefault(each.kind, {}).setdefault((each.document.name, each.name), each)
+    return {
+        f"{kind}{'s' if len(named) > 1 else ''}": list(named.values())
+        for kind, named in kinds.items()
+    }
+
+
+@cache
+def lines_by_clause(document: Document) -> dict[tuple[str, str], tuple[Span, ...]]:
+    """The lines of each clause, by the name of the broken rule and the clause's words."""
+    return {
+        (each.rule, each.clause): each.spans
+        for each in encoders(document)
+        if each.clause is not None and each.spans
+    }
 
 
 def _clauses(rule: RuleEntry) -> Iterator[tuple[Location, OutcomeEntry]]:
@@ -240,6 +276,25 @@ def _sections(document: Document) -> dict[str, Span]:
         for name, version in document.entry.versions.items()
         if version.section is not None
     }
+
+
+def page_sections(
+    document: Document, page: Page, version: str | None = None
+) -> list[tuple[str, Span]]:
+    """A page's parts with their titles, in the order of the page; or that of one version."""
+    sections = sorted((span, name) for name, span in _sections(document).items())
+    if version is not None and sections:
+        return [(_title(name, span), span) for span, name in sections if name == version]
+    parts, after = [], 1
+    for span, name in sections:
+        parts += [("", Span(after, span.first - 1)), (_title(name, span), span)]
+        after = span.last + 1
+    parts.append(("", Span(after, page.whole.last)))
+    return [each for each in parts if page.texts(each[1])]
+
+
+def _title(version: str, span: Span) -> str:
+    return f"version {version}, lines {span}"
 
 
 def _home(sections: dict[str, Span], line: int) -> str | None:

@@ -64,9 +64,10 @@ Lines = Annotated[
 ]
 
 
-def written(spans: Iterable[Span]) -> str:
-    """Ranges as a person reads them: `57-145, 150`."""
-    return ", ".join(map(str, spans))
+def cited(spans: Sequence[Span]) -> str:
+    """Ranges as a person reads them: `line 57`, `lines 57-145, 150`; empty where there are none."""
+    several = len(spans) > 1 or any(first != last for first, last in spans)
+    return f"line{'s' if several else ''} {', '.join(map(str, spans))}" if spans else ""
 
 
 def numbers(spans: Iterable[Span]) -> Iterator[int]:

@@ -14,8 +14,12 @@ from reports.drawing import line as drawn_line
 from reports.findings.cells import Broken, Cell
 from reports.findings.parts import EVERY, Part
 from reports.findings.report import Report
+from reports.html.page_lines import rules_page
 from reports.runs import KEPT_RUNS
+from specs.coverage import lines_by_clause
 from specs.formats import Format, format_named
+from specs.load import documents
+from specs.pages import cited
 
 
 class Table:
@@ -40,11 +44,14 @@ def details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
         for cell in cases:
             parts.setdefault(f"{cell.document}.{cell.source}", []).append(cell)
     for name, cases in sorted(parts.items()):
-        yield name, _detail(report, cases)
+        yield name, _detail(report, cases[0].document, cases)
 
 
-def _detail(report: Report, cases: Iterable[Cell]) -> dict[str, Any]:
+def _detail(report: Report, document: str, cases: Iterable[Cell]) -> dict[str, Any]:
     findings, texts, answers, rules = Table(), Table(), Table(), Table()
+    lines: dict[str, dict[str, str]] = {}
+    for (rule, clause), spans in lines_by_clause(documents()[document]).items():
+        lines.setdefault(rule, {})[clause] = cited(spans)
     texts.place("", "")
     return {
         "cases": {
@@ -60,6 +67,8 @@ def _detail(report: Report, cases: Iterable[Cell]) -> dict[str, Any]:
             one.case: rules.place(told := _rules(report.parts[one.case]), told) for one in cases
         },
         "rules": rules.rows,
+        "page": rules_page(document),
+        "lines": lines,
         "findings": findings.rows,
         "texts": texts.rows,
     }

@@ -13,19 +13,23 @@ from tests.specs.paged import DOCUMENT, PAGE, write_paged
 COVERAGE = """\
 paged encodes page.txt, 11 lines
 
+    lines  encoded by
         1  (not encoded: headings)
 
 version 2, lines 3-6
+    lines  encoded by
         3  (not encoded: headings)
       4-5  cut, infinity-clamped
         6  nan-open
 
 version 1, lines 7-10
+    lines  encoded by
         7  (not encoded: headings)
         8  cut
         9  infinity-open; conflict note infinity-clamped
        10  nan-open
 
+    lines  encoded by
        11  (not encoded: an acknowledgment)
 
 10 lines with text: 6 encoded, 4 not encoded for a reason, 0 not covered
