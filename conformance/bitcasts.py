@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -55,31 +57,39 @@ def _telling(form: Format) -> list[int]:
 
 
 def fault_of(ruling: BitcastRuling, bits: Bits, answer: object) -> Fault | None:
-    """What is wrong about an answer, if anything is."""
-    said = _said(ruling, bits, answer)
-    return _fault(ruling, said) if said else None
-
-
-def _fault(ruling: BitcastRuling, said: str) -> Fault:
-    return Fault("answer", ruling.rule, ruling.clause, ruling.level, said)
-
-
-def _said(ruling: BitcastRuling, bits: Bits, answer: object) -> str:
+    """What is wrong about an answer by every reading of the document, if anything is."""
     form = answer_form(ruling, answer)
+    found: Fault | None = None
+    reading: BitcastRuling | None = ruling
+    while reading is not None:
+        fault = _fault_by(reading, bits, form)
+        if fault is None:
+            return None
+        found = replace(found, message=f"{found.message}; {fault.message}") if found else fault
+        reading = reading.alternative
+    return found
+
+
+def _fault_by(ruling: BitcastRuling, bits: Bits, form: Bits) -> Fault | None:
+    """What is wrong about an answer by one reading."""
+    fault = partial(Fault, "answer", ruling.rule, ruling.clause)
     if ruling.is_rejection:
         wanted = f" with {ruling.error_class}" if ruling.error_class else ""
-        return f"shape {bits.shape} is not refused{wanted}, but gives shape {form.shape}"
+        message = f"shape {bits.shape} is not refused{wanted}, but gives shape {form.shape}"
+        return fault(ruling.level, message)
     if form.shape != ruling.result:
-        return f"shape {bits.shape} gives shape {form.shape} instead of {ruling.result}"
+        message = f"shape {bits.shape} gives shape {form.shape} instead of {ruling.result}"
+        return fault(ruling.level, message)
     if not ruling.keeps_bits:
-        return ""
+        return None
     expected = by_integer(ruling, bits)
     wrong = np.flatnonzero((form != expected).reshape(-1))
     if not wrong.size:
-        return ""
+        return None
     first = int(wrong[0])
     got, wanted = (_shown(ruling.target, each.reshape(-1)[first]) for each in (form, expected))
-    return f"shape {bits.shape}: element {first} is {got} instead of {wanted}"
+    message = f"shape {bits.shape}: element {first} is {got} instead of {wanted}"
+    return fault(ruling.bits_level, message)
 
 
 def answer_form(ruling: BitcastRuling, answer: object) -> Bits:

@@ -134,4 +134,4 @@ def _few(row: Row) -> Row:
 
 def _keeps(row: Row, probe: Probe) -> bool:
     """Whether the document speaks of tensors of that shape."""
-    return tensor_rule(row.case.document, probe.shape).keeps_shape
+    return tensor_rule(row.case.document, row.case.version, probe.shape).keeps_shape

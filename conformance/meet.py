@@ -103,8 +103,8 @@ class Meeting:
         except Crashed as death:
             return self.crashed(case, death)
         except Exception as error:
-            if rules.is_rejection or rules.is_open:
-                verdict: Verdict = "conforms" if rules.is_rejection else "open"
+            if rules.may_refuse:
+                verdict: Verdict = "open" if rules.is_open else "conforms"
                 return self._verdict(case, verdict, refusal(rules.error_class, error))
             return self._verdict(case, self.failed(case), described(error))
         levels = {fault.level} if fault is not None else set()

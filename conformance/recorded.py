@@ -15,11 +15,11 @@ from pydantic_core import ErrorDetails
 from conformance.selection import case_named
 from oracles.reference import by_exact
 from oracles.reference.allowed import Allowed
-from reports.accept import WORDS, allowed_words, grade_text, is_nan_code
+from reports.accept import WORDS, allowed_words, grade_code, grade_text
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format
-from specs.outcomes import Anything, Nan, Rejected, Same
+from specs.outcomes import Anything, Rejected, Same
 from specs.ruling import Ruling, ruling
 
 HEX = re.compile(r"0[xX][0-9a-fA-F]+")
@@ -111,20 +111,26 @@ def judge_line(line: str) -> dict[str, Any]:
     allowed = by_exact.allow(rules, given)
     branch = allowed.branch
     grade = _grade(rules, allowed, given, recorded.output)
+    rule, clause, level = branch.rule, branch.clause, branch.level
+    if grade == 1:
+        level = "recommended"
+    elif grade and rules.answer_due and isinstance(recorded.output, ErrorDatum):
+        due = rules.answer_due
+        rule, clause, level = due.rule, due.clause, due.level
     verdict = "conforms"
     if isinstance(branch.outcome, Anything):
         verdict = "open"
     elif grade:
-        verdict = "violates" if grade == 2 and branch.level == "required" else "deviates"
+        verdict = "violates" if level == "required" else "deviates"
     return {
         "case": recorded.case,
         "input": _shown(recorded.input),
         "output": _shown(recorded.output),
         "verdict": verdict,
-        "rule": branch.rule,
-        "level": "recommended" if grade == 1 else branch.level,
-        "clause": branch.clause,
-        "allowed": listed(rules, allowed, given),
+        "rule": rule,
+        "level": level,
+        "clause": clause,
+        "allowed": listed(rules, allowed, given, level),
     }
 
 
@@ -194,9 +200,11 @@ def check_worked(rules: Ruling, given: int | str) -> None:
         raise CastigateError(f"the example works out only {', '.join(worked)}")
 
 
-def listed(rules: Ruling, allowed: Allowed, given: int | str) -> list[Any] | str:
+def listed(
+    rules: Ruling, allowed: Allowed, given: int | str, level: str = "required"
+) -> list[Any] | str:
     """Allowed patterns as a list, allowed texts as objects, anything else as one word."""
-    words = allowed_words(rules, allowed, given)
+    words = allowed_words(rules, allowed, given, level)
     if words[0] in WORDS and not isinstance(allowed.branch.outcome, Same):
         return words[0]
     return [{"text": word} for word in words] if rules.target.kind == "text" else list(words)
@@ -215,8 +223,6 @@ def _grade(
             return 2
         case Anything():
             return 0
-        case Nan(sign=sign):
-            return 0 if is_nan_code(rules.target, answer, sign) else 2
     if isinstance(answer, str):
         return grade_text(rules, allowed.place, given, answer)
-    return 0 if answer in allowed.codes else 2
+    return grade_code(rules, allowed, answer)

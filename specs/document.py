@@ -27,7 +27,16 @@ from specs.vocabulary import (
     Level,
 )
 
-SHAPE_WORDS = ("same-shape", "append-ratio", "drop-last", "scale-last")
+BY_BITS = "-by-bits"
+"""Ends a word that counts widths in bits where the document itself counts bytes."""
+SHAPE_WORDS = (
+    "same-shape",
+    "append-ratio",
+    "drop-last",
+    "scale-last",
+    f"append-ratio{BY_BITS}",
+    f"drop-last{BY_BITS}",
+)
 PLAIN_WORDS = (
     "value",
     "wrap",
@@ -36,6 +45,7 @@ PLAIN_WORDS = (
     "plain-value",
     "parses-to",
     "error",
+    "answer",
     "unspecified",
 )
 OUTCOME_WORDS = (*CODE_WORDS, *ROUNDINGS, *NAN_SIGNS, *PLAIN_WORDS, *SHAPE_WORDS)
@@ -162,7 +172,7 @@ class OutcomeEntry(PointedEntry):
     clause: Text | None = None
     and_recommended: OutcomeWord | None = Field(None, alias="and-recommended")
     class_: Text | None = Field(None, alias="class")
-    bits: Literal["kept", "unspecified"] = "kept"
+    bits: Literal["kept", "recommended", "unspecified"] = "kept"
     dtype: Literal["target", "unspecified"] = "unspecified"
 
     @model_validator(mode="after")
@@ -185,12 +195,34 @@ class ConflictEntry(PointedEntry):
     taken: Text
 
 
-class TableEntry(Entry):
-    """A table of the page: columns are dtypes or a parameter's values, rows input classes."""
+def _columns(value: object) -> object:
+    """A table with one kind of column lists plain words; each becomes a column of one word."""
+    if not isinstance(value, list):
+        return value
+    return [column if isinstance(column, list) else [column] for column in value]
 
-    columns: Text = "to"
-    x: list[Word]
-    rows: dict[InputClass, Cell | list[Cell]]
+
+class TableEntry(Entry):
+    """A table of the page.
+
+    A column stands for a target dtype (`to`) or for values of the parameters that ``columns``
+    names. A row is an input class, or the page's own name for one (``names``).
+    """
+
+    columns: Words = ["to"]
+    x: Annotated[
+        list[list[Word]],
+        BeforeValidator(_columns, json_schema_input_type=list[str | int | list[str | int]]),
+    ]
+    names: dict[Text, InputClass] = {}
+    rows: dict[Text, Cell | list[Cell]]
+
+
+class ChangedCellsEntry(Entry):
+    """The cells of a table, row by row, that differ from those of the rule it replaces."""
+
+    from_: Text = Field(alias="from")
+    cells: dict[Text, list[Word]]
 
 
 class RuleEntry(PointedEntry):
@@ -201,13 +233,15 @@ class RuleEntry(PointedEntry):
     when: dict[str, Words]
     then: Cell | dict[InputClass, Cell] | None = None
     table: TableEntry | None = None
+    changed: ChangedCellsEntry | None = None
     conflict: list[ConflictEntry] = []
     note: Text | None = None
 
 
 class TensorConditions(Entry):
-    """Which tensors a tensor rule speaks of; what is not named may be anything."""
+    """Which tensors a tensor rule applies to; what is not named may be anything."""
 
+    version: list[Word] | None = None
     rank: Annotated[Words, Field(default=list(RANKS))]
     elements: Annotated[Words, Field(default=list(ELEMENTS))]
     tile_rank: Annotated[Words, Field(default=list(TILE_RANKS), alias="tile-rank")]
@@ -309,6 +343,7 @@ class VersionEntry(PointedEntry):
     add: list[str] = []
     remove: list[str] = []
     replace: dict[str, str] = {}
+    conflict: list[ConflictEntry] = []
 
 
 class ExampleEntry(PointedEntry):
@@ -342,6 +377,7 @@ class DocumentEntry(Entry):
     receiver: ReceiverEntry | None = None
     bitcast: BitcastEntry | None = None
     forms: dict[Identifier, FormEntry] = {}
+    row_names: dict[Text, InputClass] = Field({}, alias="row-names")
     groups: dict[str, list[Dtype]] = {}
     pair_groups: dict[str, dict[Dtype, list[Dtype]]] = Field({}, alias="pair-groups")
     versions: Annotated[dict[Identifier, VersionEntry], Field(min_length=1)]

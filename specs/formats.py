@@ -70,6 +70,11 @@ class Format:
         return bool(self.entry.sign) and self.entry.nan in ("ieee", "all-ones")
 
     @cached_property
+    def has_zero(self) -> bool:
+        """Whether some pattern is zero."""
+        return self.entry.zero != "none"
+
+    @cached_property
     def mask(self) -> int:
         """All bits of a pattern."""
         return (1 << self.bits) - 1

@@ -53,9 +53,10 @@ class Either:
 
 @dataclass(frozen=True)
 class PlainText:
-    """A text in plain notation: digits, at most one point, a sign, no exponent.
+    """A text in plain notation (digits, at most one point, a sign, no exponent) of the input.
 
-    ``reads_back`` asks for the input's value as well.
+    The text may be the value rounded at its own last digit, in either direction; ``reads_back``
+    asks for enough digits to read the input back.
     """
 
     reads_back: bool

@@ -64,19 +64,45 @@ def _finer(value: Parts, zones: Zones, atoms: list[Atom], every: list[Atom]) -> 
     """Whether an input of a kind and sign is one of some atoms of these."""
     if len(atoms) == len(every):
         return value.solving.truth(True)
+    facts = {
+        "whole": lambda: value.whole,
+        "subnormal": lambda: value.subnormal,
+        "representable": lambda: zones.representable,
+    }
     terms = []
     for zone in ZONES:
-        here = [atom for atom in atoms if atom.zone == zone]
-        there = [atom for atom in every if atom.zone == zone]
+        here = {atom for atom in atoms if atom.zone == zone}
+        there = {atom for atom in every if atom.zone == zone}
         if not here:
             continue
         inside = zones.holds(zone)
-        if len(here) < len(there):
+        # A fact that makes no difference to the choice is left out: the question stays small.
+        telling = [name for name in facts if not _is_idle(name, here, there)]
+        kinds = {tuple(getattr(atom, name) for name in telling) for atom in here}
+        if telling:
             inside = inside & value.solving.any_of(
-                [~(value.whole ^ atom.whole) & ~(value.subnormal ^ atom.subnormal) for atom in here]
+                [
+                    value.solving.all_of(
+                        [
+                            ~(facts[name]() ^ holds)
+                            for name, holds in zip(telling, kind, strict=True)
+                        ]
+                    )
+                    for kind in sorted(kinds)
+                ]
             )
         terms.append(inside)
     return value.solving.any_of(terms)
+
+
+def _is_idle(fact: str, chosen: set[Atom], every: set[Atom]) -> bool:
+    """Whether atoms that differ in one fact alone are all chosen or all left."""
+    rest = [name for name in Atom._fields if name != fact]
+    choices: dict[tuple[object, ...], set[bool]] = {}
+    for atom in every:
+        alike = tuple(getattr(atom, name) for name in rest)
+        choices.setdefault(alike, set()).add(atom in chosen)
+    return all(len(choice) == 1 for choice in choices.values())
 
 
 def _allowed(ruling: Ruling, outcome: Outcome, value: Parts, answer: Answer) -> Truth:
