@@ -8,12 +8,14 @@ from pathlib import Path
 from textwrap import wrap
 
 from conformance.listing import edition_named
-from specs.coverage import Coverage, Encoder, Moved, by_kind, changes, coverage, page_sections
+from specs.coverage import Coverage, Moved, by_kind, changes, coverage, page_sections
 from specs.errors import CastigateError
 from specs.load import Document
 from specs.pages import Span, read_page
 
 WIDTH = 80
+RULES = ("rule", "rules")
+"""Most encoders are rules, so their names go without the word."""
 
 
 def known_coverage(document: Document) -> Coverage:
@@ -40,11 +42,6 @@ def page_listing(document: Document, version: str | None, copy: Path | None) -> 
     page = found.page
     shown = page_sections(document, page, version)
     yield f"{document.name} encodes {page.name}, {page.whole.last:,} lines"
-    others = [each.name for each in found.documents if each is not document]
-    if others:
-        yield from _wrapped(
-            "", f"Names such as {others[0]}:… are of the other documents of this page."
-        )
     for title, span in shown:
         yield ""
         if title:
@@ -52,32 +49,28 @@ def page_listing(document: Document, version: str | None, copy: Path | None) -> 
         yield "    lines  encoded by"
         for encoded, lines in groupby(page.texts(span), lambda line: _words(document, found, line)):
             run = list(lines)
-            yield from _wrapped(f"{Span(run[0], run[-1])!s:>9}  ", encoded)
+            start = f"{Span(run[0], run[-1])!s:>9}  "
+            for words in encoded:
+                yield from _wrapped(start, words)
+                start = " " * len(start)
             if text is not None:
                 yield from (f"{line:>9} | {text[line - 1].rstrip()}" for line in run)
     yield ""
     yield _total(found, [line for _, span in shown for line in page.texts(span)])
 
 
-def _words(document: Document, found: Coverage, line: int) -> str:
+def _words(document: Document, found: Coverage, line: int) -> list[str]:
+    """What stands beside a line: the encoders of each document, or why there are none."""
     if line in found.encoders:
-        return "; ".join(
-            f"{_kind(kind)}{', '.join(_name(document, each) for each in named)}"
-            for kind, named in by_kind(found.encoders[line]).items()
-        )
+        told: dict[str, list[str]] = {}
+        for (owner, kind), named in by_kind(found.encoders[line]).items():
+            sister = "" if owner is document else f"{owner.name}: "
+            names = ", ".join(each.name for each in named)
+            told.setdefault(sister, []).append(names if kind in RULES else f"{kind} {names}")
+        return [f"{sister}{'; '.join(words)}" for sister, words in told.items()]
     if line in found.reasons:
-        return f"(not encoded: {found.reasons[line]})"
-    return f"NOT COVERED: {found.why_uncovered(line)}"
-
-
-def _kind(kind: str) -> str:
-    """The kind before its names; rules, which are most of them, go without."""
-    return "" if kind in ("rule", "rules") else f"{kind} "
-
-
-def _name(document: Document, encoder: Encoder) -> str:
-    sister = "" if encoder.document is document else f"{encoder.document.name}:"
-    return f"{sister}{encoder.name}"
+        return [f"(not encoded: {found.reasons[line]})"]
+    return [f"NOT COVERED: {found.why_uncovered(line)}"]
 
 
 def _total(found: Coverage, lines: list[int]) -> str:

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
+
+from pydantic import BaseModel
 
 from specs.calls import FORM
-from specs.document import Cell, OutcomeEntry, PointedEntry, RuleEntry
+from specs.document import ConflictEntry, NamedTestsEntry, PointedEntry
 from specs.editions import edition
 from specs.errors import DocumentError
 from specs.load import DOCUMENTS, Document, document_named, load_document
@@ -28,9 +30,19 @@ Kind = Literal[
     "example",
     "parameter",
     "version",
-    "receiver",
-    "bitcast",
+    "section",
 ]
+KINDS: dict[str, Kind] = {
+    "rules": "rule",
+    "tensors": "tensor rule",
+    "forms": "call form",
+    "examples": "example",
+    "parameters": "parameter",
+    "versions": "version",
+    "receiver": "section",
+    "bitcast": "section",
+}
+"""What stands in each section of a document; some are one thing as a whole."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +66,17 @@ class Encoder:
     @property
     def has_clause(self) -> bool:
         """Whether it is a rule or stands within one; the others describe what rules are about."""
-        return self.clause is not None or self.kind == "conflict note"
+        return self.clause is not None or self.location[0] == "rules"
 
     @property
     def label(self) -> str:
         """Its kind and name, as a message puts them."""
-        return f"{self.kind} {self.name}".rstrip()
+        return f"{self.kind} {self.name}"
 
     def error(self, message: str) -> DocumentError:
         """An error about it; the place adds the rule's name by itself."""
-        told = message if self.location[0] == "rules" else f"{self.label}: {message}"
+        named = self.location[0] == "rules" and self.kind == "rule"
+        told = message if named else f"{self.label}: {message}"
         return self.document.source.error((*self.location, "lines"), told)
 
 
@@ -111,83 +124,75 @@ def encoders(document: Document) -> tuple[Encoder, ...]:
 
 
 def _encoders(document: Document) -> Iterator[Encoder]:
+    for location, part in _parts(document.entry):
+        clause = getattr(part, "clause", None)
+        if clause is None and part.lines is None:
+            continue
+        section, name = str(location[0]), str(location[min(1, len(location) - 1)])
+        kind, versions = KINDS[section], _versions(document, section, name)
+        if isinstance(part, NamedTestsEntry):
+            kind, name = "demanded test", str(location[2])
+        if isinstance(part, ConflictEntry):
+            # It may set versions against each other, so it counts where it points and nowhere else.
+            name = name if kind == "rule" else f"{kind} {name}"
+            kind, versions = "conflict note", ()
+        level = getattr(part, "level", None) or ""
+        yield Encoder(document, kind, name, location, clause, level, part.lines, versions)
+
+
+def _parts(part: object, location: Location = ()) -> Iterator[tuple[Location, PointedEntry]]:
+    """Everything within a part of a document that can point at lines, and where it stands."""
+    inside: list[tuple[str | int, object]] = []
+    if isinstance(part, BaseModel):
+        fields = type(part).model_fields.items()
+        inside = [(field.alias or name, getattr(part, name)) for name, field in fields]
+    elif isinstance(part, dict):
+        inside = list(part.items())
+    elif isinstance(part, list):
+        inside = list(enumerate(part))
+    if isinstance(part, PointedEntry):
+        yield location, part
+    for key, value in inside:
+        yield from _parts(value, (*location, key))
+
+
+def _versions(document: Document, section: str, name: str) -> tuple[str, ...]:
+    """The versions that have what stands under a name in a section of a document."""
     entry, every = document.entry, tuple(document.entry.versions)
-    rules_of = {version: set(edition(document, version).rules) for version in every}
-
-    def made(
-        kind: Kind, name: str, location: Location, part: PointedEntry, versions: Iterable[str]
-    ) -> Encoder:
-        clause, level = getattr(part, "clause", None), getattr(part, "level", None)
-        given = part.lines, tuple(versions)
-        return Encoder(document, kind, name, location, clause, level or "", *given)
-
-    for name, rule in entry.rules.items():
-        versions = [version for version in every if name in rules_of[version]]
-        yield made("rule", name, ("rules", name), rule, versions)
-        for place, cell in _clauses(rule):
-            yield made("rule", name, ("rules", name, *place), cell, versions)
-        for at, note in enumerate(rule.conflict):
-            if note.lines is not None:
-                location: Location = ("rules", name, "conflict", at)
-                yield made("conflict note", name, location, note, versions)
-    for name, tensor_rule in entry.tensors.items():
-        yield made("tensor rule", name, ("tensors", name), tensor_rule, every)
-    for name, form in entry.forms.items():
-        yield made("call form", name, ("forms", name), form, every)
-    for name, example in entry.examples.items():
-        yield made("example", name, ("examples", name), example, example.versions)
-    if entry.bitcast is not None:
-        for name, test in entry.bitcast.demanded.items():
-            yield made("demanded test", name, ("bitcast", "demanded", name), test, every)
-    optional: list[Encoder] = []
-    for name, parameter in entry.parameters.items():
-        since = every.index(parameter.since) if parameter.since is not None else 0
-        location = ("parameters", name)
-        optional.append(made("parameter", name, location, parameter, every[since:]))
-    for name, version in entry.versions.items():
-        heirs = _heirs(document, name)
-        optional.append(made("version", name, ("versions", name), version, heirs))
-    if entry.receiver is not None:
-        optional.append(made("receiver", "", ("receiver",), entry.receiver, every))
-    if entry.bitcast is not None:
-        optional.append(made("bitcast", "", ("bitcast",), entry.bitcast, every))
-    yield from (each for each in optional if each.spans is not None)
+    match section:
+        case "rules":
+            return tuple(each for each in every if name in edition(document, each).rules)
+        case "tensors":
+            return tuple(entry.tensors[name].when.version or every)
+        case "examples":
+            return tuple(entry.examples[name].versions)
+        case "parameters":
+            since = entry.parameters[name].since
+            return every if since is None else every[every.index(since) :]
+        case "versions":
+            return tuple(_heirs(document, name))
+    return every
 
 
-def by_kind(some: Iterable[Encoder]) -> dict[str, list[Encoder]]:
-    """Encoders under their kinds, in the plural where there are several; one of each name."""
-    kinds: dict[Kind, dict[tuple[str, str], Encoder]] = {}
-    for each in some:
-        kinds.setdefault(each.kind, {}).setdefault((each.document.name, each.name), each)
+def by_kind(some: Iterable[Encoder]) -> dict[tuple[Document, str], list[Encoder]]:
+    """Encoders by document and kind, rules first; kinds in the plural where there are several."""
+    kinds: dict[tuple[Document, Kind], dict[str, Encoder]] = {}
+    for each in sorted(some, key=lambda each: get_args(Kind).index(each.kind)):
+        kinds.setdefault((each.document, each.kind), {}).setdefault(each.name, each)
     return {
-        f"{kind}{'s' if len(named) > 1 else ''}": list(named.values())
-        for kind, named in kinds.items()
+        (document, f"{kind}{'s' if len(named) > 1 else ''}"): list(named.values())
+        for (document, kind), named in kinds.items()
     }
 
 
 @cache
-def lines_by_clause(document: Document) -> dict[tuple[str, str], tuple[Span, ...]]:
-    """The lines of each clause, by the name of the broken rule and the clause's words."""
-    return {
-        (each.rule, each.clause): each.spans
-        for each in encoders(document)
-        if each.clause is not None and each.spans
-    }
-
-
-def _clauses(rule: RuleEntry) -> Iterator[tuple[Location, OutcomeEntry]]:
-    """The outcomes of a rule that have a clause of their own, and where they stand."""
-    cells: list[tuple[Location, Cell]] = []
-    if isinstance(rule.then, dict):
-        cells = [(("then", row), cell) for row, cell in rule.then.items()]
-    elif rule.then is not None:
-        cells = [(("then",), rule.then)]
-    for row, listed in rule.table.rows.items() if rule.table is not None else ():
-        in_row = listed if isinstance(listed, list) else [listed]
-        cells += [(("table", "rows", row, at), cell) for at, cell in enumerate(in_row)]
-    for place, cell in cells:
-        if isinstance(cell, OutcomeEntry) and cell.clause is not None:
-            yield place, cell
+def lines_of_rules(document: Document) -> dict[str, dict[str, tuple[Span, ...]]]:
+    """The lines of each clause of each rule, by the names under which verdicts report rules."""
+    found: dict[str, dict[str, tuple[Span, ...]]] = {}
+    for each in encoders(document):
+        if each.clause is not None:
+            found.setdefault(each.rule, {})[each.clause] = each.spans or ()
+    return found
 
 
 def _heirs(document: Document, version: str) -> list[str]:
@@ -370,9 +375,7 @@ def _bad_pointer(encoder: Encoder, page: Page) -> Iterator[DocumentError]:
         return
     for message in _bad_spans(encoder.spans, page):
         yield encoder.error(message)
-    if encoder.kind == "conflict note":  # which may set two versions against each other
-        return
-    for span in encoder.spans:
+    for span in encoder.spans if encoder.versions else ():
         for home in dict.fromkeys(_home(_sections(encoder.document), line) for line in span):
             if home is not None and home not in encoder.versions:
                 yield encoder.error(

@@ -16,7 +16,7 @@ from reports.findings.parts import EVERY, Part
 from reports.findings.report import Report
 from reports.html.page_lines import rules_page
 from reports.runs import KEPT_RUNS
-from specs.coverage import lines_by_clause
+from specs.coverage import lines_of_rules
 from specs.formats import Format, format_named
 from specs.load import documents
 from specs.pages import cited
@@ -49,9 +49,8 @@ def details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _detail(report: Report, document: str, cases: Iterable[Cell]) -> dict[str, Any]:
     findings, texts, answers, rules = Table(), Table(), Table(), Table()
-    lines: dict[str, dict[str, str]] = {}
-    for (rule, clause), spans in lines_by_clause(documents()[document]).items():
-        lines.setdefault(rule, {})[clause] = cited(spans)
+    page = rules_page(document)
+    lines = lines_of_rules(documents()[document]) if page else {}
     texts.place("", "")
     return {
         "cases": {
@@ -67,8 +66,11 @@ def _detail(report: Report, document: str, cases: Iterable[Cell]) -> dict[str, A
             one.case: rules.place(told := _rules(report.parts[one.case]), told) for one in cases
         },
         "rules": rules.rows,
-        "page": rules_page(document),
-        "lines": lines,
+        "page": page,
+        "lines": {
+            rule: {clause: cited(spans) for clause, spans in clauses.items()}
+            for rule, clauses in lines.items()
+        },
         "findings": findings.rows,
         "texts": texts.rows,
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from reports.findings.report import Report
-from specs.coverage import Coverage, Encoder, coverage, encoders, lines_by_clause, page_sections
+from specs.coverage import Coverage, Encoder, coverage, encoders, lines_of_rules, page_sections
 from specs.load import Document, documents
 from specs.pages import Span, cited
 
@@ -57,10 +57,16 @@ def rules_page(document: str) -> str:
     return "" if made is None or coverage(made) is None else f"page-{document}.html"
 
 
+def rule_page(document: str, rule: str) -> str:
+    """The file that has a rule's row; empty where the document has no such rule any more."""
+    page = rules_page(document)
+    return page if page and rule in lines_of_rules(documents()[document]) else ""
+
+
 def cited_lines(document: str, rule: str, clause: str) -> str:
     """The lines of a rule's clause in words; empty where it has none."""
     made = documents().get(document)
-    return "" if made is None else cited(lines_by_clause(made).get((rule, clause), ()))
+    return "" if made is None else cited(lines_of_rules(made).get(rule, {}).get(clause, ()))
 
 
 def pages_of_rules(report: Report) -> Iterator[PageOfRules]:

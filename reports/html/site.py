@@ -21,7 +21,7 @@ from reports.html.front import front
 from reports.html.index_data import index, page_of
 from reports.html.open_points import open_points
 from reports.html.packing import packed
-from reports.html.page_lines import cited_lines, pages_of_rules, rules_page
+from reports.html.page_lines import cited_lines, pages_of_rules, rule_page, rules_page
 from reports.html.trend import NOT_RIGHT, trends
 from reports.judgement import VERDICTS
 from reports.places import UNFINISHED
@@ -116,6 +116,7 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
         "change_kinds": CHANGES,
         "change_signs": CHANGE_SIGNS,
         "by_kind": by_kind,
+        "rule_page": rule_page,
         "rules_page": rules_page,
         "cited_lines": cited_lines,
         "reported": {document for document, _ in report.cases},

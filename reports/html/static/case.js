@@ -49,7 +49,7 @@ castigate.follow(document.getElementById("case"), async (id, place) => {
   // A rule's name, which leads to its row among the document's rules; its clause, with the page's lines.
   function named(rule) {
     const name = make("code", {}, rule);
-    return data.page ? make("a", { href: `${data.page}#${rule}` }, name) : name;
+    return data.lines[rule] ? make("a", { href: `${data.page}#${rule}` }, name) : name;
   }
 
   function cited(rule, clause) {
