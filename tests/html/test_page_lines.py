@@ -72,7 +72,7 @@ def test_every_rule_and_every_line_is_there(site: Path, name: str) -> None:
     words = Elements(page.read_text()).text
     assert "not covered" not in words
     for reason in found.reasons.values():
-        assert reason in words
+        assert f"not encoded: {reason}" in words
 
 
 def test_a_rule_says_how_many_cases_break_it_and_leads_to_them(run: str, site: Path) -> None:
@@ -88,6 +88,8 @@ def test_a_rule_says_how_many_cases_break_it_and_leads_to_them(run: str, site: P
             count = told[name, unquote(backend), rule]
             assert f'<a href="{href}">{count:,}</a>' in page
             assert f'<a href="{href}">{count}</a>' in (site / "index.html").read_text()
+        breaking = {row["case"] for row in rows if rule in [each["rule"] for each in row["broken"]]}
+        assert any(f'<a href="case.html#{case}">' in page for case in breaking)
         assert f'rule={name}%20{rule}">0' not in page
         assert "backend=ort" not in page
 
