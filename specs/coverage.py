@@ -23,11 +23,11 @@ SECTION = "section"
 """How a version's section is called among ranges; lines may come and go within it."""
 Kind = Literal[
     "rule",
-    "conflict note",
     "tensor rule",
     "call form",
     "demanded test",
     "example",
+    "conflict note",
     "parameter",
     "version",
     "section",
@@ -124,20 +124,21 @@ def encoders(document: Document) -> tuple[Encoder, ...]:
 
 
 def _encoders(document: Document) -> Iterator[Encoder]:
+    named: dict[Location, str] = {}
     for location, part in _parts(document.entry):
-        clause = getattr(part, "clause", None)
-        if clause is None and part.lines is None:
-            continue
         section, name = str(location[0]), str(location[min(1, len(location) - 1)])
         kind, versions = KINDS[section], _versions(document, section, name)
         if isinstance(part, NamedTestsEntry):
             kind, name = "demanded test", str(location[2])
+        own = {"call form": f"{FORM}:{name}", "version": f"version {name}"}
+        named[location] = own.get(kind, name)
         if isinstance(part, ConflictEntry):
             # It may set versions against each other, so it counts where it points and nowhere else.
-            name = name if kind == "rule" else f"{kind} {name}"
-            kind, versions = "conflict note", ()
-        level = getattr(part, "level", None) or ""
-        yield Encoder(document, kind, name, location, clause, level, part.lines, versions)
+            kind, name, versions = "conflict note", named[location[:-2]], ()
+        clause, level = getattr(part, "clause", None), getattr(part, "level", None)
+        if clause is not None or part.lines is not None:
+            given = part.lines, versions
+            yield Encoder(document, kind, name, location, clause, level or "", *given)
 
 
 def _parts(part: object, location: Location = ()) -> Iterator[tuple[Location, PointedEntry]]:
