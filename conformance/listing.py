@@ -10,6 +10,7 @@ from specs.errors import CastigateError
 from specs.lint import Proof
 from specs.load import Document, documents
 from specs.operations import take
+from specs.pages import cited
 
 
 def all_documents() -> Iterator[str]:
@@ -29,7 +30,8 @@ def document(made: Document) -> Iterator[str]:
     yield ""
     width = max(map(len, made.entry.rules))
     for name, rule in made.entry.rules.items():
-        yield f"  {name:<{width}}  {rule.level:<12} {rule.clause}"
+        lines = f" ({cited(rule.lines)})" if rule.lines else ""
+        yield f"  {name:<{width}}  {rule.level:<12} {rule.clause}{lines}"
         for conflict in rule.conflict:
             yield f"  {'':<{width}}  conflict with {conflict.with_}: {conflict.about}"
             yield f"  {'':<{width}}  taken: {conflict.taken}"
@@ -37,10 +39,7 @@ def document(made: Document) -> Iterator[str]:
 
 def version(made: Document, name: str) -> Iterator[str]:
     """A version's types, parameters, counts and cases."""
-    if name not in made.entry.versions:
-        known = ", ".join(made.entry.versions)
-        raise CastigateError(f"{made.name} has no version `{name}`; it has {known}")
-    one = edition(made, name)
+    one = edition_named(made, name)
     yield f"{made.name}:{name}: {_counts(one)}"
     yield f"  from {' '.join(one.sources)}"
     yield f"  to   {' '.join(one.targets)}"
@@ -50,6 +49,14 @@ def version(made: Document, name: str) -> Iterator[str]:
     yield ""
     for case in one.cases():
         yield f"  {case.id}  {', '.join(take(made, case).rules)}"
+
+
+def edition_named(made: Document, name: str) -> Edition:
+    """A version of a document, or an error that lists those there are."""
+    if name not in made.entry.versions:
+        known = ", ".join(made.entry.versions)
+        raise CastigateError(f"{made.name} has no version `{name}`; it has {known}")
+    return edition(made, name)
 
 
 def _counts(one: Edition) -> str:
@@ -69,7 +76,10 @@ def _counts(one: Edition) -> str:
 def proofs(made: Iterable[Proof]) -> Iterator[str]:
     """What a lint run proved."""
     for proof in made:
+        covered = (
+            "" if proof.lines is None else f"; all {proof.lines} lines of the page are covered"
+        )
         yield (
             f"{proof.document}: {proof.cases} cases of {proof.versions} versions are total and"
-            f" unambiguous under {proof.rules} rules"
+            f" unambiguous under {proof.rules} rules{covered}"
         )

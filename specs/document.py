@@ -17,6 +17,7 @@ from pydantic import (
 
 from specs.calls import ArgumentKind, ArgumentWord, Device
 from specs.formats import formats
+from specs.pages import LineRange, Lines
 from specs.vocabulary import (
     CODE_WORDS,
     INPUT_CLASSES,
@@ -155,7 +156,14 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class OutcomeEntry(Entry):
+class PointedEntry(Entry):
+    """A part of a document that can point at the lines of the page that it encodes."""
+
+    lines: Lines | None = None
+    """Empty where the page has no line for it: its clause names another source."""
+
+
+class OutcomeEntry(PointedEntry):
     """An outcome that needs more than a word: its own level or clause, or a choice."""
 
     is_: OutcomeWord | None = Field(None, alias="is")
@@ -171,13 +179,15 @@ class OutcomeEntry(Entry):
     def _one_outcome(self) -> OutcomeEntry:
         if (self.is_ is None) == (not self.either):
             raise ValueError("an outcome has either `is` or a list `either`")
+        if self.lines is not None and self.clause is None:
+            raise ValueError("`lines` of an outcome go with a `clause` of its own")
         return self
 
 
 Cell = OutcomeWord | OutcomeEntry
 
 
-class ConflictEntry(Entry):
+class ConflictEntry(PointedEntry):
     """Where two texts disagree: with which, about what, and which reading is taken and why."""
 
     with_: Text = Field(alias="with")
@@ -215,7 +225,7 @@ class ChangedCellsEntry(Entry):
     cells: dict[Text, list[Word]]
 
 
-class RuleEntry(Entry):
+class RuleEntry(PointedEntry):
     """One rule about values: where it applies, what must come out, its clause, its level."""
 
     clause: Text
@@ -237,7 +247,7 @@ class TensorConditions(Entry):
     tile_rank: Annotated[Words, Field(default=list(TILE_RANKS), alias="tile-rank")]
 
 
-class TensorRuleEntry(Entry):
+class TensorRuleEntry(PointedEntry):
     """One rule about the tensor as a whole: its rank, its number of elements, its tile shape."""
 
     clause: Text
@@ -254,7 +264,7 @@ class MemberEntry(Entry):
     when: dict[str, Words] = {}
 
 
-class ReceiverEntry(Entry):
+class ReceiverEntry(PointedEntry):
     """What a document's calls are made on: a tensor of the source, or a layer with members."""
 
     is_: Literal["tensor", "sharded-tensor", "layer"] = Field(alias="is")
@@ -264,7 +274,7 @@ class ReceiverEntry(Entry):
     """Whether a layer must still run afterwards."""
 
 
-class FormEntry(Entry):
+class FormEntry(PointedEntry):
     """One form of a call: its arguments, the pairs it is asked of, and what it gives back.
 
     ``source`` and ``target`` as the value of an argument are the case's own dtypes.
@@ -287,13 +297,13 @@ class ShapesEntry(Entry):
     shapes: Annotated[list[ShapeText], Field(min_length=1)]
 
 
-class NamedTestsEntry(ShapesEntry):
+class NamedTestsEntry(ShapesEntry, PointedEntry):
     """Bitcasts that a page demands as tests."""
 
     clause: Text
 
 
-class BitcastEntry(Entry):
+class BitcastEntry(PointedEntry):
     """How a document counts widths, and the shapes in which its pairs are asked.
 
     In every shape, `r` is how many elements of the narrower dtype make one of the wider, `2r` twice
@@ -306,7 +316,7 @@ class BitcastEntry(Entry):
     demanded: dict[Identifier, NamedTestsEntry] = {}
 
 
-class ParameterEntry(Entry):
+class ParameterEntry(PointedEntry):
     """A parameter of the operation, and on which pairs it has an effect."""
 
     values: Annotated[list[Identifier], Field(min_length=1)]
@@ -315,9 +325,14 @@ class ParameterEntry(Entry):
     affects: dict[str, Words]
 
 
-class VersionEntry(Entry):
-    """A dated edition: its pairs and rules, or what it changes in the edition it extends."""
+class VersionEntry(PointedEntry):
+    """A dated edition: its pairs and rules, or what it changes in the edition it extends.
 
+    ``section`` is where the page speaks of it, if the page has a part for each edition; ``lines``
+    are those of its lists of types and attributes.
+    """
+
+    section: LineRange | None = None
     extends: Identifier | None = None
     from_: list[Dtype] | None = Field(None, alias="from")
     to: list[Dtype] | None = None
@@ -331,7 +346,7 @@ class VersionEntry(Entry):
     conflict: list[ConflictEntry] = []
 
 
-class ExampleEntry(Entry):
+class ExampleEntry(PointedEntry):
     """An example the page works out: inputs and the outputs it prints."""
 
     clause: Text
@@ -341,6 +356,13 @@ class ExampleEntry(Entry):
     to: Dtype
     with_: dict[str, Identifier] = Field({}, alias="with")
     table: dict[str, str]
+
+
+class NotEncodedEntry(Entry):
+    """Lines of the page that no rule encodes, and why."""
+
+    lines: Annotated[Lines, Field(min_length=1)]
+    reason: Text
 
 
 class DocumentEntry(Entry):
@@ -362,6 +384,7 @@ class DocumentEntry(Entry):
     rules: Annotated[dict[str, RuleEntry], Field(min_length=1)]
     tensors: dict[str, TensorRuleEntry] = {}
     examples: dict[Identifier, ExampleEntry] = {}
+    not_encoded: list[NotEncodedEntry] = Field([], alias="not-encoded")
 
 
 def json_schema() -> dict[str, Any]:

@@ -147,7 +147,10 @@ BAD_USAGE = [
     (["explain", HALF, "0x3c00", "0x3c"], "has 2 digits"),
     (["specs", "onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
     (["specs", "onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6,"),
-    (["specs", "onnx-cast", "a.yaml"], "only `castigate specs lint` takes files"),
+    (
+        ["specs", "onnx-cast", "a.yaml"],
+        "only `castigate specs lint` and",
+    ),
     (["specs", "lint", "/no/such.yaml"], "/no/such.yaml: cannot be read"),
 ]
 
