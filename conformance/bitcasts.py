@@ -17,6 +17,8 @@ from specs.bitcast_ruling import BitcastRuling
 from specs.cases import Case
 from specs.formats import Format, format_named
 
+ANY_BYTE = 0xFF
+
 
 def ask(oracle: Oracle, case: Case, bits: Bits) -> object:
     """What an oracle gives; one without bitcasts offers none."""
@@ -83,8 +85,12 @@ def _said(ruling: BitcastRuling, bits: Bits, answer: object) -> str:
 
 
 def answer_form(ruling: BitcastRuling, answer: object) -> Bits:
-    """The answer, if it is an array of the target's patterns, of whatever shape."""
-    return stored(ruling.target, answer)
+    """The answer, if it is an array of the target's patterns, of whatever shape.
+
+    A bitcast moves bytes, and no document says which of them a bool may hold: accept every byte.
+    """
+    is_bool = ruling.target.kind == "boolean"
+    return stored(ruling.target, answer, ANY_BYTE if is_bool else None)
 
 
 def _shown(form: Format, pattern: Any) -> str:

@@ -234,6 +234,22 @@ def test_what_is_open_is_open_whatever_comes() -> None:
     assert (refused.verdict, refused.message) == ("open", "ValueError: not today")
 
 
+@pytest.mark.parametrize("document", [VIEW, ONNX, TF, CINN])
+def test_an_open_bitcast_to_bool_stays_open_whatever_the_bytes_are(document: str) -> None:
+    """Frameworks that move bytes and frameworks that normalize them get the same verdict."""
+    case = f"{document}/uint8/bool/shape:3"
+    as_they_are = judged(case, lambda case, bits: bits)
+    normalized = judged(case, lambda case, bits: (bits != 0).astype(np.uint8))
+    assert as_they_are.verdict == normalized.verdict == "open"
+    assert as_they_are.open_inputs == as_they_are.inputs == normalized.inputs
+
+
+def test_a_bool_that_is_changed_by_a_bitcast_to_bool_violates() -> None:
+    found = judged(f"{VIEW}/bool/bool/shape:3", lambda case, bits: bits * np.uint8(0x80))
+    assert (found.verdict, found.faults[0].rule) == ("violates", "bool-to-bool")
+    assert "element 0 is 0x80 instead of 0x1" in found.message
+
+
 def test_where_bits_are_open_the_shape_still_counts() -> None:
     case = f"{XLA}/int8/int4/shape:3"
     any_bits = judged(case, lambda case, bits: np.full((3, 2), 7, np.uint8))
