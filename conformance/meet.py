@@ -99,7 +99,7 @@ class Meeting:
         except Unsupported as reason:
             return self._verdict(case, "unsupported", one_line(reason))
         except AnswerError as wrong_form:
-            return self._verdict(case, "error", str(wrong_form))
+            return self._verdict(case, self.failed(case), str(wrong_form))
         except Crashed as death:
             return self.crashed(case, death)
         except Exception as error:
@@ -129,7 +129,7 @@ class Meeting:
         except Unsupported as reason:
             return self._verdict(case, "unsupported", one_line(reason))
         except AnswerError as wrong_form:
-            return self._verdict(case, "error", str(wrong_form), inputs=inputs.size)
+            return self._verdict(case, self.failed(case), str(wrong_form), inputs=inputs.size)
         except OracleError as error:
             return self._verdict(case, self.failed(case), str(error), inputs=inputs.size)
         except Crashed as death:
@@ -290,7 +290,7 @@ class Meeting:
         return "violates" if "required" in levels else "deviates"
 
     def failed(self, case: Case) -> Verdict:
-        """The verdict on a case that the backend itself refuses although an answer is due."""
+        """The verdict where an answer is due, but an error or a malformed answer comes."""
         return "error" if self.claimed(case.document) else "differs"
 
     def claimed(self, document: str) -> bool:

@@ -223,6 +223,8 @@ def test_garbage_is_an_error_not_a_verdict_on_the_framework(name: str) -> None:
     assert found.verdict == "error"
     assert says in found.message
     assert "\n" not in found.message
+    unclaimed = judged(case, answer, claimed=False)
+    assert (unclaimed.verdict, unclaimed.message) == ("differs", found.message)
 
 
 def test_what_is_open_is_open_whatever_comes() -> None:

@@ -88,6 +88,19 @@ def test_each_gets_its_verdict(name: str, case: str, verdict: str, message: str)
     assert len(found.message) < 400
 
 
+ERRORS = [(name, case, message) for name, case, verdict, message in VERDICTS if verdict == "error"]
+
+
+@pytest.mark.parametrize(("name", "case", "message"), ERRORS)
+def test_an_error_on_a_document_that_is_not_claimed_differs(
+    name: str, case: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting = meeting_with(name)
+    monkeypatch.setattr(type(meeting.backend.oracle), "claims", ("torch-view",), raising=False)
+    found = meeting.judge(case_named(case))
+    assert (found.verdict, message in found.message) == ("differs", True), found
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
