@@ -95,7 +95,7 @@ class Meeting:
             return contained(lambda: bitcasts.ask(self.backend.oracle, case, bits))
 
         try:
-            fault, asked = bitcasts.first_fault(rules, seed, give)
+            found = bitcasts.outcome_of(rules, seed, give)
         except Unsupported as reason:
             return self._verdict(case, "unsupported", one_line(reason))
         except AnswerError as wrong_form:
@@ -107,14 +107,14 @@ class Meeting:
                 verdict: Verdict = "conforms" if rules.is_rejection else "open"
                 return self._verdict(case, verdict, refusal(rules.error_class, error))
             return self._verdict(case, self.failed(case), described(error))
-        levels = {fault.level} if fault is not None else set()
+        faults = (found.fault,) if found.fault is not None else ()
         return self._verdict(
             case,
-            self.graded(case, levels, rules.is_open),
-            fault.message if fault is not None else "",
-            inputs=asked,
-            open_inputs=asked if rules.is_open else 0,
-            faults=(fault,) if fault is not None else (),
+            self.graded(case, {fault.level for fault in faults}, rules.is_open),
+            found.message,
+            inputs=found.inputs,
+            open_inputs=found.open_inputs,
+            faults=faults,
         )
 
     def _cast(self, case: Case) -> Judgement:
