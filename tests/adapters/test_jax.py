@@ -172,6 +172,33 @@ class TestRoads(PlainRoads):
                 folded.cast(onnx_case("float32", target), bits_of("float32", FLOATS))
 
 
+def _judged(oracle: Any, case: str) -> Judgement:
+    return Meeting(Backend("jax", oracle), {}, Settings()).judge(case_named(case))
+
+
+class TestRowLimits:
+    """Above 65,536 elements XLA rounds integers to bfloat16 twice, through float32."""
+
+    @pytest.mark.parametrize(("source", "given"), [("uint32", "01010001"), ("int64", "1010001")])
+    def test_a_folded_cast_is_judged_on_both_sides_of_the_limit(
+        self, folded: Any, source: str, given: str
+    ) -> None:
+        found = _judged(folded, f"onnx-cast:25/{source}/bfloat16")
+        assert (found.verdict, found.divergences[0].answer) == ("differs", 0x4B80)
+        assert found.divergences[0].smallest == int(given, 16)
+        assert "in rows of at most 65,536 elements than in longer ones: 0 are" in found.message
+        assert f"{given} gives 0x4b81 in the shorter, 0x4b80 in the longer" in found.message
+
+    def test_the_limit_is_where_the_answers_change(self, folded: Any) -> None:
+        case, [limit] = onnx_case("int64", "bfloat16"), folded.row_limits
+        bits = bits_of("int64", [0x1010001] * (limit + 1))
+        assert set(folded.cast(case, bits[:-1]).tolist()) == {0x4B81}
+        assert set(folded.cast(case, bits).tolist()) == {0x4B80}
+
+    def test_only_folding_has_a_limit(self, jit: Any) -> None:
+        assert jit.row_limits == ()
+
+
 class TestBinding(BoundCalls):
     @pytest.mark.parametrize(
         "pair",
@@ -208,10 +235,6 @@ PACKED: list[tuple[str, str, list[int], Shape, Shape, list[int]]] = [
     ("float4e2m1", "int4", [0xF, 0x1], (2,), (2,), [0xF, 0x1]),
     ("int8", "int2", [0b11_10_01_00], (1,), (1, 4), [0, 1, 2, 3]),
 ]
-
-
-def _judged(oracle: Any, case: str) -> Judgement:
-    return Meeting(Backend("jax", oracle), {}, Settings()).judge(case_named(case))
 
 
 class TestBitcasts:
