@@ -62,7 +62,8 @@ class Invariances:
         if found.forbidden:
             return self._failed(smallest(found.forbidden))
         if stopped:
-            return row.case, self._judgement(row.case, "error", stopped, row)
+            failed = self.meeting.failed(row.case)
+            return row.case, self._judgement(row.case, failed, stopped, row)
         if found.open:
             return row.case, self._judgement(
                 row.case, "open", told(found.open, row.inputs.size, self._switch), row

@@ -160,7 +160,7 @@ class Judge:
                 return 0
             answers = self._meeting.ask_or_blame(self.case, self.rules, asked)
         except (AnswerError, OracleError) as fault:
-            self.end("error", str(fault))
+            self.fail(fault)
             return 0
         return self.look(asked, answers)
 
@@ -168,6 +168,10 @@ class Judge:
         """Give up: of a part that could not be asked to its end, nothing is counted."""
         self.ended = True
         self.found = Judgement(self.case.id, self.found.backend, verdict, message)
+
+    def fail(self, fault: Exception) -> None:
+        """Give up because of an error or a malformed answer."""
+        self.end(self._meeting.failed(self.case), str(fault))
 
     def finished(self, lo: int, hi: int, dense: bool) -> Judgement:
         """All that was found out, with a script for the smallest input of the worst divergence."""
@@ -199,7 +203,7 @@ def sweep(
             judge.end("unsupported", one_line(reason))
     except AnswerError as fault:
         for judge in judges:
-            judge.end("error", str(fault))
+            judge.fail(fault)
     return [judge.finished(lo, hi, isinstance(visit, Dense)) for judge in judges]
 
 

@@ -34,6 +34,8 @@ class Oracle(Protocol):
     """The least an adapter must offer; ``claims`` may be absent and then means every document.
 
     A true ``compiles_shapes`` says that each new shape costs a compilation: fewer are asked then.
+    ``row_limits`` names the numbers of elements above which the system casts in another way: inputs
+    are asked in rows on both sides of each.
     """
 
     name: str

@@ -145,8 +145,10 @@ class Torch:
 
     def _asked(self, ready: Function, x: Any, target: str) -> Bits:
         y = ready(x)
-        # A view shares its memory, and to its own dtype a tensor goes as itself: not the answer.
-        return self._tensors.bits(target, y.clone() if shares_memory(x, y) else y)
+        codes = self._tensors.bits(target, y)
+        # A view shares x's memory, and `to` x's own dtype returns x: copy, so that the answer does
+        # not. numpy copies the bytes as they are; `clone` would turn every bool into 0 or 1.
+        return codes.copy() if shares_memory(x, y) else codes
 
 
 def eager(method: str, x: Any, target: Any) -> Function:

@@ -42,6 +42,7 @@ class Isolated:
         if hello.claims is not None:
             self.claims = hello.claims
         self.compiles_shapes = hello.compiles_shapes
+        self.row_limits = hello.row_limits
         for method in hello.offers:
             setattr(self, method, getattr(self, f"_{method}"))
 

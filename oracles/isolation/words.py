@@ -27,6 +27,7 @@ class Hello:
     claims: tuple[str, ...] | None
     offers: tuple[str, ...]
     compiles_shapes: bool
+    row_limits: tuple[int, ...]
 
 
 def hello_words(oracle: Any) -> dict[str, Any]:
@@ -38,6 +39,7 @@ def hello_words(oracle: Any) -> dict[str, Any]:
         "claims": None if claims is None else list(claims),
         "offers": [name for name in OPTIONAL if hasattr(oracle, name)],
         "compiles_shapes": bool(getattr(oracle, "compiles_shapes", False)),
+        "row_limits": list(map(int, getattr(oracle, "row_limits", ()))),
     }
 
 
@@ -46,9 +48,9 @@ def hello_of(words: Any) -> Hello:
     try:
         claims, offers = words["claims"], [name for name in OPTIONAL if name in words["offers"]]
         told = None if claims is None else tuple(map(str, claims))
-        dear = bool(words["compiles_shapes"])
-        return Hello(str(words["name"]), str(words["version"]), told, tuple(offers), dear)
-    except (TypeError, LookupError):
+        dear, limits = bool(words["compiles_shapes"]), tuple(map(int, words["row_limits"]))
+        return Hello(str(words["name"]), str(words["version"]), told, tuple(offers), dear, limits)
+    except (TypeError, LookupError, ValueError):
         raise FrameError("what a process serves is not told in full") from None
 
 

@@ -65,13 +65,12 @@ class Reference:
         return answers.reshape(bits.shape)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """The same bits in the shape that the document gives them; zeros where bits are open."""
+        """The same bits in the shape that the document gives them; zeros where that is open."""
         rules = bitcast_ruling(case)
         if rules.is_rejection:
             raise RejectedError(f"{case.document}:{case.version} refuses this: {rules.rule}")
-        if rules.result is None or not rules.keeps_bits:
-            shape = bits.shape if rules.result is None else rules.result
-            return np.zeros(shape, rules.target.storage)
+        if rules.result is None:
+            return np.zeros(bits.shape, rules.target.storage)
         return by_memory(rules, bits) if fills_bytes(rules) else by_integer(rules, bits)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -236,6 +238,8 @@ def test_garbage_is_an_error_not_a_verdict_on_the_framework(name: str) -> None:
     assert found.verdict == "error"
     assert says in found.message
     assert "\n" not in found.message
+    unclaimed = judged(case, answer, claimed=False)
+    assert (unclaimed.verdict, unclaimed.message) == ("differs", found.message)
 
 
 def test_what_is_open_is_open_whatever_comes() -> None:
@@ -259,12 +263,87 @@ def test_either_of_two_readings_conforms() -> None:
     assert judged(case, honest).verdict == "conforms"
 
 
+@pytest.mark.parametrize("document", [VIEW, ONNX, TF])
+def test_an_open_bitcast_to_bool_stays_open_whatever_the_bytes_are(document: str) -> None:
+    """Frameworks that move bytes and frameworks that normalize them get the same verdict."""
+    case = f"{document}/uint8/bool/shape:3"
+    as_they_are = judged(case, lambda case, bits: bits)
+    normalized = judged(case, lambda case, bits: (bits != 0).astype(np.uint8))
+    assert as_they_are.verdict == normalized.verdict == "open"
+    assert as_they_are.open_inputs == as_they_are.inputs == normalized.inputs
+
+
+def test_a_bool_that_is_changed_by_a_bitcast_to_bool_violates() -> None:
+    found = judged(f"{VIEW}/bool/bool/shape:3", lambda case, bits: bits * np.uint8(0x80))
+    assert (found.verdict, found.faults[0].rule) == ("violates", "bool-to-bool")
+    assert "element 0 is 0x80 instead of 0x1" in found.message
+
+
 def test_where_bits_are_open_the_shape_still_counts() -> None:
     case = f"{XLA}/int8/int4/shape:3"
     any_bits = judged(case, lambda case, bits: np.full((3, 2), 7, np.uint8))
     assert any_bits.verdict == "conforms"
     wrong = judged(case, lambda case, bits: np.full((6,), 7, np.uint8))
     assert (wrong.verdict, wrong.faults[0].rule) == ("violates", "narrower-in-part")
+
+
+def test_open_bits_in_another_order_are_told_and_counted_as_open() -> None:
+    case = f"{XLA}/int16/int4/shape:3"
+    in_order, reversed_codes = judged(case, honest), judged(case, swapped)
+    assert (in_order.verdict, in_order.message) == ("conforms", "")
+    assert (reversed_codes.verdict, reversed_codes.faults) == ("conforms", ())
+    assert reversed_codes.message == (
+        "open bits are not in the input's order: shape (3,): element 0 is 0x0 instead of 0x1"
+    )
+    for found in (in_order, reversed_codes):
+        assert found.open_inputs == found.inputs > 0
+
+
+def test_open_bits_that_change_from_one_answer_to_the_next_are_told() -> None:
+    asked: list[bytes] = []
+
+    def garbage(case: Case, bits: Any) -> Any:
+        answer = honest(case, bits)
+        answer[-1, -1] = asked.count(bits.tobytes())
+        asked.append(bits.tobytes())
+        return answer
+
+    found = judged(f"{XLA}/int16/int4/shape:3", garbage)
+    assert (found.verdict, found.faults) == ("conforms", ())
+    assert "open bits change: the same tensor, asked twice, gets two answers" in found.message
+
+
+@pytest.mark.parametrize(("target", "times"), [("int4", 2), ("int8", 1)])
+def test_only_open_bits_are_asked_twice(target: str, times: int) -> None:
+    asked: Counter[bytes] = Counter()
+
+    def counting(case: Case, bits: Any) -> Any:
+        asked[bits.tobytes()] += 1
+        return honest(case, bits)
+
+    case = f"{XLA}/int16/{target}/shape:3"
+    assert judged(case, counting).verdict == "conforms"
+    tensors = [bits.tobytes() for bits in contents(bitcast_ruling(case_named(case)), 0)]
+    assert asked == dict.fromkeys(tensors, times)
+
+
+def folds_no_set_bits(case: Case, bits: Any) -> Any:
+    if (bits == 0xFFFFFFFF).any():
+        raise Unsupported("XLA did not fold this\nat all")
+    return honest(case, bits)
+
+
+def test_a_tensor_that_cannot_be_asked_is_left_out_and_the_case_is_judged() -> None:
+    found = judged(f"{XLA}/float32/int32/shape:3", folds_no_set_bits)
+    assert (found.verdict, found.faults) == ("conforms", ())
+    assert found.message == "1 of 4 tensors not asked: XLA did not fold this"
+    assert found.inputs == judged(f"{XLA}/float32/int32/shape:3", honest).inputs - 3
+
+    def also_wrong(case: Case, bits: Any) -> Any:
+        return folds_no_set_bits(case, bits) ^ 1
+
+    found = judged(f"{XLA}/float32/int32/shape:3", also_wrong)
+    assert (found.verdict, found.faults[0].rule) == ("deviates", "same-width")
 
 
 def test_a_backend_without_bitcasts_is_unsupported() -> None:
@@ -298,7 +377,7 @@ def test_a_fault_in_one_of_the_contents_is_enough() -> None:
 
     def wrong_on_set_bits(case: Case, bits: Any) -> Any:
         answer = honest(case, bits)
-        return answer ^ 1 if (bits == 0xFFFFFFFF).all() else answer
+        return answer ^ 1 if (bits == 0xFFFFFFFF).any() else answer
 
     found = judged(f"{CINN}/float32/int32/shape:3", wrong_on_set_bits)
     assert found.verdict == "violates"
@@ -328,3 +407,15 @@ def test_contents_fit_their_dtype_and_tell_elements_apart() -> None:
                 assert int(bits.max()) <= ruling.source.mask
     again = [bits.tobytes() for bits in contents(ruling, 7)]
     assert again == [bits.tobytes() for bits in filled]
+
+
+@pytest.mark.parametrize("document", [XLA, VIEW, CINN, TF])
+def test_no_tensor_has_equal_elements_only(document: str) -> None:
+    """XLA folds no bitcast of those. Random elements of a few bits are equal now and then."""
+    rulings = [bitcast_ruling(case) for case in select([document])]
+    wide = [each for each in rulings if each.source.bits >= 8 and prod(each.shape) > 1]
+    assert len(wide) > 300
+    for ruling in wide:
+        for bits in contents(ruling, 0):
+            elements = {each.tobytes() for each in bits.reshape(-1)}
+            assert len(elements) > 1, (ruling, bits)

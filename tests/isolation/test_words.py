@@ -183,16 +183,29 @@ class Asked:
 
 
 def test_what_a_process_serves_comes_back() -> None:
-    assert hello_of(sent(hello_words(Asked()))) == Hello("asked", "1.2", None, ("bind",), False)
-    more = {"claims": ("onnx-cast", "pypto-cast"), "compiles_shapes": True}
+    assert hello_of(sent(hello_words(Asked()))) == Hello("asked", "1.2", None, ("bind",), False, ())
+    more = {
+        "claims": ("onnx-cast", "pypto-cast"),
+        "compiles_shapes": True,
+        "row_limits": (65536, 1 << 20),
+    }
     found = hello_of(sent(hello_words(type("Claiming", (Asked,), more)())))
     assert (found.claims, found.compiles_shapes) == (("onnx-cast", "pypto-cast"), True)
+    assert found.row_limits == (65536, 1 << 20)
 
 
-RIGHT = {"name": "a", "version": "b", "claims": None, "offers": ["call"], "compiles_shapes": False}
+RIGHT: dict[str, Any] = {
+    "name": "a",
+    "version": "b",
+    "claims": None,
+    "offers": ["call"],
+    "compiles_shapes": False,
+    "row_limits": [],
+}
+WRONG = [{"claims": 3}, {"offers": 3}, {"row_limits": 3}, {"row_limits": ["many"]}]
 
 
-@pytest.mark.parametrize("wrong", [None, 3, [], {}, RIGHT | {"claims": 3}, RIGHT | {"offers": 3}])
+@pytest.mark.parametrize("wrong", [None, 3, [], {}, *(RIGHT | each for each in WRONG)])
 def test_a_malformed_hello_is_a_frame_error(wrong: Any) -> None:
     assert hello_of(RIGHT).offers == ("call",)
     # What would hide the asking itself is not taken.
