@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.form import stored
-from oracles.protocol import Bits, Oracle, Unsupported, WithBitcast
+from oracles.protocol import Bits, Oracle, Unsupported, WithBitcast, WithBitcastMemory
 from oracles.reference.bitcasting import by_integer
 from reports.judgement import Fault
 from specs.bitcast_ruling import BitcastRuling
 from specs.cases import Case
+from specs.document import NOT_COPIED
 from specs.formats import Format, format_named
+from specs.load import document_named
 
 
 def ask(oracle: Oracle, case: Case, bits: Bits) -> object:
@@ -62,6 +64,17 @@ def fault_of(ruling: BitcastRuling, bits: Bits, answer: object) -> Fault | None:
 
 def _fault(ruling: BitcastRuling, said: str) -> Fault:
     return Fault("answer", ruling.rule, ruling.clause, ruling.level, said)
+
+
+def copy_fault(oracle: Oracle, case: Case, ruling: BitcastRuling, seed: int) -> Fault | None:
+    """A copy where the page promises none; a tensor without elements has no memory to share."""
+    promise = document_named(case.document).entry.promises().get(NOT_COPIED)
+    judged = ruling.result is not None and 0 not in ruling.shape
+    if promise is None or not judged or not isinstance(oracle, WithBitcastMemory):
+        return None
+    if oracle.bitcast_shares_memory(case, next(contents(ruling, seed)).copy()):
+        return None
+    return Fault("answer", NOT_COPIED, promise.clause, promise.level, "the result is a copy")
 
 
 def _said(ruling: BitcastRuling, bits: Bits, answer: object) -> str:

@@ -193,7 +193,8 @@ def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Fo
         case Rejected():
             outcome = Rejected(given.class_)
         case Anything():
-            outcome = Anything(given.dtype == "target")
+            converts = given.dtype == "target"
+            outcome = Anything(converts, given.level if converts else None)
     if given.and_recommended and not isinstance(outcome, PlainText):
         raise DocumentError("`and-recommended` goes with `plain-text` only")
     level = given.level or rule.level
