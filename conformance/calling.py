@@ -132,33 +132,39 @@ def _on(dtype: str, device: str) -> str:
 
 
 def _run_faults(case: Case, make: Made, promise: PromiseEntry) -> Iterator[Fault]:
-    """Whether a Linear layer takes inputs of both dtypes after the call, and what it gives.
+    """Whether a Linear layer has converted, takes inputs of both dtypes, and what it gives.
 
     Not every framework computes in every dtype. So one that cannot run a Linear that was made in
     the target's dtype is not asked to run one that was converted to it.
     """
 
-    def outputs(call: Call) -> Mapping[str, Tensor | str]:
+    def made(call: Call) -> Returned:
         shapes = {"weight": (FEATURES, FEATURES), "bias": (FEATURES,)}
         storage = format_named(call.members[0].dtype).storage
-        return make(call, {name: np.zeros(shapes[name], storage) for name in LINEAR}).outputs
+        return make(call, {name: np.zeros(shapes[name], storage) for name in LINEAR})
 
     try:
-        native = outputs(linear_call(case, case.target, None)).get(case.target)
+        native = made(linear_call(case, case.target, None)).outputs.get(case.target)
     except Exception:
         return
     if not isinstance(native, Tensor) or native.dtype != case.target:
         return
     call = linear_call(case, case.source, call_of(case).method)
     try:
-        found = outputs(call)
+        found = made(call)
     except Unsupported:
         return
     except Exception as error:
         yield _promise_fault(LAYER_RUNS, promise, f"a Linear of {case.source}: {described(error)}")
         return
+    for name in LINEAR:
+        after = found.receiver.get(name)
+        if after is None or after.dtype != case.target:
+            has = after.dtype if after is not None else "lost"
+            message = f"the {name} of a Linear is {has} instead of {case.target}"
+            yield _promise_fault(LAYER_RUNS, promise, message)
     for dtype in call.inputs:
-        output = found.get(dtype, "no output")
+        output = found.outputs.get(dtype, "no output")
         if isinstance(output, str):
             message = f"a Linear takes no input of {dtype} afterwards: {output}"
         elif output.dtype != case.target:

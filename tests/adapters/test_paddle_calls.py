@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.meet import Meeting, Settings
+from conformance.selection import case_named
 from oracles.adapters.call_parts import WORDS, ones
 from oracles.adapters.paddle import Paddle
 from oracles.adapters.paddle_calls import shares_memory
 from oracles.protocol import Returned, Unsupported, WithCall
+from oracles.registry import Backend
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
 from specs.formats import format_named
@@ -327,3 +330,67 @@ class TestBitcastMemory:
         x = paddle._tensors.tensor("float32", ones("float32", (2,)))
         assert not shares_memory(x, x.clone())
         assert shares_memory(x, x.view(paddle._tensors.dtype("int32")))
+
+
+def astype(paddle: Any, *, converts: tuple[str, ...], inputs: bool) -> Any:
+    """A `Layer.astype` that converts these parameters, and the inputs or not."""
+
+    def method(layer: Any, dst_type: Any) -> Any:
+        def taken(layer: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(x.astype(dst_type) for x in given)
+
+        for each in layer.sublayers(include_self=True):
+            for name, parameter in list(each.named_parameters(include_sublayers=False)):
+                if name in converts:
+                    setattr(each, name, paddle.nn.Parameter(parameter.detach().astype(dst_type)))
+        if inputs:
+            layer.register_forward_pre_hook(taken)
+        return layer
+
+    return method
+
+
+ALL = ("weight", "bias")
+ASTYPES: list[tuple[tuple[str, ...], bool, str, str, list[str]]] = [
+    (ALL, True, "weight", "conforms", []),
+    (ALL, True, "bias", "conforms", []),
+    (ALL, False, "weight", "deviates", ["layer-runs"]),
+    # Such a layer still runs: paddle adds a bias of another dtype.
+    (("weight",), True, "weight", "deviates", ["layer-runs"]),
+    (("weight",), True, "bias", "violates", ["form:name"]),
+    ((), True, "weight", "violates", ["form:name"]),
+]
+
+
+@pytest.mark.parametrize(("converts", "inputs", "member", "verdict", "rules"), ASTYPES)
+def test_what_astype_does_to_a_real_layer_is_judged(
+    paddle: Paddle,
+    monkeypatch: pytest.MonkeyPatch,
+    converts: tuple[str, ...],
+    inputs: bool,
+    member: str,
+    verdict: str,
+    rules: list[str],
+) -> None:
+    method = astype(paddle._paddle, converts=converts, inputs=inputs)
+    monkeypatch.setattr(paddle._paddle.nn.Layer, "astype", method)
+    meeting = Meeting(Backend("paddle", paddle), {}, Settings(max_examples=10))
+    case = case_named(f"paddle-layer-astype:1.0/float32/float64/form:name/member:{member}")
+    found = meeting.judge(case)
+    assert (found.verdict, [fault.rule for fault in found.faults]) == (verdict, rules)
+
+
+def to_that_zeroes_its_receiver(x: Any, dtype: Any) -> Any:
+    y = x.astype(dtype)
+    x.zero_()
+    return y
+
+
+def test_a_to_that_writes_into_its_receiver_is_found(
+    paddle: Paddle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paddle._paddle.Tensor, "to", to_that_zeroes_its_receiver)
+    meeting = Meeting(Backend("paddle", paddle), {}, Settings(max_examples=10))
+    found = meeting.judge(case_named("paddle-tensor-to:1.0/float32/float64/form:name"))
+    assert found.verdict == "deviates"
+    assert {fault.rule for fault in found.faults} == {"receiver-unchanged"}

@@ -147,7 +147,8 @@ def leaves_the_bias(call: Call, bits: Mapping[str, Any], gave: Returned) -> Retu
         return gave
     dtypes = {member.name: member.dtype for member in call.members}
     left = Tensor(dtypes["bias"], "cpu", bits["bias"])
-    return replace(gave, tensors={**gave.tensors, "bias": left})
+    found = {**gave.tensors, "bias": left}
+    return replace(gave, tensors=found, receiver=found)
 
 
 def writes_into_the_receiver(call: Call, bits: Mapping[str, Any], gave: Returned) -> Returned:
@@ -259,6 +260,10 @@ FAULTS: dict[str, tuple[str, Change, str, str, str]] = {
     "the inputs of a layer of integers do not convert": (
         f"{ASTYPE}/int64/float32/form:name/member:weight", takes_no_old_input, "deviates",
         "layer-runs", "a Linear takes no input of int64 afterwards",
+    ),
+    "the bias of a Linear stays": (
+        f"{ASTYPE}/float32/float64/form:name/member:weight", leaves_the_bias, "deviates",
+        "layer-runs", "the bias of a Linear is float32 instead of float64",
     ),
     "the bias stays": (
         f"{ASTYPE}/float32/float64/form:name/member:bias", leaves_the_bias, "violates",
