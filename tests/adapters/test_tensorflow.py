@@ -186,6 +186,12 @@ class TestBitcasts:
         answer = oracle.bitcast(Case("x", "1", source, target), bits)
         assert_same(answer, bits_of(target, expected).reshape(result))
 
+    @pytest.mark.parametrize("shape", [(), (2, 3)])
+    def test_only_xla_copies(self, oracle: Any, shape: tuple[int, ...]) -> None:
+        case = Case("tensorflow-bitcast", "2023", "float32", "int32")
+        shared = oracle.bitcast_shares_memory(case, np.ones(shape, np.uint32))
+        assert shared == (oracle._variant != "xla")
+
     @pytest.mark.parametrize(
         ("source", "target", "shape"),
         [
