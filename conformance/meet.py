@@ -325,17 +325,18 @@ class Meeting:
         """The verdict on a case that breaks rules of these levels; it may be open as a whole."""
         if not levels:
             return "open" if is_open else "conforms"
-        if not self.claimed(case.document):
+        if not self.claimed(case):
             return "differs"
         return "violates" if "required" in levels else "deviates"
 
     def failed(self, case: Case) -> Verdict:
         """The verdict where an answer is due, but an error or a malformed answer comes."""
-        return "error" if self.claimed(case.document) else "differs"
+        return "error" if self.claimed(case) else "differs"
 
-    def claimed(self, document: str) -> bool:
-        """Whether breaking a document's rule counts: the oracle claims it, or the user named it."""
-        return document in self.settings.asked_for or self.backend.claims(document)
+    def claimed(self, case: Case) -> bool:
+        """Whether a broken rule counts: the oracle claims the edition, or the user named it."""
+        is_named = case.document in self.settings.asked_for
+        return is_named or self.backend.claims(case.document, case.version)
 
     def reproduction(self, case: Case, rules: Ruling, smallest: Bits) -> str:
         """The adapter's own script for one input, or the command that shows the same."""

@@ -33,6 +33,8 @@ class NotInstalled(Exception):
 class Oracle(Protocol):
     """The least an adapter must offer; ``claims`` may be absent and then means every document.
 
+    A claim is a document's name, or ``name:version`` for one version of it.
+
     A true ``compiles_shapes`` says that each new shape costs a compilation: fewer are asked then.
     ``row_limits`` names the numbers of elements above which the system casts in another way: inputs
     are asked in rows on both sides of each.
