@@ -12,7 +12,6 @@ from oracles.isolation.loading import close, load_isolated
 from oracles.registry import BUILTINS
 from oracles.smoke import moved
 from specs.errors import CastigateError
-from specs.load import documents
 
 OPERATIONS = ("cast", "bitcast", "call")
 WIDTH = 96
@@ -70,7 +69,7 @@ def look(name: str, home: Home) -> Seen:
             name,
             variants,
             backend.version,
-            claims=tuple(document for document in documents() if backend.claims(document)),
+            claims=tuple(map(str, backend.claimed)),
             operations=tuple(each for each in OPERATIONS if hasattr(backend.oracle, each)),
             dtypes=tuple(dtype for dtype, _ in offered) or getattr(backend.oracle, "dtypes", ()),
             smoke=tuple((dtype, fault) for dtype, fault in offered if fault),

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.form import one_line, stored
-from oracles.protocol import Bits, Oracle, Unsupported, WithBitcast
+from oracles.protocol import Bits, Oracle, Unsupported, WithBitcast, WithBitcastMemory
 from oracles.reference.bitcasting import by_integer
 from reports.judgement import Fault
 from specs.bitcast_ruling import BitcastRuling
 from specs.cases import Case
+from specs.document import NOT_COPIED
 from specs.formats import Format, format_named
+from specs.load import document_named
 
 ANY_BYTE = 0xFF
 
@@ -106,6 +108,17 @@ def _changed(ruling: BitcastRuling, bits: Bits, form: Bits) -> str:
     first = int(wrong[0])
     got, wanted = (_shown(ruling.target, each.reshape(-1)[first]) for each in (form, expected))
     return f"shape {bits.shape}: element {first} is {got} instead of {wanted}"
+
+
+def copy_fault(oracle: Oracle, case: Case, ruling: BitcastRuling, seed: int) -> Fault | None:
+    """A copy where the page promises none; a tensor without elements has no memory to share."""
+    promise = document_named(case.document).entry.promises().get(NOT_COPIED)
+    judged = ruling.result is not None and 0 not in ruling.shape
+    if promise is None or not judged or not isinstance(oracle, WithBitcastMemory):
+        return None
+    if oracle.bitcast_shares_memory(case, next(contents(ruling, seed)).copy()):
+        return None
+    return Fault("answer", NOT_COPIED, promise.clause, promise.level, "the result is a copy")
 
 
 def answer_form(ruling: BitcastRuling, answer: object) -> Bits:

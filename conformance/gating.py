@@ -35,7 +35,6 @@ from reports.places import place_of
 from reports.run_record import Selection
 from reports.store import RunStore
 from specs.errors import CastigateError
-from specs.load import documents
 
 
 @dataclass(frozen=True)
@@ -99,11 +98,11 @@ class Gate:
 
 
 def claims_of(name: str, pythons: tuple[str, ...], seconds: float) -> tuple[str, ...]:
-    """The documents that a backend claims, of which there must be some."""
+    """The documents and versions that a backend claims, of which there must be some."""
     [home] = homes([name], pythons, seconds).values()
     backend = load_isolated(name, home)
     try:
-        claimed = tuple(each for each in documents() if backend.claims(each))
+        claimed = tuple(map(str, backend.claimed))
     finally:
         close(backend)
     if not claimed:

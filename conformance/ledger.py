@@ -83,7 +83,8 @@ class Ledgers:
         if self.only_required:
             listed = [each for each in listed if each.breach.verdict != "deviates"]
             found = [each for each in found if each.verdict != "deviates"]
-        if not listed and case.document in self.asked_for and not backend.claims(case.document):
+        is_claimed = backend.claims(case.document, case.version)
+        if not listed and case.document in self.asked_for and not is_claimed:
             return None
         return standing(listed, found, verdict)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from specs.calls import FORM
+from specs.document import FormEntry, PromiseEntry, RuleEntry
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof
@@ -22,17 +24,22 @@ def all_documents() -> Iterator[str]:
 
 
 def document(made: Document) -> Iterator[str]:
-    """A document's versions, then its rules with level and clause, then its conflicts."""
+    """A document's versions, then its rules and promises with level and clause, and conflicts."""
     yield f"{made.entry.title} ({made.name}), sha256 {made.digest}"
     yield ""
     for one in editions(made):
         yield f"  {made.name}:{one.version:<6} {_counts(one)}"
     yield ""
-    width = max(map(len, made.entry.rules))
-    for name, rule in made.entry.rules.items():
-        lines = f" ({cited(rule.lines)})" if rule.lines else ""
-        yield f"  {name:<{width}}  {rule.level:<12} {rule.clause}{lines}"
-        for conflict in rule.conflict:
+    named: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
+        **made.entry.rules,
+        **made.entry.promises(),
+        **{f"{FORM}:{name}": form for name, form in made.entry.forms.items() if form.conflict},
+    }
+    width = max(map(len, named))
+    for name, entry in named.items():
+        lines = f" ({cited(entry.lines)})" if entry.lines else ""
+        yield f"  {name:<{width}}  {entry.level:<12} {entry.clause}{lines}"
+        for conflict in entry.conflict:
             yield f"  {'':<{width}}  conflict with {conflict.with_}: {conflict.about}"
             yield f"  {'':<{width}}  taken: {conflict.taken}"
 

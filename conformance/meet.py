@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ParamSpec, TypeVar
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from conformance import bitcasts, row_limits
 from conformance.blame import blame, told
-from conformance.calling import DepartedError, answer_of, call_faults, returned_by
+from conformance.calling import DepartedError, answer_of, call_by, call_faults
 from conformance.form import AnswerError, checked, described, one_line, printable, refusal
 from conformance.inputs import inputs_of
 from conformance.shape_choice import shapes_of
 from conformance.shapes import shape_faults
 from oracles.isolation.errors import Crashed
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits, Returned, Unsupported
 from oracles.reference.expected import Expected
 from oracles.reference.oracle import Reference
 from oracles.registry import Backend
@@ -29,6 +29,7 @@ from reports.divergences import datum_of, divergences
 from reports.judgement import Divergence, Fault, Judgement, Verdict
 from specs.bitcast_ruling import bitcast_ruling
 from specs.calling import receiver_of
+from specs.calls import Call
 from specs.cases import Case
 from specs.formats import format_named
 from specs.operations import is_bitcast
@@ -97,6 +98,7 @@ class Meeting:
 
         try:
             found = bitcasts.outcome_of(rules, seed, give)
+            copied = contained(bitcasts.copy_fault, self.backend.oracle, case, rules, seed)
         except Unsupported as reason:
             return self._verdict(case, "unsupported", one_line(reason))
         except AnswerError as wrong_form:
@@ -108,11 +110,12 @@ class Meeting:
                 verdict: Verdict = "open" if rules.is_open else "conforms"
                 return self._verdict(case, verdict, refusal(rules.error_class, error))
             return self._verdict(case, self.failed(case), described(error))
-        faults = (found.fault,) if found.fault is not None else ()
+        faults = tuple(each for each in (found.fault, copied) if each is not None)
+        messages = [found.message, copied.message if copied is not None else ""]
         return self._verdict(
             case,
             self.graded(case, {fault.level for fault in faults}, rules.is_open),
-            found.message,
+            "; ".join(message for message in messages if message),
             inputs=found.inputs,
             open_inputs=found.open_inputs,
             faults=faults,
@@ -260,8 +263,11 @@ class Meeting:
     def _call_faults(self, case: Case, rules: Ruling, inputs: Bits) -> Iterator[Fault]:
         """What is wrong about a call besides its values, where the document says anything of it."""
         if not rules.is_open_dtype:
-            few, oracle = inputs[:4].copy(), self.backend.oracle
-            yield from call_faults(case, lambda: contained(lambda: returned_by(oracle, case, few)))
+
+            def make(call: Call, held: Mapping[str, Bits]) -> Returned:
+                return contained(call_by, self.backend.oracle, case, call, held)
+
+            yield from call_faults(case, inputs[:4], make)
 
     def ask_or_blame(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
         """The backend's answers, or an error that names the inputs on which it raises."""
@@ -319,17 +325,18 @@ class Meeting:
         """The verdict on a case that breaks rules of these levels; it may be open as a whole."""
         if not levels:
             return "open" if is_open else "conforms"
-        if not self.claimed(case.document):
+        if not self.claimed(case):
             return "differs"
         return "violates" if "required" in levels else "deviates"
 
     def failed(self, case: Case) -> Verdict:
         """The verdict where an answer is due, but an error or a malformed answer comes."""
-        return "error" if self.claimed(case.document) else "differs"
+        return "error" if self.claimed(case) else "differs"
 
-    def claimed(self, document: str) -> bool:
-        """Whether breaking a document's rule counts: the oracle claims it, or the user named it."""
-        return document in self.settings.asked_for or self.backend.claims(document)
+    def claimed(self, case: Case) -> bool:
+        """Whether a broken rule counts: the oracle claims the edition, or the user named it."""
+        is_named = case.document in self.settings.asked_for
+        return is_named or self.backend.claims(case.document, case.version)
 
     def reproduction(self, case: Case, rules: Ruling, smallest: Bits) -> str:
         """The adapter's own script for one input, or the command that shows the same."""

@@ -89,7 +89,7 @@ def candidates(meeting: Meeting, cases: Sequence[Case], *, calls: bool) -> list[
 
     def rank(case: Case) -> tuple[bool, bool, int, int]:
         versions = list(document_named(case.document).entry.versions)
-        claimed = meeting.claimed(case.document)
+        claimed = meeting.claimed(case)
         return (
             not claimed,
             ruling(case).is_open,

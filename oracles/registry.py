@@ -7,14 +7,15 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from oracles.claims import Claim, claim_of, every_document, in_order
 from oracles.protocol import NotInstalled, Oracle, Unsupported
 from specs.errors import CastigateError
-from specs.load import documents
 from specs.suggest import nearest
 
 GROUP = "castigate.oracles"
@@ -67,10 +68,15 @@ class Backend:
     def version(self) -> str:
         return self.oracle.version
 
-    def claims(self, document: str) -> bool:
-        """Whether the oracle means to implement a document; one without ``claims`` means all."""
-        claimed = getattr(self.oracle, "claims", None)
-        return claimed is None or document in claimed
+    @cached_property
+    def claimed(self) -> tuple[Claim, ...]:
+        """What the oracle means to implement; without ``claims`` every document."""
+        words = getattr(self.oracle, "claims", None)
+        return every_document() if words is None else in_order(map(claim_of, words))
+
+    def claims(self, document: str, version: str) -> bool:
+        """Whether the oracle means to implement this version of a document."""
+        return any(claim.covers(document, version) for claim in self.claimed)
 
 
 def load_backend(name: str) -> Backend:
@@ -105,13 +111,15 @@ def check_claims(backend: Backend) -> None:
     if claimed is None:
         return
     if isinstance(claimed, str) or not all(isinstance(name, str) for name in claimed):
-        raise CastigateError(f"backend `{backend.name}`: claims must be a tuple of document names")
+        raise CastigateError(
+            f"backend `{backend.name}`: claims must be a tuple of documents, "
+            "each as `name` or `name:version`"
+        )
     for name in claimed:
-        if name not in documents():
-            raise CastigateError(
-                f"backend `{backend.name}` claims `{name}`, which is no document;"
-                f" {nearest(name, documents())}the documents are {', '.join(documents())}"
-            )
+        try:
+            claim_of(name)
+        except CastigateError as error:
+            raise CastigateError(f"backend `{backend.name}` claims {error}") from None
 
 
 def _made(name: str) -> Any:

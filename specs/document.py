@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -15,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from specs.calls import ArgumentKind, ArgumentWord, Device
+from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import formats
 from specs.pages import LineRange, Lines
 from specs.vocabulary import (
@@ -57,6 +58,8 @@ TILE_RANKS = ("same", "differs")
 WIDTHS = ("same", "narrower", "wider", "undivisible")
 LASTS = ("none", "ratio", "multiple", "zero", "other")
 ABSENT = "absent"
+LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
+"""The names under which what a page promises beside the values is broken."""
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -99,7 +102,7 @@ def _argument(text: str) -> str:
     if kind == "word" and value not in get_args(ArgumentWord):
         words = ", ".join(get_args(ArgumentWord))
         raise ValueError(f"unknown argument word `{value}`; the words are {words}")
-    if kind in ("dtype", "tensor") and value not in (*formats(), "source", "target"):
+    if kind in ("dtype", "tensor", "gpu-tensor") and value not in (*formats(), "source", "target"):
         raise ValueError(f"`{value}` is neither a dtype nor `source` nor `target`")
     return text
 
@@ -112,6 +115,10 @@ def _shape(text: str) -> str:
 
 def _listed(value: object) -> object:
     return value if isinstance(value, list) else [value]
+
+
+def _entry(value: object) -> object:
+    return {"is": value} if isinstance(value, str) else value
 
 
 def _worded(value: object) -> object:
@@ -137,7 +144,7 @@ OutcomeWord = Annotated[
 ]
 ShapeText = Annotated[Word, AfterValidator(_shape)]
 ArgumentWords = Annotated[
-    str, AfterValidator(_argument), WithJsonSchema({"type": "string", "pattern": "^[a-z-]+ .*$"})
+    str, AfterValidator(_argument), WithJsonSchema({"type": "string", "pattern": "^[a-z-]+( .*)?$"})
 ]
 CLASS_WORDS = (*INPUT_CLASSES, OTHERWISE)
 InputClass = Annotated[
@@ -264,14 +271,43 @@ class MemberEntry(Entry):
     when: dict[str, Words] = {}
 
 
-class ReceiverEntry(PointedEntry):
-    """What a document's calls are made on: a tensor of the source, or a layer with members."""
+class PromiseEntry(PointedEntry):
+    """What a page promises beside the values: where it says so, and how firmly."""
 
-    is_: Literal["tensor", "sharded-tensor", "layer"] = Field(alias="is")
+    clause: Text
+    level: Literal["required", "recommended"]
+    note: Text | None = None
+    conflict: list[ConflictEntry] = []
+
+
+class ReceiverEntry(PointedEntry):
+    """What a document's calls are made on: a tensor of the source, a layer, or a builder."""
+
+    is_: Literal["tensor", "sharded-tensor", "layer", "net-builder"] = Field(alias="is")
     method: Identifier
     members: dict[Identifier, MemberEntry] = {}
-    runs: Literal["required", "recommended", "unspecified"] = "unspecified"
-    """Whether a layer must still run afterwards."""
+    runs: PromiseEntry | None = None
+    """A Linear layer gives the target's dtype afterwards, on inputs of the source and target."""
+    unchanged: PromiseEntry | None = None
+    """The tensor that the call is made on stays as it was."""
+
+
+ReturnsWord = Literal["receiver", "another"]
+MemoryWord = Literal["shared", "own"]
+
+
+class ReturnsEntry(Entry):
+    """Whether a call gives its receiver back; at the form's level where none is named."""
+
+    is_: ReturnsWord = Field(alias="is")
+    level: Level | None = None
+
+
+class MemoryEntry(Entry):
+    """Whether what a call gives lies in its receiver's memory; levels as for what it returns."""
+
+    is_: MemoryWord = Field(alias="is")
+    level: Level | None = None
 
 
 class FormEntry(PointedEntry):
@@ -282,12 +318,25 @@ class FormEntry(PointedEntry):
 
     clause: Text
     when: dict[str, Words] = {}
+    on: ReceiverKind | None = None
+    """What this form is called on, where it is not the document's receiver."""
     args: list[ArgumentWords] = []
     kwargs: dict[Identifier, ArgumentWords] = {}
-    returns: Literal["receiver", "another", "unspecified"] = "unspecified"
+    returns: Annotated[
+        ReturnsEntry | None,
+        BeforeValidator(_entry, json_schema_input_type=ReturnsWord | ReturnsEntry),
+    ] = None
+    memory: Annotated[
+        MemoryEntry | None,
+        BeforeValidator(_entry, json_schema_input_type=MemoryWord | MemoryEntry),
+    ] = None
     level: Level = "required"
     device_before: Device = Field("cpu", alias="device-before")
     device_after: Device = Field("cpu", alias="device-after")
+    shape: ShapeText | None = None
+    """The shape of the page's own sample, in which the form is called as well."""
+    note: Text | None = None
+    conflict: list[ConflictEntry] = []
 
 
 class ShapesEntry(Entry):
@@ -314,6 +363,8 @@ class BitcastEntry(PointedEntry):
     shapes: Annotated[list[ShapeText], Field(min_length=1)]
     more: ShapesEntry
     demanded: dict[Identifier, NamedTestsEntry] = {}
+    memory: PromiseEntry | None = None
+    """The result lies in the input's memory: nothing is copied."""
 
 
 class ParameterEntry(PointedEntry):
@@ -385,6 +436,26 @@ class DocumentEntry(Entry):
     tensors: dict[str, TensorRuleEntry] = {}
     examples: dict[Identifier, ExampleEntry] = {}
     not_encoded: list[NotEncodedEntry] = Field([], alias="not-encoded")
+
+    def promises(self) -> dict[str, PromiseEntry]:
+        """What the page promises beside the values, by the names under which it is broken."""
+        receiver, bitcast = self.receiver, self.bitcast
+        made = {
+            LAYER_RUNS: receiver.runs if receiver is not None else None,
+            RECEIVER_UNCHANGED: receiver.unchanged if receiver is not None else None,
+            NOT_COPIED: bitcast.memory if bitcast is not None else None,
+        }
+        return {name: promise for name, promise in made.items() if promise is not None}
+
+    def conflicts(self) -> Iterator[tuple[str, str, ConflictEntry]]:
+        """Each conflict with the rule, promise or `form:NAME` that it stands at, and the clause."""
+        standing: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
+            **self.rules,
+            **self.promises(),
+            **{f"{FORM}:{name}": form for name, form in self.forms.items()},
+        }
+        for name, entry in standing.items():
+            yield from ((name, entry.clause, conflict) for conflict in entry.conflict)
 
 
 def json_schema() -> dict[str, Any]:

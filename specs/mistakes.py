@@ -129,6 +129,12 @@ def _bad_calls(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
         entry.receiver.members
     ):
         yield ("receiver",), "a layer, and nothing else, has `members`"
+    if entry.receiver is not None:
+        is_layer = entry.receiver.is_ == "layer"
+        if entry.receiver.runs is not None and not is_layer:
+            yield ("receiver", "runs"), "a layer, and nothing else, runs"
+        if entry.receiver.unchanged is not None and is_layer:
+            yield ("receiver", "unchanged"), "a layer may be changed where it stands"
     for name, form in entry.forms.items():
         yield from _bad_conditions(entry, ("forms", name, "when"), form.when)
     for name, member in entry.receiver.members.items() if entry.receiver is not None else ():

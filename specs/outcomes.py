@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from specs.vocabulary import Rounding
+from specs.vocabulary import Level, Rounding
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,13 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Anything:
-    """The document leaves it open; the dtype that a call gives may be told nonetheless."""
+    """The document leaves it open; the dtype that a call gives may be told nonetheless.
+
+    ``level`` is that of the dtype, where it is not the level of the call's form.
+    """
 
     converts: bool = False
+    level: Level | None = None
 
 
 Outcome = (

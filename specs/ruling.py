@@ -230,7 +230,8 @@ def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Fo
         case Rejected():
             outcome = Rejected(given.class_)
         case Anything():
-            outcome = Anything(given.dtype == "target")
+            converts = given.dtype == "target"
+            outcome = Anything(converts, given.level if converts else None)
     recommended = outcome_of(given.and_recommended, target) if given.and_recommended else None
     if recommended is not None and not _is_part(recommended, outcome):
         message = "`and-recommended` names a part of what `is` or `either` allows: "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oracles.adapters.hlo import COMPUTED
 from oracles.adapters.stablehlo import Operation, Shape, program
 from oracles.protocol import Unsupported
 
@@ -46,9 +46,6 @@ CALLS: Mapping[Operation, str] = {
     "convert": "convert_element_type",
     "bitcast_convert": "bitcast_convert_type",
 }
-
-COMPUTED = re.compile(r" (convert|bitcast-convert|compare|real|complex|iota)\(")
-"""What stays in a program that XLA compiled without folding it; a cast to bool is a compare."""
 
 PROGRAMS_KEPT = 64
 

@@ -1,4 +1,4 @@
-"""openvino's Convert: evaluated by its reference, or in a model compiled for the CPU plugin."""
+"""openvino's Convert: evaluated by its reference, or compiled (and folded) by the CPU plugin."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import Format, format_named
 
-VARIANTS: tuple[str, ...] = ("cpu", "cpu-dynamic")
-"""The CPU plugin has other kernels for a shape that is open than for one known when it compiles."""
+VARIANTS: tuple[str, ...] = ("cpu", "cpu-dynamic", "cpu-folded")
+"""The CPU plugin has other kernels for a shape that is open than for one known when it compiles.
+
+A constant it folds before. The pass ``ConstantFolding`` by itself asks the reference, as does the
+adapter without a variant.
+"""
 
 DTYPES: Mapping[str, str] = {
     "float64": "f64",
@@ -57,7 +61,7 @@ MISSING_KERNELS = ("can't convert from", "unsupported src_prc")
 
 
 class OpenVino:
-    """Convert as openvino's reference evaluates it, or (`cpu`, `cpu-dynamic`) its CPU plugin."""
+    """Convert as openvino's reference evaluates it, or (`cpu` and so on) its CPU plugin."""
 
     name = "openvino"
     # No document that is encoded here describes openvino's Convert.
@@ -69,7 +73,7 @@ class OpenVino:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._openvino.__version__).partition("-")[0]
         self._variant = variant
-        self.compiles_shapes = variant == "cpu"
+        self.compiles_shapes = variant in ("cpu", "cpu-folded")
         self._core = self._openvino.Core() if variant else None
         self._compiled = lru_cache(MODELS_KEPT)(self._compiled_anew)
 
@@ -78,7 +82,11 @@ class OpenVino:
         require_plain(case, "openvino's Convert")
         x = self._tensor(case.source, _content(format_named(case.source), bits), bits.shape)
         room = room_for(format_named(case.target), bits.size)
-        self._prepared(case, x, self._tensor(case.target, room, bits.shape))()
+        y = self._tensor(case.target, room, bits.shape)
+        if self._variant == "cpu-folded":
+            self._run(self._folded(case, x), y)
+        else:
+            self._prepared(case, x, y)()
         return patterns_in(room, format_named(case.target), bits.size).reshape(bits.shape)
 
     def road(self, case: Case) -> str:
@@ -92,7 +100,8 @@ class OpenVino:
         """Prepare a call that reads ``bits`` in place and writes into one and the same memory."""
         self.cast(case, bits[:1])  # refuses what cannot be cast, in the same words
         source, target, count = format_named(case.source), format_named(case.target), bits.size
-        if is_packed(source) or not (bits.flags.c_contiguous and bits.flags.aligned):
+        is_read_in_place = bits.flags.c_contiguous and bits.flags.aligned
+        if is_packed(source) or not is_read_in_place or self._variant == "cpu-folded":
             return partial(self.cast, case, bits)
         x, room = self._tensor(case.source, bits, bits.shape), room_for(target, count)
         run = self._prepared(case, x, self._tensor(case.target, room, bits.shape))
@@ -123,6 +132,7 @@ class OpenVino:
             types=(DTYPES[case.source], DTYPES[case.target]),
             settings=SETTINGS if self._variant else None,
             dynamic=self._variant == "cpu-dynamic",
+            folded=self._variant == "cpu-folded",
         )
 
     def _prepared(self, case: Case, x: Any, y: Any) -> Callable[[], None]:
@@ -131,15 +141,33 @@ class OpenVino:
             return self._evaluation(case, x, y)
         request = self._request(case, tuple(x.shape))
         request.set_input_tensor(x)
-        request.set_output_tensor(y)
 
         # The request knows addresses only.
-        def run(_alive: tuple[Any, Any] = (x, y)) -> None:
-            # ``infer`` swallows what a kernel raises, and leaves the output as it was.
-            request.start_async()
-            self._refusing(request.wait)
+        def run(_alive: Any = x) -> None:
+            self._run(request, y)
 
         return run
+
+    def _run(self, request: Any, y: Any) -> None:
+        request.set_output_tensor(y)
+        # ``infer`` swallows what a kernel raises, and leaves the output as it was.
+        request.start_async()
+        self._refusing(request.wait)
+
+    def _folded(self, case: Case, x: Any) -> Any:
+        """A request to a model that converts a constant, where the plugin has folded that."""
+        constant = self._openvino.op.Constant(x, shared_memory=False)
+        convert = self._operators.convert(constant, self._type(case.target))
+        compiled = self._refusing(partial(self._compiled_model, convert, []))
+        layers = [
+            (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))
+            for layer in compiled.get_runtime_model().get_ordered_ops()
+        ]
+        carried = (("Const", self._openvino.Type.i32), ("Convert", self._openvino.Type.i64))
+        kinds = [kind for kind, _ in layers]
+        if kinds != ["Const", "Output"] and tuple(layers[:-1]) != carried:
+            raise Unsupported(f"openvino did not fold this, but left {', '.join(kinds)}")
+        return compiled.create_infer_request()
 
     def _evaluation(self, case: Case, x: Any, y: Any) -> Callable[[], None]:
         _, convert = self._graph(case.source, case.target, self._openvino.PartialShape.dynamic())
@@ -158,8 +186,11 @@ class OpenVino:
 
     def _compiled_anew(self, source: str, target: str, shape: tuple[int, ...]) -> Any:
         parameter, convert = self._graph(source, target, list(shape))
-        model = self._openvino.Model([convert], [parameter], "cast")
+        return self._compiled_model(convert, [parameter])
+
+    def _compiled_model(self, convert: Any, parameters: list[Any]) -> Any:
         assert self._core is not None
+        model = self._openvino.Model([convert], parameters, "cast")
         return self._core.compile_model(model, "CPU", dict(SETTINGS))
 
     def _refusing(self, ask: Callable[[], Any]) -> Any:

@@ -24,9 +24,13 @@ TENSORS = """\
 {memory} = np.empty({size}, np.{storage})
 x = ov.Tensor({content}, [len(bits)], ov.Type.{source})
 y = ov.Tensor({memory}, [len(bits)], ov.Type.{target})
-parameter = opset15.parameter([{known}], ov.Type.{source})
-convert = opset15.convert(parameter, ov.Type.{target})
 """
+
+OPERAND = "operand = opset15.parameter([{known}], ov.Type.{source})\n"
+
+CONSTANT = "operand = ov.op.Constant(x, shared_memory=False)\n"
+
+CONVERT = "convert = opset15.convert(operand, ov.Type.{target})\n"
 
 EVALUATED = """\
 if not convert.evaluate([y], [x]):
@@ -34,11 +38,10 @@ if not convert.evaluate([y], [x]):
 """
 
 COMPILED = """\
-model = ov.Model([convert], [parameter], "cast")
+model = ov.Model([convert], {parameters}, "cast")
 settings = {settings}
 request = ov.Core().compile_model(model, "CPU", settings).create_infer_request()
-request.set_input_tensor(x)
-request.set_output_tensor(y)
+{fed}request.set_output_tensor(y)
 request.start_async()
 request.wait()
 """
@@ -52,6 +55,7 @@ def reproduction(
     types: tuple[str, str],
     settings: Mapping[str, str | int] | None,
     dynamic: bool,
+    folded: bool,
 ) -> str:
     """The script of one case: compiled for the CPU plugin where there are settings for it."""
     source, target = format_named(case.source), format_named(case.target)
@@ -63,13 +67,19 @@ def reproduction(
         size=f"-(-len(bits) * {target.bits} // 8)" if packed else "len(bits)",
         storage=target.storage,
         content="packed" if is_packed(source) else "bits",
-        known="-1" if dynamic else "len(bits)",
         source=types[0],
         target=types[1],
     )
+    operand = CONSTANT if folded else OPERAND
+    script += operand.format(known="-1" if dynamic else "len(bits)", source=types[0])
+    script += CONVERT.format(target=types[1])
     if settings is None:
         script += EVALUATED
     else:
-        script += COMPILED.format(settings=repr(dict(settings)).replace("'", '"'))
+        script += COMPILED.format(
+            settings=repr(dict(settings)).replace("'", '"'),
+            parameters="[]" if folded else "[operand]",
+            fed="" if folded else "request.set_input_tensor(x)\n",
+        )
     script += UNPACKED.format(bits=target.bits) if packed else ""
     return script + printed(case.source, case.target)

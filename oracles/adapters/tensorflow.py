@@ -1,4 +1,4 @@
-"""TensorFlow's ``tf.cast`` and ``tf.bitcast`` on the CPU: eager, traced, and compiled by XLA."""
+"""TensorFlow's ``tf.cast`` and ``tf.bitcast`` on the CPU: eager, traced, compiled, and folded."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import numpy as np
 
 from oracles.adapters.framework import load, require_variant
 from oracles.adapters.plain_modes import require_plain
-from oracles.adapters.script import given, masked, printed
+from oracles.adapters.tensorflow_constants import Constants
+from oracles.adapters.tensorflow_script import reproduction
 from oracles.packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
-VARIANTS: tuple[str, ...] = ("function", "xla")
+VARIANTS: tuple[str, ...] = ("function", "xla", "folded", "xla-folded")
+"""The last two are the first two with a constant for an operand."""
 
 DTYPES: Mapping[str, str] = {
     "float64": "float64",
@@ -71,26 +73,13 @@ OPTIONS: Mapping[str, Mapping[str, bool]] = {
     # There is nothing to rewrite, and an error would be wrapped in the text of this very file.
     "function": {"autograph": False},
     "xla": {"autograph": False, "jit_compile": True},
+    "folded": {"autograph": False},
+    "xla-folded": {"autograph": False, "jit_compile": True},
 }
-
-SCRIPT = """\
-# tensorflow {version}: {case}
-import os
-
-os.environ |= {{"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "NPROC": "1"}}
-
-import numpy as np
-import tensorflow as tf
-
-{given}
-x = tf.convert_to_tensor(bits.view(tf.as_dtype("{source}").as_numpy_dtype))
-y = {call}
-answers = y.numpy().view("{storage}"){masked}
-{printed}"""
 
 
 class TensorFlow:
-    """A cast by ``tf.cast``, at once or within a ``tf.function``."""
+    """A cast by ``tf.cast``, at once or within a ``tf.function`` of a tensor or a constant."""
 
     name = "tensorflow"
     claims: tuple[str, ...] = ("tensorflow-bitcast",)
@@ -107,6 +96,11 @@ class TensorFlow:
         self._variant = variant
         self.compiles_shapes = variant is not None
         self._function = lru_cache(FUNCTIONS_KEPT)(self._made)
+        self._constants = (
+            Constants(self._tensorflow, OPTIONS[variant])
+            if variant in ("folded", "xla-folded")
+            else None
+        )
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by one ``tf.cast``."""
@@ -123,6 +117,13 @@ class TensorFlow:
         """Answer a case by one ``tf.bitcast``."""
         require_plain(case, "tf.bitcast")
         return self._answer("bitcast", case.source, case.target, bits)
+
+    def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
+        """Whether the result of a ``tf.bitcast`` begins where its input does."""
+        function = self._function("bitcast", case.source, case.target, bits.shape)
+        x = self._tensor(case.source, bits)
+        y = function(x)
+        return _address(x) == _address(y)
 
     def road(self, case: Case) -> str:
         """The pair alone: ``tf.cast`` knows nothing of documents, versions and modes."""
@@ -143,33 +144,39 @@ class TensorFlow:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """A script that asks TensorFlow the same, without this project."""
         self.road(case)
-        call = f'tf.cast(x, "{DTYPES[case.target]}")'
-        if self._variant is not None:
-            options = ", ".join(f"{name}={value}" for name, value in OPTIONS[self._variant].items())
-            call = f"tf.function(lambda x: {call}, {options})(x)"
-        return SCRIPT.format(
-            version=self.version,
-            case=case,
-            given=given(case.source, bits),
-            source=DTYPES[case.source],
-            call=call,
-            storage=format_named(case.target).storage,
-            masked=masked(case.target),
-            printed=printed(case.source, case.target),
-        )
+        options = OPTIONS[self._variant] if self._variant is not None else None
+        folded = self._constants is not None
+        return reproduction(self.version, case, bits, DTYPES, options, folded=folded)
 
     def _answer(self, operation: Operation, source: str, target: str, bits: Bits) -> Bits:
+        if self._constants is not None:
+            return self._folded(self._constants, operation, source, target, bits)
         function = self._function(operation, source, target, bits.shape)
         return self._bits(target, function(self._tensor(source, bits)))
+
+    def _folded(
+        self, constants: Constants, operation: Operation, source: str, target: str, bits: Bits
+    ) -> Bits:
+        function, dtype = self._operation(operation, target), self._dtype(source)
+        if operation == "bitcast":
+            # It looks at the shape, and shall see its own.
+            return self._bits(target, constants.answer(function, dtype, bits))
+        rows = constants.rows(bits, np.dtype(format_named(target).storage).itemsize)
+        answers = [self._bits(target, constants.answer(function, dtype, row)) for row in rows]
+        return np.concatenate(answers, axis=1).reshape(bits.shape)
+
+    def _operation(self, operation: Operation, target: str) -> Function:
+        call, dtype = getattr(self._tensorflow, operation), self._dtype(target)
+        return lambda x: call(x, dtype)
 
     def _made(
         self, operation: Operation, source: str, target: str, shape: tuple[int, ...]
     ) -> Function:
         """One function for one dtype and shape: that is what it would be traced for anyhow."""
-        call, dtype = getattr(self._tensorflow, operation), self._dtype(target)
+        call = self._operation(operation, target)
         if self._variant is None:
-            return lambda x: call(x, dtype)
-        traced = self._tensorflow.function(lambda x: call(x, dtype), **OPTIONS[self._variant])
+            return call
+        traced = self._tensorflow.function(call, **OPTIONS[self._variant])
         # The function itself would look up on every call, at length, what it is called with.
         spec = self._tensorflow.TensorSpec(shape, self._dtype(source))
         made: Function = traced.get_concrete_function(spec)
@@ -189,3 +196,8 @@ class TensorFlow:
             return self._tensorflow.as_dtype(DTYPES[dtype])
         except (KeyError, TypeError):
             raise Unsupported(f"TensorFlow has no dtype castable as {dtype}") from None
+
+
+def _address(tensor: Any) -> int:
+    """Where the memory of a tensor with elements begins."""
+    return int(np.frombuffer(tensor, np.uint8).ctypes.data)

@@ -71,6 +71,15 @@ class Torch:
             self._tensors.viewable(dtype)
         return self._answer("view", case, bits)
 
+    def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
+        """Whether the result of a ``view`` lies in its tensor's memory."""
+        x = self._tensors.tensor(case.source, bits)
+        with warnings.catch_warnings():
+            # The compiler warns of its own parts.
+            warnings.simplefilter("ignore")
+            view = self._ready("view", x, self._tensors.viewable(case.target))
+            return shares_memory(x, view(x))
+
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on a tensor, a sharded tensor or a module, as torch has the method."""
         if self._variant is not None:

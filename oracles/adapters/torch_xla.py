@@ -46,8 +46,7 @@ class TorchXla:
     """A cast by ``to``, a bitcast by XLA's ``BitcastConvert``, each in a program of its own."""
 
     name = "torch_xla"
-    # No document of its own is encoded.
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("cinn-cast:torch-xla",)
     compiles_shapes = True
 
     def __init__(self, variant: str | None = None) -> None:

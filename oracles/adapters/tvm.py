@@ -86,8 +86,7 @@ class Tvm:
     """A cast by ``astype``, a bitcast by ``reinterpret``: one element of a compiled loop."""
 
     name = "tvm"
-    # No document that is encoded here describes TVM's operations.
-    claims: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ("cinn-cast:tvm",)
 
     def __init__(self, variant: str | None = None) -> None:
         self._tvm: Any = load("tvm", "tvm")

@@ -129,10 +129,12 @@ def answer_text(ruling: Ruling, text: str) -> int | str:
     """A conforming answer to a text; 0 where the document leaves it open."""
     if not ruling.target.is_numeric:
         return text
-    kinds = {"infinity-literal"} if text.upper() in ("INF", "+INF") else set()
-    if text.upper() == "-INF":
+    # Letters beyond ASCII have upper cases within it: "ı".upper() is "I".
+    letters = text.upper() if text.isascii() else ""
+    kinds = {"infinity-literal"} if letters in ("INF", "+INF") else set()
+    if letters == "-INF":
         kinds = {"minus-infinity-literal" + ("" if text == "-INF" else "-other-case")}
-    if text.upper() == "NAN":
+    if letters == "NAN":
         kinds = {"nan-literal"}
     number = scan(text)
     code = 0

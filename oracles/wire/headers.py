@@ -103,6 +103,8 @@ class AskBye(Header):
 class Hello(Header):
     """Who is there; without ``claims`` it means to implement every document.
 
+    A claim is a document's name, or ``name:version`` for one version of it.
+
     Cases that differ in nothing that ``depends_on`` names get the same answers to the same bits.
     """
 

@@ -93,6 +93,5 @@ def _conflicts(report: Report, made: Document) -> Iterator[Conflict]:
         if cell.document == made.name:
             for broken_rule in {each.rule for each in cell.broken}:
                 broken.setdefault(broken_rule, Counter())[cell.backend] += 1
-    for name, rule in made.entry.rules.items():
-        for entry in rule.conflict:
-            yield Conflict(name, rule.clause, entry, broken.get(name, Counter()))
+    for name, clause, entry in made.entry.conflicts():
+        yield Conflict(name, clause, entry, broken.get(name, Counter()))

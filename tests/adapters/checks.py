@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.meet import Meeting, Settings
+from conformance.selection import select
+from conformance.variants import Variants
 from oracles.protocol import Bits, Unsupported, WithRoad
+from oracles.registry import Backend
+from reports.judgement import Verdict
 from specs.cases import Case
 from specs.formats import format_named
 from tests.adapters.common import (
@@ -105,6 +110,17 @@ def assert_repeats(oracle: Any, case: Case, patterns: list[Any]) -> None:
     assert printed == expected
     assert "castigate" not in script
     assert max(map(len, script.splitlines())) <= 100
+
+
+def compared(first: Any, second: Any, source: str, target: str) -> tuple[Verdict, str]:
+    """What ``-k variants`` says of two roads of a framework on one pair."""
+    meetings = [
+        Meeting(Backend(f"{one.name}:{place}", one), {}, Settings())
+        for place, one in enumerate((first, second))
+    ]
+    cases = [case for case in select([]) if (case.source, case.target) == (source, target)]
+    _, judgement = Variants(*meetings, cases).judge()
+    return judgement.verdict, judgement.message
 
 
 class PlainRoads:

@@ -1,4 +1,4 @@
-"""openvino on its roads: the reference, and the CPU plugin with known and with open shapes."""
+"""openvino on its roads: the reference, and the CPU plugin on tensors and on constants."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tests.adapters.checks import (
     assert_repeats,
     assert_shares_no_memory,
     built,
+    compared,
     known,
 )
 from tests.adapters.common import (
@@ -34,7 +35,7 @@ from tests.adapters.common import (
     some_patterns,
 )
 
-ROADS = [None, "cpu", "cpu-dynamic"]
+ROADS = [None, *adapter.VARIANTS]
 
 
 @pytest.fixture(scope="module", params=ROADS, ids=lambda road: road or "reference")
@@ -128,7 +129,7 @@ class TestRefusals:
     def test_what_a_kernel_raises_late_is_not_swallowed(self, oracle: Any) -> None:
         case, bits = onnx_case("float8e4m3fn", "bool"), bits_of("float8e4m3fn", [0x3C, 0])
         for _ in range(3):  # after ``infer`` had swallowed it, the third model killed the process
-            if oracle._variant is None:
+            if oracle._variant in (None, "cpu-folded"):
                 assert patterns_of(oracle.cast(case, bits)) == [1, 0]
             else:
                 with pytest.raises(Unsupported, match=r"^unsupported src_prc: f8e4m3$"):
@@ -167,7 +168,7 @@ class TestRefusals:
 
     def test_an_unknown_variant_names_the_known_ones(self) -> None:
         pytest.importorskip("openvino")
-        with pytest.raises(Unsupported, match="`nonsense`; its variants are cpu, cpu-dynamic"):
+        with pytest.raises(Unsupported, match=r"variants are cpu, cpu-dynamic, cpu-folded$"):
             adapter.OpenVino("nonsense")
 
     def test_a_missing_package_names_its_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,11 +190,12 @@ class TestRoads:
 
     def test_each_variant_goes_its_own_way(self) -> None:
         pytest.importorskip("openvino")
-        evaluated, *compiled = [adapter.OpenVino(variant) for variant in ROADS]
+        evaluated, *compiled, folded = [adapter.OpenVino(variant) for variant in ROADS]
         case, bits = onnx_case("float32", "float16"), np.zeros((2, 3), np.uint32)
-        for oracle in (evaluated, *compiled):
+        for oracle in (evaluated, *compiled, folded):
             oracle.cast(case, bits)
-        assert evaluated._compiled.cache_info().misses == 0
+        for oracle in (evaluated, folded):
+            assert oracle._compiled.cache_info().misses == 0
         inputs = [
             oracle._compiled("float32", "float16", shape).input(0)
             for oracle, shape in zip(compiled, ((2, 3), (-1, -1)), strict=True)
@@ -206,6 +208,66 @@ class TestRoads:
         model = adapter.OpenVino("cpu")._compiled("float32", "bfloat16", (3,))
         assert model.get_property("INFERENCE_NUM_THREADS") == 1
         assert model.get_property("EXECUTION_MODE_HINT").name == "ACCURACY"
+
+
+@pytest.fixture(scope="module")
+def roads() -> list[Any]:
+    """The CPU plugin on tensors and on constants."""
+    pytest.importorskip("openvino")
+    return [adapter.OpenVino(variant) for variant in ("cpu", "cpu-folded")]
+
+
+class TestFolding:
+    def test_the_model_that_runs_holds_the_answer(
+        self, roads: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        models = []
+        real = roads[1]._compiled_model
+
+        def kept(*asked: Any) -> Any:
+            models.append(real(*asked).get_runtime_model())
+            return real(*asked)
+
+        monkeypatch.setattr(roads[1], "_compiled_model", kept)
+        for target in ("int16", "int64"):
+            roads[1].cast(onnx_case("float32", target), bits_of("float32", [0x3FC00000, 0]))
+        layers = [
+            [layer.get_rt_info()["layerType"].value for layer in model.get_ordered_ops()]
+            for model in models
+        ]
+        # The plugin carries 64 bits in 32, and widens what it has folded.
+        assert layers == [["Const", "Output"], ["Const", "Convert", "Output"]]
+
+    def test_a_conversion_that_is_left_to_run_is_unsupported(self, roads: list[Any]) -> None:
+        case, bits = onnx_case("float4e2m1", "int8"), bits_of("float4e2m1", [2, 4])
+        assert patterns_of(roads[0].cast(case, bits)) == [1, 2]
+        with pytest.raises(Unsupported, match=r"did not fold this, but left Const, Convert,"):
+            roads[1].cast(case, bits)
+
+    def test_a_folded_answer_can_differ_from_that_at_run_time(self, roads: list[Any]) -> None:
+        case, bits = onnx_case("float64", "int8"), bits_of("float64", [0x4069 << 48])  # 200
+        assert [patterns_of(road.cast(case, bits)) for road in roads] == [[0x7F], [0xC8]]
+
+    def test_a_constant_comes_in_as_it_is(self, roads: list[Any]) -> None:
+        signaling = {"float32": 0x7F800001, "bfloat16": 0xFF81}
+        for dtype, pattern in signaling.items():
+            answer = roads[1].cast(onnx_case(dtype, dtype), bits_of(dtype, [pattern]))
+            assert patterns_of(answer) == [pattern]
+
+    def test_a_wrong_fold_is_caught(
+        self, roads: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert compared(*roads, "int8", "int16") == ("conforms", "")
+        real = roads[1]._operators
+
+        class Doubling:
+            def convert(self, operand: Any, target: Any) -> Any:
+                return real.convert(real.add(operand, operand), target)
+
+        monkeypatch.setattr(roads[1], "_operators", Doubling())
+        verdict, message = compared(*roads, "int8", "int16")
+        assert verdict == "differs"
+        assert message.startswith("255 of 256 inputs answer otherwise than on openvino:0")
 
 
 BOUND = [

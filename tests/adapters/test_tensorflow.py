@@ -1,7 +1,8 @@
-"""TensorFlow on its roads: eager, traced, and compiled by XLA."""
+"""TensorFlow on its roads: eager, traced, compiled by XLA, and folded."""
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from tests.adapters.checks import (
     assert_repeats,
     assert_shares_no_memory,
     built,
+    compared,
     known,
 )
 from tests.adapters.common import (
@@ -50,9 +52,18 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield made
 
 
+NOT_FOLDED = "float8e5m2"
+"""The only dtype whose casts grappler leaves to run, to and from it."""
+
+
+def is_xla(oracle: Any) -> bool:
+    """Whether XLA compiles what a road runs."""
+    return oracle._variant in ("xla", "xla-folded")
+
+
 def is_offered(oracle: Any, source: str, target: str) -> bool:
     """Whether a road has a kernel for a pair, as far as the tests go."""
-    return not {source, target} & (XLA_LACKS if oracle._variant == "xla" else KERNELS_LACK)
+    return not {source, target} & (XLA_LACKS if is_xla(oracle) else KERNELS_LACK)
 
 
 class TestIdentity:
@@ -88,8 +99,11 @@ class TestCasts:
             )
             with pytest.raises(Unsupported, match=reason):
                 oracle.cast(onnx_case(source, target), bits_of(source, list(pairs)))
-        elif oracle._variant == "xla" and {source, target} & SUB_BYTE:
+        elif is_xla(oracle) and {source, target} & SUB_BYTE:
             pytest.skip("TensorFlow hands XLA tensors of four bits that are not packed")
+        elif oracle._variant == "folded" and NOT_FOLDED in (source, target):
+            with pytest.raises(Unsupported, match=r"^grappler did not fold this, but left a Cast$"):
+                oracle.cast(onnx_case(source, target), bits_of(source, list(pairs)))
         else:
             assert_known(oracle, source, target, pairs)
 
@@ -101,7 +115,7 @@ class TestCasts:
     def test_codes_of_less_than_a_byte_in_any_shape(
         self, oracle: Any, pair: tuple[str, str]
     ) -> None:
-        if oracle._variant == "xla":
+        if is_xla(oracle):
             pytest.skip("TensorFlow hands XLA tensors of four bits that are not packed")
         assert_casts_any_layout(oracle, *pair, {n: n for n in range(8)})
 
@@ -124,6 +138,8 @@ class TestCasts:
 
 class TestRoads(PlainRoads):
     def test_one_function_for_one_shape(self, oracle: Any) -> None:
+        if oracle._constants is not None:
+            pytest.skip("a constant is part of its function")
         before = oracle._function.cache_info()
         for shape in ((17,), (17,), (18,)):
             oracle.cast(onnx_case("int32", "int8"), np.zeros(shape, np.uint32))
@@ -132,6 +148,8 @@ class TestRoads(PlainRoads):
         assert after.maxsize is not None
 
     def test_only_one_road_is_compiled_by_xla(self, oracle: Any) -> None:
+        if oracle._constants is not None:
+            pytest.skip("TestFolding shows what becomes of constants")
         function = oracle._function("cast", "float32", "float16", (3,))
         if oracle._variant is None:
             assert not hasattr(function, "function_def")
@@ -186,6 +204,12 @@ class TestBitcasts:
         answer = oracle.bitcast(Case("x", "1", source, target), bits)
         assert_same(answer, bits_of(target, expected).reshape(result))
 
+    @pytest.mark.parametrize("shape", [(), (2, 3)])
+    def test_only_xla_copies(self, oracle: Any, shape: tuple[int, ...]) -> None:
+        case = Case("tensorflow-bitcast", "2023", "float32", "int32")
+        shared = oracle.bitcast_shares_memory(case, np.ones(shape, np.uint32))
+        assert shared == (oracle._variant != "xla")
+
     @pytest.mark.parametrize(
         ("source", "target", "shape"),
         [
@@ -210,6 +234,8 @@ SCRIPTS: dict[str | None, tuple[str, str, list[int]]] = {
     None: ("float32", "float8e4m3fn", [0x3FC00000, 0xFFFFFFFF, 0x7F7FFFFF, 1]),
     "function": ("complex128", "bfloat16", [0x3FF8 << 48, 1 << 127]),
     "xla": ("bool", "float8e5m2fnuz", [0, 1]),
+    "folded": ("float32", "bfloat16", [0x3FC00000, 0x7F800001, 0x7F7FFFFF, 1]),
+    "xla-folded": ("int32", "float8e5m2fnuz", [0, 1, 2, 3, 0xFFFFFFFF]),
 }
 """One for a road: each of them takes as long as TensorFlow does to come up."""
 
@@ -222,7 +248,142 @@ class TestScripts:
     def test_a_script_takes_its_own_road(self, oracle: Any) -> None:
         script = oracle.reproduce(onnx_case("int8", "int16"), bits_of("int8", [1]))
         assert ("tf.function" in script) == (oracle._variant is not None)
-        assert ("jit_compile=True" in script) == (oracle._variant == "xla")
+        assert ("jit_compile=True" in script) == is_xla(oracle)
+        assert ("TensorProto" in script) == (oracle._constants is not None)
+
+
+class Spied:
+    """An operation, and the graphs of all functions that run meanwhile."""
+
+    def __init__(self, oracle: Any) -> None:
+        self._context = importlib.import_module("tensorflow.python.eager.context").context()
+        self._oracle = oracle
+        self.graphs: list[set[str]] = []
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        real = self._context.export_run_metadata
+
+        def kept() -> Any:
+            metadata = real()
+            self.graphs += [
+                {node.op for node in graph.node}
+                for function in metadata.function_graphs
+                for graph in function.partition_graphs
+            ]
+            return metadata
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self._context, "export_run_metadata", kept)
+            return self._oracle.cast(case, bits)
+
+
+@pytest.fixture(scope="module")
+def roads() -> Iterator[dict[str | None, Any]]:
+    """Every road of the framework."""
+    with built("tensorflow", TensorFlow) as eager:
+        yield {None: eager} | {variant: TensorFlow(variant) for variant in VARIANTS}
+
+
+class TestFolding:
+    def test_grappler_leaves_a_constant(self, roads: dict[str | None, Any]) -> None:
+        spied = Spied(roads["folded"])
+        spied.cast(onnx_case("float32", "int32"), bits_of("float32", [0x3FC00000, 0]))
+        assert spied.graphs[-1] == {"Const", "_Retval"}
+
+    def test_what_grappler_leaves_to_run_is_unsupported(self, roads: dict[str | None, Any]) -> None:
+        oracle, case = roads["folded"], onnx_case("float32", "int32")
+        bits = bits_of("float32", [0x3FC00000])
+        assert oracle.cast(case, bits).tolist() == [1]
+        optimizer = oracle._tensorflow.config.optimizer
+        optimizer.set_experimental_options({"constant_folding": False})
+        try:
+            with pytest.raises(Unsupported, match=r"^grappler did not fold this, but left a Cast$"):
+                oracle.cast(case, bits)
+        finally:
+            optimizer.set_experimental_options({"constant_folding": True})
+
+    def test_an_error_does_not_hide_that_the_next_one_is_folded(
+        self, roads: dict[str | None, Any]
+    ) -> None:
+        oracle = roads["folded"]
+        with pytest.raises(Unsupported, match="is not supported"):
+            oracle.cast(onnx_case("float32", "int2"), bits_of("float32", [0]))
+        assert oracle.cast(onnx_case("float32", "int8"), bits_of("float32", [0])).tolist() == [0]
+
+    @pytest.mark.parametrize("target", ["int8", "float64", "complex128"])
+    def test_rows_of_any_length_are_folded(self, roads: dict[str | None, Any], target: str) -> None:
+        # Grappler leaves a constant of more than 100 KiB that is larger than its operand.
+        bits = np.arange(70_001, dtype=np.uint32) * np.uint32(61357)
+        case = onnx_case("float32", target)
+        assert_same(roads["folded"].cast(case, bits), roads["function"].cast(case, bits))
+
+    def test_xla_computes_nothing(self, roads: dict[str | None, Any]) -> None:
+        oracle = roads["xla-folded"]
+        tensorflow, bits = oracle._tensorflow, np.arange(300, dtype=np.uint32)
+        dtype = tensorflow.int32
+
+        def cast(x: Any) -> Any:
+            return tensorflow.cast(x, "float8_e4m3fnuz")
+
+        assert oracle._constants.answer(cast, dtype, bits.reshape(1, -1)).shape == (1, 300)
+        # A row that counts from 0 is not kept as a constant, but computed.
+        with pytest.raises(Unsupported, match=r"XLA did not fold this .* left a (iota|convert)$"):
+            oracle._constants.answer(cast, dtype, bits)
+
+        def random(x: Any) -> Any:
+            uniform = tensorflow.random.stateless_uniform([300], [1, 2])
+            return tensorflow.cast(uniform, tensorflow.int32) + x
+
+        with pytest.raises(Unsupported, match=r"XLA did not fold this"):
+            oracle._constants.answer(random, dtype, bits)
+
+    def test_a_folded_answer_can_differ_from_that_at_run_time(
+        self, roads: dict[str | None, Any]
+    ) -> None:
+        # 2^31: XLA saturates, the kernel that folds for it gives the smallest integer.
+        case, bits = onnx_case("float32", "int32"), bits_of("float32", [0x4F000000])
+        answers = {road: roads[road].cast(case, bits).tolist() for road in VARIANTS}
+        assert answers == {
+            "function": [0x80000000],
+            "folded": [0x80000000],
+            "xla": [0x7FFFFFFF],
+            "xla-folded": [0x80000000],
+        }
+
+    @pytest.mark.parametrize("road", ["folded", "xla-folded"])
+    @pytest.mark.parametrize(
+        ("dtype", "pattern"),
+        [
+            ("float64", 0x7FF0000000000001),
+            ("float32", 0x7F800001),
+            ("float16", 0xFC01),
+            ("bfloat16", 0xFF81),
+            ("complex64", 0x7F800001_FF800001),
+        ],
+    )
+    @pytest.mark.parametrize("count", [1, 3])
+    def test_a_constant_comes_in_as_it_is(
+        self, roads: dict[str | None, Any], road: str, dtype: str, pattern: int, count: int
+    ) -> None:
+        bits = bits_of(dtype, [pattern] * count)
+        assert_same(roads[road].cast(onnx_case(dtype, dtype), bits), bits)
+
+    @pytest.mark.parametrize(("first", "second"), [("function", "folded"), ("xla", "xla-folded")])
+    def test_a_wrong_fold_is_caught(
+        self, roads: dict[str | None, Any], first: str, second: str
+    ) -> None:
+        pair = (roads[first], roads[second])
+        assert compared(*pair, "int8", "int16") == ("conforms", "")
+        tensorflow, real = pair[1]._tensorflow, pair[1]._operation
+
+        def inverting(*asked: Any) -> Any:
+            return lambda x: tensorflow.bitwise.invert(real(*asked)(x))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pair[1], "_operation", inverting)
+            verdict, message = compared(*pair, "int8", "int16")
+        assert verdict == "differs"
+        assert message.startswith("256 of 256 inputs answer otherwise than on tensorflow:0")
 
 
 QUIET = """
@@ -230,7 +391,7 @@ import numpy as np
 from oracles.adapters.tensorflow import TensorFlow
 from specs.cases import Case
 case = Case("x", "1", "complex64", "float32")
-for variant in (None, "function", "xla"):
+for variant in (None, "function", "xla", "folded", "xla-folded"):
     oracle = TensorFlow(variant)
     for count in range(7):
         oracle.cast(case, np.zeros(count, np.uint64))
@@ -247,7 +408,7 @@ class TestVariants:
     def test_an_unknown_variant_names_the_known_ones(self) -> None:
         with (
             built("tensorflow", TensorFlow),
-            pytest.raises(Unsupported, match=r"are function, xla$"),
+            pytest.raises(Unsupported, match=r"are function, xla, folded, xla-folded$"),
         ):
             TensorFlow("nonsense")
 

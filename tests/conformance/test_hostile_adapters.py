@@ -17,6 +17,7 @@ from oracles.registry import load_backend
 from oracles.smoke import smoke
 from reports.judgement import Judgement
 from specs.errors import CastigateError
+from specs.load import documents
 
 HOSTILE = Path(__file__).with_name("data") / "hostile.py"
 CASE = "onnx-cast:25/float8e5m2/float16"
@@ -105,6 +106,11 @@ def test_an_error_on_a_document_that_is_not_claimed_differs(
     ("name", "message"),
     [
         ("ClaimsNonsense", "claims `onnx_cast`, which is no document; did you mean `onnx-cast`?"),
+        (
+            "ClaimsNoVersion",
+            "claims `cinn-cast:tvn`, but cinn-cast has no version `tvn`; did you mean "
+            "`cinn-cast:tvm`? its versions are 1.0, tvm, torch-xla",
+        ),
         ("ClaimsText", "claims must be a tuple"),
         ("ExitsAtOnce", "SystemExit"),
     ],
@@ -201,8 +207,8 @@ def test_a_class_in_a_package_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     (package / "adapter.py").write_text(HOSTILE.read_text())
     monkeypatch.syspath_prepend(tmp_path)
     backend = load_backend("castigate_vendor.adapter:Honest")
-    assert backend.claims("onnx-cast")
-    assert backend.claims("any other")
+    assert backend.claims("onnx-cast", "25")
+    assert set(map(str, backend.claimed)) == set(documents())
     assert Meeting(backend, {}, Settings()).judge(case_named(CASE)).verdict == "conforms"
 
 

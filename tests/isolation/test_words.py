@@ -67,10 +67,11 @@ CALLS = st.builds(
     Call,
     st.sampled_from(["tensor", "layer"]),
     st.lists(st.builds(Member, TEXTS, st.just("buffer"), TEXTS), max_size=3).map(tuple),
-    TEXTS,
+    TEXTS | st.none(),
     st.lists(ARGUMENTS, max_size=3).map(tuple),
     st.lists(st.tuples(TEXTS, ARGUMENTS), max_size=3).map(tuple),
     TEXTS,
+    st.lists(TEXTS, max_size=2).map(tuple),
 )
 
 
@@ -93,16 +94,15 @@ def tensors(draw: st.DrawFn) -> Tensor:
 
 
 NAMED = st.dictionaries(TEXTS, tensors(), max_size=3)
-RETURNED = st.builds(
-    Returned, st.booleans(), st.booleans(), NAMED, NAMED, st.none() | TEXTS | tensors()
-)
+OUTPUTS = st.dictionaries(TEXTS, TEXTS | tensors(), max_size=2)
+RETURNED = st.builds(Returned, st.booleans(), st.booleans(), NAMED, NAMED, OUTPUTS)
 
 
 def plain(thing: Any) -> Any:
     """The same, so that it can be compared."""
     match thing:
         case Returned():
-            given = (thing.tensors, thing.receiver, thing.run)
+            given = (thing.tensors, thing.receiver, thing.outputs)
             return thing.is_receiver, thing.shares_memory, *map(plain, given)
         case Tensor(dtype=dtype, device=device, bits=bits):
             return dtype, device, bits.dtype, bits.shape, bits.tolist()

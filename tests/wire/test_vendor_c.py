@@ -76,8 +76,8 @@ def judged(backend: Backend, case: str) -> Judgement:
 
 def test_all_that_it_claims_of_some_pairs(load: Callable[..., Backend], vendor: Path) -> None:
     backend = load(vendor)
-    assert backend.claims("onnx-cast")
-    assert not backend.claims("pypto-cast")
+    assert backend.claims("onnx-cast", "25")
+    assert not backend.claims("pypto-cast", "0.2")
     cases = [case for case in select(["onnx-cast:25"]) if (case.source, case.target) in PAIRS]
     assert {(case.source, case.target) for case in cases} == set(PAIRS)
     meeting = Meeting(backend, {}, Settings())

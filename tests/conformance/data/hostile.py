@@ -141,6 +141,10 @@ class ClaimsNonsense(Honest):
     claims = ("onnx_cast",)
 
 
+class ClaimsNoVersion(Honest):
+    claims = ("pypto-cast", "cinn-cast:tvn")
+
+
 class ClaimsText(Honest):
     claims = "onnx-cast"
 

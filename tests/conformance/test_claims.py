@@ -1,0 +1,162 @@
+"""A claim is a document or one version of it; what else is claimed is one line of error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.gating import claims_of
+from conformance.meet import Meeting, Settings
+from conformance.rows import candidates
+from conformance.selection import case_named, select
+from oracles.claims import Claim, claim_of, every_document, in_order
+from oracles.protocol import Bits
+from oracles.registry import Backend
+from specs.cases import Case
+from specs.editions import editions
+from specs.errors import CastigateError
+from specs.formats import format_named
+from specs.load import documents
+from tests.conformance.processes import RUNNABLE, castigate
+
+OLD, NEW = (f"onnx-cast:{version}/int8/int16" for version in (24, 25))
+
+
+class Zeros:
+    """Answers zero to everything, which no document allows."""
+
+    name = "zeros"
+    version = "1"
+
+    def __init__(self, *claims: str) -> None:
+        self.claims = claims
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        return np.zeros(bits.shape, format_named(case.target).storage)
+
+
+class Raising(Zeros):
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        raise ValueError("no such thing")
+
+
+def meeting(oracle: Any, **settings: Any) -> Meeting:
+    return Meeting(Backend(oracle.name, oracle), {}, Settings(**settings))
+
+
+@pytest.mark.parametrize(
+    ("claims", "old", "new"),
+    [
+        (("onnx-cast",), "violates", "violates"),
+        (("onnx-cast:24",), "violates", "differs"),
+        (("onnx-cast:25", "cinn-cast:tvm"), "differs", "violates"),
+        (("cinn-cast:tvm",), "differs", "differs"),
+        ((), "differs", "differs"),
+    ],
+)
+def test_only_the_version_that_is_claimed_counts(
+    claims: tuple[str, ...], old: str, new: str
+) -> None:
+    found = meeting(Zeros(*claims))
+    assert [found.judge(case_named(name)).verdict for name in (OLD, NEW)] == [old, new]
+
+
+def test_an_error_counts_only_where_the_version_is_claimed() -> None:
+    found = meeting(Raising("onnx-cast:24"))
+    assert [found.judge(case_named(name)).verdict for name in (OLD, NEW)] == ["error", "differs"]
+
+
+def test_a_document_that_the_user_names_counts_whatever_is_claimed() -> None:
+    found = meeting(Zeros("onnx-cast:24"), asked_for=frozenset({"onnx-cast"}))
+    assert found.judge(case_named(NEW)).verdict == "violates"
+
+
+def test_a_pair_is_asked_by_the_version_that_is_claimed() -> None:
+    cases = [case for case in select([]) if (case.source, case.target) == ("int32", "float32")]
+    first, *_ = candidates(meeting(Zeros("onnx-cast:13")), cases, calls=False)
+    assert first.id == "onnx-cast:13/int32/float32"
+
+
+class TestParsing:
+    def test_every_document_and_every_version_can_be_claimed(self) -> None:
+        for document in documents().values():
+            assert claim_of(document.name) == Claim(document.name)
+            for edition in editions(document):
+                text = f"{document.name}:{edition.version}"
+                assert str(claim_of(text)) == text
+                assert claim_of(text).covers(document.name, edition.version)
+                assert not claim_of(text).covers(document.name, "another")
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("cinn-casts", "`cinn-casts`, which is no document; did you mean `cinn-cast`? "),
+            ("cinn-casts:tvm", "which is no document; did you mean `cinn-cast:tvm`? "),
+            ("cinn-cast:tvn", "has no version `tvn`; did you mean `cinn-cast:tvm`? "),
+            ("cinn-cast:", "cinn-cast has no version ``; did you mean `cinn-cast"),
+            ("onnx-cast:25:25", "onnx-cast has no version `25:25`; did you mean `onnx-cast:25`? "),
+            ("qqq", "`qqq`, which is no document; the documents are "),
+            ("", "``, which is no document; the documents are "),
+        ],
+    )
+    def test_a_wrong_name_is_one_line_with_the_nearest(self, text: str, said: str) -> None:
+        with pytest.raises(CastigateError) as caught:
+            claim_of(text)
+        assert said in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_claims_stand_in_the_order_of_the_documents_and_once(self) -> None:
+        words = ["onnx-cast:25", "cinn-cast:tvm", "onnx-cast:6", "onnx-cast:25", "cinn-cast"]
+        found = list(map(str, in_order(map(claim_of, words))))
+        names = list(documents())
+        assert sorted(found) == ["cinn-cast", "onnx-cast:25", "onnx-cast:6"]
+        assert found.index("onnx-cast:6") < found.index("onnx-cast:25")
+        order = [names.index(word.partition(":")[0]) for word in found]
+        assert order == sorted(order)
+
+    def test_who_claims_nothing_in_particular_claims_everything(self) -> None:
+        assert list(map(str, every_document())) == list(documents())
+
+
+VENDOR = """\
+from tests.conformance.data.runnable import Right
+
+
+class Vendor(Right):
+    claims = {claims!r}
+"""
+
+
+def vendor(folder: Path, *claims: str) -> str:
+    file = folder / "vendor.py"
+    file.write_text(VENDOR.format(claims=claims))
+    return f"{file}:Vendor"
+
+
+class TestCommands:
+    def test_backends_lists_versions(self, tmp_path: Path) -> None:
+        name = vendor(tmp_path, "pypto-cast", "cinn-cast:tvm")
+        code, out, err = castigate("backends", name, "--json")
+        assert (code, err) == (0, "")
+        assert sorted(json.loads(out)["claims"]) == ["cinn-cast:tvm", "pypto-cast"]
+        _, out, _ = castigate("backends", name)
+        assert "cinn-cast:tvm" in out
+
+    def test_a_gate_asks_for_the_versions_that_are_claimed(self, tmp_path: Path) -> None:
+        name = vendor(tmp_path, "cinn-cast:torch-xla", "cinn-cast:tvm")
+        assert claims_of(name, (), 60) == ("cinn-cast:tvm", "cinn-cast:torch-xla")
+
+    def test_a_wrong_claim_is_one_line(self, tmp_path: Path) -> None:
+        name = vendor(tmp_path, "cinn-cast:tvn")
+        code, out, err = castigate("run", f"--backend={name}", f"--out={tmp_path / 'run'}")
+        assert (code, out) == (2, "")
+        assert "cinn-cast has no version `tvn`; did you mean `cinn-cast:tvm`?" in err
+        assert err.count("\n") == 1
+
+    def test_a_backend_without_claims_lists_every_document(self) -> None:
+        _, out, _ = castigate("backends", f"{RUNNABLE}:Right", "--json")
+        assert json.loads(out)["claims"] == list(documents())
