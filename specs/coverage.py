@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel
 
 from specs.calls import FORM
-from specs.document import ConflictEntry, NamedTestsEntry, PointedEntry
+from specs.document import ConflictEntry, NamedTestsEntry, PointedEntry, PromiseEntry
 from specs.editions import edition
 from specs.errors import DocumentError
 from specs.load import DOCUMENTS, Document, document_named, load_document
@@ -23,6 +23,7 @@ SECTION = "section"
 """How a version's section is called among ranges; lines may come and go within it."""
 Kind = Literal[
     "rule",
+    "promise",
     "tensor rule",
     "call form",
     "demanded test",
@@ -124,12 +125,15 @@ def encoders(document: Document) -> tuple[Encoder, ...]:
 
 
 def _encoders(document: Document) -> Iterator[Encoder]:
+    promised = {id(promise): name for name, promise in document.entry.promises().items()}
     named: dict[Location, str] = {}
     for location, part in _parts(document.entry):
         section, name = str(location[0]), str(location[min(1, len(location) - 1)])
         kind, versions = KINDS[section], _versions(document, section, name)
         if isinstance(part, NamedTestsEntry):
             kind, name = "demanded test", str(location[2])
+        if isinstance(part, PromiseEntry):
+            kind, name = "promise", promised[id(part)]
         own = {"call form": f"{FORM}:{name}", "version": f"version {name}"}
         named[location] = own.get(kind, name)
         if isinstance(part, ConflictEntry):

@@ -211,3 +211,21 @@ def test_digests_are_those_of_lines_without_their_end() -> None:
 def test_a_shipped_document_covers_its_page(name: str) -> None:
     found = coverage(document_named(name))
     assert found is None or found.uncovered() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "label"),
+    [
+        ("paddle-layer-astype", 17, "promise layer-runs"),
+        ("paddle-layer-astype", 208, "conflict note layer-runs"),
+        ("paddle-tensor-to", 69, "conflict note form:device-name-keyword-dtype"),
+        ("cinn-bitcast-convert", 189, "demanded test required-test"),
+        ("cinn-cast", 128, "tensor rule node-keeps-shape"),
+        ("onnx-cast", 639, "parameter saturate"),
+        ("onnx-cast", 1711, "conflict note version 1"),
+    ],
+)
+def test_everything_with_a_clause_is_an_encoder(name: str, line: int, label: str) -> None:
+    found = coverage(document_named(name))
+    assert found is not None
+    assert label in {each.label for each in found.encoders[line]}
