@@ -340,7 +340,7 @@ def test_without_a_fault_nothing_is_found(case: str) -> None:
 
 def test_wrong_bits_break_the_rule_about_values() -> None:
     found = judged(f"{TO}/int8/int16/form:name", one_bit)
-    assert found.verdict == "deviates"  # the page implies values only
+    assert found.verdict == "violates"
     [divergence] = found.divergences
     assert (divergence.rule, divergence.clause) == ("kept-value", "1.2, the dtype is converted")
     assert divergence.count == 256
