@@ -62,12 +62,12 @@ def page_listing(document: Document, version: str | None, copy: Path | None) -> 
 def _words(document: Document, found: Coverage, line: int) -> list[str]:
     """What stands beside a line: the encoders of each document, or why there are none."""
     if line in found.encoders:
-        told: dict[str, list[str]] = {"": []}
-        for (owner, kind), named in by_kind(found.encoders[line]).items():
+        told: dict[str, list[str]] = {}
+        for (owner, kind), named in by_kind(found.encoders[line], document).items():
             sister = "" if owner is document else f"{owner.name}: "
             names = ", ".join(each.name for each in named)
             told.setdefault(sister, []).append(names if kind in RULES else f"{kind} {names}")
-        return [f"{sister}{'; '.join(words)}" for sister, words in told.items() if words]
+        return [f"{sister}{'; '.join(words)}" for sister, words in told.items()]
     if line in found.reasons:
         return [f"(not encoded: {found.reasons[line]})"]
     return [f"NOT COVERED: {found.why_uncovered(line)}"]

@@ -179,10 +179,15 @@ def _versions(document: Document, section: str, name: str) -> tuple[str, ...]:
     return every
 
 
-def by_kind(some: Iterable[Encoder]) -> dict[tuple[Document, str], list[Encoder]]:
+def by_kind(some: Iterable[Encoder], first: Document) -> dict[tuple[Document, str], list[Encoder]]:
     """Encoders by document and kind, rules first; kinds in the plural where there are several."""
+
+    def order(each: Encoder) -> tuple[bool, str, int]:
+        is_other = each.document is not first
+        return is_other, each.document.name, get_args(Kind).index(each.kind)
+
     kinds: dict[tuple[Document, Kind], dict[str, Encoder]] = {}
-    for each in sorted(some, key=lambda each: get_args(Kind).index(each.kind)):
+    for each in sorted(some, key=order):
         kinds.setdefault((each.document, each.kind), {}).setdefault(each.name, each)
     return {
         (document, f"{kind}{'s' if len(named) > 1 else ''}"): list(named.values())

@@ -19,6 +19,7 @@ from conformance.inputs import inputs_of
 from conformance.selection import case_named, select
 from specs.formats import format_named
 from specs.load import documents
+from specs.pages import cited
 from specs.release import VERSION
 from specs.ruling import ruling
 
@@ -61,7 +62,9 @@ def test_specs_of_a_document_has_every_rule_with_level_and_clause() -> None:
     assert code == 0
     assert document.digest in out.splitlines()[0]
     for name, rule in document.entry.rules.items():
-        assert re.search(rf"^  {name} +{rule.level} +{re.escape(rule.clause)}$", out, re.M), name
+        lines = f" ({cited(rule.lines)})" if rule.lines else ""
+        told = re.escape(f"{rule.clause}{lines}")
+        assert re.search(rf"^  {name} +{rule.level} +{told}$", out, re.M), name
 
 
 def test_specs_of_a_version_has_every_case_with_its_rules() -> None:
