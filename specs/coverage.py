@@ -483,4 +483,4 @@ def _ranges(document: Document) -> Iterator[tuple[str, Location, Span]]:
             yield encoder.label, (*encoder.location, "lines"), span
     for at, excuse in enumerate(document.entry.not_encoded):
         for span in excuse.lines:
-            yield f"not-encoded, {excuse.reason}", ("not-encoded", at, "lines"), span
+            yield "not-encoded", ("not-encoded", at, "lines"), span

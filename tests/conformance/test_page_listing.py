@@ -51,8 +51,8 @@ The text of these is the same, on other lines:
   paged.yaml:9: section: 7-10 -> 8-11
   paged.yaml:30: rule infinity-open: 9 -> 10
   paged.yaml:41: conflict note infinity-clamped: 9 -> 10
-  paged.yaml:57: not-encoded, headings: 7 -> 8
-  paged.yaml:58: not-encoded, an acknowledgment: 11 -> 12
+  paged.yaml:57: not-encoded: 7 -> 8
+  paged.yaml:58: not-encoded: 11 -> 12
 
 Then renew the digests: castigate specs page {copy} > page.txt.sha256
 """
