@@ -1,23 +1,28 @@
-"""TVM's ``astype`` and ``reinterpret``, compiled for the CPU by LLVM."""
+"""TVM's ``astype`` and ``reinterpret``, compiled for the CPU by LLVM, or folded by relax."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any
+from functools import lru_cache, partial
+from math import prod
+from typing import Any, Literal
 
 import numpy as np
 
 from oracles.adapters.framework import load, require_variant
 from oracles.adapters.plain_modes import require_plain
-from oracles.adapters.script import given, masked, printed
+from oracles.adapters.tvm_folding import Folding
+from oracles.adapters.tvm_script import reproduction
 from oracles.packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
-VARIANTS: tuple[str, ...] = ()
-"""No relax: its ``astype`` becomes the same program, and gives the same answers."""
+VARIANTS: tuple[str, ...] = ("static", "folded")
+"""LLVM vectorizes and unrolls a loop of a known length otherwise than one of any length.
+
+Of relax only its folding: elsewhere its ``astype`` becomes the same program.
+"""
 
 DTYPES: Mapping[str, str] = {
     "float64": "float64",
@@ -53,33 +58,12 @@ TARGET = "llvm"
 NO_SUCH_CAST = "to.MatchesCode(DLDataTypeCode::kDLFloat)"
 """How the code generator says that it lacks a cast between floats."""
 
-Element = Callable[[Any], Any]
-Kernel = Callable[[int, Any, Any], None]
+KERNELS_KEPT = 256
 
-SCRIPT = """\
-# tvm {version}: {case}
-import numpy as np
-import tvm
-from tvm import te, tirx
-
-{given}
-
-
-def tensor(dtype, storage):  # a byte per code of less than a byte: so the compiled code reads it
-    memory = tvm.runtime.empty((len(bits) * np.dtype(storage).itemsize,), "uint8")
-    return memory._create_view((len(bits),), dtype), np.from_dlpack(memory).view(storage)
-
-
-n = tirx.Var("n", "int64")
-a = te.placeholder((n,), "{source}", "a")
-b = te.compute((n,), lambda i: a[i].astype("{target}"))
-kernel = tvm.compile(te.create_prim_func([n, a, b]), "{compiler}")["main"]
-
-x, content = tensor("{source}", "{source_storage}")
-y, answers = tensor("{target}", "{target_storage}")
-content[:] = bits
-kernel(len(bits), x, y)
-{clear}"""
+Operation = Literal["cast", "bitcast", "copy"]
+Shape = tuple[int, ...]
+Kernel = Callable[..., None]
+"""It takes the length, where that is open, and both tensors."""
 
 
 class Tvm:
@@ -94,20 +78,24 @@ class Tvm:
         self._tirx: Any = load("tvm.tirx", "tvm")
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._tvm.__version__)
-        self._cast = cache(self._compiled_cast)
-        self._bitcast = cache(self._compiled_bitcast)
-        self._copy = cache(self._compiled_copy)
+        self._variant = variant
+        self.compiles_shapes = variant is not None
+        self._folding = Folding(self._tvm)
+        self._kernel = lru_cache(KERNELS_KEPT if variant else None)(self._compiled)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by one loop of ``astype``."""
         require_plain(case, "astype")
-        return self._answer(self._cast(case.source, case.target), case.source, case.target, bits)
+        if self._variant == "folded":
+            return self._folded(case.source, case.target, bits)
+        return self._answer("cast", case.source, case.target, bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by one loop of ``reinterpret``, which keeps the width and the shape."""
         require_plain(case, "reinterpret")
-        kernel = self._bitcast(case.source, case.target)
-        return self._answer(kernel, case.source, case.target, bits)
+        if self._variant == "folded":
+            raise Unsupported("relax has no reinterpret that it could fold")
+        return self._answer("bitcast", case.source, case.target, bits)
 
     def road(self, case: Case) -> str:
         """The pair alone: ``astype`` knows nothing of documents, versions and modes."""
@@ -119,82 +107,91 @@ class Tvm:
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that copies ``bits`` into one tensor and casts it into another."""
         require_plain(case, "astype")
-        return self._bound(self._cast(case.source, case.target), case.source, case.target, bits)
+        if self._variant == "folded":
+            self.cast(case, bits[:1])  # refuses what cannot be cast, in the same words
+            return partial(self.cast, case, bits)
+        return self._bound("cast", case.source, case.target, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """Bits through a loop that copies."""
-        return self._answer(self._copy(dtype), dtype, dtype, bits)
+        return self._answer("copy", dtype, dtype, bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """A script that asks TVM the same, without this project."""
         self.road(case)
-        clear = f"answers = answers{masked(case.target)}\n" if masked(case.target) else ""
-        return SCRIPT.format(
-            version=self.version,
-            case=case,
-            given=given(case.source, bits),
-            source=DTYPES[case.source],
-            target=DTYPES[case.target],
-            source_storage=format_named(case.source).storage,
-            target_storage=format_named(case.target).storage,
-            compiler=TARGET,
-            clear=clear,
-        ) + printed(case.source, case.target)
+        types = (DTYPES[case.source], DTYPES[case.target])
+        return reproduction(self.version, case, bits, types, TARGET, self._variant)
 
-    def _answer(self, kernel: Kernel, source: str, target: str, bits: Bits) -> Bits:
+    def _answer(self, operation: Operation, source: str, target: str, bits: Bits) -> Bits:
         # A loop over the flat elements serves every shape: neither operation looks at another one.
-        return self._bound(kernel, source, target, bits.reshape(-1))().reshape(bits.shape)
+        shape = bits.shape if self._variant == "static" else (bits.size,)
+        answer = self._bound(operation, source, target, bits.reshape(shape))()
+        return answer.reshape(bits.shape)
 
-    def _bound(self, kernel: Kernel, source: str, target: str, bits: Bits) -> Bound:
+    def _bound(self, operation: Operation, source: str, target: str, bits: Bits) -> Bound:
+        is_known = self._variant == "static"
+        kernel = self._kernel(operation, source, target, bits.shape if is_known else None)
+        counts = () if is_known else (bits.size,)
         # TVM wants its memory aligned to 64 bytes, which numpy's seldom is.
-        x, content = self._tensor(source, bits.size)
-        y, codes = self._tensor(target, bits.size)
+        x, content = self._tensor(source, bits.shape)
+        y, codes = self._tensor(target, bits.shape)
         entry = format_named(target)
 
         def call() -> Bits:
             np.copyto(content, bits)
-            kernel(bits.size, x, y)
+            kernel(*counts, x, y)
             if is_packed(entry):
                 np.bitwise_and(codes, np.uint8(entry.mask), out=codes)
             return codes
 
         return call
 
-    def _tensor(self, dtype: str, count: int) -> tuple[Any, Bits]:
+    def _folded(self, source: str, target: str, bits: Bits) -> Bits:
+        for dtype in (target, source):
+            name = _name(dtype)
+            if is_packed(format_named(dtype)):
+                raise Unsupported(f"TVM packs constants of {name}, but compiles a byte for each")
+        entry = format_named(target)
+        x, content = self._tensor(source, bits.shape)
+        np.copyto(content, bits)
+        y = self._folding.answer(x, DTYPES[target], TARGET)
+        raw = y._create_view((bits.size * np.dtype(entry.storage).itemsize,), "uint8")
+        codes: Bits = np.from_dlpack(raw).view(entry.storage).reshape(bits.shape)
+        return codes.copy()
+
+    def _tensor(self, dtype: str, shape: Shape) -> tuple[Any, Bits]:
         """A tensor, and the patterns in it.
 
         Of a type of less than a byte TVM's own tensors hold several codes in a byte, but its code
         takes a byte for each, beyond the tensor's end: so it gets as many bytes.
         """
-        storage = np.dtype(format_named(dtype).storage)
+        storage, count = np.dtype(format_named(dtype).storage), prod(shape)
         memory = self._tvm.runtime.empty((max(count, 1) * storage.itemsize,), "uint8")
-        tensor = memory._create_view((count,), DTYPES[dtype])
-        return tensor, np.from_dlpack(memory).view(storage)[:count]
+        tensor = memory._create_view(shape, DTYPES[dtype])
+        return tensor, np.from_dlpack(memory).view(storage)[:count].reshape(shape)
 
-    def _compiled_cast(self, source: str, target: str) -> Kernel:
+    def _compiled(
+        self, operation: Operation, source: str, target: str, shape: Shape | None
+    ) -> Kernel:
         to = _name(target)
+        operations: Mapping[Operation, Callable[[Any], Any]] = {
+            "cast": lambda element: element.astype(to),
+            "bitcast": lambda element: self._tirx.reinterpret(to, element),
+            "copy": lambda element: element,
+        }
+        # An open length is an argument of its own, since TVM reads none off a tensor of int4.
+        counts = [] if shape is not None else [self._tirx.Var("n", "int64")]
+        lengths = tuple(counts) if shape is None else shape
+        a = self._te.placeholder(lengths, _name(source), "a")
         try:
-            return self._compiled(source, lambda element: element.astype(to))
+            b = self._te.compute(lengths, lambda *place: operations[operation](a(*place)))
+            program = self._te.create_prim_func([*counts, a, b])
+            kernel: Kernel = self._tvm.compile(program, TARGET)["main"]
         except RuntimeError as error:
-            if NO_SUCH_CAST not in str(error):
+            if operation != "cast" or NO_SUCH_CAST not in str(error):
                 raise
             pair = f"{DTYPES[source]} to {to}"
             raise Unsupported(f"TVM generates no code for {TARGET} that casts {pair}") from None
-
-    def _compiled_bitcast(self, source: str, target: str) -> Kernel:
-        to = _name(target)
-        return self._compiled(source, lambda element: self._tirx.reinterpret(to, element))
-
-    def _compiled_copy(self, dtype: str) -> Kernel:
-        return self._compiled(dtype, lambda element: element)
-
-    def _compiled(self, source: str, operation: Element) -> Kernel:
-        # The length is an argument of its own, since TVM reads none off a tensor of int4.
-        n = self._tirx.Var("n", "int64")
-        a = self._te.placeholder((n,), _name(source), "a")
-        b = self._te.compute((n,), lambda i: operation(a[i]))
-        program = self._te.create_prim_func([n, a, b])
-        kernel: Kernel = self._tvm.compile(program, TARGET)["main"]
         return kernel
 
 
