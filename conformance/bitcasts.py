@@ -75,13 +75,11 @@ def fault_of(ruling: BitcastRuling, bits: Bits, answer: object) -> Fault | None:
     """What is wrong about an answer by every reading of the document, if anything is."""
     form = answer_form(ruling, answer)
     found: Fault | None = None
-    reading: BitcastRuling | None = ruling
-    while reading is not None:
+    for reading in ruling.readings:
         fault = _fault_by(reading, bits, form)
         if fault is None:
             return None
         found = replace(found, message=f"{found.message}; {fault.message}") if found else fault
-        reading = reading.alternative
     return found
 
 
@@ -181,10 +179,7 @@ def outcome_of(ruling: BitcastRuling, seed: int, give: Callable[[Bits], object])
 
 def _followed(ruling: BitcastRuling, form: Bits) -> BitcastRuling:
     """The reading of the document that a right answer follows."""
-    reading: BitcastRuling | None = ruling
-    while reading is not None and reading.result != form.shape:
-        reading = reading.alternative
-    return reading or ruling
+    return next((each for each in ruling.readings if each.result == form.shape), ruling)
 
 
 def _leaves_bits_open(ruling: BitcastRuling) -> bool:

@@ -30,6 +30,7 @@ from conformance.recorded import Tally, judge_stream
 from conformance.report_command import report_command
 from conformance.run_command import MOST_EXAMPLES, merge_command, run_command
 from conformance.selection import case_named
+from conformance.spelling import json_text
 from conformance.verify_command import verify_command
 from oracles.isolation.home import SECONDS, homes
 from oracles.isolation.loading import close, load_isolated
@@ -148,8 +149,8 @@ def explain_command(
         list[str] | None,
         typer.Argument(
             metavar="INPUT",
-            help="Hex patterns, or texts (after -- where one begins with -);"
-            " of a bitcast the elements of one tensor, or none.",
+            help="Values such as 65520, nan, true or 0x477ff000, or texts; put -- before a value"
+            " that begins with -. For a bitcast: all elements of one tensor, or none.",
         ),
     ] = None,
     backend: BackendOption = None,
@@ -241,7 +242,10 @@ def judge(
         bool, typer.Option("--json", help="Print only JSON lines, no summary on stderr.")
     ] = False,
 ) -> None:
-    """Judge recorded answers: {"case": "…", "input": "0x…", "output": "0x…"} a line."""
+    """Judge recorded answers of casts and bitcasts, one JSON object per line.
+
+    A line: {"case": "onnx-cast:25/float32/float16", "input": "0x477ff000", "output": "inf"}.
+    """
     # Lines leave hardly a cycle behind; looking for them at every 700th object costs a tenth.
     gc.set_threshold(100_000)
     tally = Tally()
@@ -260,10 +264,9 @@ def judge(
 
 def _judged(file: Path | None, tally: Tally) -> Iterator[str]:
     """The results as lines; only what cannot be read is blamed on the file."""
-    encode = json.JSONEncoder(ensure_ascii=False).encode
     with _opened(file) as stream:
         for result in judge_stream(stream, tally):
-            yield f"{encode(result)}\n"
+            yield f"{json_text(result)}\n"
 
 
 def _opened(file: Path | None) -> IO[str]:

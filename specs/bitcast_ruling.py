@@ -37,13 +37,14 @@ class BitcastRuling:
     alternative: BitcastRuling | None = None
 
     @property
+    def readings(self) -> tuple[BitcastRuling, ...]:
+        """The readings of the document that stand, this one first."""
+        return (self, *(self.alternative.readings if self.alternative is not None else ()))
+
+    @property
     def may_refuse(self) -> bool:
         """Whether an error is an allowed answer."""
-        return (
-            self.is_rejection
-            or self.is_open
-            or (self.alternative is not None and self.alternative.may_refuse)
-        )
+        return any(reading.is_rejection or reading.is_open for reading in self.readings)
 
 
 @cache

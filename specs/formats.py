@@ -80,6 +80,11 @@ class Format:
         return (1 << self.bits) - 1
 
     @cached_property
+    def hex_digits(self) -> int:
+        """How many hex digits a pattern has."""
+        return -(-self.bits // 4)
+
+    @cached_property
     def sign_bit(self) -> int:
         """The pattern of the sign alone; 0 where there is none."""
         return 1 << (self.bits - 1) if self.is_signed else 0
@@ -157,7 +162,7 @@ class Format:
 
     def hexadecimal(self, code: int) -> str:
         """A pattern as this project writes it: 0x and all its digits."""
-        return f"0x{code:0{-(-self.bits // 4)}x}"
+        return f"0x{code:0{self.hex_digits}x}"
 
 
 @cache
