@@ -31,6 +31,7 @@ DTYPES: Mapping[str, str] = {
     "float8e4m3fnuz": "float8_e4m3fnuz",
     "float8e5m2": "float8_e5m2",
     "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float8e4m3b11fnuz": "float8_e4m3b11fnuz",
     "float4e2m1": "float4_e2m1fn",
     "int64": "int64",
     "int32": "int32",

@@ -76,8 +76,7 @@ def _finer(value: Parts, zones: Zones, atoms: list[Atom], every: list[Atom]) -> 
         if not here:
             continue
         inside = zones.holds(zone)
-        # A fact that makes no difference to the choice is left out: the question stays small.
-        telling = [name for name in facts if not _is_idle(name, here, there)]
+        telling = _telling(facts, here, there)
         kinds = {tuple(getattr(atom, name) for name in telling) for atom in here}
         if telling:
             inside = inside & value.solving.any_of(
@@ -95,14 +94,18 @@ def _finer(value: Parts, zones: Zones, atoms: list[Atom], every: list[Atom]) -> 
     return value.solving.any_of(terms)
 
 
-def _is_idle(fact: str, chosen: set[Atom], every: set[Atom]) -> bool:
-    """Whether atoms that differ in one fact alone are all chosen or all left."""
-    rest = [name for name in Atom._fields if name != fact]
-    choices: dict[tuple[object, ...], set[bool]] = {}
-    for atom in every:
-        alike = tuple(getattr(atom, name) for name in rest)
-        choices.setdefault(alike, set()).add(atom in chosen)
-    return all(len(choice) == 1 for choice in choices.values())
+def _telling(facts: Iterable[str], chosen: set[Atom], every: set[Atom]) -> list[str]:
+    """Facts that tell the chosen atoms from the rest; those that are not needed are left out."""
+    telling = list(facts)
+    for fact in facts:
+        fewer = [name for name in telling if name != fact]
+        inside, outside = (
+            {tuple(getattr(atom, name) for name in fewer) for atom in some}
+            for some in (chosen, every - chosen)
+        )
+        if not inside & outside:
+            telling = fewer
+    return telling
 
 
 def _allowed(ruling: Ruling, outcome: Outcome, value: Parts, answer: Answer) -> Truth:
