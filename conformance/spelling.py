@@ -157,7 +157,7 @@ def _code(form: Format, text: str, what: str) -> int:
         case "float" if (found := DECIMAL.fullmatch(text)) and (found[2] or found[3]):
             return _decimal(form, text, found, what)
     advice = ADVICE[form.kind].format(form.hex_digits)
-    raise CastigateError(f"`{what}` `{text[:40]}` is no value of {form.name}; {advice}")
+    raise CastigateError(f"`{what}` `{text[:40]}` is not a value of {form.name}; {advice}")
 
 
 def _pattern(form: Format, text: str, what: str) -> int:
@@ -223,7 +223,7 @@ def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
         and not exact.exceeds(each, unit, exact.limits(form)[number.sign])
     ]
     raise CastigateError(
-        f"`{what}` `{text[:40]}` is no value of {form.name}; nearest: {' and '.join(near)}"
+        f"`{what}` `{text[:40]}` is not a value of {form.name}; write {' or '.join(near)}"
     )
 
 

@@ -153,14 +153,14 @@ def test_explain_takes_every_spelling(case: str, spelled: str, pattern: str) -> 
 
 
 BAD_USAGE = [
-    (["explain", FLOAT32, "16777217"], "nearest: 0x4b800000 (16777216) and 0x4b800001 (1677"),
+    (["explain", FLOAT32, "16777217"], "write 0x4b800000 (16777216) or 0x4b800001 (1677"),
     (["explain", HALF, "65520"], "`65520` is outside the range of float16, -65504 to 65504"),
     (["explain", "onnx-cast:25/int8/float16", "300"], "outside the range of int8, -128 to 127"),
-    (["explain", HALF, "3c00"], "`3c00` is no value of float16; write a number such as"),
+    (["explain", HALF, "3c00"], "`3c00` is not a value of float16; write a number such as"),
     (["explain", HALF, "0x3c0g"], "or nan, or 0x and 4 hex digits"),
-    (["explain", HALF, "0x"], "`0x` is no value of float16"),
-    (["explain", HALF, "0x3_c0"], "`0x3_c0` is no value"),
-    (["explain", HALF, "0x3c00 "], "is no value"),
+    (["explain", HALF, "0x"], "`0x` is not a value of float16"),
+    (["explain", HALF, "0x3_c0"], "`0x3_c0` is not a value"),
+    (["explain", HALF, "0x3c00 "], "is not a value"),
     (["explain", HALF, "0x3c0"], "has 3 digits, a pattern of float16 has 4"),
     (["explain", HALF, "0x03c00"], "has 5 digits"),
     (["explain", "onnx-cast:25/int2/int8", "0x7"], "wider than the 2 bits of int2"),
@@ -300,7 +300,7 @@ def test_explain_shows_a_bitcasts_refusal() -> None:
     ("arguments", "wrong"),
     [
         ((BITCAST, "0x00000000"), "takes 8 elements as its input, not 1"),
-        ((BITCAST, *"0000000", "16777217"), "`input[7]` `16777217` is no value of float32"),
+        ((BITCAST, *"0000000", "16777217"), "`input[7]` `16777217` is not a value of float32"),
         ((HALF,), "say which inputs"),
     ],
 )

@@ -166,7 +166,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"input": [None] * 8}, "`input` is [null, null"),
     ({"input": [{"text": "0"}] * 8}, "`input` is [{"),
     ({"input": ["0x0"] * 8}, "`input[0]` 0x0 has 1 digits, a pattern of float32 has 8"),
-    ({"input": [0] * 7 + [16777217]}, "`input[7]` `16777217` is no value of float32; nearest: "),
+    ({"input": [0] * 7 + [16777217]}, "`input[7]` `16777217` is not a value of float32; write "),
     ({"output": [0, 256]}, "`output[1]` `256` is outside the range of int8, -128 to 127"),
     ({"output": ["0x100"]}, "`output[0]` 0x100 has 3 digits, a pattern of int8 has 2"),
     ({"output": {"shape": [2], "bits": [0]}}, "`output` has 1 elements, but shape 2 holds 2"),

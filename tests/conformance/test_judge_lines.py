@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.recorded import Tally, judge_stream
+from conformance.spelling import json_text
 
 CASTIGATE = [sys.executable, "-c", "from conformance.command import main; main()"]
 CASE = "onnx-cast:25/float32/float16"
@@ -46,18 +52,18 @@ BAD: dict[str, tuple[bytes, str]] = {
     "an unknown key that is no text": (b'{"\\ud800": 1}', "not JSON"),
     "too few digits": (line_with(input="0x3f8"), "has 3 digits, a pattern of float32 has 8"),
     "too many digits": (line_with(output="0x03c00"), "a pattern of float16 has 4"),
-    "no 0x": (line_with(input="3f800000"), "`input` `3f800000` is no value of float32; write a"),
-    "not hex": (line_with(input="0x3f80000g"), "`0x3f80000g` is no value of float32"),
-    "a sign": (line_with(input="-0x3f800000"), "`-0x3f800000` is no value of float32"),
-    "a digit that is not ASCII": (line_with(output="0x3c0\uff10"), "is no value of float16"),
-    "a newline inside": (line_with(output="0x3c00\n"), "is no value of float16"),
+    "no 0x": (line_with(input="3f800000"), "`input` `3f800000` is not a value of float32; write a"),
+    "not hex": (line_with(input="0x3f80000g"), "`0x3f80000g` is not a value of float32"),
+    "a sign": (line_with(input="-0x3f800000"), "`-0x3f800000` is not a value of float32"),
+    "a digit that is not ASCII": (line_with(output="0x3c0\uff10"), "is not a value of float16"),
+    "a newline inside": (line_with(output="0x3c00\n"), "is not a value of float16"),
     "a decimal beyond the range": (line_with(output=65520), "outside the range of float16, -65504"),
-    "a decimal between values": (line_with(output=2049), "0x6800 (2048) and 0x6801 (2050)"),
+    "a decimal between values": (line_with(output=2049), "0x6800 (2048) or 0x6801 (2050)"),
     "a number of 300,000 digits": (
         b'{"case": "%s", "input": 0.%s, "output": 0}' % (CASE.encode(), b"1" * 300_000),
         "a number has 1200 at most",
     ),
-    "a bool for a float": (line_with(input=True), "`input` `true` is no value of float32"),
+    "a bool for a float": (line_with(input=True), "`input` `true` is not a value of float32"),
     "a list for a cast": (line_with(input=["0x3f800000"]), "a cast takes one value of float32"),
     "a tensor for a cast": (line_with(output={"shape": [], "bits": [1]}), "a list or tensor; a"),
     "a list of other things": (line_with(input=[None]), "`input` is [null]; write \"0x3f\""),
@@ -248,3 +254,30 @@ def test_the_nan_and_infinity_of_pythons_json_are_read_and_written_as_texts() ->
     assert code == 0
     assert (infinite["output"], infinite["output_pattern"]) == ("-Infinity", "0xfc00")
     assert (nan["input"], nan["input_pattern"]) == ("NaN", "0x7fc00000")
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["0x3f800000", "0x01", "nan", "-inf", "1e5", "true", "5"])
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["text", "error", "shape", "bits", "x"]), inner)
+    ),
+    max_leaves=6,
+)
+CASES = [CASE, "onnx-cast:25/string/bool", "onnx-cast:25/bool/string"]
+CASES += [
+    f"xla-bitcast-convert:2023/float32/int8/shape:{shape}" for shape in ("scalar", "3", "0x4")
+]
+
+
+@given(st.sampled_from(CASES), VALUES, VALUES)
+def test_whatever_json_comes_gets_a_verdict_or_one_line(case: str, given: Any, output: Any) -> None:
+    line = json.dumps({"case": case, "input": given, "output": output})
+    [result] = judge_stream(io.StringIO(line), Tally())
+    shown = json.loads(json_text(result))
+    assert "verdict" in shown or set(shown) == {"error", "line"}
