@@ -25,10 +25,12 @@ from conformance.gate_command import gate_command
 from conformance.inputs import inputs_of
 from conformance.nightly_command import nightly_command
 from conformance.options import BackendOption, PythonOption, TimeoutOption
+from conformance.page_listing import change_listing, known_coverage, page_listing
 from conformance.recorded import Tally, judge_stream
 from conformance.report_command import report_command
 from conformance.run_command import MOST_EXAMPLES, merge_command, run_command
 from conformance.selection import case_named
+from conformance.spelling import json_text
 from conformance.verify_command import verify_command
 from oracles.isolation.home import SECONDS, homes
 from oracles.isolation.loading import close, load_isolated
@@ -38,6 +40,7 @@ from specs.errors import CastigateError
 from specs.lint import prove
 from specs.load import document_named, documents, load_document
 from specs.operations import is_bitcast
+from specs.pages import digests_of, read_page
 from specs.release import VERSION
 from specs.ruling import ruling
 
@@ -72,17 +75,36 @@ def specs(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="DOCUMENT[:VERSION]|lint|schema",
-            help="A document to show; `lint` proves documents; `schema` prints their JSON schema.",
+            metavar="DOCUMENT[:VERSION]|lint|schema|page",
+            help="A document to show (with --coverage also a YAML file); `lint` proves documents;"
+            " `schema` prints their JSON schema; `page` prints the digests of a page's lines.",
         ),
     ] = None,
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE", help="With `lint`: YAML files.")
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="With `lint`: YAML files. With `page`: the page."),
+    ] = None,
+    show_coverage: Annotated[
+        bool,
+        typer.Option("--coverage", help="Show which rules encode which lines of the page."),
+    ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --coverage: your copy of the page. Show its text beside the rules, or what"
+            " changed in it and which rules to check.",
+        ),
     ] = None,
 ) -> None:
     """Show documents, versions, cases and rules, or prove documents total and unambiguous."""
-    if files and what != "lint":
-        raise CastigateError("only `castigate specs lint` takes files")
+    if files and what not in ("lint", "page"):
+        raise CastigateError("only `castigate specs lint` and `castigate specs page` take files")
+    if page is not None and not show_coverage:
+        raise CastigateError("--page goes with --coverage")
+    if show_coverage:
+        _show_coverage(what, page)
+        return
     match what:
         case None:
             lines = listing.all_documents()
@@ -92,12 +114,32 @@ def specs(
             lines = listing.proofs(proofs)
         case "schema":
             lines = iter([json.dumps(json_schema(), indent=2)])
+        case "page":
+            if files is None or len(files) != 1:
+                raise CastigateError("give one page: castigate specs page FILE")
+            lines = iter(digests_of(read_page(files[0])))
         case _:
             name, _, version = what.partition(":")
             document = document_named(name)
             lines = listing.version(document, version) if version else listing.document(document)
     for line in lines:
         typer.echo(line)
+
+
+def _show_coverage(what: str | None, copy: Path | None) -> None:
+    """Show a document's page line by line; exit code 1 if a line is not covered or has changed."""
+    if what is None:
+        raise CastigateError("give one document: castigate specs --coverage DOCUMENT")
+    name, _, version = what.partition(":")
+    if what.endswith(".yaml"):
+        document, version = load_document(Path(what)), ""
+    else:
+        document = document_named(name)
+    changed = change_listing(document, copy) if copy is not None else []
+    for line in changed or page_listing(document, version or None, copy):
+        typer.echo(line)
+    if changed or known_coverage(document).uncovered():
+        raise typer.Exit(1)
 
 
 @app.command(name="explain")
@@ -107,8 +149,8 @@ def explain_command(
         list[str] | None,
         typer.Argument(
             metavar="INPUT",
-            help="Hex patterns, or texts (after -- where one begins with -);"
-            " of a bitcast the elements of one tensor, or none.",
+            help="Values such as 65520, nan, true or 0x477ff000, or texts; put -- before a value"
+            " that begins with -. For a bitcast: all elements of one tensor, or none.",
         ),
     ] = None,
     backend: BackendOption = None,
@@ -200,7 +242,10 @@ def judge(
         bool, typer.Option("--json", help="Print only JSON lines, no summary on stderr.")
     ] = False,
 ) -> None:
-    """Judge recorded answers: {"case": "…", "input": "0x…", "output": "0x…"} a line."""
+    """Judge recorded answers of casts and bitcasts, one JSON object per line.
+
+    A line: {"case": "onnx-cast:25/float32/float16", "input": "0x477ff000", "output": "inf"}.
+    """
     # Lines leave hardly a cycle behind; looking for them at every 700th object costs a tenth.
     gc.set_threshold(100_000)
     tally = Tally()
@@ -219,10 +264,9 @@ def judge(
 
 def _judged(file: Path | None, tally: Tally) -> Iterator[str]:
     """The results as lines; only what cannot be read is blamed on the file."""
-    encode = json.JSONEncoder(ensure_ascii=False).encode
     with _opened(file) as stream:
         for result in judge_stream(stream, tally):
-            yield f"{encode(result)}\n"
+            yield f"{json_text(result)}\n"
 
 
 def _opened(file: Path | None) -> IO[str]:

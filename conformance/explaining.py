@@ -10,7 +10,8 @@ import numpy as np
 from conformance.calling import DepartedError, answer_of
 from conformance.form import checked, described, one_line, printable
 from conformance.meet import contained
-from conformance.recorded import check_worked, datum, listed
+from conformance.recorded import check_worked, listed
+from conformance.spelling import datum
 from oracles.isolation.errors import Crashed
 from oracles.protocol import Unsupported
 from oracles.reference import by_exact

@@ -6,22 +6,19 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from conformance.bitcasts import answer_form, ask, contents
 from conformance.explaining import no_answer
+from conformance.judging_bitcasts import allowed_tensor
 from conformance.meet import contained
-from conformance.recorded import datum
+from conformance.spelling import NestedDatum, tensor, tensor_words
 from oracles.isolation.errors import Crashed
 from oracles.protocol import Bits
-from oracles.reference.bitcasting import by_integer, codes_of, elements
 from oracles.registry import Backend
 from reports.drawing import columns
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcasting import written_shape
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import Format
 
 
 def bitcast_bits(case: Case, words: list[str]) -> Bits:
@@ -31,9 +28,8 @@ def bitcast_bits(case: Case, words: list[str]) -> Bits:
         return next(contents(ruling, 0))
     if len(words) != prod(ruling.shape):
         count = prod(ruling.shape)
-        raise CastigateError(f"{case.id} takes {count} patterns as its input, not {len(words)}")
-    codes = [datum(ruling.source, word, "input") for word in words]
-    return elements(ruling.source, [int(code) for code in codes]).reshape(ruling.shape)
+        raise CastigateError(f"{case.id} takes {count} elements as its input, not {len(words)}")
+    return tensor(ruling.source, NestedDatum([*words]), "input", ruling.shape)
 
 
 def explain_bitcast(case: Case, bits: Bits, backends: list[Backend]) -> dict[str, Any]:
@@ -41,7 +37,7 @@ def explain_bitcast(case: Case, bits: Bits, backends: list[Backend]) -> dict[str
     ruling = bitcast_ruling(case)
     return {
         "case": case.id,
-        "input": _words(ruling.source, bits),
+        "input": tensor_words(ruling.source, bits),
         "rule": ruling.rule,
         "level": ruling.level,
         "clause": ruling.clause,
@@ -51,26 +47,16 @@ def explain_bitcast(case: Case, bits: Bits, backends: list[Backend]) -> dict[str
 
 
 def _allowed(ruling: BitcastRuling, bits: Bits) -> Any:
-    if ruling.is_rejection:
-        return f"error {ruling.error_class}" if ruling.error_class else "error"
-    if ruling.result is None:
-        return "anything"
-    if not ruling.keeps_bits:
-        return {"shape": written_shape(ruling.result)}
-    return _words(ruling.target, by_integer(ruling, bits))
+    allowed = allowed_tensor(ruling, bits)
+    return f"error {ruling.error_class}" if ruling.error_class else allowed
 
 
 def _answer(backend: Backend, case: Case, ruling: BitcastRuling, bits: Bits) -> dict[str, Any]:
     try:
         answer = contained(lambda: ask(backend.oracle, case, bits.copy()))
-        return _words(ruling.target, answer_form(ruling, answer))
+        return tensor_words(ruling.target, answer_form(ruling, answer))
     except (Crashed, Exception) as error:
         return no_answer(error)
-
-
-def _words(form: Format, bits: Bits) -> dict[str, Any]:
-    patterns = [form.hexadecimal(code) for code in codes_of(np.asarray(bits))]
-    return {"shape": written_shape(bits.shape), "bits": patterns}
 
 
 def drawn_bitcast(explained: dict[str, Any]) -> Iterator[str]:
@@ -78,15 +64,18 @@ def drawn_bitcast(explained: dict[str, Any]) -> Iterator[str]:
     yield explained["case"]
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"
-    told = {"input": explained["input"], "allowed": explained["allowed"], **explained["answers"]}
-    yield from columns([(name, _cells(words)) for name, words in told.items()])
+    allowed = explained["allowed"]
+    rows = [("input", explained["input"])]
+    rows += [("allowed", each) for each in (allowed if isinstance(allowed, list) else [allowed])]
+    rows += [*explained["answers"].items()]
+    yield from columns([(name, _cells(words)) for name, words in rows])
 
 
 def _cells(words: Any) -> tuple[str, str, str]:
     """A tensor's shape and elements, or what stands in its place."""
     match words:
         case {"shape": shape}:
-            return f"shape {shape}", " ".join(words.get("bits", ())), ""
+            return f"shape {written_shape(tuple(shape))}", " ".join(words.get("bits", ())), ""
         case dict():
             return ": ".join(next(iter(words.items()))), "", ""
     return str(words), "", ""

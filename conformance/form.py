@@ -22,8 +22,11 @@ def checked(target: Format, inputs: Bits, answer: object) -> Bits:
     return array
 
 
-def stored(target: Format, answer: object) -> Bits:
-    """The answer, if it is an array of the target's patterns, of whatever shape."""
+def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
+    """The answer, if it is an array of the target's patterns, of whatever shape.
+
+    No pattern may exceed ``widest``, which is the format's mask unless given.
+    """
     if not isinstance(answer, np.ndarray) or type(answer) is not np.ndarray:
         raise AnswerError(f"the answer is {type(answer).__name__}, not a numpy array")
     if answer.dtype != np.dtype(target.storage):
@@ -35,7 +38,7 @@ def stored(target: Format, answer: object) -> Bits:
             raise AnswerError("the answer holds something else than texts")
     elif target.bits < 8 * answer.dtype.itemsize and answer.size:
         largest = int(answer.max())
-        if largest > target.mask:
+        if largest > (target.mask if widest is None else widest):
             raise AnswerError(f"the answer holds {largest:#x}, wider than {target.name}")
     return answer
 

@@ -62,7 +62,8 @@ class Invariances:
         if found.forbidden:
             return self._failed(smallest(found.forbidden))
         if stopped:
-            return row.case, self._judgement(row.case, "error", stopped, row)
+            failed = self.meeting.failed(row.case)
+            return row.case, self._judgement(row.case, failed, stopped, row)
         if found.open:
             return row.case, self._judgement(
                 row.case, "open", told(found.open, row.inputs.size, self._switch), row
@@ -134,4 +135,4 @@ def _few(row: Row) -> Row:
 
 def _keeps(row: Row, probe: Probe) -> bool:
     """Whether the document speaks of tensors of that shape."""
-    return tensor_rule(row.case.document, probe.shape).keeps_shape
+    return tensor_rule(row.case.document, row.case.version, probe.shape).keeps_shape

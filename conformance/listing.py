@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from specs.calls import FORM
+from specs.document import FormEntry, PromiseEntry, RuleEntry
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof
 from specs.load import Document, documents
 from specs.operations import take
+from specs.pages import cited
 
 
 def all_documents() -> Iterator[str]:
@@ -21,26 +24,29 @@ def all_documents() -> Iterator[str]:
 
 
 def document(made: Document) -> Iterator[str]:
-    """A document's versions, then its rules with level and clause, then its conflicts."""
+    """A document's versions, then its rules and promises with level and clause, and conflicts."""
     yield f"{made.entry.title} ({made.name}), sha256 {made.digest}"
     yield ""
     for one in editions(made):
         yield f"  {made.name}:{one.version:<6} {_counts(one)}"
     yield ""
-    width = max(map(len, made.entry.rules))
-    for name, rule in made.entry.rules.items():
-        yield f"  {name:<{width}}  {rule.level:<12} {rule.clause}"
-        for conflict in rule.conflict:
+    named: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
+        **made.entry.rules,
+        **made.entry.promises(),
+        **{f"{FORM}:{name}": form for name, form in made.entry.forms.items() if form.conflict},
+    }
+    width = max(map(len, named))
+    for name, entry in named.items():
+        lines = f" ({cited(entry.lines)})" if entry.lines else ""
+        yield f"  {name:<{width}}  {entry.level:<12} {entry.clause}{lines}"
+        for conflict in entry.conflict:
             yield f"  {'':<{width}}  conflict with {conflict.with_}: {conflict.about}"
             yield f"  {'':<{width}}  taken: {conflict.taken}"
 
 
 def version(made: Document, name: str) -> Iterator[str]:
     """A version's types, parameters, counts and cases."""
-    if name not in made.entry.versions:
-        known = ", ".join(made.entry.versions)
-        raise CastigateError(f"{made.name} has no version `{name}`; it has {known}")
-    one = edition(made, name)
+    one = edition_named(made, name)
     yield f"{made.name}:{name}: {_counts(one)}"
     yield f"  from {' '.join(one.sources)}"
     yield f"  to   {' '.join(one.targets)}"
@@ -50,6 +56,14 @@ def version(made: Document, name: str) -> Iterator[str]:
     yield ""
     for case in one.cases():
         yield f"  {case.id}  {', '.join(take(made, case).rules)}"
+
+
+def edition_named(made: Document, name: str) -> Edition:
+    """A version of a document, or an error that lists those there are."""
+    if name not in made.entry.versions:
+        known = ", ".join(made.entry.versions)
+        raise CastigateError(f"{made.name} has no version `{name}`; it has {known}")
+    return edition(made, name)
 
 
 def _counts(one: Edition) -> str:
@@ -69,7 +83,10 @@ def _counts(one: Edition) -> str:
 def proofs(made: Iterable[Proof]) -> Iterator[str]:
     """What a lint run proved."""
     for proof in made:
+        covered = (
+            "" if proof.lines is None else f"; all {proof.lines} lines of the page are covered"
+        )
         yield (
             f"{proof.document}: {proof.cases} cases of {proof.versions} versions are total and"
-            f" unambiguous under {proof.rules} rules"
+            f" unambiguous under {proof.rules} rules{covered}"
         )

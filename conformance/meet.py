@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ParamSpec, TypeVar
@@ -11,15 +11,15 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance import bitcasts
+from conformance import bitcasts, row_limits
 from conformance.blame import blame, told
-from conformance.calling import DepartedError, answer_of, call_faults, returned_by
+from conformance.calling import DepartedError, answer_of, call_by, call_faults
 from conformance.form import AnswerError, checked, described, one_line, printable, refusal
 from conformance.inputs import inputs_of
 from conformance.shape_choice import shapes_of
 from conformance.shapes import shape_faults
 from oracles.isolation.errors import Crashed
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits, Returned, Unsupported
 from oracles.reference.expected import Expected
 from oracles.reference.oracle import Reference
 from oracles.registry import Backend
@@ -29,6 +29,7 @@ from reports.divergences import datum_of, divergences
 from reports.judgement import Divergence, Fault, Judgement, Verdict
 from specs.bitcast_ruling import bitcast_ruling
 from specs.calling import receiver_of
+from specs.calls import Call
 from specs.cases import Case
 from specs.formats import format_named
 from specs.operations import is_bitcast
@@ -70,6 +71,7 @@ class Meeting:
         self.backend = backend
         self.broken = broken
         self.settings = settings
+        self._asked_rows: tuple[object, list[Bits]] = None, []
         self.expectations = Expectations(independent=isinstance(backend.oracle, Reference))
 
     @cached_property
@@ -95,26 +97,28 @@ class Meeting:
             return contained(lambda: bitcasts.ask(self.backend.oracle, case, bits))
 
         try:
-            fault, asked = bitcasts.first_fault(rules, seed, give)
+            found = bitcasts.outcome_of(rules, seed, give)
+            copied = contained(bitcasts.copy_fault, self.backend.oracle, case, rules, seed)
         except Unsupported as reason:
             return self._verdict(case, "unsupported", one_line(reason))
         except AnswerError as wrong_form:
-            return self._verdict(case, "error", str(wrong_form))
+            return self._verdict(case, self.failed(case), str(wrong_form))
         except Crashed as death:
             return self.crashed(case, death)
         except Exception as error:
-            if rules.is_rejection or rules.is_open:
-                verdict: Verdict = "conforms" if rules.is_rejection else "open"
+            if rules.may_refuse:
+                verdict: Verdict = "open" if rules.is_open else "conforms"
                 return self._verdict(case, verdict, refusal(rules.error_class, error))
             return self._verdict(case, self.failed(case), described(error))
-        levels = {fault.level} if fault is not None else set()
+        faults = tuple(each for each in (found.fault, copied) if each is not None)
+        messages = [found.message, copied.message if copied is not None else ""]
         return self._verdict(
             case,
-            self.graded(case, levels, rules.is_open),
-            fault.message if fault is not None else "",
-            inputs=asked,
-            open_inputs=asked if rules.is_open else 0,
-            faults=(fault,) if fault is not None else (),
+            self.graded(case, {fault.level for fault in faults}, rules.is_open),
+            "; ".join(message for message in messages if message),
+            inputs=found.inputs,
+            open_inputs=found.open_inputs,
+            faults=faults,
         )
 
     def _cast(self, case: Case) -> Judgement:
@@ -129,7 +133,7 @@ class Meeting:
         except Unsupported as reason:
             return self._verdict(case, "unsupported", one_line(reason))
         except AnswerError as wrong_form:
-            return self._verdict(case, "error", str(wrong_form), inputs=inputs.size)
+            return self._verdict(case, self.failed(case), str(wrong_form), inputs=inputs.size)
         except OracleError as error:
             return self._verdict(case, self.failed(case), str(error), inputs=inputs.size)
         except Crashed as death:
@@ -215,19 +219,55 @@ class Meeting:
             *shape_faults(case, rules, asked, expected, answer, broken, again, shapes),
             *self._call_faults(case, rules, asked),
         ]
-        compared = self._compared(case, rules, asked, expected, answer, broken, faults)
+        worst = self._across_limits(case, rules, asked, expected, answer, broken)
+        compared = self._compared(case, rules, asked, expected, worst.answer, worst.broken, faults)
+        messages = (message, *worst.notes, compared.message)
         return replace(
             compared,
-            message="; ".join(part for part in (message, compared.message) if part),
+            message="; ".join(part for part in messages if part),
             inputs=inputs.size,
             open_inputs=int(is_open.sum()),
         )
 
+    def _across_limits(
+        self,
+        case: Case,
+        rules: Ruling,
+        inputs: Bits,
+        expected: Expected,
+        answer: Bits,
+        broken: NDArray[np.uint8],
+    ) -> row_limits.Judged:
+        """Each input's worst answer in rows of the lengths at which the backend's way changes."""
+        in_one_row = row_limits.Judged(answer, broken)
+        limits: Sequence[int] = getattr(self.backend.oracle, "row_limits", ())
+        if not limits or case.example is not None:
+            return in_one_row
+        ask_each = partial(self._ask_rows, case, rules)
+        try:
+            return row_limits.across(limits, rules, inputs, expected, in_one_row, ask_each)
+        except (AnswerError, DepartedError):
+            raise
+        except Exception as error:
+            raise OracleError(described(error)) from error
+
+    def _ask_rows(self, case: Case, rules: Ruling, rows: Sequence[Bits]) -> Sequence[Bits]:
+        """The answers to several rows; they are kept for the next case on the same road."""
+        is_shared = receiver_of(case.document) is None and rules.source.kind != "text"
+        road = self.road(case) if is_shared else ""
+        key = (road, *(row.tobytes() for row in rows)) if road else None
+        if key is None or key != self._asked_rows[0]:
+            self._asked_rows = key, list(self.ask_each(case, rules, rows))
+        return self._asked_rows[1]
+
     def _call_faults(self, case: Case, rules: Ruling, inputs: Bits) -> Iterator[Fault]:
         """What is wrong about a call besides its values, where the document says anything of it."""
         if not rules.is_open_dtype:
-            few, oracle = inputs[:4].copy(), self.backend.oracle
-            yield from call_faults(case, lambda: contained(lambda: returned_by(oracle, case, few)))
+
+            def make(call: Call, held: Mapping[str, Bits]) -> Returned:
+                return contained(call_by, self.backend.oracle, case, call, held)
+
+            yield from call_faults(case, inputs[:4], make)
 
     def ask_or_blame(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
         """The backend's answers, or an error that names the inputs on which it raises."""
@@ -290,7 +330,7 @@ class Meeting:
         return "violates" if "required" in levels else "deviates"
 
     def failed(self, case: Case) -> Verdict:
-        """The verdict on a case that the backend itself refuses although an answer is due."""
+        """The verdict where an answer is due, but an error or a malformed answer comes."""
         return "error" if self.claimed(case) else "differs"
 
     def claimed(self, case: Case) -> bool:

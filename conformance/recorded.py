@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,38 +11,33 @@ from typing import IO, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from conformance.judging_bitcasts import judge_bitcast
 from conformance.selection import case_named
+from conformance.spelling import (
+    Answered,
+    ErrorDatum,
+    Given,
+    JsonNumber,
+    datum,
+    is_normal,
+    json_text,
+    normal_form,
+    tensor,
+)
 from oracles.reference import by_exact
 from oracles.reference.allowed import Allowed
-from reports.accept import WORDS, allowed_words, grade_text, is_nan_code
+from reports.accept import WORDS, allowed_words, grade_code, grade_text
+from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
+from specs.bitcasting import Shape
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import Format
-from specs.outcomes import Anything, Nan, Rejected, Same
+from specs.operations import is_bitcast
+from specs.outcomes import Anything, Rejected, Same
 from specs.ruling import Ruling, ruling
 
-HEX = re.compile(r"0[xX][0-9a-fA-F]+")
 LONGEST_LINE = 1 << 20
 """Characters of a line; an endless one is cut off here and reported."""
-
-
-class TextDatum(BaseModel):
-    """A value of the string dtype."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    text: str
-
-
-class ErrorDatum(BaseModel):
-    """The error that came instead of an answer."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    error: str
-
-
-HexDatum = Annotated[str, Field(pattern=f"^{HEX.pattern}$")]
+NUMBERS_AS_TEXT = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=str)
 
 
 class RecordedLine(BaseModel):
@@ -52,8 +46,12 @@ class RecordedLine(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     case: str
-    input: HexDatum | TextDatum
-    output: HexDatum | TextDatum | ErrorDatum
+    input: Annotated[Given, Field(union_mode="left_to_right")]
+    output: Annotated[Answered, Field(union_mode="left_to_right")]
+
+
+INPUTS = '"0x3f", 1.5, {"text": "…"} or, for a bitcast, {"shape": [2], "bits": ["0x3f", 1.5]}'
+SPELLINGS = {"input": INPUTS, "output": f'{INPUTS}; or {{"error": "…"}}'}
 
 
 @dataclass
@@ -106,26 +104,51 @@ def judge_line(line: str) -> dict[str, Any]:
     """The line with its verdict, or an error that says what is wrong with it."""
     recorded = _parsed(line)
     _, rules = known_case(recorded.case)
+    if isinstance(rules, BitcastRuling):
+        return _judge_bitcast(rules, recorded)
     given = datum(rules.source, recorded.input, "input")
     check_worked(rules, given)
     allowed = by_exact.allow(rules, given)
     branch = allowed.branch
     grade = _grade(rules, allowed, given, recorded.output)
+    rule, clause, level = branch.rule, branch.clause, branch.level
+    if grade == 1:
+        level = "recommended"
+    elif grade and rules.answer_due and isinstance(recorded.output, ErrorDatum):
+        due = rules.answer_due
+        rule, clause, level = due.rule, due.clause, due.level
     verdict = "conforms"
     if isinstance(branch.outcome, Anything):
         verdict = "open"
     elif grade:
-        verdict = "violates" if grade == 2 and branch.level == "required" else "deviates"
-    return {
-        "case": recorded.case,
-        "input": _shown(recorded.input),
-        "output": _shown(recorded.output),
+        verdict = "violates" if level == "required" else "deviates"
+    return _echo(recorded, rules) | {
         "verdict": verdict,
-        "rule": branch.rule,
-        "level": "recommended" if grade == 1 else branch.level,
-        "clause": branch.clause,
-        "allowed": listed(rules, allowed, given),
+        "rule": rule,
+        "level": level,
+        "clause": clause,
+        "allowed": listed(rules, allowed, given, level),
     }
+
+
+def _judge_bitcast(rules: BitcastRuling, recorded: RecordedLine) -> dict[str, Any]:
+    bits = tensor(rules.source, recorded.input, "input", rules.shape)
+    output = recorded.output
+    answer = None if isinstance(output, ErrorDatum) else tensor(rules.target, output, "output")
+    return _echo(recorded, rules, rules.shape) | judge_bitcast(rules, bits, answer)
+
+
+def _echo(
+    recorded: RecordedLine, rules: Ruling | BitcastRuling, shape: Shape | None = None
+) -> dict[str, Any]:
+    """The line as it was written, and the patterns of values that it spells otherwise."""
+    given, output = recorded.input, recorded.output
+    echo = {"case": recorded.case, "input": _shown(given), "output": _shown(output)}
+    if not is_normal(rules.source, given):
+        echo["input_pattern"] = normal_form(rules.source, given, "input", shape)
+    if not is_normal(rules.target, output) and not isinstance(output, ErrorDatum):
+        echo["output_pattern"] = normal_form(rules.target, output, "output")
+    return echo
 
 
 def _parsed(line: str) -> RecordedLine:
@@ -133,8 +156,14 @@ def _parsed(line: str) -> RecordedLine:
         return RecordedLine.model_validate_json(line.encode(errors="surrogateescape"))
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
-        where = str(detail["loc"][0]) if detail["loc"] else ""
-        raise CastigateError(_advice(where, detail["type"], detail)) from None
+    if detail["type"] != "json_invalid":
+        # Perhaps there is a number in it, whose digits only this decoder keeps.
+        try:
+            return RecordedLine.model_validate(NUMBERS_AS_TEXT.decode(line))
+        except ValidationError as error:
+            detail = error.errors(include_url=False)[0]
+    where = str(detail["loc"][0]) if detail["loc"] else ""
+    raise CastigateError(_advice(where, detail["type"], detail)) from None
 
 
 def _advice(where: str, kind: str, detail: ErrorDetails) -> str:
@@ -148,63 +177,44 @@ def _advice(where: str, kind: str, detail: ErrorDetails) -> str:
         return f"unknown key `{where[:40]}`; the keys are case, input, output"
     if where == "case":
         return "`case` is not a text"
-    shown = json.dumps(detail["input"], ensure_ascii=False)[:60]
-    return f'`{where}` is {shown}; it must be a hex pattern such as "0x3f" or {{"text": "…"}}'
+    shown = json_text(detail["input"])[:60]
+    return f"`{where}` is {shown}; write {SPELLINGS[where]}"
 
 
-def _shown(given: str | TextDatum | ErrorDatum) -> str | dict[str, str]:
-    return given if isinstance(given, str) else given.model_dump()
+def _shown(given: Answered) -> Any:
+    # A str is told first: pydantic's own check of a model takes far longer.
+    return (
+        given if isinstance(given, str) or not isinstance(given, BaseModel) else given.model_dump()
+    )
 
 
 @cache
-def known_case(name: str) -> tuple[Case, Ruling]:
+def known_case(name: str) -> tuple[Case, Ruling | BitcastRuling]:
     """The case of an id and its ruling."""
     case = case_named(name)
-    return case, ruling(case)
-
-
-def datum(form: Format, given: str | TextDatum, what: str) -> int | str:
-    """A value as the format has it: a pattern of all its digits, or a text."""
-    if form.kind == "text":
-        if isinstance(given, str):
-            raise CastigateError(f'`{what}` of a string case is written {{"text": "…"}}')
-        return given.text
-    if not isinstance(given, str):
-        raise CastigateError(f"`{what}` of {form.name} is a hex pattern, not a text")
-    digits = -(-form.bits // 4)
-    if not HEX.fullmatch(given):
-        raise CastigateError(
-            f"`{what}` `{given[:40]}` is no hex; write {form.name} as 0x and {digits} digits"
-        )
-    if len(given) != digits + 2:
-        raise CastigateError(
-            f"`{what}` {given[:40]} has {len(given) - 2} digits,"
-            f" a pattern of {form.name} has {digits}"
-        )
-    code = int(given, 16)
-    if code > form.mask:
-        raise CastigateError(f"`{what}` {given} is wider than the {form.bits} bits of {form.name}")
-    return code
+    return case, bitcast_ruling(case) if is_bitcast(case) else ruling(case)
 
 
 def check_worked(rules: Ruling, given: int | str) -> None:
     """An example says something of the inputs it works out, and of no others."""
-    worked = [rules.source.hexadecimal(code) for code, _ in rules.worked]
-    if worked and rules.source.hexadecimal(int(given)) not in worked:
+    if rules.worked and given not in dict(rules.worked):
+        worked = [rules.source.hexadecimal(code) for code, _ in rules.worked]
         raise CastigateError(f"the example works out only {', '.join(worked)}")
 
 
-def listed(rules: Ruling, allowed: Allowed, given: int | str) -> list[Any] | str:
+def listed(
+    rules: Ruling, allowed: Allowed, given: int | str, level: str = "required"
+) -> list[Any] | str:
     """Allowed patterns as a list, allowed texts as objects, anything else as one word."""
-    words = allowed_words(rules, allowed, given)
+    words = allowed_words(rules, allowed, given, level)
+    if allowed.codes:
+        return list(words)
     if words[0] in WORDS and not isinstance(allowed.branch.outcome, Same):
         return words[0]
-    return [{"text": word} for word in words] if rules.target.kind == "text" else list(words)
+    return [{"text": word} for word in words]
 
 
-def _grade(
-    rules: Ruling, allowed: Allowed, given: int | str, output: str | TextDatum | ErrorDatum
-) -> int:
+def _grade(rules: Ruling, allowed: Allowed, given: int | str, output: Answered) -> int:
     """0 allowed, 1 not recommended, 2 not allowed."""
     outcome = allowed.branch.outcome
     if isinstance(output, ErrorDatum):
@@ -215,8 +225,6 @@ def _grade(
             return 2
         case Anything():
             return 0
-        case Nan(sign=sign):
-            return 0 if is_nan_code(rules.target, answer, sign) else 2
     if isinstance(answer, str):
         return grade_text(rules, allowed.place, given, answer)
-    return 0 if answer in allowed.codes else 2
+    return grade_code(rules, allowed, answer)

@@ -35,7 +35,7 @@ def shape_faults(
     sound = np.flatnonzero(broken == 0)
     if case.example is not None or sound.size == 0:
         return
-    rules_of = {shape: tensor_rule(case.document, shape) for shape in shapes}
+    rules_of = {shape: tensor_rule(case.document, case.version, shape) for shape in shapes}
     picks = {
         shape: sound[np.linspace(0, sound.size - 1, int(np.prod(shape))).astype(int)]
         for shape, rule in rules_of.items()

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from conformance.form import AnswerError, checked, described, one_line
 from conformance.forms import Forms
@@ -20,12 +21,12 @@ from oracles.reference.staircase import staircase
 from oracles.reference.table import table
 from oracles.reference.visits import Dense, Visit
 from reports import runs
-from reports.accept import allowed_words
+from reports.accept import allowed_words, are_constant
 from reports.divergences import datum_of, simplest, simplest_between
 from reports.judgement import Divergence, Judgement, Verdict
 from reports.runs import Runs
 from specs.cases import Case
-from specs.ruling import ruling
+from specs.ruling import Branch, ruling
 
 CHUNK = 1 << 19
 """Inputs of one call: a quarter of them would fit into a core's own cache, and cost more in all."""
@@ -35,6 +36,10 @@ BETWEEN_WORDS = 1 << 20
 
 Told = Callable[[int, int], None]
 """Is told how many inputs were visited since the last time, and how many answers were wrong."""
+
+
+Key = tuple[str, str, str]
+"""What wrong answers are gathered by: rule, clause, level."""
 
 
 class Judge:
@@ -56,10 +61,9 @@ class Judge:
             self.right = partial(forms.all_right, table(self.rules))
         self.ended = False
         self._opened = 0
-        self._keys = sorted(
-            {(branch.rule, branch.clause, branch.level) for branch in branches},
-            key=lambda key: (key[2] != "required", key),
-        )
+        keys: set[Key] = {(branch.rule, branch.clause, branch.level) for branch in branches}
+        keys |= {_key_of_recommendation(branch) for branch in branches if branch.recommended}
+        self._keys = sorted(keys, key=lambda key: (key[2] != "required", key))
         self._group_of = np.zeros(OPEN + 1, np.uint8)
         for place, branch in enumerate(branches):
             key = (branch.rule, branch.clause, branch.level)
@@ -69,7 +73,7 @@ class Judge:
         """Grade answers one by one; how many are wrong."""
         grades = self._forms.grades(self._stairs, inputs, answers)
         self._opened += int(np.count_nonzero(grades == OPEN))
-        groups = self._group_of[grades]
+        groups = self._groups(grades, answers)
         for group, found in self._forms.gather(inputs, answers, groups):
             here = groups == group
             at = simplest(self.rules.source, inputs, here)
@@ -87,24 +91,36 @@ class Judge:
         if not is_one_step(self._stairs, first, last):
             return None
         [grade] = self._forms.grades(self._stairs, inputs[:1], answers[:1]).tolist()
-        group = int(self._group_of[grade])
+        groups = self._groups(np.array([grade], np.uint8), answers[:1])
+        group = int(groups[0])
         if not group:
             return 0
-        [(_, run)] = runs.gather(inputs[[0]], answers[[0]], self._group_of[[grade]])
+        [(_, run)] = runs.gather(inputs[[0]], answers[[0]], groups)
         run = replace(run, last=run.last + np.uint64(inputs.size - 1))
         smallest = simplest_between(self.rules.source, first, last)
         self._add_wrong(group, smallest, answers[0], inputs.size, run)
         return inputs.size
 
+    def _groups(self, grades: NDArray[np.uint8], answers: Bits) -> NDArray[np.uint8]:
+        """Per answer, 1 + the place of the key that it breaks; 0 where it is fine."""
+        groups = self._group_of[grades]
+        for place, branch in enumerate(self.rules.branches):
+            # The staircase holds what is recommended: the rule itself may allow more.
+            if branch.recommended and (here := grades == place + 1).any():
+                here &= are_constant(self.rules.target, branch.outcome, answers)
+                groups[here] = self._keys.index(_key_of_recommendation(branch)) + 1
+        return groups
+
     def _add_wrong(self, group: int, given: Any, answer: Any, count: int, found: Runs) -> None:
         smallest = datum_of(given)
+        key = self._keys[group - 1]
         divergence = Divergence(
-            *self._keys[group - 1],
+            *key,
             count,
             found,
             smallest,
             datum_of(answer),
-            allowed_words(self.rules, by_exact.allow(self.rules, smallest), smallest),
+            allowed_words(self.rules, by_exact.allow(self.rules, smallest), smallest, key[2]),
         )
         verdict = self._meeting.graded(self.case, {divergence.level}, self.rules.is_open)
         self._add(verdict, (divergence,))
@@ -144,7 +160,7 @@ class Judge:
                 return 0
             answers = self._meeting.ask_or_blame(self.case, self.rules, asked)
         except (AnswerError, OracleError) as fault:
-            self.end("error", str(fault))
+            self.fail(fault)
             return 0
         return self.look(asked, answers)
 
@@ -152,6 +168,10 @@ class Judge:
         """Give up: of a part that could not be asked to its end, nothing is counted."""
         self.ended = True
         self.found = Judgement(self.case.id, self.found.backend, verdict, message)
+
+    def fail(self, fault: Exception) -> None:
+        """Give up because of an error or a malformed answer."""
+        self.end(self._meeting.failed(self.case), str(fault))
 
     def finished(self, lo: int, hi: int, dense: bool) -> Judgement:
         """All that was found out, with a script for the smallest input of the worst divergence."""
@@ -164,6 +184,10 @@ class Judge:
         smallest = np.array([self.found.divergences[0].smallest], self.rules.source.storage)
         script = self._meeting.reproduction(self.case, self.rules, smallest)
         return replace(self.found, reproduction=script)
+
+
+def _key_of_recommendation(branch: Branch) -> Key:
+    return branch.rule, branch.clause, "recommended"
 
 
 def sweep(
@@ -179,7 +203,7 @@ def sweep(
             judge.end("unsupported", one_line(reason))
     except AnswerError as fault:
         for judge in judges:
-            judge.end("error", str(fault))
+            judge.fail(fault)
     return [judge.finished(lo, hi, isinstance(visit, Dense)) for judge in judges]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ class Oracle(Protocol):
     A claim is a document's name, or ``name:version`` for one version of it.
 
     A true ``compiles_shapes`` says that each new shape costs a compilation: fewer are asked then.
+    ``row_limits`` names the numbers of elements above which the system casts in another way: inputs
+    are asked in rows on both sides of each.
     """
 
     name: str
@@ -97,6 +99,18 @@ class WithBitcast(Protocol):
         ...
 
 
+@runtime_checkable
+class WithBitcastMemory(Protocol):
+    """An oracle that knows where a bitcast's result lies; of others this is not judged."""
+
+    def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
+        """Whether the result of a bitcast lies in the memory of its input.
+
+        Raises ``Unsupported`` where that cannot be told: then it is not judged.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A tensor as it was found: its dtype, the kind of its device, and its bits."""
@@ -110,15 +124,15 @@ class Tensor:
 class Returned:
     """What a call gave back, and what became of the thing that it was called on.
 
-    Tensors go by their members' names. ``run`` is what a layer gives afterwards, asked with ones of
-    its first member's dtype and shape: its output, or its error in one line; nothing for a tensor.
+    Tensors go by their members' names. ``outputs`` is what a layer gives afterwards for each dtype
+    of the call's ``inputs``: a tensor, or the layer's error in one line.
     """
 
     is_receiver: bool
     shares_memory: bool
     tensors: Mapping[str, Tensor]
     receiver: Mapping[str, Tensor]
-    run: Tensor | str | None = None
+    outputs: Mapping[str, Tensor | str] = field(default_factory=dict)
 
 
 @runtime_checkable

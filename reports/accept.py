@@ -12,7 +12,17 @@ from oracles.reference import by_exact, by_kernels, by_steps, text
 from oracles.reference.allowed import Allowed
 from oracles.reference.expected import Expected
 from specs.formats import Format
-from specs.outcomes import Anything, Nan, ParsesTo, PlainText, Rejected, Same
+from specs.outcomes import (
+    Anything,
+    Either,
+    Exactly,
+    Nan,
+    Outcome,
+    ParsesTo,
+    PlainText,
+    Rejected,
+    Same,
+)
 from specs.ruling import Ruling
 
 WORDS = (
@@ -83,12 +93,30 @@ def levels_broken(
         match branch.outcome:
             case Anything():
                 wrong &= expected.places != place
-            case Nan(sign=sign):
+            case Nan():
                 here = expected.places == place
-                wrong = np.where(here, ~is_nan(ruling.target, answers, sign), wrong)
+                wrong = np.where(here, ~are_constant(ruling.target, branch.outcome, answers), wrong)
             case Rejected():
                 wrong |= expected.places == place
-    return np.where(wrong, np.uint8(2), np.uint8(0))
+    levels = np.where(wrong, np.uint8(2), np.uint8(0))
+    for place, branch in enumerate(ruling.branches):
+        if branch.recommended is not None:
+            departs = ~are_constant(ruling.target, branch.recommended, answers)
+            levels[(levels == 0) & (expected.places == place) & departs] = 1
+    return levels
+
+
+def are_constant(target: Format, outcome: Outcome, answers: Bits) -> NDArray[np.bool_]:
+    """Which answers a constant outcome allows: a pattern, one of two, or the NaNs of a sign."""
+    match outcome:
+        case Nan(sign=sign):
+            return is_nan(target, answers, sign)
+        case Exactly(code=code):
+            return np.asarray(answers == code)
+        case Either(options=options):
+            one, *_, other = [are_constant(target, option, answers) for option in options] * 2
+            return one | other
+    raise AssertionError(f"{outcome} is not the same for all inputs")
 
 
 def is_nan(target: Format, answers: Bits, sign: str) -> NDArray[np.bool_]:
@@ -121,9 +149,39 @@ def grade_text(ruling: Ruling, place: int, given: int | str, answer: str) -> int
     return 0
 
 
-def allowed_words(ruling: Ruling, allowed: Allowed, given: int | str) -> tuple[str, ...]:
-    """What is allowed for an input: hex patterns, a text, or one of ``WORDS``."""
-    match allowed.branch.outcome:
+def grade_code(ruling: Ruling, allowed: Allowed, answer: int) -> int:
+    """0 where a pattern is allowed, 1 where it only departs from a recommendation, 2 otherwise."""
+    branch = allowed.branch
+    if not _allows(ruling.target, branch.outcome, allowed.codes, answer):
+        return 2
+    recommended = branch.recommended
+    if recommended and not _allows(ruling.target, recommended, allowed.codes, answer):
+        return 1
+    return 0
+
+
+def _allows(target: Format, outcome: Outcome, codes: tuple[int, ...], answer: int) -> bool:
+    match outcome:
+        case Nan(sign=sign):
+            return any(answer in nans for nans in target.nans(sign))
+        case Exactly(code=code):
+            return answer == code
+    return answer in codes
+
+
+def allowed_words(
+    ruling: Ruling, allowed: Allowed, given: int | str, level: str = "required"
+) -> tuple[str, ...]:
+    """What is allowed for an input: hex patterns, a text, or one of ``WORDS``.
+
+    Where the rule recommends a part of it, that part is shown to whoever asks at that level.
+    """
+    outcome = allowed.branch.outcome
+    if level == "recommended":
+        outcome = allowed.branch.strictest
+    match outcome:
+        case Exactly(code=code):
+            return (ruling.target.hexadecimal(code),)
         case Anything():
             return ("anything",)
         case Nan(sign=sign):
@@ -137,8 +195,3 @@ def allowed_words(ruling: Ruling, allowed: Allowed, given: int | str) -> tuple[s
         case ParsesTo():
             return ("parses-to-input",)
     return tuple(ruling.target.hexadecimal(code) for code in allowed.codes)
-
-
-def is_nan_code(target: Format, code: int | str, sign: str) -> bool:
-    """Whether one pattern is a NaN of a sign."""
-    return any(code in codes for codes in target.nans(sign))

@@ -97,7 +97,8 @@ def mark_text(
     """The marks of patterns, as kernel text."""
     parts = unpack(source, pattern, select)
     converted = convert(target, rounding, parts, select)
-    facts = Facts(parts, converted, has_fraction(parts, select), source.has_signed_nan)
+    fraction = has_fraction(parts, select)
+    facts = Facts(parts, converted, fraction, source.has_signed_nan, target.has_zero)
     zone = select(facts.some, ALL_ZONES.index("inside"), 0)
     zone = select(facts.some & converted.subnormal, ALL_ZONES.index("subnormal"), zone)
     zone = select(facts.some & converted.tiny, ALL_ZONES.index("tiny"), zone)
@@ -119,7 +120,10 @@ def _mark(kind: Any, sign: Any, zone: Any, fraction: Any, subnormal: Any) -> Any
 
 @cache
 def atoms_by_mark(source: Format) -> dict[int, Atom]:
-    """The atoms of a source by their marks."""
+    """The atoms of a source by their marks.
+
+    A mark does not record whether the target has the value: documents leave open what rounds.
+    """
     return {
         _mark(
             KINDS.index(atom.kind),
@@ -129,4 +133,5 @@ def atoms_by_mark(source: Format) -> dict[int, Atom]:
             int(atom.subnormal),
         ): atom
         for atom in atoms(source)
+        if not atom.representable
     }

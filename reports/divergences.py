@@ -45,7 +45,7 @@ def divergences(
             runs[group],
             smallest,
             datum_of(answer[worst]),
-            allowed_words(rules, by_exact.allow(rules, smallest), smallest),
+            allowed_words(rules, by_exact.allow(rules, smallest), smallest, key[2]),
         )
         yield divergence, worst
 

@@ -7,7 +7,7 @@ from math import prod
 
 from specs.calls import SHAPE
 from specs.cases import Case
-from specs.document import BitcastEntry
+from specs.document import BY_BITS, BitcastEntry
 from specs.formats import Format, format_named
 
 SCALAR = "scalar"
@@ -74,7 +74,10 @@ def _shape_with(text: str, ratio: int) -> Shape:
 
 def condition(entry: BitcastEntry, key: str, case: Case) -> str:
     """What a bitcast is, as far as a rule's condition asks."""
-    widths = widths_of(entry, format_named(case.source), format_named(case.target))
+    source, target = format_named(case.source), format_named(case.target)
+    widths = widths_of(entry, source, target)
+    if key.endswith(BY_BITS):
+        key, widths = key.removesuffix(BY_BITS), Widths(source.bits, target.bits)
     shape = shape_of(case)
     match key:
         case "width":

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import cast
 
-from specs.calls import FORM, MEMBER, Argument, Call, Member
+from specs.calls import FORM, MEMBER, Argument, ArgumentKind, Call, Member
 from specs.cases import Case
 from specs.document import FormEntry, ReceiverEntry
 from specs.load import document_named
 
 OTHER_MEMBERS = "float32"
 """The dtype of a layer's members that a case does not look at."""
+
+LINEAR = ("weight", "bias")
+"""The parameters of a Linear layer."""
+
+OF_A_DTYPE = ("dtype-name", "dtype", "tensor", "gpu-tensor")
+"""The kinds of arguments whose value may be the case's own `source` or `target`."""
 
 
 @cache
@@ -35,13 +42,26 @@ def call_of(case: Case) -> Call:
     receiver, form = receiver_of(case.document), form_of(case)
     assert receiver is not None
     return Call(
-        receiver.is_,
+        form.on or receiver.is_,
         tuple(_members(case, receiver)),
         receiver.method,
         tuple(_argument(case, text) for text in form.args),
         tuple((name, _argument(case, text)) for name, text in form.kwargs.items()),
         form.device_before,
     )
+
+
+def linear_call(case: Case, dtype: str, method: str | None) -> Call:
+    """A case's call on a Linear layer of a dtype, which is then run on inputs of both dtypes.
+
+    Without a method nothing is called, and the layer is run on an input of its own dtype.
+    """
+    made = call_of(case)
+    members = tuple(Member(name, "parameter", dtype) for name in LINEAR)
+    if method is None:
+        return Call("linear", members, None, inputs=(dtype,))
+    inputs = tuple(dict.fromkeys((case.source, case.target)))
+    return Call("linear", members, method, made.args, made.kwargs, made.device, inputs)
 
 
 def _members(case: Case, receiver: ReceiverEntry) -> Iterator[Member]:
@@ -54,9 +74,7 @@ def _members(case: Case, receiver: ReceiverEntry) -> Iterator[Member]:
 def _argument(case: Case, text: str) -> Argument:
     kind, _, value = text.partition(" ")
     own = {"source": case.source, "target": case.target}
-    if kind in ("dtype-name", "dtype", "tensor"):
+    if kind in OF_A_DTYPE:
         value = own.get(value, value)
-    match kind:
-        case "dtype-name" | "dtype" | "device-name" | "device" | "tensor" | "word":
-            return Argument(kind, value)
-    raise AssertionError(f"the kind `{kind}` is checked when a document is read")
+    # The kind is checked when a document is read.
+    return Argument(cast(ArgumentKind, kind), value)

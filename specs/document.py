@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -15,8 +16,9 @@ from pydantic import (
     model_validator,
 )
 
-from specs.calls import ArgumentKind, ArgumentWord, Device
+from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import formats
+from specs.pages import LineRange, Lines
 from specs.vocabulary import (
     CODE_WORDS,
     INPUT_CLASSES,
@@ -26,7 +28,16 @@ from specs.vocabulary import (
     Level,
 )
 
-SHAPE_WORDS = ("same-shape", "append-ratio", "drop-last", "scale-last")
+BY_BITS = "-by-bits"
+"""Ends a word that counts widths in bits where the document itself counts bytes."""
+SHAPE_WORDS = (
+    "same-shape",
+    "append-ratio",
+    "drop-last",
+    "scale-last",
+    f"append-ratio{BY_BITS}",
+    f"drop-last{BY_BITS}",
+)
 PLAIN_WORDS = (
     "value",
     "wrap",
@@ -35,6 +46,7 @@ PLAIN_WORDS = (
     "plain-value",
     "parses-to",
     "error",
+    "answer",
     "unspecified",
 )
 OUTCOME_WORDS = (*CODE_WORDS, *ROUNDINGS, *NAN_SIGNS, *PLAIN_WORDS, *SHAPE_WORDS)
@@ -46,6 +58,8 @@ TILE_RANKS = ("same", "differs")
 WIDTHS = ("same", "narrower", "wider", "undivisible")
 LASTS = ("none", "ratio", "multiple", "zero", "other")
 ABSENT = "absent"
+LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
+"""The names under which what a page promises beside the values is broken."""
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -88,7 +102,7 @@ def _argument(text: str) -> str:
     if kind == "word" and value not in get_args(ArgumentWord):
         words = ", ".join(get_args(ArgumentWord))
         raise ValueError(f"unknown argument word `{value}`; the words are {words}")
-    if kind in ("dtype", "tensor") and value not in (*formats(), "source", "target"):
+    if kind in ("dtype", "tensor", "gpu-tensor") and value not in (*formats(), "source", "target"):
         raise ValueError(f"`{value}` is neither a dtype nor `source` nor `target`")
     return text
 
@@ -101,6 +115,10 @@ def _shape(text: str) -> str:
 
 def _listed(value: object) -> object:
     return value if isinstance(value, list) else [value]
+
+
+def _entry(value: object) -> object:
+    return {"is": value} if isinstance(value, str) else value
 
 
 def _worded(value: object) -> object:
@@ -126,7 +144,7 @@ OutcomeWord = Annotated[
 ]
 ShapeText = Annotated[Word, AfterValidator(_shape)]
 ArgumentWords = Annotated[
-    str, AfterValidator(_argument), WithJsonSchema({"type": "string", "pattern": "^[a-z-]+ .*$"})
+    str, AfterValidator(_argument), WithJsonSchema({"type": "string", "pattern": "^[a-z-]+( .*)?$"})
 ]
 CLASS_WORDS = (*INPUT_CLASSES, OTHERWISE)
 InputClass = Annotated[
@@ -145,7 +163,14 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class OutcomeEntry(Entry):
+class PointedEntry(Entry):
+    """A part of a document that can point at the lines of the page that it encodes."""
+
+    lines: Lines | None = None
+    """Empty where the page has no line for it: its clause names another source."""
+
+
+class OutcomeEntry(PointedEntry):
     """An outcome that needs more than a word: its own level or clause, or a choice."""
 
     is_: OutcomeWord | None = Field(None, alias="is")
@@ -154,20 +179,22 @@ class OutcomeEntry(Entry):
     clause: Text | None = None
     and_recommended: OutcomeWord | None = Field(None, alias="and-recommended")
     class_: Text | None = Field(None, alias="class")
-    bits: Literal["kept", "unspecified"] = "kept"
+    bits: Literal["kept", "recommended", "unspecified"] = "kept"
     dtype: Literal["target", "unspecified"] = "unspecified"
 
     @model_validator(mode="after")
     def _one_outcome(self) -> OutcomeEntry:
         if (self.is_ is None) == (not self.either):
             raise ValueError("an outcome has either `is` or a list `either`")
+        if self.lines is not None and self.clause is None:
+            raise ValueError("`lines` of an outcome go with a `clause` of its own")
         return self
 
 
 Cell = OutcomeWord | OutcomeEntry
 
 
-class ConflictEntry(Entry):
+class ConflictEntry(PointedEntry):
     """Where two texts disagree: with which, about what, and which reading is taken and why."""
 
     with_: Text = Field(alias="with")
@@ -175,15 +202,37 @@ class ConflictEntry(Entry):
     taken: Text
 
 
+def _columns(value: object) -> object:
+    """A table with one kind of column lists plain words; each becomes a column of one word."""
+    if not isinstance(value, list):
+        return value
+    return [column if isinstance(column, list) else [column] for column in value]
+
+
 class TableEntry(Entry):
-    """A table of the page: columns are dtypes or a parameter's values, rows input classes."""
+    """A table of the page.
 
-    columns: Text = "to"
-    x: list[Word]
-    rows: dict[InputClass, Cell | list[Cell]]
+    A column stands for a target dtype (`to`) or for values of the parameters that ``columns``
+    names. A row is an input class, or the page's own name for one (``names``).
+    """
+
+    columns: Words = ["to"]
+    x: Annotated[
+        list[list[Word]],
+        BeforeValidator(_columns, json_schema_input_type=list[str | int | list[str | int]]),
+    ]
+    names: dict[Text, InputClass] = {}
+    rows: dict[Text, Cell | list[Cell]]
 
 
-class RuleEntry(Entry):
+class ChangedCellsEntry(Entry):
+    """The cells of a table, row by row, that differ from those of the rule it replaces."""
+
+    from_: Text = Field(alias="from")
+    cells: dict[Text, list[Word]]
+
+
+class RuleEntry(PointedEntry):
     """One rule about values: where it applies, what must come out, its clause, its level."""
 
     clause: Text
@@ -191,19 +240,21 @@ class RuleEntry(Entry):
     when: dict[str, Words]
     then: Cell | dict[InputClass, Cell] | None = None
     table: TableEntry | None = None
+    changed: ChangedCellsEntry | None = None
     conflict: list[ConflictEntry] = []
     note: Text | None = None
 
 
 class TensorConditions(Entry):
-    """Which tensors a tensor rule speaks of; what is not named may be anything."""
+    """Which tensors a tensor rule applies to; what is not named may be anything."""
 
+    version: list[Word] | None = None
     rank: Annotated[Words, Field(default=list(RANKS))]
     elements: Annotated[Words, Field(default=list(ELEMENTS))]
     tile_rank: Annotated[Words, Field(default=list(TILE_RANKS), alias="tile-rank")]
 
 
-class TensorRuleEntry(Entry):
+class TensorRuleEntry(PointedEntry):
     """One rule about the tensor as a whole: its rank, its number of elements, its tile shape."""
 
     clause: Text
@@ -220,17 +271,46 @@ class MemberEntry(Entry):
     when: dict[str, Words] = {}
 
 
-class ReceiverEntry(Entry):
-    """What a document's calls are made on: a tensor of the source, or a layer with members."""
+class PromiseEntry(PointedEntry):
+    """What a page promises beside the values: where it says so, and how firmly."""
 
-    is_: Literal["tensor", "sharded-tensor", "layer"] = Field(alias="is")
+    clause: Text
+    level: Literal["required", "recommended"]
+    note: Text | None = None
+    conflict: list[ConflictEntry] = []
+
+
+class ReceiverEntry(PointedEntry):
+    """What a document's calls are made on: a tensor of the source, a layer, or a builder."""
+
+    is_: Literal["tensor", "sharded-tensor", "layer", "net-builder"] = Field(alias="is")
     method: Identifier
     members: dict[Identifier, MemberEntry] = {}
-    runs: Literal["required", "recommended", "unspecified"] = "unspecified"
-    """Whether a layer must still run afterwards."""
+    runs: PromiseEntry | None = None
+    """A Linear layer gives the target's dtype afterwards, on inputs of the source and target."""
+    unchanged: PromiseEntry | None = None
+    """The tensor that the call is made on stays as it was."""
 
 
-class FormEntry(Entry):
+ReturnsWord = Literal["receiver", "another"]
+MemoryWord = Literal["shared", "own"]
+
+
+class ReturnsEntry(Entry):
+    """Whether a call gives its receiver back; at the form's level where none is named."""
+
+    is_: ReturnsWord = Field(alias="is")
+    level: Level | None = None
+
+
+class MemoryEntry(Entry):
+    """Whether what a call gives lies in its receiver's memory; levels as for what it returns."""
+
+    is_: MemoryWord = Field(alias="is")
+    level: Level | None = None
+
+
+class FormEntry(PointedEntry):
     """One form of a call: its arguments, the pairs it is asked of, and what it gives back.
 
     ``source`` and ``target`` as the value of an argument are the case's own dtypes.
@@ -238,12 +318,25 @@ class FormEntry(Entry):
 
     clause: Text
     when: dict[str, Words] = {}
+    on: ReceiverKind | None = None
+    """What this form is called on, where it is not the document's receiver."""
     args: list[ArgumentWords] = []
     kwargs: dict[Identifier, ArgumentWords] = {}
-    returns: Literal["receiver", "another", "unspecified"] = "unspecified"
+    returns: Annotated[
+        ReturnsEntry | None,
+        BeforeValidator(_entry, json_schema_input_type=ReturnsWord | ReturnsEntry),
+    ] = None
+    memory: Annotated[
+        MemoryEntry | None,
+        BeforeValidator(_entry, json_schema_input_type=MemoryWord | MemoryEntry),
+    ] = None
     level: Level = "required"
     device_before: Device = Field("cpu", alias="device-before")
     device_after: Device = Field("cpu", alias="device-after")
+    shape: ShapeText | None = None
+    """The shape of the page's own sample, in which the form is called as well."""
+    note: Text | None = None
+    conflict: list[ConflictEntry] = []
 
 
 class ShapesEntry(Entry):
@@ -253,13 +346,13 @@ class ShapesEntry(Entry):
     shapes: Annotated[list[ShapeText], Field(min_length=1)]
 
 
-class NamedTestsEntry(ShapesEntry):
+class NamedTestsEntry(ShapesEntry, PointedEntry):
     """Bitcasts that a page demands as tests."""
 
     clause: Text
 
 
-class BitcastEntry(Entry):
+class BitcastEntry(PointedEntry):
     """How a document counts widths, and the shapes in which its pairs are asked.
 
     In every shape, `r` is how many elements of the narrower dtype make one of the wider, `2r` twice
@@ -270,9 +363,11 @@ class BitcastEntry(Entry):
     shapes: Annotated[list[ShapeText], Field(min_length=1)]
     more: ShapesEntry
     demanded: dict[Identifier, NamedTestsEntry] = {}
+    memory: PromiseEntry | None = None
+    """The result lies in the input's memory: nothing is copied."""
 
 
-class ParameterEntry(Entry):
+class ParameterEntry(PointedEntry):
     """A parameter of the operation, and on which pairs it has an effect."""
 
     values: Annotated[list[Identifier], Field(min_length=1)]
@@ -281,9 +376,14 @@ class ParameterEntry(Entry):
     affects: dict[str, Words]
 
 
-class VersionEntry(Entry):
-    """A dated edition: its pairs and rules, or what it changes in the edition it extends."""
+class VersionEntry(PointedEntry):
+    """A dated edition: its pairs and rules, or what it changes in the edition it extends.
 
+    ``section`` is where the page speaks of it, if the page has a part for each edition; ``lines``
+    are those of its lists of types and attributes.
+    """
+
+    section: LineRange | None = None
     extends: Identifier | None = None
     from_: list[Dtype] | None = Field(None, alias="from")
     to: list[Dtype] | None = None
@@ -294,9 +394,10 @@ class VersionEntry(Entry):
     add: list[str] = []
     remove: list[str] = []
     replace: dict[str, str] = {}
+    conflict: list[ConflictEntry] = []
 
 
-class ExampleEntry(Entry):
+class ExampleEntry(PointedEntry):
     """An example the page works out: inputs and the outputs it prints."""
 
     clause: Text
@@ -306,6 +407,13 @@ class ExampleEntry(Entry):
     to: Dtype
     with_: dict[str, Identifier] = Field({}, alias="with")
     table: dict[str, str]
+
+
+class NotEncodedEntry(Entry):
+    """Lines of the page that no rule encodes, and why."""
+
+    lines: Annotated[Lines, Field(min_length=1)]
+    reason: Text
 
 
 class DocumentEntry(Entry):
@@ -320,12 +428,34 @@ class DocumentEntry(Entry):
     receiver: ReceiverEntry | None = None
     bitcast: BitcastEntry | None = None
     forms: dict[Identifier, FormEntry] = {}
+    row_names: dict[Text, InputClass] = Field({}, alias="row-names")
     groups: dict[str, list[Dtype]] = {}
     pair_groups: dict[str, dict[Dtype, list[Dtype]]] = Field({}, alias="pair-groups")
     versions: Annotated[dict[Identifier, VersionEntry], Field(min_length=1)]
     rules: Annotated[dict[str, RuleEntry], Field(min_length=1)]
     tensors: dict[str, TensorRuleEntry] = {}
     examples: dict[Identifier, ExampleEntry] = {}
+    not_encoded: list[NotEncodedEntry] = Field([], alias="not-encoded")
+
+    def promises(self) -> dict[str, PromiseEntry]:
+        """What the page promises beside the values, by the names under which it is broken."""
+        receiver, bitcast = self.receiver, self.bitcast
+        made = {
+            LAYER_RUNS: receiver.runs if receiver is not None else None,
+            RECEIVER_UNCHANGED: receiver.unchanged if receiver is not None else None,
+            NOT_COPIED: bitcast.memory if bitcast is not None else None,
+        }
+        return {name: promise for name, promise in made.items() if promise is not None}
+
+    def conflicts(self) -> Iterator[tuple[str, str, ConflictEntry]]:
+        """Each conflict with the rule, promise or `form:NAME` that it stands at, and the clause."""
+        standing: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
+            **self.rules,
+            **self.promises(),
+            **{f"{FORM}:{name}": form for name, form in self.forms.items()},
+        }
+        for name, entry in standing.items():
+            yield from ((name, entry.clause, conflict) for conflict in entry.conflict)
 
 
 def json_schema() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from itertools import product
 from specs.bitcasting import condition, shapes_between, widths_of, written_shape
 from specs.calls import FORM, MEMBER, SHAPE
 from specs.cases import Case
-from specs.document import ABSENT, BitcastEntry, ParameterEntry
+from specs.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
 from specs.formats import Format, format_named, formats
 from specs.load import Document
 from specs.pairs import is_exact, rounds
@@ -43,7 +43,7 @@ class Edition:
                     holds = case.source in self._named(tuple(words))
                 case "to":
                     holds = case.target in self._named(tuple(words))
-                case "width" | "rank" | "last" | "elements":
+                case "width" | "rank" | "last" | "last-by-bits" | "elements":
                     bitcast = self.document.entry.bitcast
                     holds = bitcast is not None and condition(bitcast, key, case) in words
                 case "pair":
@@ -55,6 +55,10 @@ class Edition:
                 return False
         pair_words = conditions.get("pair", [])
         return "unlisted" in pair_words or (case.source, case.target) in self.listed
+
+    def row_class(self, table: TableEntry, row: str) -> str:
+        """The input class of a table's row, which may have the page's own name."""
+        return table.names.get(row) or self.document.entry.row_names.get(row, row)
 
     def rules_between(self, source: str, target: str) -> list[str]:
         """The rules whose `from` and `to` a pair meets; other conditions are yet to be asked."""

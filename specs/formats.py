@@ -70,9 +70,19 @@ class Format:
         return bool(self.entry.sign) and self.entry.nan in ("ieee", "all-ones")
 
     @cached_property
+    def has_zero(self) -> bool:
+        """Whether some pattern is zero."""
+        return self.entry.zero != "none"
+
+    @cached_property
     def mask(self) -> int:
         """All bits of a pattern."""
         return (1 << self.bits) - 1
+
+    @cached_property
+    def hex_digits(self) -> int:
+        """How many hex digits a pattern has."""
+        return -(-self.bits // 4)
 
     @cached_property
     def sign_bit(self) -> int:
@@ -152,7 +162,7 @@ class Format:
 
     def hexadecimal(self, code: int) -> str:
         """A pattern as this project writes it: 0x and all its digits."""
-        return f"0x{code:0{-(-self.bits // 4)}x}"
+        return f"0x{code:0{self.hex_digits}x}"
 
 
 @cache

@@ -1,4 +1,7 @@
-"""Proves documents total and unambiguous: every case, every input, exactly one rule."""
+"""Proves documents total and unambiguous: every case, every input, exactly one rule.
+
+Where a document's page is known by its lines, each of them must be encoded as well, or excused.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from specs.calls import FORM, MEMBER
 from specs.cases import Case
+from specs.coverage import coverage, mistakes_in_lines
 from specs.editions import editions
 from specs.load import Document
 from specs.operations import take
@@ -22,6 +26,8 @@ class Proof:
     versions: int
     cases: int
     rules: int
+    lines: int | None
+    """How many lines of the page are covered; None where the document points at none."""
 
 
 def prove(document: Document) -> Proof:
@@ -49,7 +55,16 @@ def prove(document: Document) -> Proof:
             )
     if document.entry.tensors:
         prove_tensors(document)
-    return Proof(document.name, len(document.entry.versions), cases, len(document.entry.rules))
+    for mistake in mistakes_in_lines(document):
+        raise mistake
+    covered = coverage(document)
+    return Proof(
+        document.name,
+        len(document.entry.versions),
+        cases,
+        len(document.entry.rules),
+        None if covered is None else len(covered.page.texts(covered.page.whole)),
+    )
 
 
 def _require_asked(document: Document, modes: set[tuple[str, str]]) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from specs.calls import FORM, MEMBER
 from specs.document import (
     ABSENT,
+    BY_BITS,
+    CLASS_WORDS,
     ELEMENTS,
     HEX,
     KIND_WORDS,
@@ -20,6 +22,7 @@ from specs.document import (
     DocumentEntry,
     ExampleEntry,
     OutcomeEntry,
+    TableEntry,
     VersionEntry,
 )
 from specs.formats import format_named, formats
@@ -43,8 +46,14 @@ def mistakes(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
         if (rule.then is None) == (rule.table is None):
             yield location, "a rule has either `then` or `table`"
         if rule.table is not None:
-            yield from _bad_table(entry, (*location, "table"), rule.table.columns, name)
+            yield from _bad_table(entry, (*location, "table"), rule.table)
+        if rule.changed is not None:
+            yield from _bad_changes(entry, (*location, "changed"), name)
     for name, tensor_rule in entry.tensors.items():
+        for word in tensor_rule.when.version or ():
+            if word not in entry.versions:
+                message = f"there is no version `{word}`"
+                yield ("tensors", name, "when", "version"), message
         for field, known in (("rank", RANKS), ("elements", ELEMENTS), ("tile_rank", TILE_RANKS)):
             for word in getattr(tensor_rule.when, field):
                 if word not in known:
@@ -103,9 +112,9 @@ def _idle_fields(
     entry: DocumentEntry, location: Location, outcome: OutcomeEntry
 ) -> Iterator[tuple[Location, str]]:
     """Fields of an outcome that its word gives no meaning."""
-    if outcome.class_ is not None and outcome.is_ != "error":
+    if outcome.class_ is not None and "error" not in (outcome.is_, *(outcome.either or ())):
         yield location, "`class` goes with `error` only"
-    if outcome.bits != "kept" and outcome.is_ not in SHAPE_WORDS:
+    if outcome.bits != "kept" and not {outcome.is_, *(outcome.either or ())} & {*SHAPE_WORDS}:
         yield location, f"`bits` goes with {', '.join(SHAPE_WORDS)} only"
     if outcome.dtype == "target" and (entry.operation, outcome.is_) != ("call", "unspecified"):
         yield location, "`dtype` goes with the `unspecified` of a call only"
@@ -120,6 +129,12 @@ def _bad_calls(entry: DocumentEntry) -> Iterator[tuple[Location, str]]:
         entry.receiver.members
     ):
         yield ("receiver",), "a layer, and nothing else, has `members`"
+    if entry.receiver is not None:
+        is_layer = entry.receiver.is_ == "layer"
+        if entry.receiver.runs is not None and not is_layer:
+            yield ("receiver", "runs"), "a layer, and nothing else, runs"
+        if entry.receiver.unchanged is not None and is_layer:
+            yield ("receiver", "unchanged"), "a layer may be changed where it stands"
     for name, form in entry.forms.items():
         yield from _bad_conditions(entry, ("forms", name, "when"), form.when)
     for name, member in entry.receiver.members.items() if entry.receiver is not None else ():
@@ -162,7 +177,8 @@ def _bad_conditions(
     if entry.receiver is not None:
         known |= {FORM: tuple(entry.forms), MEMBER: (*entry.receiver.members, ABSENT)}
     if entry.bitcast is not None:
-        known |= {"width": WIDTHS, "rank": RANKS, "last": LASTS, "elements": ELEMENTS[:2]}
+        known |= {"width": WIDTHS, "rank": RANKS, "last": LASTS}
+        known |= {f"last{BY_BITS}": LASTS, "elements": ELEMENTS[:2]}
     for key, words in conditions.items():
         if key not in known:
             yield (*location, key), f"unknown condition `{key}`; {nearest(key, known)}".rstrip("; ")
@@ -175,23 +191,67 @@ def _bad_conditions(
 
 
 def _bad_table(
-    entry: DocumentEntry, location: Location, columns: str, name: str
+    entry: DocumentEntry, location: Location, table: TableEntry
 ) -> Iterator[tuple[Location, str]]:
-    table = entry.rules[name].table
-    assert table is not None
-    if columns != "to" and columns not in entry.parameters:
-        yield (*location, "columns"), f"`{columns}` is neither `to` nor a parameter"
-        return
-    known = tuple(formats()) if columns == "to" else tuple(entry.parameters[columns].values)
-    for word in table.x:
-        if word not in known:
-            yield (*location, "x"), f"unknown column `{word}`; {nearest(word, known)}".rstrip("; ")
+    known: list[tuple[str, ...]] = []
+    for name in table.columns:
+        if name != "to" and name not in entry.parameters:
+            yield (*location, "columns"), f"`{name}` is neither `to` nor a parameter"
+            return
+        known.append(tuple(formats()) if name == "to" else tuple(entry.parameters[name].values))
+    for column in table.x:
+        if len(column) != len(table.columns):
+            yield (
+                (*location, "x"),
+                f"the column {column} has {len(column)} words, `columns` names"
+                f" {len(table.columns)}: {', '.join(table.columns)}",
+            )
+            continue
+        for word, words in zip(column, known, strict=True):
+            if word not in words:
+                hint = nearest(word, words)
+                yield (*location, "x"), f"unknown column `{word}`; {hint}".rstrip("; ")
+    classes = (*table.names, *entry.row_names, *CLASS_WORDS)
     for row, cells in table.rows.items():
+        if row not in classes:
+            hint = nearest(row, classes)
+            message = f"unknown row `{row}`; {hint}a row is an input class or listed in `row-names`"
+            yield (*location, "rows", row), message
         if isinstance(cells, list) and len(cells) != len(table.x):
             yield (
                 (*location, "rows", row),
                 f"the row `{row}` has {len(cells)} cells, the header {len(table.x)}",
             )
+
+
+def _bad_changes(
+    entry: DocumentEntry, location: Location, name: str
+) -> Iterator[tuple[Location, str]]:
+    """Cells that are marked as changed and are not, or the other way round."""
+    rule = entry.rules[name]
+    assert rule.changed is not None
+    before = entry.rules.get(rule.changed.from_)
+    if before is None or before.table is None or rule.table is None:
+        yield (*location, "from"), f"`{rule.changed.from_}` is no rule with a table"
+        return
+    if (before.table.x, list(before.table.rows)) != (rule.table.x, list(rule.table.rows)):
+        yield (*location, "from"), f"the table of `{rule.changed.from_}` has other rows or columns"
+        return
+    heads = ["/".join(column) for column in rule.table.x]
+    found: dict[str, list[str]] = {}
+    for row, cells in rule.table.rows.items():
+        pairs = zip(_row(cells, heads), _row(before.table.rows[row], heads), strict=True)
+        changed = [head for head, (new, old) in zip(heads, pairs, strict=True) if new != old]
+        if changed:
+            found[row] = changed
+    if found != rule.changed.cells:
+        cells = "; ".join(f"{row}: {', '.join(columns)}" for row, columns in found.items())
+        yield (*location, "cells"), f"the cells that differ are {cells or 'none'}"
+
+
+def _row(cells: Cell | list[Cell], heads: list[str]) -> list[Cell]:
+    """A row's cells; one cell may stand for all columns."""
+    return cells if isinstance(cells, list) else [cells] * len(heads)
 
 
 def _bad_version(

@@ -25,6 +25,8 @@ def take(document: Document, case: Case) -> Taken:
         return Taken((bitcast.rule,), bitcast.is_rejection)
     ruling = rule_case(document, case)
     rules = dict.fromkeys(branch.rule for branch in ruling.branches)
+    if ruling.answer_due is not None:
+        rules[ruling.answer_due.rule] = None
     return Taken(tuple(rules), ruling.is_rejection)
 
 

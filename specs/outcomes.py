@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from specs.vocabulary import Rounding
+from specs.vocabulary import Level, Rounding
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,10 @@ class Either:
 
 @dataclass(frozen=True)
 class PlainText:
-    """A text in plain notation: digits, at most one point, a sign, no exponent.
+    """A text in plain notation (digits, at most one point, a sign, no exponent) of the input.
 
-    ``reads_back`` asks for the input's value as well.
+    The text may be the value rounded at its own last digit, in either direction; ``reads_back``
+    asks for enough digits to read the input back.
     """
 
     reads_back: bool
@@ -75,9 +76,13 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Anything:
-    """The document leaves it open; the dtype that a call gives may be told nonetheless."""
+    """The document leaves it open; the dtype that a call gives may be told nonetheless.
+
+    ``level`` is that of the dtype, where it is not the level of the call's form.
+    """
 
     converts: bool = False
+    level: Level | None = None
 
 
 Outcome = (

@@ -21,7 +21,7 @@ from specs.outcomes import (
     Wrap,
 )
 from specs.pairs import is_exact, rounds
-from specs.vocabulary import INPUT_CLASSES, OTHERWISE, Atom, atoms
+from specs.vocabulary import HAS_REPRESENTABLE, INPUT_CLASSES, OTHERWISE, Atom, atoms
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,27 @@ class Sorting:
 
 
 @cache
-def sort_atoms(source: Format, classes: tuple[str, ...]) -> Sorting:
-    """Give each atom of a source to the class that takes it, the rest to `otherwise`."""
+def possible_atoms(source: Format, target: Format) -> tuple[Atom, ...]:
+    """The atoms that inputs of a source can fall into beside this target."""
+    return tuple(atom for atom in atoms(source) if _is_possible(atom, target))
+
+
+def _is_possible(atom: Atom, target: Format) -> bool:
+    if atom.zone == "none":
+        has_match = atom.sign != "-" and target.has_zero and target.is_numeric
+        return not atom.is_finite or atom.representable == has_match
+    if not target.is_numeric:
+        return atom.zone == "inside" and not atom.representable
+    if atom.zone in HAS_REPRESENTABLE:
+        if atom.sign == "-" and not target.is_signed:
+            return False
+        return not target.is_integral or atom.representable == atom.whole
+    return True
+
+
+@cache
+def sort_atoms(source: Format, target: Format, classes: tuple[str, ...]) -> Sorting:
+    """Give each atom of a pair to the class that takes it, the rest to `otherwise`."""
     fallbacks = tuple(place for place, word in enumerate(classes) if word == OTHERWISE)
     explicit = [
         (place, INPUT_CLASSES[word]) for place, word in enumerate(classes) if word != OTHERWISE
@@ -55,7 +74,7 @@ def sort_atoms(source: Format, classes: tuple[str, ...]) -> Sorting:
     gap = None
     overlap = ("all other inputs", fallbacks) if len(fallbacks) > 1 else None
     taken: list[tuple[Atom, int]] = []
-    for atom in atoms(source):
+    for atom in possible_atoms(source, target):
         takers = tuple(place for place, takes in explicit if takes(atom)) or fallbacks
         if not takers:
             gap = gap or f"an input that is {atom}"
@@ -99,7 +118,7 @@ def fits(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bool:
 
 def _is_kept(atom: Atom, source: Format, target: Format) -> bool:
     """Whether the target has the very value: nothing is rounded and nothing is out of range."""
-    if is_exact(source, target):
+    if atom.representable or is_exact(source, target):
         return True
     if atom.zone == "overflow":
         return False

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
 from specs.cases import Case
-from specs.document import Cell, ExampleEntry, OutcomeEntry, RuleEntry
+from specs.document import ABSENT, Cell, ExampleEntry, OutcomeEntry, RuleEntry
 from specs.editions import Edition, edition
 from specs.errors import CastigateError, DocumentError
 from specs.formats import Format, format_named
@@ -49,11 +49,16 @@ PLAIN: dict[str, Outcome] = {
     "error": Rejected(),
     "unspecified": Anything(),
 }
+ANSWER = "answer"
+"""The outcome of a rule about the case as a whole: some answer is due, so an error breaks it."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One line of a ruling: the inputs it takes, what it allows, and the rule that says so."""
+    """One line of a ruling: the inputs it takes, what it allows, and the rule that says so.
+
+    ``recommended`` is the part of the outcome that an answer should lie in, where there is one.
+    """
 
     input_class: str
     outcome: Outcome
@@ -61,6 +66,20 @@ class Branch:
     rule: str
     clause: str
     recommended: Outcome | None = None
+
+    @property
+    def strictest(self) -> Outcome:
+        """What an answer must be for nothing at all to be broken."""
+        return self.recommended or self.outcome
+
+
+@dataclass(frozen=True)
+class AnswerDue:
+    """The rule that forbids to refuse a case."""
+
+    rule: str
+    clause: str
+    level: Level
 
 
 @dataclass(frozen=True)
@@ -73,6 +92,7 @@ class Ruling:
     branches: tuple[Branch, ...]
     sorting: Sorting | None = field(repr=False)
     worked: tuple[tuple[int, int], ...] = ()
+    answer_due: AnswerDue | None = None
 
     @property
     def branch_of(self) -> dict[Atom, int]:
@@ -140,16 +160,32 @@ def rule_case(document: Document, case: Case) -> Ruling:
     if case.example is not None:
         return _example(document.entry.examples[case.example], case)
     target = format_named(case.target)
-    branches = list(_branches(where, case, target))
-    return _proved(document, case, branches)
+    rules = [
+        (name, rule)
+        for name in where.rules_between(case.source, case.target)
+        if where.matches((rule := document.entry.rules[name]).when, case)
+    ]
+    branches = list(_branches(where, case, target, rules))
+    return replace(_proved(document, case, branches), answer_due=_answer_due(document, case, rules))
 
 
-def _branches(where: Edition, case: Case, target: Format) -> Iterator[Branch]:
-    for name in where.rules_between(case.source, case.target):
-        rule = where.document.entry.rules[name]
-        if not where.matches(rule.when, case):
+def _answer_due(
+    document: Document, case: Case, rules: list[tuple[str, RuleEntry]]
+) -> AnswerDue | None:
+    due = [AnswerDue(name, rule.clause, rule.level) for name, rule in rules if rule.then == ANSWER]
+    if len(due) > 1:
+        message = f"overlap: {due[0].rule} and {due[1].rule} both demand an answer to {case.id}"
+        raise document.source.error(("rules", due[1].rule), message)
+    return due[0] if due else None
+
+
+def _branches(
+    where: Edition, case: Case, target: Format, rules: list[tuple[str, RuleEntry]]
+) -> Iterator[Branch]:
+    for name, rule in rules:
+        if rule.then == ANSWER:
             continue
-        for input_class, cell in _cells(rule, case):
+        for input_class, cell in _cells(where, rule, case):
             if not _occurs(input_class, case.source):
                 continue
             try:
@@ -166,7 +202,7 @@ def _occurs(input_class: str, source: str) -> bool:
     )
 
 
-def _cells(rule: RuleEntry, case: Case) -> Iterator[tuple[str, Cell]]:
+def _cells(where: Edition, rule: RuleEntry, case: Case) -> Iterator[tuple[str, Cell]]:
     if rule.table is None:
         yield from (
             rule.then.items()
@@ -175,12 +211,13 @@ def _cells(rule: RuleEntry, case: Case) -> Iterator[tuple[str, Cell]]:
         )
         return
     table = rule.table
-    column = case.target if table.columns == "to" else case.mode.get(table.columns)
+    mode = {"to": case.target, **case.mode}
+    column = [mode.get(name, ABSENT) for name in table.columns]
     if column not in table.x:
         return
     position = table.x.index(column)
-    for input_class, cells in table.rows.items():
-        yield input_class, cells[position] if isinstance(cells, list) else cells
+    for row, cells in table.rows.items():
+        yield where.row_class(table, row), cells[position] if isinstance(cells, list) else cells
 
 
 def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Format) -> Branch:
@@ -193,9 +230,12 @@ def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Fo
         case Rejected():
             outcome = Rejected(given.class_)
         case Anything():
-            outcome = Anything(given.dtype == "target")
-    if given.and_recommended and not isinstance(outcome, PlainText):
-        raise DocumentError("`and-recommended` goes with `plain-text` only")
+            converts = given.dtype == "target"
+            outcome = Anything(converts, given.level if converts else None)
+    recommended = outcome_of(given.and_recommended, target) if given.and_recommended else None
+    if recommended is not None and not _is_part(recommended, outcome):
+        message = "`and-recommended` names a part of what `is` or `either` allows: "
+        raise DocumentError(f"{message}a text, a NaN of one sign, or one of two patterns")
     level = given.level or rule.level
     return Branch(
         input_class,
@@ -203,8 +243,20 @@ def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Fo
         "unspecified" if isinstance(outcome, Anything) else level,
         name,
         given.clause or rule.clause,
-        outcome_of(given.and_recommended, target) if given.and_recommended else None,
+        recommended,
     )
+
+
+def _is_part(recommended: Outcome, outcome: Outcome) -> bool:
+    """Whether a recommendation narrows an outcome in a way that answers are graded by."""
+    match recommended, outcome:
+        case ParsesTo(), PlainText():
+            return True
+        case Nan(sign=sign), Nan(sign="any"):
+            return sign != "any"
+        case Exactly(), Either(options=options):
+            return recommended in options and all(isinstance(one, Exactly) for one in options)
+    return False
 
 
 def _option(word: str, target: Format) -> Exactly | Round | Wrap:
@@ -247,7 +299,7 @@ def _proved(document: Document, case: Case, branches: list[Branch]) -> Ruling:
     error = partial(_error, document)
     if not branches:
         raise document.source.error(("rules",), f"gap: no rule applies to {case.id}")
-    sorting = sort_atoms(source, tuple(branch.input_class for branch in branches))
+    sorting = sort_atoms(source, target, tuple(branch.input_class for branch in branches))
     if sorting.overlap is not None:
         what, places = sorting.overlap
         takers = [branches[place] for place in places]

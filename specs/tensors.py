@@ -19,7 +19,7 @@ class TensorRule:
     keeps_shape: bool
 
 
-def tensor_rule(document: str, shape: tuple[int, ...]) -> TensorRule:
+def tensor_rule(document: str, version: str, shape: tuple[int, ...]) -> TensorRule:
     """The rule of a shipped document for a tensor of that shape, tiled as its output is."""
     elements = 1
     for length in shape:
@@ -32,7 +32,7 @@ def tensor_rule(document: str, shape: tuple[int, ...]) -> TensorRule:
     name, rule = next(
         (name, rule)
         for name, rule in entry.tensors.items()
-        if _takes(rule, rank, amount, TILE_RANKS[0])
+        if _takes(rule, version, rank, amount, TILE_RANKS[0])
     )
     keeps = rule.then == "same-shape"
     return TensorRule(name, rule.clause, rule.level if keeps else "unspecified", keeps)
@@ -41,13 +41,17 @@ def tensor_rule(document: str, shape: tuple[int, ...]) -> TensorRule:
 def prove_tensors(document: Document) -> None:
     """Every kind of tensor is taken by exactly one tensor rule, and every rule takes some."""
     used = set()
-    for rank, elements, tile_rank in product(RANKS, ELEMENTS, TILE_RANKS):
+    versions = document.entry.versions
+    for version, rank, elements, tile_rank in product(versions, RANKS, ELEMENTS, TILE_RANKS):
         takers = [
             name
             for name, rule in document.entry.tensors.items()
-            if _takes(rule, rank, elements, tile_rank)
+            if _takes(rule, version, rank, elements, tile_rank)
         ]
-        what = f"a tensor of rank {rank} with {elements} elements, tile rank {tile_rank}"
+        what = (
+            f"a tensor of rank {rank} with {elements} elements, tile rank {tile_rank},"
+            f" in version {version}"
+        )
         if not takers:
             raise document.source.error(("tensors",), f"gap: no tensor rule takes {what}")
         if len(takers) > 1:
@@ -60,6 +64,8 @@ def prove_tensors(document: Document) -> None:
             raise document.source.error(("tensors", name), f"tensor rule {name} takes no tensor")
 
 
-def _takes(rule: TensorRuleEntry, rank: str, elements: str, tile_rank: str) -> bool:
+def _takes(rule: TensorRuleEntry, version: str, rank: str, elements: str, tile_rank: str) -> bool:
     when = rule.when
+    if when.version is not None and version not in when.version:
+        return False
     return rank in when.rank and elements in when.elements and tile_rank in when.tile_rank

@@ -41,12 +41,14 @@ CODE_WORDS: dict[str, Callable[[Format], int]] = {
 
 
 class Atom(NamedTuple):
-    """What a rule can tell about one input: its kind, its sign, where it lies, whether it is whole.
+    """All that a rule can distinguish about one input.
 
     ``zone`` places a finite value among the target's: ``tiny`` below the smallest positive value in
     magnitude, ``subnormal`` below the smallest normal one, ``inside`` up to the lowest or largest,
     ``beyond`` outside them though it rounds back in, ``overflow`` outside even after rounding with
-    unbounded exponent. Zeros and what is no number have none. ``subnormal`` speaks of the source.
+    unbounded exponent. Zeros, NaNs, infinities and texts that are no numbers have no zone.
+    ``subnormal`` describes the source pattern. ``representable`` means that the target has this
+    very value; a zero's sign is not part of its value, so a negative zero is never representable.
     """
 
     kind: AtomKind
@@ -54,6 +56,7 @@ class Atom(NamedTuple):
     zone: Zone = "none"
     whole: bool = True
     subnormal: bool = False
+    representable: bool = False
 
     @property
     def is_finite(self) -> bool:
@@ -63,7 +66,15 @@ class Atom(NamedTuple):
         sign = "-" if self.sign == "-" else ""
         zone = f" {self.zone}" if self.zone != "none" else ""
         fraction = "" if self.whole else " with a fraction"
-        return f"{sign}{self.kind}{zone}{fraction}{' (subnormal)' if self.subnormal else ''}"
+        notes = [
+            note
+            for note, holds in (
+                ("subnormal", self.subnormal),
+                ("representable", self.representable),
+            )
+            if holds
+        ]
+        return f"{sign}{self.kind}{zone}{fraction}" + (f" ({', '.join(notes)})" if notes else "")
 
 
 INPUT_CLASSES: dict[str, Callable[[Atom], bool]] = {
@@ -82,19 +93,34 @@ INPUT_CLASSES: dict[str, Callable[[Atom], bool]] = {
     "subnormal-input": lambda atom: atom.subnormal,
     "below-smallest": lambda atom: atom.zone == "tiny" and atom.sign != "-",
     "negative": lambda atom: atom.kind == "finite" and atom.sign == "-",
+    "representable": lambda atom: atom.representable,
+    "representable-normal": lambda atom: (
+        atom.representable and not atom.subnormal and atom.zone != "subnormal"
+    ),
     "in-range": lambda atom: atom.is_finite and atom.zone not in ("beyond", "overflow"),
     "whole": lambda atom: INPUT_CLASSES["in-range"](atom) and atom.whole,
     "fraction": lambda atom: INPUT_CLASSES["in-range"](atom) and not atom.whole,
+    "not-whole": lambda atom: atom.kind == "finite" and not atom.whole,
     "infinity-literal": lambda atom: atom.kind == "text-infinity",
     "minus-infinity-literal": lambda atom: atom.kind == "text-minus-infinity",
     "minus-infinity-literal-other-case": lambda atom: atom.kind == "text-minus-infinity-other-case",
     "nan-literal": lambda atom: atom.kind == "text-nan",
     "whole-literal-in-range": lambda atom: atom.kind == "text-whole" and atom.zone != "overflow",
-    "number-literal-in-range": lambda atom: (
-        atom.kind in ("text-whole", "text-decimal") and atom.zone != "overflow"
+    "number-literal-in-range": lambda atom: _is_number_text(atom) and atom.zone != "overflow",
+    "inexact-literal-in-range": lambda atom: (
+        INPUT_CLASSES["number-literal-in-range"](atom) and not atom.representable
+    ),
+    "positive-literal-in-range": lambda atom: (
+        _is_number_text(atom) and atom.sign == "+" and atom.zone in HAS_REPRESENTABLE
     ),
 }
 OTHERWISE = "otherwise"
+HAS_REPRESENTABLE: tuple[Zone, ...] = ("subnormal", "inside")
+"""The zones that hold values of the target; outside them nothing is representable."""
+
+
+def _is_number_text(atom: Atom) -> bool:
+    return atom.kind in ("text-whole", "text-decimal")
 
 
 @cache
@@ -115,14 +141,22 @@ def _atoms(source: Format) -> Iterator[Atom]:
     if source.entry.infinity:
         yield from (Atom("infinity", sign) for sign in signs)
     if source.is_integral or source.entry.zero == "unsigned":
-        yield Atom("zero", signs[0])
+        yield from _zeros(signs[:1])
     elif source.entry.zero == "signed":
-        yield from (Atom("zero", sign) for sign in signs)
+        yield from _zeros(signs)
     wholes = (True,) if source.is_integral else (True, False)
     gradual = source.kind == "float" and source.entry.zero != "none"
     subnormals = (False, True) if gradual else (False,)
     for sign, zone, whole, subnormal in product(signs, ZONES, wholes, subnormals):
-        yield Atom("finite", sign, zone, whole, subnormal)
+        for representable in (False, True) if zone in HAS_REPRESENTABLE else (False,):
+            yield Atom("finite", sign, zone, whole, subnormal, representable)
+
+
+def _zeros(signs: tuple[Sign, ...]) -> Iterator[Atom]:
+    """The zeros; one format (float8e8m0) has no zero, so even a positive one may have no match."""
+    for sign in signs:
+        for representable in (False,) if sign == "-" else (False, True):
+            yield Atom("zero", sign, representable=representable)
 
 
 def _text_atoms() -> Iterator[Atom]:
@@ -134,5 +168,8 @@ def _text_atoms() -> Iterator[Atom]:
     kinds: tuple[AtomKind, ...] = ("text-whole", "text-decimal")
     signs: tuple[Sign, ...] = ("+", "-")
     for kind, sign, zone, whole in product(kinds, signs, ("none", *ZONES), (True, False)):
-        if whole or kind == "text-decimal":
-            yield Atom(kind, sign, zone, whole)
+        if not whole and kind == "text-whole":
+            continue
+        yield Atom(kind, sign, zone, whole)
+        if zone in HAS_REPRESENTABLE or (zone == "none" and sign == "+"):
+            yield Atom(kind, sign, zone, whole, representable=True)

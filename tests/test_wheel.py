@@ -49,6 +49,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_it_holds_the_documents_and_nothing_foreign(unpacked: Path) -> None:
     assert (unpacked / "specs" / "documents" / "onnx_cast.yaml").is_file()
+    assert (unpacked / "specs" / "documents" / "onnx-cast.txt.sha256").is_file()
     assert (unpacked / "specs" / "formats.yaml").is_file()
     assert (unpacked / "reports" / "ledger" / "ort.yaml").is_file()
     top = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}

@@ -6,14 +6,17 @@ kernels, and that is refused here. What CINN itself leaves to those kernels cann
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
+from oracles.adapters.cinn_builder import Builders
 from oracles.adapters.framework import require_variant
 from oracles.adapters.paddle_programs import Programs
 from oracles.adapters.paddle_script import reproduction
 from oracles.adapters.paddle_tensors import Tensors, load_paddle
 from oracles.adapters.plain_modes import require_plain
-from oracles.protocol import Bits, Bound, NotInstalled
+from oracles.protocol import Bits, Bound, NotInstalled, Returned
+from specs.calls import Call
 from specs.cases import Case
 
 VARIANTS: tuple[str, ...] = ()
@@ -24,10 +27,15 @@ ADVICE = "no published wheel of paddle holds CINN: build paddle from source with
 
 
 class Cinn:
-    """A cast by a static program that CINN compiles."""
+    """A cast by a static program that CINN compiles; bitcasts and calls by CINN's own builder."""
 
     name = "cinn"
-    claims: tuple[str, ...] = ("cinn-cast", "cinn-bitcast-convert")
+    claims: tuple[str, ...] = (
+        "cinn-cast",
+        "cinn-bitcast-convert",
+        "cinn-cast-calls",
+        "cinn-bitcast-calls",
+    )
     compiles_shapes = True
 
     def __init__(self, variant: str | None = None) -> None:
@@ -48,6 +56,15 @@ class Cinn:
         cast = self._programs.cast(case.source, case.target, bits.ndim)
         y = cast(self._tensors.tensor(case.source, bits))
         return self._tensors.bits(case.target, y).copy()
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by one ``bitcast_convert`` of CINN's builder."""
+        require_plain(case, "CINN's bitcast_convert")
+        return Builders().bitcast(case.source, case.target, bits)
+
+    def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Make a call on one of CINN's builders."""
+        return Builders().call(call, bits)
 
     def road(self, case: Case) -> str:
         """The pair alone: a cast knows nothing of documents, versions and modes."""

@@ -23,6 +23,9 @@ VARIANTS: tuple[str, ...] = ("jit", "folded", "stablehlo")
 CAST = "convert_element_type"
 BITCAST = "bitcast_convert_type"
 
+FOLDING_LIMITS = (1 << 16,)
+"""Constants of more elements XLA folds by another evaluator, which does not answer alike."""
+
 
 class Jax:
     """A cast by ``convert_element_type``, or (`stablehlo`) by the operation that it becomes."""
@@ -38,6 +41,7 @@ class Jax:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(jax.__version__)
         self._variant = variant
+        self.row_limits = FOLDING_LIMITS if variant == "folded" else ()
         self._roads = Roads(jax, variant)
 
     def cast(self, case: Case, bits: Bits) -> Bits:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from oracles.adapters.framework import first_line, require_variant
-from oracles.adapters.paddle_calls import Calls
+from oracles.adapters.paddle_calls import Calls, shares_memory
 from oracles.adapters.paddle_programs import Executions, Programs
 from oracles.adapters.paddle_script import reproduction
 from oracles.adapters.paddle_tensors import Tensors, load_paddle
@@ -58,6 +58,11 @@ class Paddle:
             if NO_KERNEL not in str(error):
                 raise
             raise Unsupported(first_line(error)) from None
+
+    def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
+        """Whether the result of a ``view`` begins where its tensor does."""
+        x = self._tensors.tensor(case.source, bits)
+        return shares_memory(x, x.view(self._tensors.dtype(case.target)))
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on a tensor or a layer that holds those bits."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from oracles.adapters.call_parts import WORDS, ones
-from oracles.adapters.framework import first_line
+from oracles.adapters.call_parts import (
+    WORDS,
+    Makers,
+    argument,
+    ones,
+    output_for,
+    require_method,
+)
 from oracles.adapters.paddle_tensors import Tensors
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
-from specs.calls import ArgumentKind, Call, Member
+from specs.calls import Call, Member
 
 PLACES: Mapping[str, str] = {"cpu": "CPUPlace", "gpu": "CUDAPlace", "xpu": "XPUPlace"}
 
@@ -20,31 +26,35 @@ class Calls:
     def __init__(self, paddle: Any, tensors: Tensors) -> None:
         self._paddle = paddle
         self._tensors = tensors
-        self._arguments: Mapping[ArgumentKind, Callable[[str], Any]] = {
+        self._arguments: Makers = {
             "dtype-name": str,
             "dtype": tensors.dtype,
             "device-name": self._device_name,
             "device": self._place,
             "tensor": self._other,
+            "gpu-tensor": self._other_on_gpu,
+            "text": str,
             "word": WORDS.__getitem__,
         }
 
     def made(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """What a call gives back, and what becomes of its receiver."""
         receiver = self._receiver(call, bits)
-        method = getattr(receiver, call.method, None)
-        if method is None:
-            raise Unsupported(f"paddle's {call.receiver} has no method {call.method}")
-        args = [self._arguments[one.kind](one.value) for one in call.args]
-        kwargs = {name: self._arguments[one.kind](one.value) for name, one in call.kwargs}
-        returned = method(*args, **kwargs)
+        returned = receiver
+        if call.method is not None:
+            method = require_method("paddle", call, receiver)
+            args = [argument("paddle", self._arguments, one) for one in call.args]
+            kwargs = {name: argument("paddle", self._arguments, one) for name, one in call.kwargs}
+            returned = method(*args, **kwargs)
         left, right = self._members(returned), self._members(receiver)
         return Returned(
             is_receiver=returned is receiver,
-            shares_memory=any(self._share(left[name], right[name]) for name in left.keys() & right),
+            shares_memory=any(
+                shares_memory(left[name], right[name]) for name in left.keys() & right
+            ),
             tensors=self._found(left),
             receiver=self._found(right),
-            run=self._run(receiver, call, bits) if call.receiver == "layer" else None,
+            outputs={dtype: self._output(receiver, dtype) for dtype in call.inputs},
         )
 
     def _receiver(self, call: Call, bits: Mapping[str, Bits]) -> Any:
@@ -54,6 +64,8 @@ class Calls:
                 return tensor.to(self._device_name(call.device)) if call.device != "cpu" else tensor
             case "layer":
                 return self._layer(call.members, bits)
+            case "linear":
+                return self._linear(call.members, bits)
             case _:
                 raise Unsupported(f"paddle has no {call.receiver} in one process")
 
@@ -62,33 +74,34 @@ class Calls:
         return self._tensors.tensor(member.dtype, bits[member.name].copy())
 
     def _layer(self, members: tuple[Member, ...], bits: Mapping[str, Bits]) -> Any:
-        parameters = [member.name for member in members if member.kind == "parameter"]
-        added = (parameters or [members[0].name])[0]
-
-        def forward(layer: Any, x: Any) -> Any:
-            return x + self._members(layer)[added]
-
-        layer = type("Sum", (self._paddle.nn.Layer,), {"forward": forward})()
+        layer = self._paddle.nn.Layer()
         for member in members:
-            tensor, (*path, name) = self._tensor(member, bits), member.name.split(".")
+            *path, name = member.name.split(".")
             holder = layer
             for part in path:
                 inner = dict(holder.named_children())
                 holder = inner[part] if part in inner else self._sublayer(holder, part)
             if member.kind == "parameter":
-                holder.add_parameter(name, self._parameter(member.dtype, tensor))
+                holder.add_parameter(name, self._parameter(member, bits))
             else:
-                holder.register_buffer(name, tensor)
+                holder.register_buffer(name, self._tensor(member, bits))
+        return layer
+
+    def _linear(self, members: tuple[Member, ...], bits: Mapping[str, Bits]) -> Any:
+        """The framework's own layer, with parameters of these dtypes in place of its own."""
+        layer = self._paddle.nn.Linear(*bits["weight"].shape)
+        for member in members:
+            setattr(layer, member.name, self._parameter(member, bits))
         return layer
 
     def _sublayer(self, holder: Any, name: str) -> Any:
         return holder.add_sublayer(name, self._paddle.nn.Layer())
 
-    def _parameter(self, dtype: str, tensor: Any) -> Any:
+    def _parameter(self, member: Member, bits: Mapping[str, Bits]) -> Any:
         try:
-            return self._paddle.nn.Parameter(tensor)
+            return self._paddle.nn.Parameter(self._tensor(member, bits))
         except KeyError:
-            raise Unsupported(f"paddle has no parameters of dtype {dtype}") from None
+            raise Unsupported(f"paddle has no parameters of dtype {member.dtype}") from None
 
     def _device_name(self, device: str) -> str:
         """The name as it stands; that of a GPU only where there is one."""
@@ -109,6 +122,9 @@ class Calls:
     def _other(self, dtype: str) -> Any:
         return self._tensors.tensor(dtype, ones(dtype, (1,)))
 
+    def _other_on_gpu(self, dtype: str) -> Any:
+        return self._other(dtype).to(self._device_name("gpu"))
+
     def _members(self, thing: Any) -> dict[str, Any]:
         if isinstance(thing, self._paddle.Tensor):
             return {"": thing}
@@ -127,13 +143,13 @@ class Calls:
         # A tensor that wants a gradient is not handed out.
         return self._tensors.bits(self._tensors.name(tensor), tensor.detach())
 
-    def _share(self, left: Any, right: Any) -> bool:
-        return bool(left.data_ptr() == right.data_ptr() != 0)
+    def _output(self, layer: Any, dtype: str) -> Tensor | str:
+        """What a Linear gives for a row of ones."""
+        features = int(layer.weight.shape[0])
+        x = self._tensors.tensor(dtype, ones(dtype, (1, features)))
+        return output_for(layer, x, self._read)
 
-    def _run(self, layer: Any, call: Call, bits: Mapping[str, Bits]) -> Tensor | str:
-        first = call.members[0]
-        x = self._tensors.tensor(first.dtype, ones(first.dtype, bits[first.name].shape))
-        try:
-            return self._read(layer(x))
-        except Exception as error:
-            return f"{type(error).__name__}: {first_line(error)}"
+
+def shares_memory(left: Any, right: Any) -> bool:
+    """Whether two tensors begin at one address; those without elements have none."""
+    return bool(left.data_ptr() == right.data_ptr() != 0)

@@ -31,6 +31,7 @@ DTYPES: Mapping[str, str] = {
     "float8e4m3fnuz": "float8_e4m3fnuz",
     "float8e5m2": "float8_e5m2",
     "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float8e4m3b11fnuz": "float8_e4m3b11fnuz",
     "float4e2m1": "float4_e2m1fn",
     "int64": "int64",
     "int32": "int32",
@@ -118,6 +119,15 @@ class TensorFlow:
         require_plain(case, "tf.bitcast")
         return self._answer("bitcast", case.source, case.target, bits)
 
+    def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
+        """Whether the result of a ``tf.bitcast`` begins where its input does."""
+        if self._constants is not None:
+            raise Unsupported("a constant of a graph is no tensor whose memory could be shared")
+        function = self._function("bitcast", case.source, case.target, bits.shape)
+        x = self._tensor(case.source, bits)
+        y = function(x)
+        return _address(x) == _address(y)
+
     def road(self, case: Case) -> str:
         """The pair alone: ``tf.cast`` knows nothing of documents, versions and modes."""
         require_plain(case, "tf.cast")
@@ -189,3 +199,8 @@ class TensorFlow:
             return self._tensorflow.as_dtype(DTYPES[dtype])
         except (KeyError, TypeError):
             raise Unsupported(f"TensorFlow has no dtype castable as {dtype}") from None
+
+
+def _address(tensor: Any) -> int:
+    """Where the memory of a tensor with elements begins."""
+    return int(np.frombuffer(tensor, np.uint8).ctypes.data)

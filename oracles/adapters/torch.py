@@ -71,6 +71,15 @@ class Torch:
             self._tensors.viewable(dtype)
         return self._answer("view", case, bits)
 
+    def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
+        """Whether the result of a ``view`` lies in its tensor's memory."""
+        x = self._tensors.tensor(case.source, bits)
+        with warnings.catch_warnings():
+            # The compiler warns of its own parts.
+            warnings.simplefilter("ignore")
+            view = self._ready("view", x, self._tensors.viewable(case.target))
+            return shares_memory(x, view(x))
+
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on a tensor, a sharded tensor or a module, as torch has the method."""
         if self._variant is not None:
@@ -145,8 +154,10 @@ class Torch:
 
     def _asked(self, ready: Function, x: Any, target: str) -> Bits:
         y = ready(x)
-        # A view shares its memory, and to its own dtype a tensor goes as itself: not the answer.
-        return self._tensors.bits(target, y.clone() if shares_memory(x, y) else y)
+        codes = self._tensors.bits(target, y)
+        # A view shares x's memory, and `to` x's own dtype returns x: copy, so that the answer does
+        # not. numpy copies the bytes as they are; `clone` would turn every bool into 0 or 1.
+        return codes.copy() if shares_memory(x, y) else codes
 
 
 def eager(method: str, x: Any, target: Any) -> Function:

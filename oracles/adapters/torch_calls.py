@@ -5,17 +5,23 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from oracles.adapters.call_parts import WORDS, ones
+from oracles.adapters.call_parts import (
+    WORDS,
+    Makers,
+    argument,
+    ones,
+    output_for,
+    require_method,
+)
 from oracles.adapters.framework import first_line
 from oracles.adapters.torch_tensors import Tensors, shares_memory
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
-from specs.calls import ArgumentKind, Call, Member
+from specs.calls import Call, Member
 from specs.formats import format_named
 
 Parts = Mapping[str, Any]
@@ -28,12 +34,15 @@ class Calls:
     def __init__(self, torch: Any, tensors: Tensors) -> None:
         self._torch = torch
         self._tensors = tensors
-        self._arguments: Mapping[ArgumentKind, Callable[[str], Any]] = {
+        self._arguments: Makers = {
             "dtype-name": str,
             "dtype": tensors.viewable,
-            "device-name": str,
+            "device-name": self._device_name,
             "device": self._device,
-            "tensor": lambda dtype: tensors.tensor(dtype, ones(dtype, (1,))),
+            "tensor": self._other,
+            "gpu-tensor": lambda dtype: self._other(dtype).to(self._device("cuda")),
+            "memory-format": lambda name: getattr(torch, f"{name}_format"),
+            "text": str,
             "word": WORDS.__getitem__,
         }
 
@@ -49,17 +58,19 @@ class Calls:
                 with self._group_of_one():
                     return self._called(call, self._sharded(given[""]), _local_shard)
             case "layer":
-                layer = self._layer(call, given)
-                returned = self._called(call, layer, _members(call))
-                return replace(returned, run=self._run(call.members[0], bits, layer))
+                return self._called(call, self._layer(call, given), _members(call))
+            case "linear":
+                return self._called(call, self._linear(given), _members(call))
+            case _:
+                raise Unsupported(f"torch has no {call.receiver}")
 
     def _called(self, call: Call, receiver: Any, parts: Callable[[Any], Parts]) -> Returned:
-        method = getattr(receiver, call.method, None)
-        if method is None:
-            raise Unsupported(f"torch's {type(receiver).__name__} has no method {call.method}")
-        args = [self._arguments[one.kind](one.value) for one in call.args]
-        kwargs = {name: self._arguments[one.kind](one.value) for name, one in call.kwargs}
-        result = method(*args, **kwargs)
+        result = receiver
+        if call.method is not None:
+            method = require_method("torch", call, receiver)
+            args = [argument("torch", self._arguments, one) for one in call.args]
+            kwargs = {name: argument("torch", self._arguments, one) for name, one in call.kwargs}
+            result = method(*args, **kwargs)
         after = parts(receiver)
         gave = parts(result) if isinstance(result, type(receiver)) else {}
         return Returned(
@@ -67,7 +78,11 @@ class Calls:
             shares_memory=any(shares_memory(after[name], gave[name]) for name in gave),
             tensors=self._seen(gave),
             receiver=self._seen(after),
+            outputs={dtype: self._output(receiver, dtype) for dtype in call.inputs},
         )
+
+    def _other(self, dtype: str) -> Any:
+        return self._tensors.tensor(dtype, ones(dtype, (1,)))
 
     def _member(self, member: Member, bits: Bits) -> Any:
         tensor = self._tensors.tensor(member.dtype, bits.copy())
@@ -79,12 +94,7 @@ class Calls:
     def _layer(self, call: Call, given: Parts) -> Any:
         """A module with these members; a dotted name belongs to a module inside."""
         nn = self._torch.nn
-        first = next((one for one in call.members if one.kind == "parameter"), call.members[0])
-
-        def forward(layer: Any, x: Any) -> Any:
-            return x + _found(layer, first.name)
-
-        layer = type("Sum", (nn.Module,), {"forward": forward})()
+        layer = nn.Module()
         for member in call.members:
             *path, name = member.name.split(".")
             owner = layer
@@ -98,13 +108,17 @@ class Calls:
                 setattr(owner, name, given[member.name])
         return layer
 
-    def _run(self, first: Member, bits: Mapping[str, Bits], layer: Any) -> Tensor | str:
-        """What the layer gives for ones like its first member was when it was made."""
-        x = self._tensors.tensor(first.dtype, ones(first.dtype, bits[first.name].shape))
-        try:
-            return self._look(layer(x).detach())
-        except Exception as error:
-            return first_line(error)
+    def _linear(self, given: Parts) -> Any:
+        """The framework's own layer, with parameters of these dtypes in place of its own."""
+        layer = self._torch.nn.Linear(*reversed(given["weight"].shape))
+        for name, parameter in given.items():
+            setattr(layer, name, parameter)
+        return layer
+
+    def _output(self, layer: Any, dtype: str) -> Tensor | str:
+        """What a Linear gives for a row of ones."""
+        x = self._tensors.tensor(dtype, ones(dtype, (1, layer.in_features)))
+        return output_for(layer, x, lambda y: self._look(y.detach()))
 
     def _sharded(self, tensor: Any) -> Any:
         sharded = importlib.import_module("torch.distributed._shard.sharded_tensor")
@@ -129,6 +143,12 @@ class Calls:
         finally:
             distributed.destroy_process_group()
 
+    def _device_name(self, name: str) -> str:
+        """The name as it stands; that of a GPU only where there is one."""
+        if name.startswith("cuda") and not self._torch.cuda.is_available():
+            raise Unsupported(f"there is no device {name} here")
+        return name
+
     def _device(self, name: str) -> Any:
         """A device object, if there is such a device here."""
         try:
@@ -141,7 +161,8 @@ class Calls:
 
     def _look(self, tensor: Any) -> Tensor:
         """A tensor as it is now; one on the device `meta` has no bits."""
-        dtype, device = self._tensors.name(tensor.dtype), tensor.device.type
+        dtype, kind = self._tensors.name(tensor.dtype), tensor.device.type
+        device = "gpu" if kind == "cuda" else kind
         if device == "meta":
             return Tensor(dtype, device, np.empty(0, format_named(dtype).storage))
         return Tensor(dtype, device, self._tensors.bits(dtype, tensor.cpu()).copy())

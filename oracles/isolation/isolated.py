@@ -27,6 +27,7 @@ class Isolated:
 
     claims: tuple[str, ...]
     bitcast: Callable[[Case, Bits], Bits]
+    bitcast_shares_memory: Callable[[Case, Bits], bool]
     call: Callable[[Case, Call, Mapping[str, Bits]], Returned]
     road: Callable[[Case], str]
     bind: Callable[[Case, Bits], Bound]
@@ -42,6 +43,7 @@ class Isolated:
         if hello.claims is not None:
             self.claims = hello.claims
         self.compiles_shapes = hello.compiles_shapes
+        self.row_limits = hello.row_limits
         for method in hello.offers:
             setattr(self, method, getattr(self, f"_{method}"))
 
@@ -71,6 +73,9 @@ class Isolated:
     def _bitcast(self, case: Case, bits: Bits) -> Bits:
         answer: Bits = self._ask("bitcast", case, bits, self._seconds)
         return answer
+
+    def _bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
+        return bool(self._ask("bitcast_shares_memory", case, bits, self._seconds))
 
     def _call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         question = {"ask": "call", "case": case_words(case), "call": call_words(call)}

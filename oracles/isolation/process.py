@@ -12,17 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
 
-from oracles.isolation.ended import (
-    end_in_words,
-    last_line,
-    nonsense_in_words,
-    silence_in_words,
-)
+from oracles.isolation.crash_text import crash_text
+from oracles.isolation.ended import end_in_words, nonsense_in_words, silence_in_words
 from oracles.isolation.frames import MOST_PAYLOAD, BrokenOff, Frame, FrameError, read_frame
 
 ROOM_IN_PIPE = 1 << 20
 READ_AT_ONCE = 1 << 18
-KEPT_OF_STDERR = 1 << 13
+KEPT_OF_STDERR = 1 << 16
+"""Bytes: the reason of a death stands above its stack trace, which may be long."""
 MILLISECONDS_BETWEEN_LOOKS = 100
 """How often it is looked whether a process lives whose children keep its pipes open."""
 MOST_SECONDS_BETWEEN_LOOKS = 0.2
@@ -144,7 +141,7 @@ class Process:
         how = otherwise if code is None else end_in_words(code)
         for _ in range(MOST_READS):  # it may have children that go on talking
             self._hear_stderr()
-        said = last_line(self._said)
+        said = crash_text(self._said)
         gone = Gone(f"{how} ({said})" if said else how)
         gone.was_killed = code == -signal.SIGKILL
         return gone

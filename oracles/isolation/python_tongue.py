@@ -69,7 +69,7 @@ class PythonTongue:
 
 
 def _value(answer: Frame) -> Any:
-    """What was asked for: a text, a call's result, an array, what stands in its place, an error."""
+    """What was asked for: a text, a yes or no, a call's result, an array, or the error instead."""
     words = answer.header
     arrays = unpacked(words.get("arrays", []), answer.payload)
     error = error_of(words)
@@ -82,6 +82,8 @@ def _value(answer: Frame) -> Any:
             return arrays
         if "text" in words:
             return str(words["text"])
+        if "flag" in words:
+            return bool(words["flag"])
         return returned_of(words["returned"], arrays) if "returned" in words else arrays.get("")
     except (TypeError, LookupError, AttributeError, ValueError):
         raise FrameError("what came back is not told in full") from None

@@ -76,6 +76,8 @@ class Server:
                 return {"text": str(oracle.road(case))}, {}
             case "reproduce":
                 return {"text": str(oracle.reproduce(case, arrays[""]))}, {}
+            case "bitcast_shares_memory":
+                return {"flag": bool(oracle.bitcast_shares_memory(case, arrays[""]))}, {}
             case "call":
                 return _returned(oracle.call(case, call_of(header["call"]), arrays))
         raise FrameError(f"nobody knows how to {ask!r}")

@@ -14,7 +14,7 @@ from specs.calls import Argument, Call, Member
 from specs.cases import Case
 
 CASES_KEPT = 64
-OPTIONAL = ("bitcast", "call", "road", "bind", "identity", "reproduce")
+OPTIONAL = ("bitcast", "bitcast_shares_memory", "call", "road", "bind", "identity", "reproduce")
 """The methods that an oracle may lack."""
 
 
@@ -27,6 +27,7 @@ class Hello:
     claims: tuple[str, ...] | None
     offers: tuple[str, ...]
     compiles_shapes: bool
+    row_limits: tuple[int, ...]
 
 
 def hello_words(oracle: Any) -> dict[str, Any]:
@@ -38,6 +39,7 @@ def hello_words(oracle: Any) -> dict[str, Any]:
         "claims": None if claims is None else list(claims),
         "offers": [name for name in OPTIONAL if hasattr(oracle, name)],
         "compiles_shapes": bool(getattr(oracle, "compiles_shapes", False)),
+        "row_limits": list(map(int, getattr(oracle, "row_limits", ()))),
     }
 
 
@@ -46,9 +48,9 @@ def hello_of(words: Any) -> Hello:
     try:
         claims, offers = words["claims"], [name for name in OPTIONAL if name in words["offers"]]
         told = None if claims is None else tuple(map(str, claims))
-        dear = bool(words["compiles_shapes"])
-        return Hello(str(words["name"]), str(words["version"]), told, tuple(offers), dear)
-    except (TypeError, LookupError):
+        dear, limits = bool(words["compiles_shapes"]), tuple(map(int, words["row_limits"]))
+        return Hello(str(words["name"]), str(words["version"]), told, tuple(offers), dear, limits)
+    except (TypeError, LookupError, ValueError):
         raise FrameError("what a process serves is not told in full") from None
 
 
@@ -77,6 +79,7 @@ def call_words(call: Call) -> dict[str, Any]:
         "args": [[given.kind, given.value] for given in call.args],
         "kwargs": [[name, given.kind, given.value] for name, given in call.kwargs],
         "device": call.device,
+        "inputs": list(call.inputs),
     }
 
 
@@ -89,6 +92,7 @@ def call_of(words: dict[str, Any]) -> Call:
         tuple(Argument(*given) for given in words["args"]),
         tuple((name, Argument(*given)) for name, *given in words["kwargs"]),
         words["device"],
+        tuple(words["inputs"]),
     )
 
 
@@ -114,13 +118,15 @@ def returned_words(returned: Returned) -> tuple[dict[str, Any], dict[str, Bits]]
     def all_noted(place: str, tensors: Mapping[str, Tensor]) -> dict[str, list[str]]:
         return {name: noted(f"{place}/{name}", tensor) for name, tensor in tensors.items()}
 
-    run = returned.run
     words = {
         "is_receiver": returned.is_receiver,
         "shares_memory": returned.shares_memory,
         "tensors": all_noted("tensors", returned.tensors),
         "receiver": all_noted("receiver", returned.receiver),
-        "run": noted("run", run) if isinstance(run, Tensor) else run,
+        "outputs": {
+            dtype: noted(f"outputs/{dtype}", output) if isinstance(output, Tensor) else output
+            for dtype, output in returned.outputs.items()
+        },
     }
     return words, arrays
 
@@ -134,14 +140,16 @@ def returned_of(words: dict[str, Any], arrays: Mapping[str, Bits]) -> Returned:
             for name, (dtype, device) in words[place].items()
         }
 
-    run = words["run"]
-    if isinstance(run, list):
-        dtype, device = run
-        run = Tensor(dtype, device, arrays["run"])
+    def output(dtype: str, found: Any) -> Tensor | str:
+        if isinstance(found, str):
+            return found
+        name, device = found
+        return Tensor(name, device, arrays[f"outputs/{dtype}"])
+
     return Returned(
         words["is_receiver"],
         words["shares_memory"],
         all_found("tensors"),
         all_found("receiver"),
-        run,
+        {dtype: output(dtype, found) for dtype, found in words["outputs"].items()},
     )

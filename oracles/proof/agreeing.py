@@ -17,10 +17,16 @@ from specs.outcomes import Anything, Nan
 def first_difference(stairs: Staircase, inputs: NDArray[Any], expected: Expected) -> int:
     """The place of the first input that the staircase takes otherwise; if none, how many there are.
 
-    The inputs rise. Of a branch that names no pattern, only the place is compared.
+    The inputs rise. Of a branch that names no pattern, or recommends one of several constants,
+    only the place is compared.
     """
     ruling = stairs.ruling
-    named = np.array([not isinstance(one.outcome, Nan | Anything) for one in ruling.branches])
+    named = np.array(
+        [
+            one.recommended is None and not isinstance(one.outcome, Nan | Anything)
+            for one in ruling.branches
+        ]
+    )
     kernels = (expected.places, expected.codes, expected.others)
     return int(
         _first_difference(

@@ -131,6 +131,25 @@ class Zones:
         return ~(self.tiny | self.subnormal | self.outside)
 
     @cached_property
+    def representable(self) -> Truth:
+        """Whether a value inside the range is one of the target's.
+
+        It is a multiple of the smallest step, and from its first set bit to its last it has no
+        more bits than a significand.
+        """
+        exact = self.value.magnitude
+        significand = exact.significand
+        last = significand & ((significand ^ significand) - significand)
+        step = 0 if self.target.is_integral else limits(self.target)[2].exponent
+        steps = compare(
+            Magnitude(last, exact.power, exact.size), constant(last.solving, 1, step)
+        ).at_least
+        if self.target.is_integral:
+            return steps
+        width = exact.size + self.target.precision
+        return steps & (significand.wide(width) < last.wide(width) << self.target.precision)
+
+    @cached_property
     def outside(self) -> Truth:
         return self.overflow | self.beyond
 

@@ -54,7 +54,7 @@ def _compared(ruling: Ruling) -> list[tuple[int, tuple[Outcome, ...]]]:
     found: list[tuple[int, tuple[Outcome, ...]]] = []
     for place, branch in enumerate(ruling.branches):
         match branch.outcome:
-            case Either(options=options):
+            case Either(options=options) if not any(isinstance(one, Exactly) for one in options):
                 found.append((place, options))
             case Round() | Value() | Wrap():
                 found.append((place, (branch.outcome,)))

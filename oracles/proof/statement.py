@@ -64,19 +64,48 @@ def _finer(value: Parts, zones: Zones, atoms: list[Atom], every: list[Atom]) -> 
     """Whether an input of a kind and sign is one of some atoms of these."""
     if len(atoms) == len(every):
         return value.solving.truth(True)
+    facts = {
+        "whole": lambda: value.whole,
+        "subnormal": lambda: value.subnormal,
+        "representable": lambda: zones.representable,
+    }
     terms = []
     for zone in ZONES:
-        here = [atom for atom in atoms if atom.zone == zone]
-        there = [atom for atom in every if atom.zone == zone]
+        here = {atom for atom in atoms if atom.zone == zone}
+        there = {atom for atom in every if atom.zone == zone}
         if not here:
             continue
         inside = zones.holds(zone)
-        if len(here) < len(there):
+        telling = _telling(facts, here, there)
+        kinds = {tuple(getattr(atom, name) for name in telling) for atom in here}
+        if telling:
             inside = inside & value.solving.any_of(
-                [~(value.whole ^ atom.whole) & ~(value.subnormal ^ atom.subnormal) for atom in here]
+                [
+                    value.solving.all_of(
+                        [
+                            ~(facts[name]() ^ holds)
+                            for name, holds in zip(telling, kind, strict=True)
+                        ]
+                    )
+                    for kind in sorted(kinds)
+                ]
             )
         terms.append(inside)
     return value.solving.any_of(terms)
+
+
+def _telling(facts: Iterable[str], chosen: set[Atom], every: set[Atom]) -> list[str]:
+    """Facts that tell the chosen atoms from the rest; those that are not needed are left out."""
+    telling = list(facts)
+    for fact in facts:
+        fewer = [name for name in telling if name != fact]
+        inside, outside = (
+            {tuple(getattr(atom, name) for name in fewer) for atom in some}
+            for some in (chosen, every - chosen)
+        )
+        if not inside & outside:
+            telling = fewer
+    return telling
 
 
 def _allowed(ruling: Ruling, outcome: Outcome, value: Parts, answer: Answer) -> Truth:

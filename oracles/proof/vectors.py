@@ -40,6 +40,13 @@ class Solving:
             result = result | truth
         return result
 
+    def all_of(self, truths: list[Truth]) -> Truth:
+        """Whether all of several hold."""
+        result = self.truth(True)
+        for truth in truths:
+            result = result & truth
+        return result
+
     def find(self, statement: Truth, unknown: Vector, seconds: float) -> int | NoAnswer:
         """A value with which a statement can hold; none exists, or time ran out."""
         options = self.api.Options()

@@ -34,6 +34,7 @@ class Facts:
     converted: Converted
     fraction: Any
     nan_has_sign: bool
+    target_has_zero: bool
 
     @property
     def finite(self) -> Any:
@@ -58,6 +59,12 @@ class Facts:
         """Finite, and outside the target's range before or after rounding."""
         return self.some & (self.converted.beyond | self.converted.overflow)
 
+    @property
+    def representable(self) -> Any:
+        """The target has this very value; a negative zero differs from it in its sign."""
+        value = self.some & (self.out ^ True) & (self.converted.inexact ^ True)
+        return value | (self.parts.zero & self.plus & self.target_has_zero)
+
 
 CLASSES: dict[str, Callable[[Facts], Any]] = {
     "nan": lambda f: f.parts.nan,
@@ -75,17 +82,29 @@ CLASSES: dict[str, Callable[[Facts], Any]] = {
     "underflow": lambda f: f.some & (f.converted.tiny | f.converted.subnormal) & (f.out ^ True),
     "subnormal-input": lambda f: f.parts.subnormal,
     "negative": lambda f: f.some & f.minus,
+    "representable": lambda f: f.representable,
+    "representable-normal": lambda f: (
+        f.representable & ((f.parts.subnormal | (f.some & f.converted.subnormal)) ^ True)
+    ),
     "in-range": lambda f: f.finite & (f.out ^ True),
     "whole": lambda f: f.finite & (f.out ^ True) & ((f.some & f.fraction) ^ True),
     "fraction": lambda f: f.some & (f.out ^ True) & f.fraction,
+    "not-whole": lambda f: f.some & f.fraction,
 }
 
 
 def facts_of(ruling: Ruling, pattern: Any, select: Select) -> Facts:
     """Everything about inputs that a numeric ruling may ask for."""
     parts = unpack(ruling.source, pattern, select)
-    converted = convert(_numeric(ruling.target), ruling.rounding, parts, select)
-    return Facts(parts, converted, has_fraction(parts, select), ruling.source.has_signed_nan)
+    target = _numeric(ruling.target)
+    converted = convert(target, ruling.rounding, parts, select)
+    return Facts(
+        parts,
+        converted,
+        has_fraction(parts, select),
+        ruling.source.has_signed_nan,
+        target.has_zero,
+    )
 
 
 def _numeric(target: Format) -> Format:

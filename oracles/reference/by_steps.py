@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from oracles.reference.expected import Expected
 from oracles.reference.grading import found_steps
 from oracles.reference.staircase import staircase
+from specs.outcomes import Either, Exactly
 from specs.ruling import Ruling
 
 
@@ -22,4 +23,10 @@ def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
         ((stairs.column(low)[found] + periods * stairs.column(rise)[found]) & mask).astype(storage)
         for low, rise in (("low", "rise"), ("other_low", "other_rise"))
     )
-    return Expected(stairs.column("place")[found], codes, others)
+    places = stairs.column("place")[found]
+    for place, branch in enumerate(ruling.branches):
+        # The steps hold what is recommended; the rule itself allows a second constant.
+        match branch.recommended, branch.outcome:
+            case Exactly(), Either(options=[*_, Exactly(code=code)]):
+                others[places == place] = code
+    return Expected(places, codes, others)

@@ -13,7 +13,7 @@ from oracles.reference.allowed import Allowed
 from specs.formats import Format
 from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
 from specs.ruling import Ruling
-from specs.vocabulary import Atom, AtomKind, Rounding, Sign, Zone
+from specs.vocabulary import HAS_REPRESENTABLE, Atom, AtomKind, Rounding, Sign, Zone
 
 
 class Number(NamedTuple):
@@ -152,7 +152,12 @@ def zone_of(target: Format, number: Number, multiple: int, unit: int) -> Zone:
 
 def is_whole(number: Number) -> bool:
     """Whether a value has no fraction."""
-    return number.exponent >= 0 or number.significand % (1 << -number.exponent) == 0
+    return is_multiple(number, 0)
+
+
+def is_multiple(number: Number, unit: int) -> bool:
+    """Whether a value is a multiple of ``2**unit``."""
+    return number.exponent >= unit or number.significand % (1 << (unit - number.exponent)) == 0
 
 
 def _signed(form: Format, sign: int) -> Sign:
@@ -171,7 +176,7 @@ def atom_of(source: Format, target: Format, rounding: Rounding, datum: Datum) ->
         case Infinity(sign=sign):
             return Atom("infinity", "-" if sign else "+")
         case Number(sign=sign, significand=0):
-            return Atom("zero", _signed(source, sign))
+            return _zero_atom("zero", _signed(source, sign), target)
         case Number():
             sign_word = _signed(source, datum.sign)
             subnormal = source.kind == "float" and datum.significand < 1 << source.entry.mantissa
@@ -187,13 +192,21 @@ def number_atom(
     number: Number,
     subnormal: bool = False,
 ) -> Atom:
-    """The atom of a nonzero finite value."""
+    """The atom of a finite value."""
+    if number.significand == 0:
+        return _zero_atom(kind, sign, target)
     if not target.is_numeric:
         return Atom(kind, sign, "inside", is_whole(number), subnormal)
     unit = unit_of(target, number)
     multiple = round_magnitude(number, unit, rounding)
     zone = zone_of(target, number, multiple, unit)
-    return Atom(kind, sign, zone, is_whole(number), subnormal)
+    representable = zone in HAS_REPRESENTABLE and is_multiple(number, unit)
+    return Atom(kind, sign, zone, is_whole(number), subnormal, representable)
+
+
+def _zero_atom(kind: AtomKind, sign: Sign, target: Format) -> Atom:
+    representable = sign != "-" and target.is_numeric and target.has_zero
+    return Atom(kind, sign, representable=representable)
 
 
 def allow(ruling: Ruling, code: int) -> Allowed:

@@ -41,7 +41,7 @@ class Converted:
     """A rounded value as a target pattern, and where the value lay (for finite, nonzero inputs).
 
     ``code`` keeps counting past the largest pattern, so that overflow is a comparison; for integer
-    targets it is the wrapped pattern.
+    targets it is the wrapped pattern. ``inexact`` means that rounding dropped a bit that was set.
     """
 
     code: Any
@@ -49,6 +49,7 @@ class Converted:
     beyond: Any
     tiny: Any
     subnormal: Any
+    inexact: Any
 
 
 def unpack(source: Format, pattern: Any, select: Select) -> Unpacked:
@@ -134,7 +135,7 @@ def convert(target: Format, rounding: Rounding, parts: Unpacked, select: Select)
     else:
         overflow = overflow | (parts.sign == 1)
         beyond = beyond | (parts.sign == 1)
-    return Converted(code, overflow, beyond, tiny, low & (tiny ^ True))
+    return Converted(code, overflow, beyond, tiny, low & (tiny ^ True), inexact)
 
 
 def _to_integer(target: Format, rounding: Rounding, parts: Unpacked, select: Select) -> Converted:
@@ -149,7 +150,7 @@ def _to_integer(target: Format, rounding: Rounding, parts: Unpacked, select: Sel
     beyond = large | (kept > bound) | ((kept == bound) & inexact)
     code = select(parts.sign == 1, 0 - rounded, rounded) & target.mask
     never = parts.exponent < 0
-    return Converted(code, overflow, beyond, kept == 0, never)
+    return Converted(code, overflow, beyond, kept == 0, never, inexact)
 
 
 def _round(parts: Unpacked, drop: Any, rounding: Rounding, select: Select) -> tuple[Any, Any, Any]:

@@ -13,12 +13,12 @@ import numpy as np
 from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
 from oracles.reference import by_kernels, written
 from oracles.reference.bitcasting import by_integer, by_memory, fills_bytes
-from oracles.reference.calls import decide
+from oracles.reference.calls import Decision, decide
 from oracles.reference.compiled import compiled
 from oracles.reference.expected import Expected
 from specs.bitcast_ruling import bitcast_ruling
 from specs.calling import member_of
-from specs.calls import Call, Member
+from specs.calls import Call, Member, ReceiverKind
 from specs.cases import Case
 from specs.formats import format_named
 from specs.outcomes import Nan
@@ -26,6 +26,9 @@ from specs.release import VERSION
 from specs.ruling import Ruling, ruling
 
 VARIANTS: tuple[str, ...] = ()
+
+LAYERS: tuple[ReceiverKind, ...] = ("layer", "linear")
+BUILDERS: tuple[ReceiverKind, ...] = ("net-builder", "base-builder")
 
 
 class RejectedError(ValueError):
@@ -65,7 +68,7 @@ class Reference:
         return answers.reshape(bits.shape)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """The same bits in the shape that the document gives them; as they are where it is open."""
+        """The same bits in the shape that the document gives them; zeros where that is open."""
         rules = bitcast_ruling(case)
         if rules.is_rejection:
             raise RejectedError(f"{case.document}:{case.version} refuses this: {rules.rule}")
@@ -75,7 +78,7 @@ class Reference:
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call as its document describes it; a layer is changed in place."""
-        decision = decide(call)
+        decision = decide(case.document, call) if call.method is not None else Decision()
         device = decision.device or call.device
         dtypes = {member.name: decision.dtype or member.dtype for member in call.members}
         tensors = {
@@ -89,12 +92,24 @@ class Reference:
         unchanged = device == call.device and all(
             member.dtype == dtypes[member.name] for member in call.members
         )
-        in_place = call.receiver == "layer" or (unchanged and not decision.copies)
+        in_place = call.receiver in LAYERS or (
+            unchanged and not decision.copies and call.receiver not in BUILDERS
+        )
         before = {
             member.name: Tensor(member.dtype, call.device, bits[member.name])
             for member in call.members
         }
-        return Returned(in_place, in_place, tensors, tensors if in_place else before)
+        return Returned(
+            in_place,
+            in_place,
+            tensors,
+            tensors if in_place else before,
+            {dtype: self._output(dtypes["weight"]) for dtype in call.inputs},
+        )
+
+    def _output(self, dtype: str) -> Tensor:
+        """What a Linear gives: its inputs take its parameters' dtype."""
+        return Tensor(dtype, "cpu", np.zeros((1, 1), format_named(dtype).storage))
 
     def _converted(self, case: Case, member: Member, dtype: str, bits: Bits) -> Bits:
         """The bits of the member that is looked at; all others hold nothing that is asked."""

@@ -3,6 +3,9 @@
 A step says which answers are allowed from one offset of a stretch's period to the next, and by how
 much they rise from period to period. The definition alone decides what a step allows. That a
 stretch repeats itself is arithmetic; the kernels check it on every input.
+
+Where a rule recommends a part of what it allows, a step holds that part: an answer outside it is
+looked at once more, to find out whether it breaks the rule or only the recommendation.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from numpy.typing import NDArray
 from oracles.reference import exact
 from oracles.reference.allowed import Allowed
 from oracles.reference.stretches import Stretch, stretches
-from specs.outcomes import Anything, Nan
+from specs.outcomes import Anything, Exactly, Nan
 from specs.ruling import Ruling
 
 
@@ -101,12 +104,14 @@ def _steps(ruling: Ruling, part: Stretch) -> Iterator[Step]:
 
 
 def _step(ruling: Ruling, offset: int, here: Allowed, again: Allowed | None) -> Step:
-    match here.branch.outcome:
+    match here.branch.strictest:
         case Anything():
             return Step(offset, here.place, 0, ruling.target.mask, 0, 0, ruling.target.mask, 0)
         case Nan(sign=sign):
             one, *_, other = [*ruling.target.nans(sign)] * 2
             return Step(offset, here.place, one[0], one[-1], 0, other[0], other[-1], 0)
+        case Exactly(code=code):
+            return Step(offset, here.place, code, code, 0, code, code, 0)
     code, other_code = here.codes[0], here.codes[-1]
     rise, other_rise = 0, 0
     if again is not None:

@@ -9,7 +9,7 @@ from oracles.reference import exact
 from oracles.reference.allowed import Allowed
 from oracles.reference.exact import Infinity, NotANumber, Number
 from specs.formats import Format
-from specs.outcomes import Anything, Exactly, Outcome, ParsesTo, PlainText, Same
+from specs.outcomes import Anything, Either, Exactly, Outcome, ParsesTo, PlainText, Same
 from specs.ruling import Ruling
 from specs.vocabulary import Atom, AtomKind, Sign
 
@@ -62,10 +62,7 @@ def _number(negative: bool, whole: str, fraction: str, power: str) -> Number:
     magnitude = len(digits) - len(fraction) + exponent
     if abs(magnitude) > FAR:
         return Number(sign, 1, FAR if magnitude > 0 else -FAR)
-    value = 0
-    for start in range(0, len(digits), CHUNK):
-        chunk = digits[start : start + CHUNK]
-        value = value * 10 ** len(chunk) + int(chunk)
+    value = _integer(digits)
     ten = exponent - len(fraction)
     if ten >= 0:
         return Number(sign, value * 10**ten, 0)
@@ -75,14 +72,21 @@ def _number(negative: bool, whole: str, fraction: str, power: str) -> Number:
     return Number(sign, quotient << 1 | (rest != 0), -shift - 1)
 
 
+def _integer(digits: str) -> int:
+    """The number that decimal digits write; Python itself refuses very long ones at once."""
+    value = 0
+    for start in range(0, len(digits), CHUNK):
+        chunk = digits[start : start + CHUNK]
+        value = value * 10 ** len(chunk) + int(chunk)
+    return value
+
+
 def atom_of_text(target: Format, ruling: Ruling, literal: Literal) -> Atom:
     """The atom that a text falls into."""
     number = literal.number
     if number is None:
         return Atom(literal.kind)
     sign: Sign = "-" if number.sign else "+"
-    if number.significand == 0:
-        return Atom(literal.kind, sign)
     return exact.number_atom(literal.kind, sign, target, ruling.rounding, number)
 
 
@@ -91,8 +95,11 @@ def allow_text(ruling: Ruling, text: str) -> Allowed:
     literal = read_literal(text)
     place = ruling.branch_of[atom_of_text(ruling.target, ruling, literal)]
     branch = ruling.branches[place]
-    if isinstance(branch.outcome, Exactly):
-        return Allowed(place, branch, (branch.outcome.code,))
+    match branch.outcome:
+        case Exactly(code=code):
+            return Allowed(place, branch, (code,))
+        case Either(options=[Exactly(code=one), Exactly(code=other)]):
+            return Allowed(place, branch, (one, other))
     if literal.number is None or isinstance(branch.outcome, Same | Anything):
         return Allowed(place, branch)
     return exact.resolve(ruling, place, literal.number, 0)
@@ -104,8 +111,11 @@ def accepts(source: Format, outcome: Outcome, given: int | str, answer: str) -> 
         case Same():
             return answer == given
         case PlainText(reads_back=wanted):
-            plain = PLAIN.fullmatch(answer) is not None
-            return plain and (not wanted or _reads_back(source, given, answer))
+            if PLAIN.fullmatch(answer) is None:
+                return False
+            return _reads_back(source, given, answer) or (
+                not wanted and isinstance(given, int) and is_near(source, given, answer)
+            )
         case ParsesTo():
             return _reads_back(source, given, answer)
         case Anything():
@@ -115,6 +125,22 @@ def accepts(source: Format, outcome: Outcome, given: int | str, answer: str) -> 
 
 def _reads_back(source: Format, given: int | str, answer: str) -> bool:
     return isinstance(given, int) and reads_back(source, given, answer)
+
+
+def is_near(source: Format, code: int, answer: str) -> bool:
+    """Whether a plain text is a pattern's value, rounded either way at the text's last digit."""
+    datum = exact.decode(source, code)
+    match = PLAIN.fullmatch(answer)
+    if match is None or not isinstance(datum, Number):
+        return False
+    whole, _, fraction = match[1].partition(".")
+    digits = _integer(whole + fraction)
+    written = -digits if answer.startswith("-") else digits
+    # In units of the last digit, and of the value's last bit where that lies below one.
+    tenths: int = 10 ** len(fraction)
+    value = (-datum.significand if datum.sign else datum.significand) * tenths
+    down = max(-datum.exponent, 0)
+    return abs((written << down) - (value << max(datum.exponent, 0))) < 1 << down
 
 
 def reads_back(source: Format, code: int, answer: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,8 +10,9 @@ from oracles.reference.by_kernels import rounded
 from oracles.reference.kernels import OFFSET, TOP, Converted, Unpacked, convert, unpack
 from oracles.reference.words import MASK, WIDTH, Word, select_words
 from specs.formats import Format
-from specs.outcomes import Exactly, Nan
+from specs.outcomes import Either, Exactly, Nan
 from specs.ruling import Ruling
+from specs.vocabulary import Rounding
 
 DIGITS = "0123456789"
 HIGHEST_EXPONENT = 2_000
@@ -114,39 +116,56 @@ def _divide(numerator: int, denominator: int, shift: int) -> tuple[int, int]:
     return divmod(numerator, denominator << -shift)
 
 
-def read_number(target: Format, number: Scanned) -> tuple[int, Converted]:
-    """The target's pattern nearest to a number, and where the number lay."""
+def read_number(
+    target: Format, number: Scanned, rounding: Rounding = "nearest-even"
+) -> tuple[int, Converted]:
+    """The target's pattern that a number rounds to, and where the number lay."""
     parts = words_of(number)
-    converted = convert(target, "nearest-even", parts, select_words)
-    return int(rounded(target, parts, "nearest-even", select_words, converted)), converted
+    converted = convert(target, rounding, parts, select_words)
+    return int(rounded(target, parts, rounding, select_words, converted)), converted
 
 
 def answer_text(ruling: Ruling, text: str) -> int | str:
     """A conforming answer to a text; 0 where the document leaves it open."""
     if not ruling.target.is_numeric:
         return text
-    kinds = {"infinity-literal"} if text.upper() in ("INF", "+INF") else set()
-    if text.upper() == "-INF":
+    # Letters beyond ASCII have upper cases within it: "ı".upper() is "I".
+    letters = text.upper() if text.isascii() else ""
+    kinds = {"infinity-literal"} if letters in ("INF", "+INF") else set()
+    if letters == "-INF":
         kinds = {"minus-infinity-literal" + ("" if text == "-INF" else "-other-case")}
-    if text.upper() == "NAN":
+    if letters == "NAN":
         kinds = {"nan-literal"}
     number = scan(text)
     code = 0
     if number is not None:
-        code, converted = read_number(ruling.target, number)
-        if number.digits == 0 or not converted.overflow:
-            kinds = {"number-literal-in-range"}
-            if number.plain_whole:
-                kinds.add("whole-literal-in-range")
+        code, converted = read_number(ruling.target, number, ruling.rounding)
+        kinds = set(_classes(ruling.target, number, converted))
     for branch in ruling.branches:
         if branch.input_class in kinds:
             match branch.outcome:
-                case Exactly(code=constant):
+                case Exactly(code=constant) | Either(options=[Exactly(code=constant), Exactly()]):
                     return constant
                 case Nan():
                     return ruling.target.nan_codes[0][-1]
             return code
     return 0
+
+
+def _classes(target: Format, number: Scanned, converted: Converted) -> Iterator[str]:
+    """The input classes that a number in text belongs to."""
+    if number.digits == 0:
+        is_in_range, is_value = True, not number.negative and target.has_zero
+    else:
+        is_in_range = not converted.overflow
+        is_value = not (converted.overflow or converted.beyond or converted.inexact)
+        if not (number.negative or converted.overflow or converted.beyond or converted.tiny):
+            yield "positive-literal-in-range"
+    if is_in_range:
+        yield "number-literal-in-range"
+        yield "representable" if is_value else "inexact-literal-in-range"
+        if number.plain_whole:
+            yield "whole-literal-in-range"
 
 
 @lru_cache(maxsize=1 << 18)

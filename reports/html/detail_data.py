@@ -14,8 +14,12 @@ from reports.drawing import line as drawn_line
 from reports.findings.cells import Broken, Cell
 from reports.findings.parts import EVERY, Part
 from reports.findings.report import Report
+from reports.html.page_lines import rules_page
 from reports.runs import KEPT_RUNS
+from specs.coverage import lines_of_rules
 from specs.formats import Format, format_named
+from specs.load import documents
+from specs.pages import cited
 
 
 class Table:
@@ -40,11 +44,13 @@ def details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
         for cell in cases:
             parts.setdefault(f"{cell.document}.{cell.source}", []).append(cell)
     for name, cases in sorted(parts.items()):
-        yield name, _detail(report, cases)
+        yield name, _detail(report, cases[0].document, cases)
 
 
-def _detail(report: Report, cases: Iterable[Cell]) -> dict[str, Any]:
+def _detail(report: Report, document: str, cases: Iterable[Cell]) -> dict[str, Any]:
     findings, texts, answers, rules = Table(), Table(), Table(), Table()
+    page = rules_page(document)
+    lines = lines_of_rules(documents()[document]) if page else {}
     texts.place("", "")
     return {
         "cases": {
@@ -60,6 +66,11 @@ def _detail(report: Report, cases: Iterable[Cell]) -> dict[str, Any]:
             one.case: rules.place(told := _rules(report.parts[one.case]), told) for one in cases
         },
         "rules": rules.rows,
+        "page": page,
+        "lines": {
+            rule: {clause: cited(spans) for clause, spans in clauses.items()}
+            for rule, clauses in lines.items()
+        },
         "findings": findings.rows,
         "texts": texts.rows,
     }

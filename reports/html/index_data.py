@@ -63,6 +63,7 @@ def _version(report: Report, version: Version) -> dict[str, Any]:
         ],
         "verdicts": ["".join(_letters(report, backend, cases)) for backend in report.backends],
         "changes": [dict(_changed(report, backend, cases)) for backend in report.backends],
+        "broken": [_broken(report, backend, cases) for backend in report.backends],
     }
 
 
@@ -79,6 +80,16 @@ def _changed(report: Report, backend: str, cases: list[Cell]) -> Iterator[tuple[
         found = report.changes.get((backend, cell.case), ())
         if found:
             yield str(place), sorted({kinds.index(change.kind) for change in found})
+
+
+def _broken(report: Report, backend: str, cases: list[Cell]) -> dict[str, list[int]]:
+    """The cases in which a backend breaks each rule, by their places."""
+    found: dict[str, list[int]] = {}
+    for place, cell in enumerate(cases):
+        told = report.cells.get((backend, cell.case))
+        for rule in sorted({each.rule for each in told.broken} if told is not None else ()):
+            found.setdefault(rule, []).append(place)
+    return dict(sorted(found.items()))
 
 
 def _pairs(report: Report) -> dict[str, int]:

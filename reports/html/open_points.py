@@ -16,7 +16,8 @@ class Silent:
     """Rules that leave inputs open, in the cases in which just these do."""
 
     rules: tuple[str, ...]
-    clauses: tuple[str, ...]
+    clauses: tuple[tuple[str, str], ...]
+    """Each clause with a rule that has it."""
     classes: set[str] = field(default_factory=set)
     versions: dict[str, None] = field(default_factory=dict)
     cases: int = 0
@@ -75,8 +76,9 @@ def _silences(report: Report, made: Document) -> list[Silent]:
             if not silences:
                 continue
             rules = tuple(dict.fromkeys(part.rule for part in silences))
-            clauses = tuple(dict.fromkeys(part.clause for part in silences))
-            silent = found.setdefault(rules, Silent(rules, clauses, example=cell.case))
+            rule_of = {part.clause: part.rule for part in reversed(silences)}
+            clauses = dict.fromkeys((rule_of[part.clause], part.clause) for part in silences)
+            silent = found.setdefault(rules, Silent(rules, tuple(clauses), example=cell.case))
             silent.classes.update(part.inputs for part in silences)
             silent.versions[version] = None
             silent.cases += 1
@@ -91,6 +93,5 @@ def _conflicts(report: Report, made: Document) -> Iterator[Conflict]:
         if cell.document == made.name:
             for broken_rule in {each.rule for each in cell.broken}:
                 broken.setdefault(broken_rule, Counter())[cell.backend] += 1
-    for name, rule in made.entry.rules.items():
-        for entry in rule.conflict:
-            yield Conflict(name, rule.clause, entry, broken.get(name, Counter()))
+    for name, clause, entry in made.entry.conflicts():
+        yield Conflict(name, clause, entry, broken.get(name, Counter()))

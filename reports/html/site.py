@@ -21,9 +21,11 @@ from reports.html.front import front
 from reports.html.index_data import index, page_of
 from reports.html.open_points import open_points
 from reports.html.packing import packed
+from reports.html.page_lines import cited_lines, pages_of_rules, rule_page, rules_page
 from reports.html.trend import NOT_RIGHT, trends
 from reports.judgement import VERDICTS
 from reports.places import UNFINISHED
+from specs.coverage import by_kind
 from specs.errors import CastigateError
 from specs.load import documents
 
@@ -113,6 +115,11 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
         "meanings": MEANINGS,
         "change_kinds": CHANGES,
         "change_signs": CHANGE_SIGNS,
+        "by_kind": by_kind,
+        "rule_page": rule_page,
+        "rules_page": rules_page,
+        "cited_lines": cited_lines,
+        "reported": {document for document, _ in report.cases},
     }
 
     def page(template: str, **words: Any) -> str:
@@ -124,6 +131,8 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
     yield "open.html", page("open.html", points=list(open_points(report)))
     for name in ("cases.html", "case.html", "pairs.html", "pair.html"):
         yield name, page(name)
+    for each in pages_of_rules(report):
+        yield rules_page(each.document.name), page("page.html", page=each)
     for version in report.cases:
         document, number = version
         title = documents()[document].entry.title

@@ -37,11 +37,14 @@ class Adapter:
 
 FLOAT6 = frozenset({"float6e2m3", "float6e3m2"})
 COMPLEX = frozenset({"complex64", "complex128"})
+NOT_IN_ONNX = frozenset({"float8e4m3", "float8e3m4", "float8e4m3b11fnuz"})
 SUB_BYTE = FLOAT6 | {"float4e2m1", "int4", "int2", "uint4", "uint2"}
 ADAPTERS = {
-    "ort": Adapter("ort", "Ort", ("onnxruntime", "onnx"), FLOAT6 | COMPLEX),
-    "onnx": Adapter("onnx", "Onnx", ("onnx",), FLOAT6),
-    "torch": Adapter("torch", "Torch", ("torch",), SUB_BYTE - {"float4e2m1"} | {"string"}),
+    "ort": Adapter("ort", "Ort", ("onnxruntime", "onnx"), FLOAT6 | COMPLEX | NOT_IN_ONNX),
+    "onnx": Adapter("onnx", "Onnx", ("onnx",), FLOAT6 | NOT_IN_ONNX),
+    "torch": Adapter(
+        "torch", "Torch", ("torch",), SUB_BYTE - {"float4e2m1"} | {"string"} | NOT_IN_ONNX
+    ),
     "ml_dtypes": Adapter("ml_dtypes", "MlDtypes", ("ml_dtypes",), frozenset()),
 }
 ROADS = [("ort", None), ("ort", "folded"), ("onnx", None), ("torch", None), ("ml_dtypes", None)]

@@ -50,6 +50,12 @@ KNOWN: list[tuple[str, str, dict[Any, Any], tuple[str, ...]]] = [
     ("float32", "float8e4m3fnuz", {0x3FC00000: 0x44, 0xC0000000: 0xC8}, ALL),
     ("float32", "float8e5m2", {0x3FC00000: 0x3E, 0xC0000000: 0xC0}, ALL),
     ("float32", "float8e5m2fnuz", {0x3FC00000: 0x42, 0xC0000000: 0xC4}, ALL),
+    ("float32", "float8e4m3", {0x3FC00000: 0x3C, 0xC0000000: 0xC0}, ("ml_dtypes",)),
+    ("float32", "float8e3m4", {0x3FC00000: 0x38, 0xC0000000: 0xC0}, ("ml_dtypes",)),
+    ("float32", "float8e4m3b11fnuz", {0x3FC00000: 0x5C, 0xC0000000: 0xE0}, ("ml_dtypes",)),
+    ("float8e4m3", "float32", {0x77: 0x43700000, 0x78: 0x7F800000}, ("ml_dtypes",)),
+    ("float8e3m4", "float32", {0x6F: 0x41780000, 0x70: 0x7F800000}, ("ml_dtypes",)),
+    ("float8e4m3b11fnuz", "float32", {0x7F: 0x41F00000, 0x01: 0x39000000}, ("ml_dtypes",)),
     ("float8e4m3fn", "float32", {0x3C: 0x3FC00000}, ALL),
     ("float8e8m0", "float32", {0x80: 0x40000000, 0x7F: 0x3F800000}, ALL),
     (

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
+from conformance.meet import Meeting, Settings
+from conformance.selection import case_named, select
 from oracles.adapters import cinn, pypto
 from oracles.protocol import NotInstalled, Unsupported
+from oracles.registry import Backend
+from specs.calling import call_of
 from specs.cases import Case
 from tests.adapters.common import bits_of, onnx_case, skip_without
 
 HALVES = [0x3FC00000, 0xC0000000]
+PASSED = ("conforms", "open")
 
 
 class TestCinn:
@@ -57,6 +63,189 @@ class TestCinn:
                 oracle.road(refused)
         with pytest.raises(Unsupported, match=r"no variant `jit`; it has none$"):
             cinn.Cinn("jit")
+
+
+class Variable:
+    """A variable of a stand-in builder: what it holds once the program runs."""
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self.compute = compute
+
+
+class Builder:
+    """A stand-in for CINN's builders, written from the designs' own side; numpy computes."""
+
+    asked: ClassVar[list[Any]] = []
+    fed: Any = None
+
+    def __init__(self, name: str) -> None:
+        self.asked.append((type(self).__name__, name))
+
+    def create_input(self, dtype: Any, shape: Any, name: str) -> Variable:
+        self.asked.append((dtype, tuple(shape), name))
+        return Variable(lambda: self.fed)
+
+    def cast(self, A: Any, dtype: Any, name: str = "") -> Variable:
+        self.asked.append(("cast", dtype, name))
+        return Variable(lambda: converted(A.compute(), dtype))
+
+    def bitcast_convert(self, A: Any, dytpe: str) -> Variable:
+        self.asked.append(("bitcast_convert", dytpe))
+        return Variable(lambda: reshaped(A.compute(), np.dtype(dytpe)))
+
+    def build(self) -> Builder:
+        return self
+
+    def build_and_get_output(
+        self, target: str, inputs: list[Any], feeds: list[Any], outputs: list[Any], **options: Any
+    ) -> list[Any]:
+        assert options == {"passes": [], "scope": None}
+        [self.fed] = feeds
+        [output] = outputs
+        array = output.compute()
+        return [SimpleNamespace(numpy=lambda where: {target: array}[where])]
+
+
+def converted(array: Any, dtype: Any) -> Any:
+    """As numpy converts, which warns of NaNs and of what lies out of range."""
+    with np.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
+def reshaped(array: Any, dtype: Any) -> Any:
+    """As the design says: one more dimension where elements shrink."""
+    if dtype.itemsize < array.dtype.itemsize:
+        return array.reshape(*array.shape, 1).view(dtype)
+    return array.view(dtype)
+
+
+@pytest.fixture
+def builders(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A paddle that says it has CINN, and a CINN that has the designs' builders."""
+    skip_without("paddle")
+    paddle = cinn.load_paddle()
+    monkeypatch.setattr(paddle, "is_compiled_with_cinn", lambda: True)
+    monkeypatch.setattr(Builder, "asked", [])
+    base, net = type("BaseBuilder", (Builder,), {}), type("NetBuilder", (Builder,), {})
+    frontend = SimpleNamespace(BaseBuilder=base, NetBuilder=net)
+    common = SimpleNamespace(
+        Bool=lambda: "bool",
+        Int=lambda bits: f"int{bits}",
+        UInt=lambda bits: f"uint{bits}",
+        Float=lambda bits: f"float{bits}",
+        DefaultHostTarget=lambda: "host",
+    )
+    for name, module in (("", ModuleType("")), (".frontend", frontend), (".common", common)):
+        monkeypatch.setitem(sys.modules, f"paddle.cinn{name}", module)  # type: ignore[arg-type]
+    return frontend
+
+
+ONE = 0x3F800000
+
+
+def made(name: str, bits: Any) -> Any:
+    case = case_named(name)
+    return cinn.Cinn().call(case, call_of(case), {"": bits})
+
+
+class TestTheBuildersOfCinn:
+    def test_a_bitcast_is_a_program_of_one_operator(self, builders: Any) -> None:
+        case = Case("cinn-bitcast-convert", "1.0", "float32", "float16", (("shape", "3"),))
+        answer = cinn.Cinn().bitcast(case, bits_of("float32", [ONE, 0, 1]))
+        assert answer.tolist() == [[0, 0x3F80], [0, 0], [1, 0]]
+        assert answer.dtype == np.uint16
+        assert Builder.asked == [
+            ("NetBuilder", "castigate"),
+            ("float32", (3,), "A1"),
+            ("bitcast_convert", "float16"),
+        ]
+
+    def test_bitcasts_are_judged(self, builders: Any) -> None:
+        oracle = cinn.Cinn()
+        meeting = Meeting(Backend("cinn", oracle), {}, Settings())
+        for name in (
+            "cinn-bitcast-convert:1.0/float32/float16/shape:10/example:worked-example",
+            "cinn-bitcast-convert:1.0/int32/float32/shape:10/example:shown-call",
+            "cinn-bitcast-convert:1.0/float64/float32/shape:scalar",
+        ):
+            assert meeting.judge(case_named(name)).verdict == "conforms", name
+
+    def test_bits_in_the_shape_that_they_had_are_wrong(
+        self, builders: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def scaled(self: Builder, A: Any, dytpe: str) -> Variable:
+            return Variable(lambda: A.compute().view(dytpe))
+
+        monkeypatch.setattr(Builder, "bitcast_convert", scaled)
+        meeting = Meeting(Backend("cinn", cinn.Cinn()), {}, Settings())
+        name = "cinn-bitcast-convert:1.0/float32/float16/shape:10/example:worked-example"
+        found = meeting.judge(case_named(name))
+        assert (found.verdict, found.faults[0].rule) == ("violates", "narrower")
+
+    @pytest.mark.parametrize("form", ["dtype", "keywords", "all-keywords", "in-full", "sample"])
+    def test_a_call_is_made_as_it_is_written(self, builders: Any, form: str) -> None:
+        gave = made(f"cinn-cast-calls:1.0/int32/float32/form:{form}", bits_of("int32", [1, 0]))
+        assert (gave.is_receiver, gave.shares_memory) == (False, False)
+        tensor = gave.tensors[""]
+        assert (tensor.dtype, tensor.device, tensor.bits.tolist()) == ("float32", "cpu", [ONE, 0])
+        assert gave.receiver[""].bits.tolist() == [1, 0]
+        name = "out" if form in ("all-keywords", "in-full") else ""
+        assert Builder.asked[-1] == ("cast", "float32", name)
+
+    def test_the_class_is_the_one_that_is_asked_for(self, builders: Any) -> None:
+        made("cinn-cast-calls:1.0/int32/bool/form:base-builder", bits_of("int32", [1, 0]))
+        assert Builder.asked[0] == ("BaseBuilder", "castigate")
+
+    @pytest.mark.parametrize("document", ["cinn-cast-calls", "cinn-bitcast-calls"])
+    def test_every_call_of_a_builder_that_does_as_the_page_says_passes(
+        self, builders: Any, document: str
+    ) -> None:
+        meeting = Meeting(Backend("cinn", cinn.Cinn()), {}, Settings(max_examples=20))
+        verdicts = {case.id: meeting.judge(case).verdict for case in select([document])}
+        wrong = {name: verdict for name, verdict in verdicts.items() if verdict not in PASSED}
+        assert wrong == {}
+
+    @pytest.mark.parametrize(
+        ("call", "words"),
+        [
+            ("paddle-tensor-to:1.0/float32/float64/form:name", "CINN has no tensor"),
+            ("cinn-cast-calls:1.0/int64/bool/form:dtype", "CINN's net-builder has no method cast"),
+        ],
+    )
+    def test_what_cinn_does_not_offer(
+        self, builders: Any, monkeypatch: pytest.MonkeyPatch, call: str, words: str
+    ) -> None:
+        monkeypatch.delattr(Builder, "cast")
+        with pytest.raises(Unsupported, match=f"^{words}"):
+            made(call, np.zeros(2, np.uint32 if "float32" in call else np.uint64))
+
+    def test_types_and_operators_that_are_not_there(
+        self, builders: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        oracle, bits = cinn.Cinn(), bits_of("float32", HALVES)
+        for target in ("bfloat16", "complex64"):
+            case = Case("cinn-bitcast-convert", "1.0", "float32", target, (("shape", "2"),))
+            with pytest.raises(Unsupported, match=f"^CINN's builder has no type {target}$"):
+                oracle.bitcast(case, bits)
+        case = Case("cinn-bitcast-convert", "1.0", "float32", "int32", (("shape", "2"),))
+        monkeypatch.delattr(Builder, "bitcast_convert")
+        with pytest.raises(Unsupported, match=r"NetBuilder has no bitcast_convert$"):
+            oracle.bitcast(case, bits)
+        monkeypatch.delattr(builders, "NetBuilder")
+        with pytest.raises(Unsupported, match=r"^this CINN has no NetBuilder$"):
+            oracle.bitcast(case, bits)
+        for package in ("paddle.cinn", "cinn"):
+            monkeypatch.setitem(sys.modules, f"{package}.frontend", None)
+        with pytest.raises(Unsupported, match="no builder in Python"):
+            oracle.bitcast(case, bits)
+
+    def test_an_output_of_another_type_is_an_error(
+        self, builders: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Builder, "bitcast_convert", lambda self, A, dytpe: A)
+        case = Case("cinn-bitcast-convert", "1.0", "float32", "int32", (("shape", "2"),))
+        with pytest.raises(TypeError, match="asked for int32, got float32"):
+            cinn.Cinn().bitcast(case, bits_of("float32", HALVES))
 
 
 class Output:

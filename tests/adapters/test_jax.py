@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.meet import Meeting, Settings
+from conformance.selection import case_named
 from oracles.adapters.jax import VARIANTS, Jax
 from oracles.adapters.jax_roads import DTYPES, Request
 from oracles.adapters.stablehlo import Shape
 from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast
 from oracles.registry import Backend
 from oracles.smoke import smoke
+from reports.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named, formats
 from tests.adapters.bound_calls import BoundCalls
@@ -169,6 +172,33 @@ class TestRoads(PlainRoads):
                 folded.cast(onnx_case("float32", target), bits_of("float32", FLOATS))
 
 
+def _judged(oracle: Any, case: str) -> Judgement:
+    return Meeting(Backend("jax", oracle), {}, Settings()).judge(case_named(case))
+
+
+class TestRowLimits:
+    """Above 65,536 elements XLA rounds integers to bfloat16 twice, through float32."""
+
+    @pytest.mark.parametrize(("source", "given"), [("uint32", "01010001"), ("int64", "1010001")])
+    def test_a_folded_cast_is_judged_on_both_sides_of_the_limit(
+        self, folded: Any, source: str, given: str
+    ) -> None:
+        found = _judged(folded, f"onnx-cast:25/{source}/bfloat16")
+        assert (found.verdict, found.divergences[0].answer) == ("differs", 0x4B80)
+        assert found.divergences[0].smallest == int(given, 16)
+        assert "in rows of at most 65,536 elements than in longer ones: 0 are" in found.message
+        assert f"{given} gives 0x4b81 in the shorter, 0x4b80 in the longer" in found.message
+
+    def test_the_limit_is_where_the_answers_change(self, folded: Any) -> None:
+        case, [limit] = onnx_case("int64", "bfloat16"), folded.row_limits
+        bits = bits_of("int64", [0x1010001] * (limit + 1))
+        assert set(folded.cast(case, bits[:-1]).tolist()) == {0x4B81}
+        assert set(folded.cast(case, bits).tolist()) == {0x4B80}
+
+    def test_only_folding_has_a_limit(self, jit: Any) -> None:
+        assert jit.row_limits == ()
+
+
 class TestBinding(BoundCalls):
     @pytest.mark.parametrize(
         "pair",
@@ -233,6 +263,37 @@ class TestBitcasts:
             Case("x", "1", source, target), bits_of(source, given).reshape(shape)
         )
         assert_same(answer, bits_of(target, expected).reshape(result))
+
+    @pytest.mark.parametrize(
+        ("pair", "shape"),
+        [
+            ("float64/float32", "3"),
+            ("float8e4m3fn/uint8", "3"),
+            ("uint8/float8e4m3fnuz", "3"),
+            ("int8/float64", "2x3x8"),
+            ("float8e4m3fnuz/uint16", "2x2"),
+            ("int64/float8e5m2", "scalar"),
+        ],
+    )
+    def test_every_tensor_of_a_case_is_folded(self, folded: Any, pair: str, shape: str) -> None:
+        found = _judged(folded, f"xla-bitcast-convert:2023/{pair}/shape:{shape}")
+        assert (found.verdict, found.message) == ("conforms", "")
+
+    def test_a_tensor_of_equal_elements_is_not_folded(self, folded: Any) -> None:
+        case = Case("x", "1", "int32", "uint8")
+        with pytest.raises(Unsupported, match=r"did not fold .* left a bitcast-convert$"):
+            folded.bitcast(case, bits_of("int32", [7, 7, 7]))
+
+    @pytest.mark.parametrize("target", ["int4", "uint4"])
+    def test_codes_that_xla_folds_into_the_wrong_places_are_told(
+        self, folded: Any, jit: Any, target: str
+    ) -> None:
+        case = f"xla-bitcast-convert:2023/int16/{target}/shape:3"
+        found = _judged(folded, case)
+        assert found.verdict == "conforms"  # XLA's code says nothing of these bits
+        assert "shape (3,): element 1 is 0x2 instead of 0x0" in found.message
+        assert found.open_inputs == found.inputs > 0
+        assert _judged(jit, case).message == ""
 
     @pytest.mark.parametrize(
         ("source", "target", "shape"),

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.meet import Meeting, Settings
+from conformance.selection import case_named
 from oracles.adapters.call_parts import WORDS, ones
 from oracles.adapters.paddle import Paddle
+from oracles.adapters.paddle_calls import shares_memory
 from oracles.protocol import Returned, Unsupported, WithCall
+from oracles.registry import Backend
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
 from specs.formats import format_named
@@ -91,7 +95,7 @@ class TestParts:
         assert ones("complex128", (1,)).tobytes() == (0x3FF0 << 48).to_bytes(16, "little")
 
     def test_words(self) -> None:
-        assert list(WORDS.values()) == [None, True, False, 0, 3.5, [], b"float32"]
+        assert list(WORDS.values()) == [None, True, False, 0, 3.5, [], [10], b"float32"]
 
 
 # The forms that paddle's design of `Tensor.to` names, each with the dtype that it asks for.
@@ -124,7 +128,7 @@ class TestTensors:
         assert tensor.bits.tolist() == [ONE[dtype]] * 3
         receiver = returned.receiver[""]
         assert (receiver.dtype, receiver.bits.tolist()) == ("float32", [ONE["float32"]] * 3)
-        assert returned.run is None
+        assert returned.outputs == {}
 
     @pytest.mark.parametrize("form", ["dtype float32", "device-name cpu", "tensor float32"])
     def test_an_unchanged_tensor_is_the_receiver(self, paddle: Paddle, form: str) -> None:
@@ -213,6 +217,17 @@ class TestErrors:
         with pytest.raises(Unsupported, match=r"^paddle has no dtype "):
             on_tensor(paddle, text)
 
+    @pytest.mark.parametrize("text", ["memory-format preserve", "input "])
+    def test_an_argument_of_a_kind_that_paddle_lacks(self, paddle: Paddle, text: str) -> None:
+        with pytest.raises(Unsupported, match=r"^paddle has no argument of the kind `"):
+            on_tensor(paddle, text)
+
+    def test_a_tensor_on_a_gpu_is_unsupported_where_there_is_none(self, paddle: Paddle) -> None:
+        if paddle._paddle.is_compiled_with_cuda():
+            pytest.skip("this paddle has it")
+        with pytest.raises(Unsupported, match=r"^there is no device gpu here$"):
+            on_tensor(paddle, "gpu-tensor float32")
+
     def test_a_method_that_is_not_there(self, paddle: Paddle) -> None:
         with pytest.raises(Unsupported, match=r"^paddle's tensor has no method frobnicate$"):
             on_tensor(paddle, method="frobnicate")
@@ -254,27 +269,128 @@ class TestLayers:
         # Found in 3.3.1: not one member is converted. A later paddle may well convert them.
         assert returned.tensors["weight"].dtype in ("float32", "float64")
 
-    def test_a_layer_runs_on_ones_of_its_first_member(self, paddle: Paddle) -> None:
-        run = on_layer(paddle, "dtype float32", shape=(2, 3)).run
-        assert not isinstance(run, str)
-        assert run is not None
-        assert (run.dtype, run.device, run.bits.tolist()) == ("float32", "cpu", [[1 << 30] * 3] * 2)
-
-    def test_the_input_is_what_the_first_member_was_before(self, paddle: Paddle) -> None:
-        run = on_layer(paddle, method="to", dtype="dtype-name int8").run
-        assert isinstance(run, str)
-        assert run.startswith("TypeError: ")
-        assert "x: float32, y: int8" in run
-        assert "\n" not in run
-
-    def test_without_parameters_the_first_buffer_is_added(self, paddle: Paddle) -> None:
-        members = (Member("steps", "buffer", "int64"), Member("inner.mask", "buffer", "bool"))
-        run = on_layer(paddle, "dtype float32", members=members).run
-        assert not isinstance(run, str)
-        assert run is not None
-        assert (run.dtype, run.bits.tolist()) == ("int64", [2, 2])
-
     def test_astype_takes_one_argument(self, paddle: Paddle) -> None:
         for args in ((), ("dtype-name flaot64",), ("word none",)):
             with pytest.raises(ValueError, match=r"^dtype value error"):
                 on_layer(paddle, *args)
+
+
+FEATURES = 2
+
+
+def on_linear(
+    paddle: Paddle, held: str, *inputs: str, method: str | None = None, **kwargs: str
+) -> Returned:
+    """What a call on a Linear of ones gives, run on inputs of these dtypes."""
+    members = (Member("weight", "parameter", held), Member("bias", "parameter", held))
+    named = tuple((name, argument(text)) for name, text in kwargs.items())
+    call = Call("linear", members, method, (), named, inputs=inputs)
+    shapes = {"weight": (FEATURES, FEATURES), "bias": (FEATURES,)}
+    return paddle.call(CASE, call, {name: ones(held, shape) for name, shape in shapes.items()})
+
+
+class TestLinear:
+    def test_a_linear_has_its_weight_and_its_bias(self, paddle: Paddle) -> None:
+        returned = on_linear(paddle, "float64", "float64")
+        assert {name: one.bits.shape for name, one in returned.receiver.items()} == {
+            "weight": (2, 2),
+            "bias": (2,),
+        }
+        assert {one.dtype for one in returned.receiver.values()} == {"float64"}
+        output = returned.outputs["float64"]
+        assert not isinstance(output, str)
+        # 1 + 1 of the weight's columns, and 1 of the bias
+        assert (output.dtype, output.bits.tolist()) == ("float64", [[0x4008 << 48] * 2])
+
+    def test_of_an_input_that_is_not_taken_the_error_is_told_in_one_line(
+        self, paddle: Paddle
+    ) -> None:
+        returned = on_linear(paddle, "float64", "float64", "float32")
+        assert list(returned.outputs) == ["float64", "float32"]
+        refused = returned.outputs["float32"]
+        assert isinstance(refused, str)
+        assert refused.startswith("ValueError: ")
+        assert "\n" not in refused
+
+    def test_it_is_run_after_the_call(self, paddle: Paddle) -> None:
+        returned = on_linear(paddle, "float32", "float64", method="to", dtype="dtype float64")
+        assert {one.dtype for one in returned.receiver.values()} == {"float64"}
+        output = returned.outputs["float64"]
+        assert not isinstance(output, str)
+        assert output.dtype == "float64"
+
+
+class TestBitcastMemory:
+    @pytest.mark.parametrize("target", ["int32", "float16", "float32"])
+    def test_a_view_shares_its_tensor_s_memory(self, paddle: Paddle, target: str) -> None:
+        case = Case("torch-view", "2", "float32", target, (("shape", "2x2"),))
+        assert paddle.bitcast_shares_memory(case, ones("float32", (2, 2)))
+
+    def test_a_copy_does_not(self, paddle: Paddle) -> None:
+        x = paddle._tensors.tensor("float32", ones("float32", (2,)))
+        assert not shares_memory(x, x.clone())
+        assert shares_memory(x, x.view(paddle._tensors.dtype("int32")))
+
+
+def astype(paddle: Any, *, converts: tuple[str, ...], inputs: bool) -> Any:
+    """A `Layer.astype` that converts these parameters, and the inputs or not."""
+
+    def method(layer: Any, dst_type: Any) -> Any:
+        def taken(layer: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(x.astype(dst_type) for x in given)
+
+        for each in layer.sublayers(include_self=True):
+            for name, parameter in list(each.named_parameters(include_sublayers=False)):
+                if name in converts:
+                    setattr(each, name, paddle.nn.Parameter(parameter.detach().astype(dst_type)))
+        if inputs:
+            layer.register_forward_pre_hook(taken)
+        return layer
+
+    return method
+
+
+ALL = ("weight", "bias")
+ASTYPES: list[tuple[tuple[str, ...], bool, str, str, list[str]]] = [
+    (ALL, True, "weight", "conforms", []),
+    (ALL, True, "bias", "conforms", []),
+    (ALL, False, "weight", "deviates", ["layer-runs"]),
+    # Such a layer still runs: paddle adds a bias of another dtype.
+    (("weight",), True, "weight", "deviates", ["layer-runs"]),
+    (("weight",), True, "bias", "violates", ["form:name"]),
+    ((), True, "weight", "violates", ["form:name"]),
+]
+
+
+@pytest.mark.parametrize(("converts", "inputs", "member", "verdict", "rules"), ASTYPES)
+def test_what_astype_does_to_a_real_layer_is_judged(
+    paddle: Paddle,
+    monkeypatch: pytest.MonkeyPatch,
+    converts: tuple[str, ...],
+    inputs: bool,
+    member: str,
+    verdict: str,
+    rules: list[str],
+) -> None:
+    method = astype(paddle._paddle, converts=converts, inputs=inputs)
+    monkeypatch.setattr(paddle._paddle.nn.Layer, "astype", method)
+    meeting = Meeting(Backend("paddle", paddle), {}, Settings(max_examples=10))
+    case = case_named(f"paddle-layer-astype:1.0/float32/float64/form:name/member:{member}")
+    found = meeting.judge(case)
+    assert (found.verdict, [fault.rule for fault in found.faults]) == (verdict, rules)
+
+
+def to_that_zeroes_its_receiver(x: Any, dtype: Any) -> Any:
+    y = x.astype(dtype)
+    x.zero_()
+    return y
+
+
+def test_a_to_that_writes_into_its_receiver_is_found(
+    paddle: Paddle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paddle._paddle.Tensor, "to", to_that_zeroes_its_receiver)
+    meeting = Meeting(Backend("paddle", paddle), {}, Settings(max_examples=10))
+    found = meeting.judge(case_named("paddle-tensor-to:1.0/float32/float64/form:name"))
+    assert found.verdict == "deviates"
+    assert {fault.rule for fault in found.faults} == {"receiver-unchanged"}

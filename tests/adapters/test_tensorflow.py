@@ -43,7 +43,7 @@ ROADS = (None, *VARIANTS)
 XLA_LACKS = {"float4e2m1", "int2", "uint2"}
 """And its tensors of four bits it takes for packed, which TensorFlow's are not."""
 
-KERNELS_LACK = {*XLA_LACKS, "float8e4m3fnuz", "float8e5m2fnuz"}
+KERNELS_LACK = {*XLA_LACKS, "float8e4m3fnuz", "float8e5m2fnuz", "float8e4m3b11fnuz"}
 
 
 @pytest.fixture(scope="module", params=ROADS, ids=lambda road: road or "eager")
@@ -79,7 +79,8 @@ class TestIdentity:
 
     def test_what_tensorflow_lacks(self, oracle: Any) -> None:
         lacking = formats().keys() - DTYPES.keys()
-        assert lacking == {"float8e8m0", "float6e2m3", "float6e3m2", "string"}
+        others = {"float8e4m3", "float8e3m4", "float8e8m0"}
+        assert lacking == {*others, "float6e2m3", "float6e3m2", "string"}
         for dtype in lacking:
             bits = some_patterns(dtype)
             for case in (onnx_case(dtype, "float32"), onnx_case("float32", dtype)):
@@ -203,6 +204,14 @@ class TestBitcasts:
         bits = bits_of(source, given).reshape(shape)
         answer = oracle.bitcast(Case("x", "1", source, target), bits)
         assert_same(answer, bits_of(target, expected).reshape(result))
+
+    @pytest.mark.parametrize("shape", [(), (2, 3)])
+    def test_only_xla_copies(self, oracle: Any, shape: tuple[int, ...]) -> None:
+        if oracle._constants is not None:
+            pytest.skip("a constant shares no memory")
+        case = Case("tensorflow-bitcast", "2023", "float32", "int32")
+        shared = oracle.bitcast_shares_memory(case, np.ones(shape, np.uint32))
+        assert shared == (oracle._variant != "xla")
 
     @pytest.mark.parametrize(
         ("source", "target", "shape"),
@@ -343,6 +352,12 @@ class TestFolding:
             "xla": [0x7FFFFFFF],
             "xla-folded": [0x80000000],
         }
+
+    @pytest.mark.parametrize("road", ["folded", "xla-folded"])
+    def test_a_constant_shares_no_memory(self, roads: dict[str | None, Any], road: str) -> None:
+        case = Case("tensorflow-bitcast", "1", "float32", "int32")
+        with pytest.raises(Unsupported, match="no tensor whose memory could be shared"):
+            roads[road].bitcast_shares_memory(case, bits_of("float32", [1]))
 
     @pytest.mark.parametrize("road", ["folded", "xla-folded"])
     @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def to(
     assert_same(sent, before)
     assert (returned.receiver[""].dtype, returned.receiver[""].device) == (source, "cpu")
     assert_same(returned.receiver[""].bits, before)
-    assert returned.run is None
+    assert returned.outputs == {}
     return returned
 
 
@@ -169,7 +169,7 @@ class TestTensor:
 
     def test_a_method_that_torch_lacks(self, oracle: Any) -> None:
         call = Call("tensor", (Member("", "tensor", "float32"),), "astype", (dtype("float16"),))
-        with pytest.raises(Unsupported, match="Tensor has no method astype"):
+        with pytest.raises(Unsupported, match="torch's tensor has no method astype"):
             oracle.call(CASE, call, {"": bits_of("float32", FLOATS)})
 
     @pytest.mark.parametrize("variant", ["view", "compile"])
@@ -181,6 +181,39 @@ class TestTensor:
         bits = bits_of("complex64", [0xC0000000_3FC00000])
         returned = to(oracle, dtype("float32"), bits=bits, source="complex64")
         assert answer(returned) == ("float32", "cpu", [0x3FC00000])
+
+
+class TestListedForms:
+    """What stands behind `memory_format` and the positions of `non_blocking` and `copy`."""
+
+    def test_by_position_a_copy_is_a_copy(self, oracle: Any) -> None:
+        false = Argument("word", "false")
+        returned = to(oracle, dtype("float32"), false, TRUE)
+        assert answer(returned) == ("float32", "cpu", FLOATS[:2])
+        assert not returned.shares_memory
+
+    def test_a_memory_format_is_torchs_own_object(self, oracle: Any) -> None:
+        preserve = Argument("memory-format", "preserve")
+        returned = to(oracle, dtype("float16"), memory_format=preserve)
+        assert answer(returned) == ("float16", "cpu", HALVES)
+
+    @pytest.mark.parametrize("given", ["input ", "text out"])
+    def test_a_kind_that_only_builders_take(self, oracle: Any, given: str) -> None:
+        kind, _, value = given.partition(" ")
+        error = Unsupported if kind == "input" else RuntimeError
+        with pytest.raises(error):
+            to(oracle, Argument(kind, value))  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        "given",
+        [Argument("device-name", "cuda:1"), Argument("device", "cuda"),
+         Argument("gpu-tensor", "float32")],
+    )  # fmt: skip
+    def test_a_gpu_is_unsupported_where_there_is_none(self, oracle: Any, given: Argument) -> None:
+        if oracle._torch.cuda.is_available():
+            pytest.skip("this torch has one")
+        with pytest.raises(Unsupported, match="there is no device cuda"):
+            to(oracle, given)
 
 
 class TestShardedTensor:
@@ -273,28 +306,6 @@ class TestModule:
         assert returned.shares_memory
         assert HELD["weight"].tolist() == FLOATS[:2]
 
-    def test_a_layer_takes_what_it_took_before(self, oracle: Any) -> None:
-        returned = layer(oracle, "weight", args=(dtype("float64"),))
-        assert not isinstance(returned.run, str)
-        assert returned.run is not None
-        assert (returned.run.dtype, patterns_of(returned.run.bits)) == (
-            "float64",
-            [0x4004 << 48, 0xBFF0 << 48],  # 1 + 1.5, 1 - 2
-        )
-
-    def test_the_first_parameter_is_added_and_the_first_member_asked_for(self, oracle: Any) -> None:
-        returned = layer(oracle, "mask", "steps", args=(dtype("int16"),))
-        assert not isinstance(returned.run, str)
-        assert returned.run is not None
-        assert (returned.run.dtype, patterns_of(returned.run.bits)) == ("int16", [4, 4])
-
-    def test_a_layer_that_fails_says_so_in_one_line(self, oracle: Any) -> None:
-        returned = layer(oracle, "weight", args=(dtype("float8e5m2"),))
-        assert isinstance(returned.run, str)
-        assert "Float8" in returned.run
-        assert "\n" not in returned.run
-        assert patterns_of(returned.tensors["weight"].bits) == [0x3E, 0xC0]
-
     def test_a_name_of_a_dtype_is_torchs_own_error(self, oracle: Any) -> None:
         for name in ("float64", "flaot64"):
             with pytest.raises(ValueError, match=f"invalid type: '{name}'"):
@@ -312,3 +323,32 @@ class TestModule:
         returned = layer(oracle, "weight", "count", method="to", args=(dtype("float64"),))
         assert patterns_of(returned.tensors["weight"].bits) == DOUBLES
         assert returned.tensors["count"].dtype == "int64"
+
+
+class TestLinear:
+    def test_a_linear_is_run_on_each_input_after_the_call(self, oracle: Any) -> None:
+        members = (Member("weight", "parameter", "float32"), Member("bias", "parameter", "float32"))
+        one = 0x3F800000
+        held = {
+            "weight": bits_of("float32", [one] * 4).reshape(2, 2),
+            "bias": bits_of("float32", [one] * 2),
+        }
+        call = Call("linear", members, "type", (dtype("float64"),), inputs=("float32", "float64"))
+        returned: Returned = oracle.call(CASE, call, held)
+        assert {one.dtype for one in returned.receiver.values()} == {"float64"}
+        refused, output = returned.outputs["float32"], returned.outputs["float64"]
+        assert isinstance(refused, str)
+        assert refused.startswith("RuntimeError: ")
+        assert not isinstance(output, str)
+        # 1 + 1 of the weight's rows, and 1 of the bias
+        assert (output.dtype, output.bits.tolist()) == ("float64", [[0x4008 << 48] * 2])
+        untouched = Call("linear", members, None, inputs=("float32",))
+        assert not isinstance(oracle.call(CASE, untouched, held).outputs["float32"], str)
+
+
+@pytest.mark.parametrize("variant", [None, "view", "compile"])
+def test_a_view_shares_its_tensor_s_memory(variant: str | None) -> None:
+    made = ADAPTERS["torch"].make(variant)
+    for target in ("int32", "float16", "float32"):
+        case = Case("torch-view", "2", "float32", target, (("shape", "2x2"),))
+        assert made.bitcast_shares_memory(case, np.ones((2, 2), np.uint32)), target

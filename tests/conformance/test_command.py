@@ -19,6 +19,7 @@ from conformance.inputs import inputs_of
 from conformance.selection import case_named, select
 from specs.formats import format_named
 from specs.load import documents
+from specs.pages import cited
 from specs.release import VERSION
 from specs.ruling import ruling
 
@@ -61,7 +62,9 @@ def test_specs_of_a_document_has_every_rule_with_level_and_clause() -> None:
     assert code == 0
     assert document.digest in out.splitlines()[0]
     for name, rule in document.entry.rules.items():
-        assert re.search(rf"^  {name} +{rule.level} +{re.escape(rule.clause)}$", out, re.M), name
+        lines = f" ({cited(rule.lines)})" if rule.lines else ""
+        told = re.escape(f"{rule.clause}{lines}")
+        assert re.search(rf"^  {name} +{rule.level} +{told}$", out, re.M), name
 
 
 def test_specs_of_a_version_has_every_case_with_its_rules() -> None:
@@ -127,12 +130,37 @@ def test_explain_takes_texts(given: str) -> None:
     assert found["answers"] == {"reference": {"text": given}}
 
 
+FLOAT32 = "onnx-cast:25/float32/float16"
+SPELLED = [
+    (FLOAT32, "65520", "0x477ff000"),
+    (FLOAT32, "6.552e4", "0x477ff000"),
+    (FLOAT32, "0.1", "0x3dcccccd"),
+    (FLOAT32, "nan", "0x7fc00000"),
+    (FLOAT32, "-inf", "0xff800000"),
+    (FLOAT32, "-0", "0x80000000"),
+    ("onnx-cast:25/int8/float16", "-5", "0xfb"),
+    ("onnx-cast:25/bool/float16", "true", "0x1"),
+    ("onnx-cast:25/bool/float16", "0x01", "0x1"),
+    ("onnx-cast:25/bool/float16", "1", "0x1"),
+]
+
+
+@pytest.mark.parametrize(("case", "spelled", "pattern"), SPELLED)
+def test_explain_takes_every_spelling(case: str, spelled: str, pattern: str) -> None:
+    found = explained("--backend=reference", case, "--", spelled)
+    assert found == explained("--backend=reference", case, pattern)
+    assert found["input"] == pattern
+
+
 BAD_USAGE = [
-    (["explain", HALF, "3c00"], "`3c00` is no hex; write float16 as 0x and 4 digits"),
-    (["explain", HALF, "0x3c0g"], "`0x3c0g` is no hex; write"),
-    (["explain", HALF, "0x"], "`0x` is no hex"),
-    (["explain", HALF, "0x3_c0"], "`0x3_c0` is no hex"),
-    (["explain", HALF, "0x3c00 "], "is no hex"),
+    (["explain", FLOAT32, "16777217"], "nearest: 0x4b800000 (16777216) and 0x4b800001 (1677"),
+    (["explain", HALF, "65520"], "`65520` is outside the range of float16, -65504 to 65504"),
+    (["explain", "onnx-cast:25/int8/float16", "300"], "outside the range of int8, -128 to 127"),
+    (["explain", HALF, "3c00"], "`3c00` is no value of float16; write a number such as"),
+    (["explain", HALF, "0x3c0g"], "or nan, or 0x and 4 hex digits"),
+    (["explain", HALF, "0x"], "`0x` is no value of float16"),
+    (["explain", HALF, "0x3_c0"], "`0x3_c0` is no value"),
+    (["explain", HALF, "0x3c00 "], "is no value"),
     (["explain", HALF, "0x3c0"], "has 3 digits, a pattern of float16 has 4"),
     (["explain", HALF, "0x03c00"], "has 5 digits"),
     (["explain", "onnx-cast:25/int2/int8", "0x7"], "wider than the 2 bits of int2"),
@@ -147,7 +175,10 @@ BAD_USAGE = [
     (["explain", HALF, "0x3c00", "0x3c"], "has 2 digits"),
     (["specs", "onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
     (["specs", "onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6,"),
-    (["specs", "onnx-cast", "a.yaml"], "only `castigate specs lint` takes files"),
+    (
+        ["specs", "onnx-cast", "a.yaml"],
+        "only `castigate specs lint` and",
+    ),
     (["specs", "lint", "/no/such.yaml"], "/no/such.yaml: cannot be read"),
 ]
 
@@ -243,8 +274,18 @@ def test_explain_shows_a_bitcasts_shape_and_bits() -> None:
     given = [f"0x{place:08x}" for place in range(8)]
     found = explained(BITCAST, *given, "--backend=reference")
     bits = [part for place in range(8) for part in (f"0x{place:02x}", "0x00", "0x00", "0x00")]
-    assert found["input"] == {"shape": "2x4", "bits": given}
-    assert found["allowed"] == found["answers"]["reference"] == {"shape": "2x4x4", "bits": bits}
+    assert found["input"] == {"shape": [2, 4], "bits": given}
+    assert found["allowed"] == found["answers"]["reference"] == {"shape": [2, 4, 4], "bits": bits}
+
+
+def test_explain_takes_every_spelling_of_a_bitcasts_elements() -> None:
+    spelled = ["1", "-0", "inf", "-inf", "nan", "0.1", "0x00000001", "1e-45"]
+    patterns = ["0x3f800000", "0x80000000", "0x7f800000", "0xff800000", "0x7fc00000", "0x3dcccccd"]
+    patterns += ["0x00000001"] * 2
+    found = explained("--backend=reference", BITCAST, "--", *spelled)
+    assert found == explained("--backend=reference", BITCAST, *patterns)
+    code, out, _ = castigate("explain", BITCAST, "--", *spelled)
+    assert (code, out.splitlines()[3].split()[:4]) == (0, ["input", "shape", "2x4", "0x3f800000"])
 
 
 def test_explain_shows_a_bitcasts_refusal() -> None:
@@ -258,7 +299,8 @@ def test_explain_shows_a_bitcasts_refusal() -> None:
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
-        ((BITCAST, "0x00000000"), "takes 8 patterns as its input, not 1"),
+        ((BITCAST, "0x00000000"), "takes 8 elements as its input, not 1"),
+        ((BITCAST, *"0000000", "16777217"), "`input[7]` `16777217` is no value of float32"),
         ((HALF,), "say which inputs"),
     ],
 )
@@ -269,7 +311,7 @@ def test_explain_without_fit_inputs_is_one_line(arguments: tuple[str, ...], wron
     assert err.count("\n") == 1
 
 
-def test_a_bitcast_has_no_inputs_to_list_or_to_judge() -> None:
+def test_a_bitcast_has_no_inputs_to_list() -> None:
     code, out, err = castigate("inputs", BITCAST)
     assert (code, out) == (2, "")
     assert "is a bitcast" in err

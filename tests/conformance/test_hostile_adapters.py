@@ -24,6 +24,7 @@ CASE = "onnx-cast:25/float8e5m2/float16"
 HALF = "onnx-cast:25/float16/float32"
 TO_INT = "onnx-cast:25/float16/int8"
 TO_INT4 = "onnx-cast:25/uint8/int4"
+TO_BOOL = "onnx-cast:25/uint8/bool"
 TO_TEXT = "onnx-cast:25/int8/string"
 REFUSED = "onnx-cast:25/float16/complex64"
 
@@ -45,6 +46,7 @@ VERDICTS = [
     ("Silent", CASE, "error", "the answer is NoneType, not a numpy array"),
     ("Listing", CASE, "error", "the answer is list, not a numpy array"),
     ("TooWide", TO_INT4, "error", "the answer holds 0x1f, wider than int4"),
+    ("BoolsOfAllOnes", TO_BOOL, "error", "the answer holds 0xff, wider than bool"),
     ("NumbersAsTexts", TO_TEXT, "error", "something else than texts"),
     ("Raises", CASE, "error", "on 0x00: ValueError: boom"),
     ("RaisesLines", CASE, "error", "on 0x00: ValueError: the first line"),
@@ -85,6 +87,19 @@ def test_each_gets_its_verdict(name: str, case: str, verdict: str, message: str)
     assert (found.verdict, message in found.message) == (verdict, True), found
     assert "\n" not in found.message
     assert len(found.message) < 400
+
+
+ERRORS = [(name, case, message) for name, case, verdict, message in VERDICTS if verdict == "error"]
+
+
+@pytest.mark.parametrize(("name", "case", "message"), ERRORS)
+def test_an_error_on_a_document_that_is_not_claimed_differs(
+    name: str, case: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting = meeting_with(name)
+    monkeypatch.setattr(type(meeting.backend.oracle), "claims", ("torch-view",), raising=False)
+    found = meeting.judge(case_named(case))
+    assert (found.verdict, message in found.message) == ("differs", True), found
 
 
 @pytest.mark.parametrize(

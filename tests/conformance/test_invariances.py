@@ -125,6 +125,8 @@ def test_a_document_that_is_not_claimed_is_only_differed_from() -> None:
 def test_a_shape_that_is_not_answered_is_an_error_unless_it_is_not_offered() -> None:
     found = judged("RaisesOnScalars")
     assert (found.verdict, found.message) == ("error", "shape (): ValueError: no such rank")
+    found = judged("RaisesOnScalarsUnclaimed")
+    assert (found.verdict, found.message) == ("differs", "shape (): ValueError: no such rank")
     assert judged("LacksScalars").verdict == "conforms"
     assert judged("Declines").verdict == "unsupported"
 

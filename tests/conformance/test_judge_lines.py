@@ -46,11 +46,21 @@ BAD: dict[str, tuple[bytes, str]] = {
     "an unknown key that is no text": (b'{"\\ud800": 1}', "not JSON"),
     "too few digits": (line_with(input="0x3f8"), "has 3 digits, a pattern of float32 has 8"),
     "too many digits": (line_with(output="0x03c00"), "a pattern of float16 has 4"),
-    "no 0x": (line_with(input="3f800000"), "must be a hex pattern"),
-    "not hex": (line_with(input="0x3f80000g"), "must be a hex pattern"),
-    "a sign": (line_with(input="-0x3f800000"), "must be a hex pattern"),
-    "a digit that is not ASCII": (line_with(output="0x3c0\uff10"), "must be a hex pattern"),
-    "a newline inside": (line_with(output="0x3c00\n"), "must be a hex pattern"),
+    "no 0x": (line_with(input="3f800000"), "`input` `3f800000` is no value of float32; write a"),
+    "not hex": (line_with(input="0x3f80000g"), "`0x3f80000g` is no value of float32"),
+    "a sign": (line_with(input="-0x3f800000"), "`-0x3f800000` is no value of float32"),
+    "a digit that is not ASCII": (line_with(output="0x3c0\uff10"), "is no value of float16"),
+    "a newline inside": (line_with(output="0x3c00\n"), "is no value of float16"),
+    "a decimal beyond the range": (line_with(output=65520), "outside the range of float16, -65504"),
+    "a decimal between values": (line_with(output=2049), "0x6800 (2048) and 0x6801 (2050)"),
+    "a number of 300,000 digits": (
+        b'{"case": "%s", "input": 0.%s, "output": 0}' % (CASE.encode(), b"1" * 300_000),
+        "a number has 1200 at most",
+    ),
+    "a bool for a float": (line_with(input=True), "`input` `true` is no value of float32"),
+    "a list for a cast": (line_with(input=["0x3f800000"]), "a cast takes one value of float32"),
+    "a tensor for a cast": (line_with(output={"shape": [], "bits": [1]}), "a list or tensor; a"),
+    "a list of other things": (line_with(input=[None]), "`input` is [null]; write \"0x3f\""),
     "wider than the format": (
         line_with(case="onnx-cast:25/int2/int8", input="0x4", output="0x00"),
         "wider than the 2 bits of int2",
@@ -60,9 +70,8 @@ BAD: dict[str, tuple[bytes, str]] = {
     "nothing like a case": (line_with(case="qqqqqqqq"), "unknown case `qqqqqqqq`"),
     "an endless case": (line_with(case="q" * 500_000), "unknown case"),
     "a number for a case": (line_with(case=25), "`case` is not a text"),
-    "a number for an input": (line_with(input=1), "`input` is 1"),
     "null for an output": (line_with(output=None), "`output` is null"),
-    "a text for a number": (line_with(input={"text": "1"}), "`input` of float32 is a hex pattern"),
+    "a text for a number": (line_with(input={"text": "1"}), "`input` of float32 is a number or"),
     "a hex for a text": (line_with(case="onnx-cast:25/string/float16"), 'written {"text": "…"}'),
     "an error for an input": (line_with(input={"error": "no"}), "`input` is {"),
     "an input the example lacks": (
@@ -198,3 +207,44 @@ def test_allowed_is_a_word_or_a_list() -> None:
     code, results, _ = judge(b"\n".join(lines))
     assert code == 0
     assert [result["allowed"] for result in results] == [word for *_, word in ALLOWED]
+
+
+SPELLED: list[tuple[str, str, str, str | None, str | None]] = [
+    ("float32/float16", "65520", '"inf"', "0x477ff000", "0x7c00"),
+    ("float32/float16", '"65520"', '"0x7c00"', "0x477ff000", None),
+    ("float32/float16", "-0", "-0.0", "0x80000000", "0x8000"),
+    ("float32/float16", "1e-3", "1.000E-3", "0x3a83126f", "0x1419"),
+    ("float32/float16", "0.1", "0.09998", "0x3dcccccd", "0x2e66"),
+    ("float64/float32", "16777217", "16777216", "0x4170000010000000", "0x4b800000"),
+    ("float32/float16", '"-nan"', '"nan"', "0xffc00000", "0x7e00"),
+    ("float32/bool", "0.1", "true", "0x3dcccccd", "0x1"),
+    ("float32/bool", "0.0", '"0x00"', "0x00000000", "0x0"),
+    ("uint64/int8", "18446744073709551615", "-1", "0xffffffffffffffff", "0xff"),
+    ("bool/int8", "false", '"0x0"', "0x0", "0x00"),
+]
+
+
+@pytest.mark.parametrize(("pair", "given", "output", "input_pattern", "output_pattern"), SPELLED)
+def test_a_spelling_is_written_back_as_it_was_beside_its_pattern(
+    pair: str, given: str, output: str, input_pattern: str | None, output_pattern: str | None
+) -> None:
+    line = f'{{"case": "onnx-cast:25/{pair}", "input": {given}, "output": {output}'
+    done = subprocess.run(
+        [*CASTIGATE, "judge", "--json"], input=f"{line}}}\n", capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"{line}, ")
+    result = json.loads(done.stdout)
+    assert result["verdict"] == "conforms"
+    assert result.get("input_pattern") == input_pattern
+    assert result.get("output_pattern") == output_pattern
+
+
+def test_the_nan_and_infinity_of_pythons_json_are_read_and_written_as_texts() -> None:
+    lines = [line_with(input=float("-inf"), output=float("-inf"))]
+    lines.append(line_with(input=float("nan"), output=float("nan")))
+    assert lines[0].endswith(b'"input": -Infinity, "output": -Infinity}')
+    code, [infinite, nan], _ = judge(b"\n".join(lines))
+    assert code == 0
+    assert (infinite["output"], infinite["output_pattern"]) == ("-Infinity", "0xfc00")
+    assert (nan["input"], nan["input_pattern"]) == ("NaN", "0x7fc00000")

@@ -172,6 +172,23 @@ def test_writing_to_bound_inputs_is_an_error(size: int) -> None:
     assert (found.verdict, found.message) == ("error", WRITES)
 
 
+class Unclaiming(BoundTo):
+    claims = ()
+
+
+def too_large(inputs: Any, answers: Any) -> Any:
+    raise OverflowError("too large")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [(overwriting, WRITES), (too_large, "OverflowError: too large")]
+)
+def test_an_error_on_a_document_that_is_not_claimed_differs(change: Change, message: str) -> None:
+    [found] = swept(Unclaiming(HALF, change), [HALF], 0x3C00_0000, 0x3C00_0100)
+    assert (found.verdict, found.inputs) == ("differs", 0)
+    assert found.message.endswith(message)
+
+
 def test_writing_to_bound_inputs_once_is_an_error_too() -> None:
     calls: list[int] = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from shutil import which
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.html.planted import HALF, one_cell, planted_run, violated
 
 CHROMIUM = os.environ.get("CHROMIUM") or which("chromium") or which("chromium-browser")
 CASE = "onnx-cast:25/float32/float8e4m3fn/saturate:1"
+PYPTO_CASE = "pypto-cast:0.2/float32/int32/mode:CAST_NONE"
 PAGES = (
     "index.html",
     "open.html",
@@ -22,6 +24,7 @@ PAGES = (
     "behaviours.html",
     "cases.html",
     "pairs.html",
+    "page-pypto-cast.html",
     "document-onnx-cast-25.html",
     "document-pypto-cast-0.2.html",
     f"case.html#{CASE}",
@@ -202,6 +205,30 @@ def test_what_is_new_is_found(reader: Reader) -> None:
     first = page.locator("section.backend").first
     assert "new since the previous run: rounds" in first.inner_text()
     assert page.locator(".past li").first.inner_text().endswith(": conforms")
+
+
+def test_a_rule_leads_to_the_cases_that_break_it_and_back(chromium: Any, tmp_path: Path) -> None:
+    broken = violated("torch", PYPTO_CASE, rule="clamp")
+    write_site(
+        [planted_run(tmp_path / "run", one_cell("torch", PYPTO_CASE, broken))], tmp_path / "site"
+    )
+    one = Reader(chromium, (tmp_path / "site").as_uri())
+    page = one.open("page-pypto-cast.html")
+    page.click("tr[id='clamp'] td.number a")
+    page.wait_for_selector("#list tbody tr")
+    assert page.locator("#list tbody th").all_inner_texts() == [PYPTO_CASE]
+    assert page.locator("select[name=rule]").input_value() == "pypto-cast clamp"
+    page.click("#list tbody a")
+    page.wait_for_selector("#case[data-shown]")
+    rules = page.locator("[aria-label='Rules of this case']")
+    assert "constraint 1 lines 12, 94" in rules.inner_text()
+    page.click(".finding h4 a")
+    page.wait_for_url("**/page-pypto-cast.html#clamp")
+    page.click("tr[id='clamp'] a.lines >> nth=0")
+    shown = page.locator("tr:target")
+    assert "clamp" in shown.inner_text()
+    one.context.close()
+    assert one.wrong == []
 
 
 def test_matrices_are_filtered_and_the_arrows_go_through_them(reader: Reader) -> None:

@@ -15,6 +15,7 @@ from conformance.selection import case_named
 from oracles.isolation.errors import Crashed
 from oracles.isolation.home import Home
 from oracles.isolation.loading import close, load_isolated
+from oracles.protocol import WithBitcastMemory
 from oracles.registry import Backend
 from specs.errors import CastigateError
 from tests.conformance.processes import children, end_of
@@ -245,3 +246,11 @@ def test_a_closed_backend_answers_again(planted: Planted) -> None:
     oracle.close()
     oracle.close()
     assert_answered(oracle)
+
+
+def test_where_a_bitcast_lies_is_told_by_those_who_know(planted: Planted) -> None:
+    oracle = planted("SharesOdd")
+    assert isinstance(oracle, WithBitcastMemory)
+    for bits in (np.array([3, 0], np.uint8), np.array([2, 1], np.uint8)):
+        assert oracle.bitcast_shares_memory(CASE, bits) is bool(bits[0] & 1)
+    assert not isinstance(planted("Right"), WithBitcastMemory)

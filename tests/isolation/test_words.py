@@ -67,10 +67,11 @@ CALLS = st.builds(
     Call,
     st.sampled_from(["tensor", "layer"]),
     st.lists(st.builds(Member, TEXTS, st.just("buffer"), TEXTS), max_size=3).map(tuple),
-    TEXTS,
+    TEXTS | st.none(),
     st.lists(ARGUMENTS, max_size=3).map(tuple),
     st.lists(st.tuples(TEXTS, ARGUMENTS), max_size=3).map(tuple),
     TEXTS,
+    st.lists(TEXTS, max_size=2).map(tuple),
 )
 
 
@@ -93,16 +94,15 @@ def tensors(draw: st.DrawFn) -> Tensor:
 
 
 NAMED = st.dictionaries(TEXTS, tensors(), max_size=3)
-RETURNED = st.builds(
-    Returned, st.booleans(), st.booleans(), NAMED, NAMED, st.none() | TEXTS | tensors()
-)
+OUTPUTS = st.dictionaries(TEXTS, TEXTS | tensors(), max_size=2)
+RETURNED = st.builds(Returned, st.booleans(), st.booleans(), NAMED, NAMED, OUTPUTS)
 
 
 def plain(thing: Any) -> Any:
     """The same, so that it can be compared."""
     match thing:
         case Returned():
-            given = (thing.tensors, thing.receiver, thing.run)
+            given = (thing.tensors, thing.receiver, thing.outputs)
             return thing.is_receiver, thing.shares_memory, *map(plain, given)
         case Tensor(dtype=dtype, device=device, bits=bits):
             return dtype, device, bits.dtype, bits.shape, bits.tolist()
@@ -183,16 +183,29 @@ class Asked:
 
 
 def test_what_a_process_serves_comes_back() -> None:
-    assert hello_of(sent(hello_words(Asked()))) == Hello("asked", "1.2", None, ("bind",), False)
-    more = {"claims": ("onnx-cast", "pypto-cast"), "compiles_shapes": True}
+    assert hello_of(sent(hello_words(Asked()))) == Hello("asked", "1.2", None, ("bind",), False, ())
+    more = {
+        "claims": ("onnx-cast", "pypto-cast"),
+        "compiles_shapes": True,
+        "row_limits": (65536, 1 << 20),
+    }
     found = hello_of(sent(hello_words(type("Claiming", (Asked,), more)())))
     assert (found.claims, found.compiles_shapes) == (("onnx-cast", "pypto-cast"), True)
+    assert found.row_limits == (65536, 1 << 20)
 
 
-RIGHT = {"name": "a", "version": "b", "claims": None, "offers": ["call"], "compiles_shapes": False}
+RIGHT: dict[str, Any] = {
+    "name": "a",
+    "version": "b",
+    "claims": None,
+    "offers": ["call"],
+    "compiles_shapes": False,
+    "row_limits": [],
+}
+WRONG = [{"claims": 3}, {"offers": 3}, {"row_limits": 3}, {"row_limits": ["many"]}]
 
 
-@pytest.mark.parametrize("wrong", [None, 3, [], {}, RIGHT | {"claims": 3}, RIGHT | {"offers": 3}])
+@pytest.mark.parametrize("wrong", [None, 3, [], {}, *(RIGHT | each for each in WRONG)])
 def test_a_malformed_hello_is_a_frame_error(wrong: Any) -> None:
     assert hello_of(RIGHT).offers == ("call",)
     # What would hide the asking itself is not taken.

@@ -26,7 +26,19 @@ def bitcast(source: Format, target: Format, shape: Shape, word: str) -> BitcastR
     widths = Widths(source.bits, target.bits)
     result = resulting(word, shape, widths)
     return BitcastRuling(
-        source, target, widths, shape, "any", "1", "required", False, False, result, True, None
+        source,
+        target,
+        widths,
+        shape,
+        rule="any",
+        clause="1",
+        level="required",
+        is_rejection=False,
+        is_open=False,
+        result=result,
+        keeps_bits=True,
+        bits_level="required",
+        error_class=None,
     )
 
 

@@ -13,7 +13,7 @@ from conformance.selection import case_named
 from oracles.protocol import Returned
 from oracles.reference.calls import NAMES, Decision, RefusedError, decide
 from oracles.reference.oracle import Reference
-from specs.calling import call_of
+from specs.calling import call_of, linear_call
 from specs.calls import Argument, ArgumentKind, ArgumentWord, Call, Member, ReceiverKind
 
 
@@ -47,6 +47,7 @@ TO: list[Form] = [
     ([], {"blocking": "word true", "dtype": "dtype float64", "device": "device cpu"},
      Decision("float64", "cpu")),
     (["tensor float64"], {}, Decision("float64", "cpu")),
+    (["gpu-tensor float64"], {}, Decision("float64", "gpu")),
     (["tensor float64", "word false"], {}, Decision("float64", "cpu")),
     ([], {"other": "tensor int8"}, Decision("int8", "cpu")),
     ([], {}, Decision()),
@@ -64,6 +65,11 @@ NOT_TO: list[tuple[list[str], dict[str, str]]] = [
     (["word bytes"], {}),
     (["word zero"], {}),
     (["dtype-name float64", "word true", "word true"], {}),
+    (["dtype float64", "word true", "word true"], {}),
+    (["dtype float64", "word true"], {"blocking": "word true"}),
+    (["dtype-name float64"], {"device": "device-name cpu"}),
+    (["device-name cuda"], {}),
+    (["memory-format preserve"], {}),
     (["device-name cpu", "dtype-name float64", "word true", "word true"], {}),
     (["tensor float64", "word true", "word true"], {}),
     (["dtype float64"], {"device": "device cpu"}),
@@ -97,6 +103,9 @@ SHARDED: list[Form] = [
     (["tensor float64"], {}, F64),
     (["device cpu"], {}, Decision()),
     (["device-name cpu"], {}, Decision()),
+    (["device cuda"], {}, Decision(device="gpu")),
+    (["device-name cuda:1"], {}, Decision(device="gpu")),
+    (["device cuda", "dtype float64"], {}, Decision("float64", "gpu")),
     # Keywords beside one argument are not looked at, but for `copy`.
     (["device cpu"], {"dtype": "dtype int8"}, Decision()),
     (["dtype float64"], {"dtype": "dtype int8"}, F64),
@@ -119,39 +128,103 @@ NOT_SHARDED: list[tuple[list[str], dict[str, str]]] = [
     (["word none"], {}),
     ([], {"dtype": "word true"}),
     ([], {"dtype": "dtype-name float64"}),
+    ([], {"device": "word none", "dtype": "dtype float64"}),
+    # Neither of these has the `type` of a device.
+    (["word none", "dtype float64"], {}),
+    (["dtype float64", "device cpu"], {}),
+]
+LISTED: list[Form] = [
+    (["dtype float64"], {}, F64),
+    (["dtype float64", "word true", "word false", "memory-format preserve"], {}, F64),
+    (["dtype float64", "word false", "word true"], {}, Decision("float64", copies=True)),
+    ([], {"dtype": "dtype float64", "copy": "word true"}, Decision("float64", copies=True)),
+    (["dtype float64"], {"memory_format": "memory-format preserve"}, F64),
+    ([], {}, Decision()),
+    (["word none"], {}, Decision()),
+    (["word none", "dtype float64"], {}, F64),
+    (["device cpu"], {}, Decision(device="cpu")),
+    (["device cpu", "word none", "word false", "word true"], {},
+     Decision(device="cpu", copies=True)),
+    (["device-name cpu"], {"dtype": "dtype float64"}, Decision("float64", "cpu")),
+    ([], {"device": "word none", "dtype": "dtype float64", "copy": "word false"}, F64),
+    (["tensor float64"], {}, Decision("float64", "cpu")),
+    (["tensor float64", "word true", "word true"], {}, Decision("float64", "cpu", copies=True)),
+    (["gpu-tensor float64"], {}, Decision("float64", "gpu")),
+    ([], {"other": "tensor float64", "non_blocking": "word true"}, Decision("float64", "cpu")),
+]  # fmt: skip
+NOT_LISTED: list[tuple[list[str], dict[str, str]]] = [
+    (["dtype-name float64"], {}),
+    ([], {"dtype": "dtype-name float64"}),
+    (["dtype float64", "word true", "word true", "memory-format preserve", "word true"], {}),
+    (["device cpu", "dtype int8", "word true", "word true", "memory-format preserve", "word true"],
+     {}),
+    (["tensor float64", "word true", "word true", "word true"], {}),
+    (["tensor float64"], {"memory_format": "memory-format preserve"}),
+    (["dtype float64"], {"device": "device cpu"}),
+    (["dtype float64"], {"dtype": "dtype float64"}),
+    (["dtype float64"], {"blocking": "word true"}),
+    (["word number"], {}),
+]  # fmt: skip
+CAST: list[Form] = [
+    (["input source", "dtype float64"], {}, F64),
+    (["input source"], {"dtype": "dtype float64", "name": "text out"}, F64),
+    (["input source", "dtype float64", "text out"], {}, F64),
+    ([], {"A": "input source", "dtype": "dtype float64"}, F64),
+]
+NOT_CAST: list[tuple[list[str], dict[str, str]]] = [
+    ([], {}),
+    (["input source"], {}),
+    (["dtype float64"], {}),
+    (["word ten", "dtype float64"], {}),
+    (["input source", "word number"], {}),
+    (["input source", "dtype float64"], {"dtype": "dtype float64"}),
+    (["input source", "dtype float64", "text out", "word true"], {}),
+]
+BITCAST: list[Form] = [
+    (["input source", "dtype-name float64"], {}, F64),
+    ([], {"A": "input source", "dytpe": "dtype-name float64"}, F64),
+]
+NOT_BITCAST: list[tuple[list[str], dict[str, str]]] = [
+    (["word ten", "dtype-name float64"], {}),
+    (["input source", "dtype-name flaot64"], {}),
+    (["input source", "dtype-name float64", "text out"], {}),
 ]
 
-TAKEN = [
-    *(("tensor", "to", *form) for form in TO),
-    *(("layer", "astype", *form) for form in ONE),
-    *(("layer", "type", *form) for form in ONE),
-    *(("sharded-tensor", "to", *form) for form in SHARDED),
-]
-REFUSED = [
-    *(("tensor", "to", *form) for form in NOT_TO),
-    *(("layer", "astype", *form) for form in NOT_ONE),
-    *(("layer", "type", *form) for form in NOT_ONE),
-    *(("sharded-tensor", "to", *form) for form in NOT_SHARDED),
-]
+DISPATCHED: dict[str, tuple[ReceiverKind, str, list[Form], list[tuple[Any, Any]]]] = {
+    "paddle-tensor-to": ("tensor", "to", TO, NOT_TO),
+    "paddle-layer-astype": ("layer", "astype", ONE, NOT_ONE),
+    "torch-module-type": ("layer", "type", ONE, NOT_ONE),
+    "torch-tensor-to": ("sharded-tensor", "to", SHARDED, NOT_SHARDED),
+    "torch-tensor-to, listed": ("tensor", "to", LISTED, NOT_LISTED),
+    "cinn-cast-calls": ("net-builder", "cast", CAST, NOT_CAST),
+    "cinn-bitcast-calls": ("net-builder", "bitcast_convert", BITCAST, NOT_BITCAST),
+}
+TAKEN = [(name, *form) for name, (_, _, forms, _) in DISPATCHED.items() for form in forms]
+REFUSED = [(name, *form) for name, (_, _, _, forms) in DISPATCHED.items() for form in forms]
 
 
 def words(value: object) -> str:
     return str(value)
 
 
-@pytest.mark.parametrize(("receiver", "method", "args", "kwargs", "decision"), TAKEN, ids=words)
+def decided(name: str, args: list[str], kwargs: dict[str, str]) -> Decision:
+    receiver, method, *_ = DISPATCHED[name]
+    return decide(name.partition(",")[0], call(receiver, method, args, kwargs))
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs", "decision"), TAKEN, ids=words)
 def test_a_form_is_taken(
-    receiver: Any, method: str, args: list[str], kwargs: dict[str, str], decision: Decision
+    name: str, args: list[str], kwargs: dict[str, str], decision: Decision
 ) -> None:
-    assert decide(call(receiver, method, args, kwargs)) == decision
+    assert decided(name, args, kwargs) == decision
 
 
-@pytest.mark.parametrize(("receiver", "method", "args", "kwargs"), REFUSED, ids=words)
+@pytest.mark.parametrize(("name", "args", "kwargs"), REFUSED, ids=words)
 def test_a_mixture_is_refused_in_one_line(
-    receiver: Any, method: str, args: list[str], kwargs: dict[str, str]
+    name: str, args: list[str], kwargs: dict[str, str]
 ) -> None:
     with pytest.raises(RefusedError) as caught:
-        decide(call(receiver, method, args, kwargs))
+        decided(name, args, kwargs)
     assert str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -160,32 +233,36 @@ ANY = st.one_of(
     st.builds(Argument, st.sampled_from(["dtype-name"]), st.sampled_from([*NAMES, "half", ""])),
     st.builds(Argument, st.sampled_from(["dtype", "tensor"]), st.sampled_from(NAMES)),
     st.builds(
-        Argument, st.sampled_from(["device-name", "device"]), st.sampled_from(["cpu", "gpu"])
+        Argument,
+        st.sampled_from(["device-name", "device"]),
+        st.sampled_from(["cpu", "gpu", "cuda"]),
     ),
+    st.builds(Argument, st.sampled_from(["input", "memory-format", "text"]), st.just("preserve")),
     st.builds(Argument, st.just("word"), st.sampled_from(get_args(ArgumentWord))),
 )
-KEYS = st.sampled_from(["dtype", "device", "other", "blocking", "copy", "dst_type", "dtpye"])
+KEYS = st.sampled_from(
+    ["dtype", "device", "other", "blocking", "copy", "dst_type", "dtpye", "A", "dytpe", "name"]
+)
 
 
 @given(
-    st.sampled_from(
-        [("tensor", "to"), ("layer", "astype"), ("layer", "type"), ("sharded-tensor", "to")]
-    ),
+    st.sampled_from(list(DISPATCHED)),
     st.lists(ANY, max_size=4),
     st.dictionaries(KEYS, ANY, max_size=3),
 )
 def test_whatever_is_passed_is_taken_or_refused(
-    what: tuple[Any, str], args: list[Argument], kwargs: dict[str, Argument]
+    name: str, args: list[Argument], kwargs: dict[str, Argument]
 ) -> None:
-    receiver, method = what
+    receiver, method, *_ = DISPATCHED[name]
     made = Call(
         receiver, (Member("", "tensor", "int8"),), method, tuple(args), tuple(kwargs.items())
     )
     try:
-        decision = decide(made)
+        decision = decide(name.partition(",")[0], made)
     except RefusedError:
         return
     assert decision.dtype in (None, *NAMES)
+    assert decision.device in (None, "cpu", "gpu")
 
 
 ONE_F32, THREE = 0x3F800000, 3
@@ -233,6 +310,21 @@ class TestWhatComesBack:
         assert gave.is_receiver
         assert {tensor.dtype for tensor in gave.tensors.values()} == {"float64"}
         assert gave.tensors["inner.scale"].bits.tolist() == [0x3FF0 << 48, 0]
+
+    def test_a_linear_takes_inputs_of_both_dtypes_and_gives_the_new_one(self) -> None:
+        case = case_named("paddle-layer-astype:1.0/float32/float64/form:name/member:weight")
+        bits = {"weight": np.zeros((2, 2), np.uint32), "bias": np.zeros(2, np.uint32)}
+        gave = Reference().call(case, linear_call(case, "float32", "astype"), bits)
+        assert [gave.outputs[dtype].dtype for dtype in ("float32", "float64")] == ["float64"] * 2
+        assert {tensor.dtype for tensor in gave.receiver.values()} == {"float64"}
+        # One on which nothing is called runs in its own dtype.
+        gave = Reference().call(case, linear_call(case, "float32", None), bits)
+        assert {name: one.dtype for name, one in gave.outputs.items()} == {"float32": "float32"}
+
+    def test_a_builder_gives_a_new_tensor_even_of_the_same_dtype(self) -> None:
+        gave = returned("cinn-cast-calls:1.0/float32/float32/form:dtype", it=[ONE_F32, 5])
+        assert (gave.is_receiver, gave.shares_memory) == (False, False)
+        assert gave.tensors[""].bits.tolist() == gave.receiver[""].bits.tolist() == [ONE_F32, 5]
 
     def test_what_is_no_form_is_refused(self) -> None:
         with pytest.raises(RefusedError, match="`flaot64` is neither dtype nor device nor tensor"):

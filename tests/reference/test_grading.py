@@ -18,7 +18,7 @@ from oracles.reference.expected import Expected
 from oracles.reference.grading import OPEN
 from oracles.reference.staircase import STEP, STRETCH, Staircase, Step, staircase
 from reports.accept import levels_broken
-from specs.outcomes import Anything, Either, Nan
+from specs.outcomes import Anything, Either, Exactly, Nan
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings
 
@@ -56,13 +56,15 @@ def some_inputs(rules: Ruling) -> NDArray[Any]:
 def right_answers(
     rules: Ruling, expected: Expected, chance: np.random.Generator
 ) -> NDArray[np.uint64]:
-    """Any of the answers that are allowed, by chance."""
+    """Any of the answers that break nothing, not even a recommendation, by chance."""
     size = expected.places.size
     second = chance.random(size) < 0.5
     answers = np.where(second, expected.others, expected.codes).astype(np.uint64)
     for place, branch in enumerate(rules.branches):
         here = expected.places == place
-        match branch.outcome:
+        match branch.strictest:
+            case Exactly(code=code):
+                codes = np.full(size, code, np.uint64)
             case Anything():
                 mask = rules.target.mask
                 codes = chance.integers(0, mask, size, np.uint64, endpoint=True)
@@ -186,9 +188,9 @@ def test_open_inputs_of_a_wide_source_are_counted(data: st.DataObject) -> None:
 
 
 def test_a_count_of_open_inputs_that_no_one_could_walk() -> None:
-    # Version 1 says what becomes of 0.0 to 255.0 and of -0.0, and of no other input.
+    # Version 1 cuts off the fractions of what lies between -1.0 and 256.0; all else is open.
     stairs = staircase(RULINGS["onnx-cast:1/float64/uint8"])
-    told = 0x406F_E000_0000_0000 + 1 + 1
+    told = 0x4070_0000_0000_0000 + 0x3FF0_0000_0000_0000
     assert grading.open_inputs(stairs, 0, 1 << 64) == (1 << 64) - told
     cuts = [0, 12_345, 1 << 62, (1 << 63) + 77, 1 << 64]
     parts = [grading.open_inputs(stairs, *cut) for cut in pairwise(cuts)]

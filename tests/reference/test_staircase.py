@@ -16,7 +16,7 @@ from oracles.reference import by_kernels
 from oracles.reference.staircase import Staircase, staircase
 from oracles.reference.stretches import stretches
 from specs.formats import Format, formats
-from specs.outcomes import Anything, Nan
+from specs.outcomes import Anything, Exactly, Nan
 from tests.reference.distinct import numeric_rulings
 
 NUMERIC = [form for form in formats().values() if form.is_numeric]
@@ -68,7 +68,9 @@ def computed(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]
     codes, others = expected.codes.astype(np.uint64), expected.others.astype(np.uint64)
     columns = {"low": codes, "high": codes.copy(), "other_low": others, "other_high": others.copy()}
     for place, branch in enumerate(rules.branches):
-        match branch.outcome:
+        match branch.strictest:
+            case Exactly(code=code):
+                ranges = [range(code, code + 1)]
             case Anything():
                 ranges = [range(rules.target.mask + 1)]
             case Nan(sign=sign):

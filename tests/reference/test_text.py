@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -45,6 +48,39 @@ def test_both_readers_agree_on_the_suites_texts(name: str) -> None:
     rules = rules_of(name)
     for literal in texts(rules.target, np.random.default_rng(7), 200):
         agree(rules, literal)
+
+
+LITERALS = ("inf", "INF", "+Inf", "-INF", "-inf", "nan", "NaN", "1.5e3", "-8", "+0E2")
+
+
+@cache
+def near_literals() -> list[str]:
+    """Literals in which a letter beyond ASCII stands for what case or width folding makes of it."""
+    texts = ["İNF", "i̇nf", "ɪɴꜰ", "ɴan", "ſ", "K", "∞", "-∞", "−1", "1‚5", "ｉｎｆ", "１．５"]
+    for letter in map(chr, range(0x80, sys.maxunicode + 1)):
+        compatible = unicodedata.normalize("NFKC", letter)
+        folded = {letter.upper(), letter.lower(), letter.casefold(), compatible}
+        plain = {case for text in folded for case in (text.upper(), text.lower()) if case.isascii()}
+        texts += [
+            literal.replace(text, letter, 1)
+            for text in plain
+            for literal in LITERALS
+            if text.strip() and text in literal
+        ]
+    return list(dict.fromkeys(texts))
+
+
+def test_near_literals_hold_the_known_traps() -> None:
+    assert {"ınf", "-ıNF", "ⁿaN", "－8", "1.5ℯ3", "㏌f"} <= set(near_literals())
+
+
+@pytest.mark.parametrize("name", TEXT_CASES)
+def test_letters_beyond_ascii_make_no_literal_to_either_reader(name: str) -> None:
+    rules = rules_of(name)
+    no_literal = written.answer_text(rules, "no literal")
+    for literal in near_literals():
+        assert text.read_literal(literal).kind == "text-other", literal
+        assert written.answer_text(rules, literal) == no_literal, literal
 
 
 @given(st.sampled_from(TEXT_CASES[::3]), NUMBER | NEAR_NUMBERS)

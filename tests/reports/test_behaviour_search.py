@@ -329,13 +329,14 @@ def test_marks_are_the_definitions_atoms(source: Format, rounding: Rounding) -> 
         marks = mark_text(source, target, rounding, inputs.astype(np.uint64), select_arrays)
         for code, mark in zip(inputs.tolist(), marks.tolist(), strict=True):
             atom = exact.atom_of(source, target, rounding, exact.decode(source, code))
-            assert atoms_by_mark(source)[mark] == atom
+            # A mark leaves out whether the target has the value.
+            assert atoms_by_mark(source)[mark] == atom._replace(representable=False)
 
 
 @settings(deadline=None)
 @given(st.sampled_from(NAMES), st.data())
 def test_words_say_exactly_the_atoms(name: str, data: st.DataObject) -> None:
-    every = atoms(format_named(name))
+    every = [atom for atom in atoms(format_named(name)) if not atom.representable]
     among = data.draw(st.sets(st.sampled_from(every), min_size=1))
     some = data.draw(st.sets(st.sampled_from(sorted(among)), min_size=1))
     said = words(some, among)

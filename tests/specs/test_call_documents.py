@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from conformance.selection import case_named, select
-from specs.calling import call_of
+from specs.calling import call_of, form_of, linear_call
 from specs.calls import FORM, MEMBER, Argument, Call, Member
 from specs.cases import Case
 from specs.load import document_named
+from specs.outcomes import Anything
 from specs.ruling import ruling
 
 TO, ASTYPE = "paddle-tensor-to:1.0", "paddle-layer-astype:1.0"
 SHARDED, TYPE = "torch-tensor-to:2023", "torch-module-type:2023"
+CAST, BITCAST = "cinn-cast-calls:1.0", "cinn-bitcast-calls:1.0"
 NAMES = (
     "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "complex64", "complex128", "bool",
@@ -59,11 +61,43 @@ CALLS: dict[str, Call] = {
         (Argument("device", "cpu"),),
         (("dtype", Argument("dtype", "float64")),),
     ),
+    # A form may be called on something else than its document's receiver.
+    f"{SHARDED}/float32/float64/form:listed-dtype-in-full": on_tensor(
+        Argument("dtype", "float64"),
+        TRUE,
+        Argument("word", "false"),
+        Argument("memory-format", "preserve"),
+    ),
+    f"{TO}/float32/float64/form:other-on-gpu": on_tensor(Argument("gpu-tensor", "float64")),
+    f"{CAST}/int32/float32/form:all-keywords": Call(
+        "net-builder",
+        (Member("", "tensor", "int32"),),
+        "cast",
+        (),
+        (
+            ("A", Argument("input", "")),
+            ("dtype", Argument("dtype", "float32")),
+            ("name", Argument("text", "out")),
+        ),
+    ),
+    f"{CAST}/int32/float32/form:base-builder": Call(
+        "base-builder",
+        (Member("", "tensor", "int32"),),
+        "cast",
+        (Argument("input", ""), Argument("dtype", "float32")),
+    ),
+    f"{BITCAST}/float32/float32/form:shape-first": Call(
+        "net-builder",
+        (Member("", "tensor", "float32"),),
+        "bitcast_convert",
+        (Argument("word", "ten"), name("float32")),
+    ),
     # The member that is looked at has the source's dtype, the others are float32.
     f"{ASTYPE}/int64/float64/form:name/member:inner.scale": Call(
         "layer",
         (
             Member("weight", "parameter", "float32"),
+            Member("bias", "parameter", "float32"),
             Member("inner.weight", "parameter", "float32"),
             Member("scale", "buffer", "float32"),
             Member("inner.scale", "buffer", "int64"),
@@ -88,6 +122,21 @@ CALLS: dict[str, Call] = {
 @pytest.mark.parametrize("case", CALLS)
 def test_a_case_stands_for_a_call(case: str) -> None:
     assert call_of(case_named(case)) == CALLS[case]
+
+
+def test_with_a_layer_goes_a_linear_of_one_dtype_that_is_run() -> None:
+    case = case_named(f"{ASTYPE}/int64/float32/form:keyword-name/member:weight")
+    assert linear_call(case, "int64", "astype") == Call(
+        "linear",
+        (Member("weight", "parameter", "int64"), Member("bias", "parameter", "int64")),
+        "astype",
+        (),
+        (("dst_type", name("float32")),),
+        inputs=("int64", "float32"),
+    )
+    untouched = linear_call(case, "float32", None)
+    assert (untouched.method, untouched.args, untouched.kwargs) == (None, (), ())
+    assert untouched.inputs == ("float32",)
 
 
 def cases(version: str) -> list[Case]:
@@ -153,8 +202,8 @@ class TestThePaddlePage:
         "form",
         ["no-such-name", "other-frameworks-name", "wide-name", "upper-case-name", "qualified-name",
          "keyword-no-such-name", "empty-name", "no-such-device-alone", "keyword-no-such-device",
-         "no-such-device", "a-number", "zero", "a-truth-value", "a-list", "bytes", "too-many",
-         "unknown-keyword"],
+         "no-such-device", "a-number", "a-list", "bytes", "too-many", "name-too-many",
+         "dtype-too-many", "other-too-many", "unknown-keyword"],
     )  # fmt: skip
     def test_what_is_no_form_is_to_be_refused(self, form: str) -> None:
         rules = ruling(case_named(f"{TO}/float32/float32/form:{form}"))
@@ -167,7 +216,8 @@ class TestThePaddlePage:
         [("two-dtypes", "float64"), ("two-devices", "float32"), ("two-blockings", "float64"),
          ("other-and-dtype", "float64"), ("other-and-device", "float64"), ("nothing", "float32"),
          ("dtype-then-device", "float64"), ("non-blocking", "float64"), ("only-none", "float32"),
-         ("device-with-index", "float32")],
+         ("device-with-index", "float32"), ("name-keyword-device", "float64"),
+         ("zero", "float32"), ("a-truth-value", "float32")],
     )  # fmt: skip
     def test_arguments_that_conflict_are_open_with_a_note(self, form: str, target: str) -> None:
         rules = ruling(case_named(f"{TO}/float32/{target}/form:{form}"))
@@ -184,26 +234,57 @@ class TestThePaddlePage:
 
     def test_members_of_every_kind_are_looked_at(self) -> None:
         looked_at = {(case.source, case.mode[MEMBER]) for case in cases(ASTYPE)}
-        for member in ("weight", "inner.weight", "scale", "inner.scale"):
+        for member in ("weight", "bias", "inner.weight", "scale", "inner.scale"):
             assert {source for source, one in looked_at if one == member} >= {
                 "float32",
                 "int64",
                 "bool",
             }
-        for source, rule in (("int64", "whole-member"), ("bool", "whole-member")):
+        for source in ("int64", "bool", "float32"):
             rules = ruling(case_named(f"{ASTYPE}/{source}/float32/form:name/member:scale"))
             assert rules.is_open_dtype
-            assert rules.branches[0].rule == rule
-        rules = ruling(case_named(f"{ASTYPE}/float32/float64/form:name/member:scale"))
-        assert rules.branches[0].rule == "buffer"
+            assert rules.branches[0].rule == "buffer"
+
+    @pytest.mark.parametrize("source", ["int64", "bool", "uint8"])
+    def test_of_integer_and_bool_parameters_the_dtype_is_recommended(self, source: str) -> None:
+        rules = ruling(case_named(f"{ASTYPE}/{source}/float32/form:name/member:weight"))
+        assert rules.is_open
+        assert not rules.is_open_dtype
+        [branch] = rules.branches
+        assert (branch.rule, branch.outcome) == ("whole-member", Anything(True, "recommended"))
 
     def test_a_layer_must_still_run_and_nothing_is_promised_to_come_back(self) -> None:
         entry = document_named("paddle-layer-astype").entry
-        assert entry.receiver is not None
-        assert entry.receiver.runs == "recommended"
+        promise = entry.promises()["layer-runs"]
+        assert (promise.clause[:3], promise.level) == ("1.1", "recommended")
         for page in ("paddle-layer-astype", "paddle-tensor-to"):
             forms = document_named(page).entry.forms.values()
-            assert {form.returns for form in forms} == {"unspecified"}
+            assert {(form.returns, form.memory) for form in forms} == {(None, None)}
+
+    def test_a_tensor_stays_as_it_was(self) -> None:
+        for page, level in (("paddle-tensor-to", "recommended"), ("torch-tensor-to", "required")):
+            assert document_named(page).entry.promises()["receiver-unchanged"].level == level
+
+    @pytest.mark.parametrize("form", ["device", "device-dtype", "to-gpu-object", "other-on-gpu"])
+    def test_what_the_page_does_not_write_itself_is_recommended(self, form: str) -> None:
+        assert document_named("paddle-tensor-to").entry.forms[form].level == "recommended"
+
+    def test_a_keyword_that_the_quoted_code_drops_is_a_conflict(self) -> None:
+        form = document_named("paddle-tensor-to").entry.forms["device-name-keyword-dtype"]
+        assert form.conflict
+        assert form.level == "required"
+
+    @pytest.mark.parametrize("page", [TO, ASTYPE, SHARDED, TYPE])
+    def test_the_payload_of_a_nan_is_recommended_to_stay(self, page: str) -> None:
+        document = page.partition(":")[0]
+        rules = next(
+            ruling(case)
+            for case in select([document])
+            if (case.source, case.target) == ("float32", "float32")
+            and ruling(case).branches[0].rule == "same-dtype"
+        )
+        levels = {branch.input_class: branch.level for branch in rules.branches}
+        assert levels == {"nan": "recommended", "otherwise": "required"}
 
 
 RETURNS = {
@@ -212,7 +293,9 @@ RETURNS = {
     "keeps-other-dtype": "another", "copies": "another", "does-not-copy": "receiver",
     "non-blocking": "another", "device-dtype": "another", "device-name-dtype": "another",
     "three": "receiver", "keyword-dtype": "another", "keyword-device": "receiver",
-    "keyword-both": "another", "nothing": "receiver",
+    "keyword-both": "another", "nothing": "receiver", "memory-format": "another",
+    "process-group-none": "another", "unknown-keyword": "another", "to-cuda": "another",
+    "to-cuda-name": "another", "to-cuda-index": "another", "to-cuda-and-dtype": "another",
 }  # fmt: skip
 
 
@@ -229,10 +312,82 @@ class TestTheQuotedCode:
     def test_what_changes_nothing_returns_itself(self) -> None:
         forms = document_named("torch-tensor-to").entry.forms
         promised = {
-            key: form.returns for key, form in forms.items() if form.returns != "unspecified"
+            key: form.returns.is_ for key, form in forms.items() if form.returns is not None
         }
         assert promised == RETURNS
 
     def test_a_module_returns_itself(self) -> None:
         forms = document_named("torch-module-type").entry.forms
-        assert {forms[key].returns for key in ("dtype", "keyword")} == {"receiver"}
+        returns = [forms[key].returns for key in ("dtype", "keyword")]
+        assert [each.is_ for each in returns if each is not None] == ["receiver"] * 2
+
+    @pytest.mark.parametrize("form", ["dtype-then-device", "device-none-dtype"])
+    def test_what_has_no_type_is_an_attribute_error(self, form: str) -> None:
+        rules = ruling(case_named(f"{SHARDED}/float32/float64/form:{form}"))
+        assert (rules.is_rejection, rules.error_class) == (True, "AttributeError")
+        assert {branch.level for branch in rules.branches} == {"required"}
+
+    def test_a_keyword_that_is_not_asked_for_is_dropped(self) -> None:
+        rules = ruling(case_named(f"{SHARDED}/float32/float64/form:unknown-keyword"))
+        assert not rules.is_open
+        assert not rules.is_rejection
+
+
+LISTED = {
+    1: ("dtype", "non_blocking", "copy", "memory_format"),
+    2: ("device", "dtype", "non_blocking", "copy", "memory_format"),
+    3: ("other", "non_blocking", "copy"),
+}
+"""The parameters of the three forms of ``Tensor.to`` that section 3 lists."""
+
+
+class TestTheListedForms:
+    @pytest.mark.parametrize("number", LISTED)
+    def test_every_parameter_is_passed_by_position_and_by_name(self, number: int) -> None:
+        forms = [
+            form
+            for form in document_named("torch-tensor-to").entry.forms.values()
+            if form.clause == f"3, listed form {number}"
+        ]
+        assert {form.on for form in forms} == {"tensor"}
+        # All of them, and one more.
+        assert {len(LISTED[number]), len(LISTED[number]) + 1} <= {len(form.args) for form in forms}
+        assert set().union(*(form.kwargs for form in forms)) >= set(LISTED[number])
+
+    def test_a_copy_is_told_from_none(self) -> None:
+        memory = {
+            name: form.memory.is_
+            for name, form in document_named("torch-tensor-to").entry.forms.items()
+            if form.memory is not None and form.on == "tensor"
+        }
+        copies = {name for name in memory if name.endswith("copy") and "not" not in name}
+        assert {name for name, word in memory.items() if word == "own"} == copies
+        assert "listed-nothing" in memory
+
+    def test_a_text_is_a_dtype_to_paddle_alone(self) -> None:
+        rules = ruling(case_named(f"{SHARDED}/float32/float32/form:listed-dtype-name"))
+        assert rules.is_rejection
+        assert {branch.level for branch in rules.branches} == {"required"}
+
+
+class TestTheBuildersOfCinn:
+    @pytest.mark.parametrize(
+        ("case", "shape"),
+        [(f"{CAST}/int32/float32/form:sample", "8x24x124"),
+         (f"{BITCAST}/float32/float32/form:sample", "10")],
+    )  # fmt: skip
+    def test_the_samples_are_asked_in_their_shapes(self, case: str, shape: str) -> None:
+        assert form_of(case_named(case)).shape == shape
+
+    def test_names_on_which_the_page_disagrees_are_open_with_a_note(self) -> None:
+        for form in ("keywords", "other-keywords", "keyword-dtype"):
+            rules = ruling(case_named(f"{BITCAST}/float32/int32/form:{form}"))
+            assert rules.is_open_dtype
+        assert document_named("cinn-bitcast-calls").entry.rules["by-keyword"].conflict
+
+    def test_what_is_left_out_is_refused(self) -> None:
+        for case in (
+            f"{CAST}/int32/float32/form:no-tensor",
+            f"{BITCAST}/float32/float32/form:nothing",
+        ):
+            assert ruling(case_named(case)).is_rejection

@@ -58,11 +58,28 @@ MISTAKES: dict[str, Mistake] = {
         "is: layer",
         "is: module",
         "is: module",
-        "'tensor', 'sharded-tensor' or 'layer'",
+        "'tensor', 'sharded-tensor', 'layer' or 'net-builder'",
     ),
     "no method": ("  method: astype\n", "", "receiver:", "`method` is missing"),
     "method": ("method: astype", "method: as type", "method: as type", "cannot stand in a case id"),
-    "runs": ("method: astype", "method: astype\n  runs: always", "runs: always", "'recommended'"),
+    "runs": (
+        "method: astype",
+        'method: astype\n  runs: {clause: "1", level: always}',
+        "runs:",
+        "'recommended'",
+    ),
+    "runs without a clause": (
+        "method: astype",
+        "method: astype\n  runs: {level: required}",
+        "runs:",
+        "`clause` is missing",
+    ),
+    "a changed layer": (
+        "method: astype",
+        'method: astype\n  unchanged: {clause: "1", level: required}',
+        "unchanged:",
+        "a layer may be changed where it stands",
+    ),
     "receiver word": (
         "method: astype",
         "method: astype\n  run: required",
@@ -130,7 +147,31 @@ MISTAKES: dict[str, Mistake] = {
         "args: [tensor float32]",
         "args: [tensor float32], returns: copy",
         "other:",
-        "'receiver', 'another'",
+        "'receiver' or 'another'",
+    ),
+    "level of what returns": (
+        "args: [tensor float32]",
+        "args: [tensor float32], returns: {is: receiver, level: always}",
+        "other:",
+        "'recommended'",
+    ),
+    "memory": (
+        "args: [tensor float32]",
+        "args: [tensor float32], memory: new",
+        "other:",
+        "'shared' or 'own'",
+    ),
+    "called on": (
+        "args: [tensor float32]",
+        "args: [tensor float32], on: module",
+        "other:",
+        "'linear'",
+    ),
+    "shape of a form": (
+        "args: [tensor float32]",
+        "args: [tensor float32], shape: 2*3",
+        "other:",
+        "is no shape",
     ),
     "device": (
         "args: [tensor float32]",
@@ -182,6 +223,20 @@ MISTAKES: dict[str, Mistake] = {
         "`dtype` goes with the `unspecified` of a call only",
     ),
 }
+
+
+RUNNING = """\
+receiver:
+  is: tensor
+  method: to
+  runs: {clause: "1", level: required}
+"""
+
+
+def test_a_tensor_does_not_run(tmp_path: Path) -> None:
+    small = RUNNING + SMALL[SMALL.index("\nversions:") :].replace(", member: [weight, scale]", "")
+    small = SMALL[: SMALL.index("receiver:")] + small
+    assert_told(tmp_path, small, ("runs: {clause", "runs: {clause", "runs:", "nothing else, runs"))
 
 
 def test_the_small_document_itself_holds(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from specs.pairs import value_of
 
 NAMES = [
     "float64", "float32", "float16", "bfloat16",
-    "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0",
+    "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+    "float8e4m3", "float8e3m4", "float8e4m3b11fnuz", "float8e8m0",
     "float6e2m3", "float6e3m2", "float4e2m1",
     "int64", "int32", "int16", "int8", "int4", "int2",
     "uint64", "uint32", "uint16", "uint8", "uint4", "uint2",
@@ -35,13 +36,17 @@ FLOATS: dict[str, tuple[int, int, Fraction, Fraction, int | None, list[tuple[int
     "float8e4m3fnuz": (8, 8, Fraction(240), TWO**-10, None, [(0x80, 0x80)]),
     "float8e5m2": (8, 15, Fraction(57344), TWO**-16, 0x7C, [(0x7D, 0x7F), (0xFD, 0xFF)]),
     "float8e5m2fnuz": (8, 16, Fraction(57344), TWO**-17, None, [(0x80, 0x80)]),
+    "float8e4m3": (8, 7, Fraction(240), TWO**-9, 0x78, [(0x79, 0x7F), (0xF9, 0xFF)]),
+    "float8e3m4": (8, 3, Fraction(31, 2), TWO**-6, 0x70, [(0x71, 0x7F), (0xF1, 0xFF)]),
+    "float8e4m3b11fnuz": (8, 11, Fraction(30), TWO**-13, None, [(0x80, 0x80)]),
     "float8e8m0": (8, 127, TWO**127, TWO**-127, None, [(0xFF, 0xFF)]),
     "float6e2m3": (6, 1, Fraction(15, 2), Fraction(1, 8), None, []),
     "float6e3m2": (6, 3, Fraction(28), Fraction(1, 16), None, []),
     "float4e2m1": (4, 1, Fraction(6), Fraction(1, 2), None, []),
 }  # fmt: skip
 STORAGE = {
-    "uint8": "float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz float8e8m0 float6e2m3"
+    "uint8": "float8e4m3fn float8e4m3fnuz float8e5m2 float8e5m2fnuz float8e4m3 float8e3m4"
+    " float8e4m3b11fnuz float8e8m0 float6e2m3"
     " float6e3m2 float4e2m1 int8 int4 int2 uint8 uint4 uint2 bool",
     "uint16": "float16 bfloat16 int16 uint16",
     "uint32": "float32 int32 uint32",
@@ -67,9 +72,9 @@ def comes_back(form: Format, code: int) -> bool:
     return value == value_of(form, code) and again == code
 
 
-def test_the_names_are_the_28_of_the_design_in_its_order() -> None:
+def test_the_names_are_those_of_the_design_in_its_order() -> None:
     assert list(formats()) == NAMES
-    assert len(NAMES) == 28
+    assert len(NAMES) == 31
 
 
 @pytest.mark.parametrize("name", FLOATS)

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from specs.cases import Case
 from specs.lint import prove
 from specs.load import load_document
+from specs.ruling import rule_case
 from tests.specs.broken import Mistake, error_of, lines_of
 
 SMALL = (Path(__file__).parent / "data" / "small.yaml").read_text(encoding="utf-8")
@@ -74,7 +76,7 @@ IN_TO_INTEGER: dict[str, Mistake] = {
         "inf:       max\n",
         "inf: {is: max, and-recommended: max}\n",
         "to-integer:",
-        "goes",
+        "names a part",
     ),
     "no -zero": (
         "nan:       unsp",
@@ -98,6 +100,36 @@ IN_TO_FLOAT8: dict[str, Mistake] = {
     "cell": ("[max, nan]", "[max, {is: least}]", "inf:       [max", "unknown outcome `least`"),
     "wide hex": ("'0x7f'", "'0x17f'", "to-float8:", "`0x17f` is wider than float8e4m3fn"),
     "bare hex": ("'0x7f'", "0x7f", "overflow:  [max, 0x7f", "should be a valid string"),
+    "row": (
+        "        -inf:      [lowest, nan]",
+        "        -info: max",
+        "-info:",
+        "unknown row `-info`",
+    ),
+    "two parameters": (
+        "columns: saturate",
+        "columns: [saturate, to]",
+        "x:",
+        "the column ['1'] has 1 words, `columns` names 2",
+    ),
+    "column of two": (
+        "x:           [1, 0]",
+        "x: [[1, float8e4m3fn], 0]",
+        "x:",
+        "has 2 words, `columns` names 1",
+    ),
+    "changed from nothing": (
+        "        otherwise: nearest-even\n",
+        "        otherwise: nearest-even\n    changed: {from: to-integer, cells: {}}\n",
+        "changed:",
+        "`to-integer` is no rule with a table",
+    ),
+    "part of nothing": (
+        "nan:       nan\n",
+        "nan: {is: nan, and-recommended: max}\n",
+        "to-float8:",
+        "names a part of what",
+    ),
 }
 IN_NO_RULE: dict[str, Mistake] = {
     "dtype in from": ("from:  [float32, float16]", "from: [float31]", "from:", "unknown dtype `fl"),
@@ -159,6 +191,110 @@ def test_a_mistake_in_a_table_names_line_and_rule(tmp_path: Path, mistake: Mista
 @pytest.mark.parametrize("mistake", IN_NO_RULE.values(), ids=IN_NO_RULE)
 def test_a_mistake_elsewhere_names_the_line(tmp_path: Path, mistake: Mistake) -> None:
     check(tmp_path, mistake, "")
+
+
+TWO_TABLES = (
+    SMALL.replace(
+        "tensors:\n",
+        """  later-to-float8:
+    clause: "section 2"
+    level: required
+    when: {from: source-types, to: float8e4m3fn}
+    table:
+      columns: [saturate, to]
+      x:           [[1, float8e4m3fn], [0, float8e4m3fn]]
+      names:       {Inf: inf}
+      rows:
+        nan:       nan
+        Inf:       [max, max]
+        -Inf:      [lowest, nan]
+        overflow:  [max, '0x7f']
+        -overflow: [lowest, '0xff']
+        else:      nearest-even
+    changed: {from: to-float8, cells: {CHANGED}}
+tensors:
+""",
+    )
+    .replace("groups:\n", "row-names: {else: otherwise, -Inf: -inf}\ngroups:\n")
+    .replace(
+        "    add: [to-float8]\n",
+        "    add: [to-float8]\n  3: {extends: 2, replace: {to-float8: later-to-float8}}\n",
+    )
+)
+
+
+def test_rows_have_the_pages_names_and_columns_several_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(TWO_TABLES.replace("    changed: {from: to-float8, cells: {CHANGED}}\n", ""))
+    document = load_document(path)
+    prove(document)
+    found = [
+        (branch.input_class, branch.outcome)
+        for version in ("2", "3")
+        for branch in rule_case(
+            document, Case("small", version, "float32", "float8e4m3fn", (("saturate", "0"),))
+        ).branches
+    ]
+    assert [word for word, _ in found[:6]] == [word for word, _ in found[6:]]
+    changed = [old[0] for old, new in zip(found[:6], found[6:], strict=True) if old != new]
+    assert changed == ["inf"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ("inf: [0]", "has other rows or columns"),
+        ("Inf: ['1/float8e4m3fn']", "has other rows or columns"),
+    ],
+)
+def test_changed_cells_are_compared_with_a_table_of_the_same_shape(
+    tmp_path: Path, cells: str, says: str
+) -> None:
+    assert says in error_of(tmp_path, TWO_TABLES.replace("CHANGED", cells))
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ("", "the cells that differ are inf: 0"),
+        ("inf: [1]", "the cells that differ are inf: 0"),
+        ("inf: [0], nan: [1]", "the cells that differ are inf: 0"),
+        ("inf: [0]", None),
+    ],
+)
+def test_the_cells_marked_as_changed_are_those_that_differ(
+    tmp_path: Path, cells: str, says: str | None
+) -> None:
+    same_shape = (
+        TWO_TABLES.replace("columns: [saturate, to]", "columns: saturate")
+        .replace("[[1, float8e4m3fn], [0, float8e4m3fn]]", "[1, 0]")
+        .replace("      names:       {Inf: inf}\n", "")
+        .replace("        Inf:  ", "        inf:  ")
+        .replace("        -Inf: ", "        -inf: ")
+        .replace("        else: ", "        otherwise: ")
+        .replace("CHANGED", cells)
+    )
+    if says is None:
+        path = tmp_path / "small.yaml"
+        path.write_text(same_shape)
+        prove(load_document(path))
+    else:
+        assert says in error_of(tmp_path, same_shape)
+
+
+def test_a_rule_may_demand_an_answer_and_two_may_not(tmp_path: Path) -> None:
+    due = '  NAME: {clause: "section 4", level: required, when: {to: int8}, then: answer}\n'
+    text = SMALL.replace("    rules: [to-integer]\n", "    rules: [to-integer, due]\n")
+    path = tmp_path / "small.yaml"
+    path.write_text(text.replace("tensors:\n", due.replace("NAME", "due") + "tensors:\n"))
+    rules = rule_case(load_document(path), Case("small", "1", "float32", "int8"))
+    assert rules.answer_due is not None
+    assert rules.answer_due.rule == "due"
+    both = text.replace("[to-integer, due]", "[to-integer, due, again]").replace(
+        "tensors:\n",
+        due.replace("NAME", "due") + due.replace("NAME", "again") + "tensors:\n",
+    )
+    assert "due and again both demand an answer" in error_of(tmp_path, both)
 
 
 def test_a_rule_id_may_stand_once_only(tmp_path: Path) -> None:

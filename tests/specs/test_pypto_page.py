@@ -75,10 +75,7 @@ def test_each_pair_of_the_page_s_dtypes_has_the_modes_that_matter(version: str) 
 @pytest.mark.parametrize("version", ["seed", "0.2"])
 def test_pairs_that_are_not_listed_are_open_and_listed_ones_are_not(version: str) -> None:
     for case in edition_of(version).cases():
-        is_odd = case.mode.get("mode") == "CAST_ODD"
-        is_open_mode = is_odd and (case.source, case.target) != ("float32", "float16")
-        is_open = (case.source, case.target) not in LISTED or is_open_mode
-        assert ruling(case).is_open == is_open, case.id
+        assert ruling(case).is_open == ((case.source, case.target) not in LISTED), case.id
 
 
 def test_no_mode_is_the_default_and_satmode_is_off_and_new() -> None:

@@ -46,11 +46,22 @@ castigate.follow(document.getElementById("case"), async (id, place) => {
       versions.length ? make("div", { class: "long" }, make("dt", {}, "other versions"), make("dd", { class: "chips" }, versions.map((each) => [link(each, each.version.version), " "]))) : "");
   }
 
+  // A rule's name, which leads to its row among the document's rules; its clause, with the page's lines.
+  function named(rule) {
+    const name = make("code", {}, rule);
+    return data.lines[rule] ? make("a", { href: `${data.page}#${rule}` }, name) : name;
+  }
+
+  function cited(rule, clause) {
+    const lines = (data.lines[rule] || {})[clause];
+    return [clause, lines ? [" ", make("span", { class: "lines" }, lines)] : ""];
+  }
+
   // The rules that take the case, whoever keeps or breaks them.
   function rules() {
     const rows = data.rules[data.rules_of[id]].map(([rule, level, clause, inputs]) => make("tr", {},
-      make("th", { scope: "row" }, make("code", {}, rule)), make("td", {}, level),
-      make("td", { class: "text" }, clause), make("td", { class: "text" }, inputs)));
+      make("th", { scope: "row" }, named(rule)), make("td", {}, level),
+      make("td", { class: "text" }, cited(rule, clause)), make("td", { class: "text" }, inputs)));
     return rows.length ? make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Rules of this case" },
       make("table", {}, make("thead", {}, make("tr", {}, ["rule", "level", "clause", "inputs"].map((each) => make("th", { scope: "col" }, each)))),
         make("tbody", {}, rows))) : "";
@@ -68,8 +79,8 @@ castigate.follow(document.getElementById("case"), async (id, place) => {
   }
 
   function finding(each) {
-    const made = make("div", { class: "finding" }, make("h4", {}, make("code", {}, each.rule), " ",
-      make("span", { class: "level" }, each.level), " ", make("span", { class: "clause" }, each.clause)));
+    const made = make("div", { class: "finding" }, make("h4", {}, named(each.rule), " ",
+      make("span", { class: "level" }, each.level), " ", make("span", { class: "clause" }, cited(each.rule, each.clause))));
     if (each.smallest) {
       const words = `${castigate.several(each.wrong, "input")} in ${castigate.several(each.runs, "run")}`;
       made.append(drawing.example(each));

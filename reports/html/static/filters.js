@@ -12,6 +12,8 @@ castigate.filters = (found, draw) => {
     mode: [...modes].map((mode) => mode || "none"),
     verdict: found.verdicts.map((each) => each.name),
     change: ["any", ...found.changes.map((each) => each.name)],
+    rule: [...new Set(found.versions.flatMap((each) => each.broken.flatMap((broken) => Object.keys(broken)
+      .map((rule) => `${each.document} ${rule}`))))],
   };
   for (const [name, words] of Object.entries(choices)) {
     if (form.elements[name]) {
@@ -65,7 +67,8 @@ castigate.wanted = (found, state) => {
     return told !== undefined
       && (!state.verdict || told.name === state.verdict)
       && (!state.change || castigate.changes(found, one, backend)
-        .some((change) => state.change === "any" || change.name === state.change));
+        .some((change) => state.change === "any" || change.name === state.change))
+      && (!state.rule || castigate.breaks(one, backend, state.rule));
   }
 
   return { backends, isCase, cells: (one) => (isCase(one) ? backends.filter((place) => isCell(one, place)) : []) };

@@ -68,6 +68,12 @@ const castigate = (() => {
     return kinds.map((kind) => found.changes[kind]);
   }
 
+  // Whether a backend breaks a rule in a case; a rule is named after its document.
+  function breaks(one, backend, rule) {
+    const places = one.version.broken[backend][rule.slice(one.version.document.length + 1)] || [];
+    return rule.startsWith(`${one.version.document} `) && places.includes(one.place);
+  }
+
   // An element with attributes and children; a text is a text, whatever is in it.
   function make(tag, attributes = {}, ...children) {
     const svg = ["svg", "rect", "line"].includes(tag);
@@ -122,5 +128,5 @@ const castigate = (() => {
     show();
   }
 
-  return { receive, load, index, verdict, changes, make, sign, badge, changed, caseLink, number, several, follow };
+  return { receive, load, index, verdict, changes, breaks, make, sign, badge, changed, caseLink, number, several, follow };
 })();

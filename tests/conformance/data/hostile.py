@@ -58,6 +58,11 @@ class TooWide(Honest):
         return answer
 
 
+class BoolsOfAllOnes(Honest):
+    def cast(self, case: Case, bits: Any) -> Any:
+        return RIGHT.cast(case, bits) * np.uint8(0xFF)
+
+
 class NumbersAsTexts(Honest):
     def cast(self, case: Case, bits: Any) -> Any:
         return np.arange(bits.size).astype(object).reshape(bits.shape)

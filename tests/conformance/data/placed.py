@@ -114,6 +114,10 @@ class RaisesOnScalars(Honest):
         return RIGHT.cast(case, bits)
 
 
+class RaisesOnScalarsUnclaimed(RaisesOnScalars):
+    claims = ()
+
+
 class LacksScalars(Honest):
     def cast(self, case: Case, bits: Any) -> Any:
         if bits.ndim == 0:

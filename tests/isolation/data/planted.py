@@ -310,3 +310,13 @@ class Where(Segfaults):
     """Its version is the environment that it lives in."""
 
     version = sys.prefix
+
+
+class SharesOdd(Right):
+    """Says of a bitcast that it shares the memory of odd bits."""
+
+    def bitcast(self, case: Any, bits: Any) -> Any:
+        return bits
+
+    def bitcast_shares_memory(self, case: Any, bits: Any) -> bool:
+        return bool(bits[0] & 1)

@@ -1,0 +1,288 @@
+"""Every spelling of a value: patterns, decimals, nan, inf, true; and what is refused, and why."""
+
+from __future__ import annotations
+
+import struct
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from conformance.spelling import JsonNumber, NestedDatum, TensorDatum, datum, tensor
+from oracles.reference import exact
+from oracles.reference.text import exact_decimal
+from specs.errors import CastigateError
+from specs.formats import Format, format_named, formats
+
+NUMERIC = [form for form in formats().values() if form.is_numeric]
+FLOATS = [form for form in NUMERIC if form.kind == "float"]
+NARROW = [form.name for form in NUMERIC if form.bits <= 16]
+TINY = [form.name for form in FLOATS if form.bits <= 8]
+
+
+def read(form: Format, text: str) -> int:
+    """The pattern of a spelling; as a number of JSON it must be the same."""
+    code = datum(form, text, "input")
+    assert isinstance(code, int)
+    assert datum(form, JsonNumber(text), "input") == code
+    return code
+
+
+def refusal(form: Format, text: str) -> str:
+    with pytest.raises(CastigateError) as caught:
+        datum(form, text, "input")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def finite(form: Format) -> dict[int, Fraction]:
+    """The value of every pattern that has one."""
+    decoded = {code: exact.decode(form, code) for code in range(form.mask + 1)}
+    return {
+        code: (-1) ** number.sign * number.significand * Fraction(2) ** number.exponent
+        for code, number in decoded.items()
+        if isinstance(number, exact.Number)
+    }
+
+
+def plain(form: Format, code: int) -> str:
+    """The exact value of a pattern, all its digits written out."""
+    number = exact.decode(form, code)
+    assert isinstance(number, exact.Number)
+    return "-" * number.sign + exact_decimal(number.significand, number.exponent)
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_each_exact_decimal_is_read_as_its_pattern(name: str) -> None:
+    form = format_named(name)
+    for code in finite(form):
+        text = plain(form, code)
+        assert datum(form, text, "input") == code, text
+        if form.kind == "float" and (form.bits <= 8 or code % 7 == 0):
+            whole, _, fraction = text.partition(".")
+            scientific = f"{whole}{fraction}e-{len(fraction)}"
+            assert datum(form, scientific, "input") == code, scientific
+            padded = f"{text}{'' if fraction else '.'}000"
+            assert datum(form, padded, "input") == code, padded
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_each_pattern_is_read_as_itself(name: str) -> None:
+    form = format_named(name)
+    for code in range(form.mask + 1):
+        assert datum(form, form.hexadecimal(code), "input") == code
+        assert datum(form, form.hexadecimal(code).upper(), "input") == code
+
+
+@given(st.sampled_from([form for form in NUMERIC if form.bits > 16]), st.data())
+def test_exact_decimals_and_patterns_of_wide_formats(form: Format, data: st.DataObject) -> None:
+    code = data.draw(st.integers(0, form.mask), "code")
+    assert read(form, form.hexadecimal(code)) == code
+    if isinstance(exact.decode(form, code), exact.Number):
+        assert read(form, plain(form, code)) == code
+
+
+@given(st.integers(0, 2**64 - 1))
+@example(1)
+@example(0x7FEFFFFFFFFFFFFF)
+@example(0x4341C37937E08000)
+def test_the_digits_that_python_prints_of_a_float64_name_it(code: int) -> None:
+    [number] = struct.unpack("<d", code.to_bytes(8, "little"))
+    if number == number:
+        assert read(format_named("float64"), repr(number)) == code
+
+
+def nearest(values: list[tuple[Fraction, int]], decimal: Fraction) -> tuple[Fraction, int | None]:
+    """The gap to the nearest value and its pattern, found by looking at all; None at a tie."""
+    (gap, code), (next_gap, _) = sorted((abs(value - decimal), code) for value, code in values)[:2]
+    return gap, None if gap == next_gap else code
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_decimal_between_values_names_the_nearest_or_none(name: str) -> None:
+    form = format_named(name)
+    values = [(value, code) for code, value in finite(form).items() if value >= 0]
+    if form.entry.zero == "none":
+        values.append((Fraction(0), -1))
+    largest = max(values)[0]
+    named = refused = 0
+    for power in range(-6, 4):
+        for digits in [*range(1, 40), 123, 250, 375, 999, 1001]:
+            text, last_digit = f"{digits}e{power}", Fraction(10) ** power
+            if digits * last_digit > largest:
+                continue
+            gap, code = nearest(values, digits * last_digit)
+            if gap == 0 or (code not in (None, 0, -1) and gap <= last_digit / 2):
+                assert datum(form, text, "input") == code, text
+                named += 1
+            else:
+                assert "is no value of" in refusal(form, text), text
+                refused += 1
+    assert min(named, refused) >= 10
+
+
+SPECIAL = [
+    ("float64", "inf", 0x7FF0000000000000),
+    ("float64", "nan", 0x7FF8000000000000),
+    ("float32", "inf", 0x7F800000),
+    ("float32", "+inf", 0x7F800000),
+    ("float32", "-inf", 0xFF800000),
+    ("float32", "-Infinity", 0xFF800000),
+    ("float32", "nan", 0x7FC00000),
+    ("float32", "+NaN", 0x7FC00000),
+    ("float32", "-nan", 0xFFC00000),
+    ("float32", "-0", 0x80000000),
+    ("float32", "-0.0e5", 0x80000000),
+    ("float32", "+0", 0),
+    ("float32", ".5", 0x3F000000),
+    ("float32", "5.", 0x40A00000),
+    ("float32", "65520", 0x477FF000),
+    ("float32", "0.1", 0x3DCCCCCD),
+    ("float32", "1e-3", 0x3A83126F),
+    ("float32", "1E+3", 0x447A0000),
+    ("float32", "3.4028235e38", 0x7F7FFFFF),
+    ("float32", "1e-45", 1),
+    ("float32", "0e999999999999", 0),
+    ("float64", "4.9e-324", 1),
+    ("float64", "1.7976931348623157e308", 0x7FEFFFFFFFFFFFFF),
+    ("float16", "inf", 0x7C00),
+    ("float16", "nan", 0x7E00),
+    ("float16", "6e-8", 1),
+    ("bfloat16", "-nan", 0xFFC0),
+    ("bfloat16", "3.14", 0x4049),
+    ("float8e4m3fn", "nan", 0x7F),
+    ("float8e4m3fn", "-nan", 0xFF),
+    ("float8e4m3fnuz", "nan", 0x80),
+    ("float8e5m2", "-inf", 0xFC),
+    ("float8e5m2", "nan", 0x7E),
+    ("float8e5m2fnuz", "nan", 0x80),
+    ("float8e8m0", "nan", 0xFF),
+    ("float8e8m0", "1.0", 0x7F),
+    ("float4e2m1", "-0", 0x8),
+    ("int8", "-128", 0x80),
+    ("int8", "+5", 0x05),
+    ("int8", "-0", 0),
+    ("int8", "007", 7),
+    ("int8", "0x5", 5),
+    ("int8", "0x0005", 5),
+    ("int16", "0xff", 0xFF),
+    ("int4", "-1", 0xF),
+    ("uint4", "0x0f", 0xF),
+    ("uint64", "18446744073709551615", 2**64 - 1),
+    ("bool", "0x1", 1),
+    ("bool", "0x01", 1),
+    ("bool", "0x00", 0),
+    ("bool", "1", 1),
+    ("bool", "0", 0),
+    ("bool", "true", 1),
+    ("bool", "False", 0),
+]
+
+
+@pytest.mark.parametrize(("dtype", "text", "code"), SPECIAL)
+def test_known_spellings(dtype: str, text: str, code: int) -> None:
+    assert read(format_named(dtype), text) == code
+
+
+def test_json_true_and_false_are_bools_alone() -> None:
+    assert datum(format_named("bool"), True, "input") == 1
+    assert datum(format_named("bool"), False, "input") == 0
+    with pytest.raises(CastigateError, match="`input` `true` is no value of float32"):
+        datum(format_named("float32"), True, "input")
+
+
+REFUSED = [
+    ("float32", "16777217", "nearest: 0x4b800000 (16777216) and 0x4b800001 (16777218)"),
+    ("float32", "-16777217", "nearest: 0xcb800000 (-16777216) and 0xcb800001 (-16777218)"),
+    ("float32", "0.10000000000000001", "nearest: 0x3dcccccc (about "),
+    ("float16", "65510", "is no value of float16; nearest: 0x7bff (65504)"),
+    ("float16", "65520", "is outside the range of float16, -65504 to 65504"),
+    ("float16", "-1e9", "is outside the range of float16, -65504 to 65504"),
+    ("float16", "1e-8", "nearest: 0x0000 (0) and 0x0001 (about "),
+    ("float16", "-1e-8", "nearest: 0x8000 (-0) and 0x8001 (about -"),
+    ("float16", "1e-999999999999999", "nearest: 0x0000 (0) and 0x0001"),
+    ("float16", "1e999999999999999", "is outside the range of float16"),
+    ("float64", "1.7976931348623158e308", "nearest: 0x7fefffffffffffff (about "),
+    ("float64", "1e309", "is outside the range of float64"),
+    ("float8e4m3fn", "17", "nearest: 0x58 (16) and 0x59 (18)"),
+    ("float8e4m3fn", "1e2", "nearest: 0x6c (96) and 0x6d (104)"),
+    ("float8e4m3fn", "450", "nearest: 0x7e (448)"),
+    ("float8e4m3fn", "inf", "float8e4m3fn has no infinity; write a number or nan"),
+    ("float8e4m3fnuz", "-nan", "the NaN of float8e4m3fnuz has no sign; write nan"),
+    ("float8e4m3fnuz", "-0", "`-0`: float8e4m3fnuz has no -0; write 0"),
+    ("float8e8m0", "0", "float8e8m0 has no zero; its smallest is 0x00"),
+    ("float8e8m0", "-1", "is outside the range of float8e8m0"),
+    ("float8e8m0", "3", "nearest: 0x80 (2) and 0x81 (4)"),
+    ("float8e8m0", "1e-45", "nearest: 0x00 ("),
+    ("float4e2m1", "nan", "float4e2m1 has no NaN; write a number"),
+    ("float4e2m1", "5", "nearest: 0x6 (4) and 0x7 (6)"),
+    ("float4e2m1", "7", "is outside the range of float4e2m1, -6 to 6"),
+    ("float16", "0x3c", "has 2 digits, a pattern of float16 has 4"),
+    ("float16", "0x03c00", "has 5 digits, a pattern of float16 has 4"),
+    ("int8", "300", "`300` is outside the range of int8, -128 to 127"),
+    ("uint8", "-1", "`-1` is outside the range of uint8, 0 to 255"),
+    ("int2", "2", "is outside the range of int2, -2 to 1"),
+    ("int8", "0x0ff", "has 3 digits, a pattern of int8 has 2"),
+    ("int8", "0x100", "has 3 digits, a pattern of int8 has 2"),
+    ("int4", "0x0f", "has 2 digits, a pattern of int4 has 1"),
+    ("int2", "0x7", "wider than the 2 bits of int2"),
+    ("int8", "5.0", "is no value of int8; write an integer such as 5, or 0x and 2 hex digits"),
+    ("int8", "true", "is no value of int8"),
+    ("bool", "2", "`2` is outside the range of bool, 0 to 1"),
+    ("bool", "yes", "is no value of bool; write true, false, 1, 0, 0x1 or 0x0"),
+    ("complex64", "1.0", "is no value of complex64; write 0x and 16 hex digits"),
+    *(
+        ("float32", text, "is no value of float32; write a number such as 1.5, -inf or nan")
+        for text in (
+            "", ".", "+", "e5", ".e5", "1e", "1e+", "--1", "1_0", "1,5", "1.5f", "１", " 1", "1\n",
+            "ınf", "inf ", "nan(1)", "true", "0x", "0x3f80000g", "0x3f80_000", "3f800000",
+            "-0x3f800000",
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "text", "says"), REFUSED)
+def test_what_names_no_value_is_refused(dtype: str, text: str, says: str) -> None:
+    message = refusal(format_named(dtype), text)
+    assert message.startswith("`input`")
+    assert says in message
+
+
+def test_an_endless_number_is_refused() -> None:
+    for text in ("1" * 5_000, "0." + "0" * 900_000 + "1", "1e" + "9" * 5_000):
+        for dtype in ("float64", "int64", "bool"):
+            assert "characters; a number has 1200 at most" in refusal(format_named(dtype), text)
+
+
+@given(st.sampled_from([*NUMERIC, format_named("complex64")]), st.text(max_size=30))
+def test_any_text_is_a_value_or_one_line(form: Format, text: str) -> None:
+    try:
+        code = int(datum(form, text, "output"))
+    except CastigateError:
+        assert refusal(form, text)
+    else:
+        assert 0 <= code <= form.mask
+
+
+@given(st.lists(st.integers(0, 3), max_size=4), st.data())
+def test_a_tensor_is_the_same_nested_and_with_its_shape(
+    shape: list[int], data: st.DataObject
+) -> None:
+    count = 1
+    for length in shape:
+        count *= length
+    form = format_named("int8")
+    codes = data.draw(st.lists(st.integers(0, 255), min_size=count, max_size=count))
+    shaped = TensorDatum(shape=shape, bits=[form.hexadecimal(code) for code in codes])
+    assert tensor(form, shaped, "input").shape == tuple(shape)
+    assert tensor(form, shaped, "input").reshape(-1).tolist() == codes
+    nested = tensor(form, shaped, "input").tolist()
+    if shape and 0 not in shape[:-1]:
+        found = tensor(form, NestedDatum.model_validate(in_hex(nested)), "input")
+        assert (found.shape, found.tolist()) == (tuple(shape), nested)
+
+
+def in_hex(nested: object) -> object:
+    return [*map(in_hex, nested)] if isinstance(nested, list) else f"0x{nested:02x}"

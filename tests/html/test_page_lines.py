@@ -1,0 +1,144 @@
+"""The report's page of a document: rules beside their lines, lines beside their rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+import pytest
+
+from reports.html.page_lines import cited_lines, rules_page
+from reports.html.site import write_site
+from reports.judgement import Judgement
+from specs.cases import Case
+from specs.coverage import coverage, encoders
+from specs.formats import formats
+from specs.load import document_named, documents
+from specs.pages import cited
+from tests.html.planted import Elements, data, planted_run, violated
+
+DOCUMENTS = ("onnx-cast", "pypto-cast")
+DRAWN = ("case.html", "cases.html", "pair.html", "document-")
+"""Pages whose script reads what follows the `#`."""
+
+
+def plant(backend: str, case: Case) -> Judgement | None:
+    """A rule of the documents' own is broken here and there."""
+    if case.source != "float32" or case.target != "int32" or backend == "ort":
+        return None
+    rule = "clamp" if case.document == "pypto-cast" else "float-to-integer"
+    return violated(backend, case.id, rule=rule)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return planted_run(tmp_path_factory.mktemp("runs") / "run", plant)
+
+
+@pytest.fixture(scope="module")
+def site(run: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sites") / "site"
+    write_site([run], folder)
+    return folder
+
+
+def ids_of(page: Path) -> set[str | None]:
+    return {attributes.get("id") for _, attributes in Elements(page.read_text()).found}
+
+
+def test_no_link_leads_nowhere(site: Path) -> None:
+    known = {page.name: ids_of(page) for page in site.glob("*.html")}
+    for page in site.glob("*.html"):
+        for tag, attributes in Elements(page.read_text()).found:
+            if tag == "a":
+                name, _, part = unquote(attributes["href"] or "").partition("#")
+                assert not name or name in known, (page.name, attributes)
+                if part and not name.startswith(DRAWN):
+                    assert part in known[name or page.name], (page.name, attributes)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_rule_and_every_line_is_there(site: Path, name: str) -> None:
+    found = coverage(document_named(name))
+    assert found is not None
+    page = site / rules_page(name)
+    ids = ids_of(page)
+    assert {each.rule for each in encoders(document_named(name)) if each.clause} <= ids
+    shown = [part for part in ids if part and part.startswith("L") and part[1:].isdigit()]
+    texts = set(found.page.texts(found.page.whole))
+    assert {int(part[1:]) for part in shown} <= texts
+    words = Elements(page.read_text()).text
+    assert "not covered" not in words
+    for reason in found.reasons.values():
+        assert f"not encoded: {reason}" in words
+
+
+def test_a_rule_says_how_many_cases_break_it_and_leads_to_them(run: str, site: Path) -> None:
+    rows = pq.read_table(f"{run}/cases.parquet").to_pylist()
+    told = Counter(
+        (row["document"], row["backend"], each["rule"]) for row in rows for each in row["broken"]
+    )
+    for name, rule in (("pypto-cast", "clamp"), ("onnx-cast", "float-to-integer")):
+        page = (site / rules_page(name)).read_text()
+        assert told[name, "torch", rule] == told[name, "vendor:fast", rule] > 0
+        for backend in ("torch", "vendor%3Afast"):
+            href = f"cases.html#backend={backend}&amp;rule={name}%20{rule}"
+            count = told[name, unquote(backend), rule]
+            assert f'<a href="{href}">{count:,}</a>' in page
+            assert f'<a href="{href}">{count}</a>' in (site / "index.html").read_text()
+        breaking = {row["case"] for row in rows if rule in [each["rule"] for each in row["broken"]]}
+        assert any(f'<a href="case.html#{case}">' in page for case in breaking)
+        assert f'rule={name}%20{rule}">0' not in page
+        assert "backend=ort" not in page
+
+
+def test_the_index_names_every_broken_case_of_every_rule(run: str, site: Path) -> None:
+    index, names = data(site, "index"), list(formats())
+    told = set()
+    for version in index["versions"]:
+        triples = list(zip(*[iter(version["cases"])] * 3, strict=True))
+        for backend, broken in zip(index["backends"], version["broken"], strict=True):
+            for rule, places in broken.items():
+                for place in places:
+                    source, target, mode = triples[place]
+                    pair = f"{names[source]}/{names[target]}/{version['modes'][mode]}".rstrip("/")
+                    case = f"{version['document']}:{version['version']}/{pair}"
+                    told.add((backend["name"], case, rule))
+    rows = pq.read_table(f"{run}/cases.parquet").to_pylist()
+    assert told == {
+        (row["backend"], row["case"], each["rule"]) for row in rows for each in row["broken"]
+    }
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_case_has_the_lines_of_its_clauses(site: Path, name: str) -> None:
+    found = data(site, f"{name}.float32")
+    assert found["page"] == rules_page(name) == f"page-{name}.html"
+    told = {
+        (rule, clause): lines
+        for rule, clauses in found["lines"].items()
+        for clause, lines in clauses.items()
+    }
+    assert told == {
+        (each.rule, each.clause): cited(each.spans or ())
+        for each in encoders(document_named(name))
+        if each.clause is not None
+    }
+    assert told
+
+
+def test_open_points_have_their_lines(site: Path) -> None:
+    page = (site / "open.html").read_text()
+    for name in DOCUMENTS:
+        for rule, entry in documents()[name].entry.rules.items():
+            for _ in entry.conflict:
+                lines = cited_lines(name, rule, entry.clause)
+                assert f"{lines}</span>" in page
+                assert f'<a href="{rules_page(name)}#{rule}"><code>{rule}</code></a>' in page
+
+
+def test_a_document_that_points_at_no_lines_has_no_page() -> None:
+    assert rules_page("torch-view") == ""
+    assert cited_lines("torch-view", "same-size", "view(dtype), elements of one size") == ""
