@@ -114,7 +114,11 @@ def copy_fault(oracle: Oracle, case: Case, ruling: BitcastRuling, seed: int) -> 
     judged = ruling.result is not None and 0 not in ruling.shape
     if promise is None or not judged or not isinstance(oracle, WithBitcastMemory):
         return None
-    if oracle.bitcast_shares_memory(case, next(contents(ruling, seed)).copy()):
+    try:
+        is_shared = oracle.bitcast_shares_memory(case, next(contents(ruling, seed)).copy())
+    except Unsupported:
+        return None
+    if is_shared:
         return None
     return Fault("answer", NOT_COPIED, promise.clause, promise.level, "the result is a copy")
 

@@ -104,7 +104,10 @@ class WithBitcastMemory(Protocol):
     """An oracle that knows where a bitcast's result lies; of others this is not judged."""
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
-        """Whether the result of a bitcast lies in the memory of its input."""
+        """Whether the result of a bitcast lies in the memory of its input.
+
+        Raises ``Unsupported`` where that cannot be told: then it is not judged.
+        """
         ...
 
 

@@ -84,4 +84,4 @@ class Cinn:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """A script that asks CINN the same, without this project."""
         self.road(case)
-        return reproduction(self.version, case, bits, static=True, backend=BACKEND)
+        return reproduction(self.version, case, bits, road="static", backend=BACKEND)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from oracles.adapters.paddle_tensors import CARRIERS, DTYPES, way_out
 from oracles.adapters.script import given, printed
 from oracles.protocol import Bits
@@ -29,12 +31,28 @@ y = cast(x, paddle.{target})
 """
 
 
+EXECUTED = """\
+fed = x._copy_to(paddle.CPUPlace(), True)
+paddle.enable_static()
+program = paddle.static.Program()
+with paddle.static.program_guard(program):
+    y = paddle.cast(paddle.static.data("x", [-1], paddle.{source}), paddle.{target})
+(answer,) = paddle.static.Executor(paddle.CPUPlace()).run(
+    program, feed={{"x": fed.get_tensor()}}, fetch_list=[y], return_numpy=False
+)
+paddle.disable_static()
+y = paddle.Tensor(answer)
+"""
+
+CALLS: Mapping[str | None, str] = {None: EAGER, "static": STATIC, "executor": EXECUTED}
+
+
 def reproduction(
-    version: str, case: Case, bits: Bits, *, static: bool, backend: str | None = None
+    version: str, case: Case, bits: Bits, *, road: str | None, backend: str | None = None
 ) -> str:
     """The script for a case, by ``astype`` or by a static program."""
     source, target = DTYPES[case.source], DTYPES[case.target]
-    cast = (STATIC if static else EAGER).format(source=source, target=target, backend=backend)
+    cast = CALLS[road].format(source=source, target=target, backend=backend)
     return (
         HEADER.format(version=version, case=case)
         + f"{given(case.source, bits)}\n"

@@ -121,6 +121,8 @@ class TensorFlow:
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
         """Whether the result of a ``tf.bitcast`` begins where its input does."""
+        if self._constants is not None:
+            raise Unsupported("a constant of a graph is no tensor whose memory could be shared")
         function = self._function("bitcast", case.source, case.target, bits.shape)
         x = self._tensor(case.source, bits)
         y = function(x)

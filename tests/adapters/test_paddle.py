@@ -1,10 +1,11 @@
-"""paddle on its roads: eager, and as a static program."""
+"""paddle on its roads: eager, and as static programs of two kinds."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +20,7 @@ from oracles.smoke import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
 from tests.adapters.bound_calls import BoundCalls
+from tests.adapters.checks import compared
 from tests.adapters.common import (
     assert_same,
     bits_of,
@@ -30,9 +32,10 @@ from tests.adapters.common import (
     some_patterns,
 )
 
-ROADS = [None, "static"]
+ROADS = [None, *adapter.VARIANTS]
 NO_PROGRAM_TAKES = ("float8e5m2", "uint16", "uint32", "uint64")
 NO_PROGRAM_GIVES = ("uint16", "uint32", "uint64")
+NO_FETCH = (*NO_PROGRAM_GIVES, "float8e4m3fn", "float8e5m2")
 COUNT = 101
 """Odd, so that vectors end short of the tensor's end."""
 
@@ -57,9 +60,16 @@ def static() -> Any:
     return made("static")
 
 
+@pytest.fixture(scope="module")
+def executor() -> Any:
+    return made("executor")
+
+
 def is_offered(oracle: Any, case: Case) -> bool:
-    taken = case.source not in NO_PROGRAM_TAKES and case.target not in NO_PROGRAM_GIVES
-    return not oracle._static or taken
+    if oracle._variant is None:
+        return True
+    lacks = NO_FETCH if oracle._variant == "executor" else NO_PROGRAM_GIVES
+    return case.source not in NO_PROGRAM_TAKES and case.target not in lacks
 
 
 class TestIdentity:
@@ -130,7 +140,7 @@ class TestCast:
     ) -> None:
         case, bits = onnx_case(source, target), bits_of(source, list(pairs))
         if not is_offered(oracle, case):
-            with pytest.raises(Unsupported, match=r"^no static program: "):
+            with pytest.raises(Unsupported, match=r"^(no static program: |the Executor fetches)"):
                 oracle.cast(case, bits)
             return
         answer = oracle.cast(case, bits)
@@ -178,6 +188,49 @@ class TestCast:
         assert traced.call_count == 1
         assert traced.call_args.kwargs["full_graph"] is True
 
+    def test_the_executor_runs_a_program_on_a_tensor_of_the_dtype(
+        self, executor: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ran, real = [], executor._programs._executor.run
+
+        def kept(program: Any, feed: Any, **more: Any) -> Any:
+            operations = [one.name() for one in program.global_block().ops]
+            ran.append((operations, str(feed["x"]._dtype())))
+            return real(program, feed=feed, **more)
+
+        monkeypatch.setattr(executor._programs._executor, "run", kept)
+        # 0.625 and 1.5: were the bytes fed as int8, they would come back as they are.
+        case, bits = onnx_case("float8e4m3fn", "int8"), bits_of("float8e4m3fn", [0x32, 0x3C])
+        assert executor.cast(case, bits).tolist() == [0, 1]
+        assert ran == [(["pd_op.data", "pd_op.cast"], "paddle.float8_e4m3fn")]
+        assert executor._paddle.in_dynamic_mode()
+
+    def test_a_wrong_program_is_caught(
+        self, eager: Any, executor: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert compared(eager, executor, "int8", "int16") == ("conforms", "")
+        paddle = executor._paddle
+
+        def doubled(x: Any, dtype: Any) -> Any:
+            return paddle.cast(x, dtype) + paddle.cast(x, dtype)
+
+        built = partial(executor._programs._built, doubled)
+        monkeypatch.setattr(executor._programs, "cast", built)
+        verdict, message = compared(eager, executor, "int8", "int16")
+        assert verdict != "conforms"
+        assert "255 of 256 inputs answer otherwise than on paddle:0" in message
+
+    def test_any_other_error_of_the_executor_passes(
+        self, executor: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any, **__: Any) -> None:
+            raise RuntimeError("out of luck")
+
+        monkeypatch.setattr(executor._programs._executor, "run", fail)
+        with pytest.raises(RuntimeError, match="out of luck"):
+            executor.cast(onnx_case("float32", "int8"), bits_of("float32", [0]))
+        assert executor._paddle.in_dynamic_mode()
+
     def test_a_single_element_like_paddles_mark_of_nothing_is_lost(self, static: Any) -> None:
         # Found in 3.3.1: to float16 the mark itself is an infinity.
         case, infinity = onnx_case("float32", "float16"), 0x7F800000
@@ -205,7 +258,7 @@ class TestRefusals:
 
     def test_a_variant(self) -> None:
         made()
-        with pytest.raises(Unsupported, match=r"no variant `jit`; its variants are static$"):
+        with pytest.raises(Unsupported, match=r"no variant `jit`; .* are static, executor$"):
             adapter.Paddle("jit")
 
     def test_bind_refuses_in_the_words_of_cast(self, static: Any) -> None:
@@ -259,6 +312,7 @@ SCRIPTS: list[tuple[str | None, Case, list[int]]] = [
     (None, onnx_case("complex128", "uint16"), [0x3FF8 << 48, 1 << 127]),
     ("static", onnx_case("float32", "float8e4m3fn"), FLOATS * 4),
     ("static", onnx_case("float8e4m3fn", "complex64"), [0x3C, 0xFF]),
+    ("executor", onnx_case("float8e4m3fn", "bfloat16"), [0x3C, 0xFF]),
 ]
 
 
