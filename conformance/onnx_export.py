@@ -27,7 +27,7 @@ from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.operations import is_bitcast
-from specs.outcomes import Anything, ParsesTo, PlainText, Rejected
+from specs.outcomes import Anything, Exactly, ParsesTo, PlainText, Rejected
 from specs.ruling import Ruling, ruling
 
 DOCUMENTS = ("onnx-cast", "onnx-bitcast")
@@ -125,11 +125,16 @@ def _cast(case: Case) -> Question:
 
 
 def _kept(rules: Ruling, expected: Expected) -> tuple[NDArray[np.bool_], Counter[str]]:
-    """Which inputs have one right answer (a NaN counts as one), and why the others have not."""
+    """Which inputs have one right answer (a NaN counts as one), and why the others have not.
+
+    Of two constants, the one that is recommended comes first and is taken.
+    """
     kept, left_out = np.ones(expected.places.size, bool), Counter[str]()
     for place, branch in enumerate(rules.branches):
         here = expected.places == place
-        match branch.outcome:
+        match branch.strictest:
+            case Exactly():
+                continue
             case Anything():
                 out, why = here, OPEN
             case PlainText() | ParsesTo() | Rejected():

@@ -100,7 +100,7 @@ def test_a_backend_that_is_wrong_fails_and_the_rule_is_named(failed: Path) -> No
     assert told["result"] == "fail"
     [*_, failure] = told["failures"]
     assert failure["kind"] == "divergence"
-    assert failure["told"] == "float-to-float-odd (rounding rules, CAST_ODD, recommended)"
+    assert failure["told"] == "float-to-float-odd (rounding rules, CAST_ODD, required)"
     assert all("/float32/float16/" in f"{case}/" for case in failure["examples"])
     assert "FAIL" in (failed / "gate" / "summary.md").read_text()
     root = Tree.parse(failed / "gate" / "junit.xml").getroot()
