@@ -122,7 +122,11 @@ def judge_line(line: str) -> dict[str, Any]:
         verdict = "open"
     elif grade:
         verdict = "violates" if level == "required" else "deviates"
-    return _echo(recorded, rules) | {
+    return {
+        "case": recorded.case,
+        "input": _shown(recorded.input),
+        "output": _shown(recorded.output),
+        **_patterns(recorded, rules),
         "verdict": verdict,
         "rule": rule,
         "level": level,
@@ -135,20 +139,26 @@ def _judge_bitcast(rules: BitcastRuling, recorded: RecordedLine) -> dict[str, An
     bits = tensor(rules.source, recorded.input, "input", rules.shape)
     output = recorded.output
     answer = None if isinstance(output, ErrorDatum) else tensor(rules.target, output, "output")
-    return _echo(recorded, rules, rules.shape) | judge_bitcast(rules, bits, answer)
+    return {
+        "case": recorded.case,
+        "input": _shown(recorded.input),
+        "output": _shown(output),
+        **_patterns(recorded, rules, rules.shape),
+        **judge_bitcast(rules, bits, answer),
+    }
 
 
-def _echo(
+def _patterns(
     recorded: RecordedLine, rules: Ruling | BitcastRuling, shape: Shape | None = None
 ) -> dict[str, Any]:
-    """The line as it was written, and the patterns of values that it spells otherwise."""
+    """The patterns of values that the line spells otherwise."""
+    found: dict[str, Any] = {}
     given, output = recorded.input, recorded.output
-    echo = {"case": recorded.case, "input": _shown(given), "output": _shown(output)}
     if not is_normal(rules.source, given):
-        echo["input_pattern"] = normal_form(rules.source, given, "input", shape)
+        found["input_pattern"] = normal_form(rules.source, given, "input", shape)
     if not is_normal(rules.target, output) and not isinstance(output, ErrorDatum):
-        echo["output_pattern"] = normal_form(rules.target, output, "output")
-    return echo
+        found["output_pattern"] = normal_form(rules.target, output, "output")
+    return found
 
 
 def _parsed(line: str) -> RecordedLine:
