@@ -129,10 +129,10 @@ def test_of_a_fraction_to_int4_exactly_the_two_roundings_pass() -> None:
 
 OPEN = [
     ("onnx-cast:25/float32/int8", "0x7fc00000"),
-    ("onnx-cast:25/float32/int8", "0x42ff0000"),
+    ("onnx-cast:25/float32/int8", "0x43000000"),
     ("onnx-cast:25/float32/float8e8m0/saturate:1/round_mode:up", "0xbf800000"),
     ("pypto-cast:seed/float32/int8", "0x3f800000"),
-    ("pypto-cast:0.2/float32/float16/mode:CAST_FLOOR", "0x7f800000"),
+    ("pypto-cast:0.2/float32/float16/mode:CAST_FLOOR", "0x7fc00000"),
 ]
 
 
@@ -147,7 +147,9 @@ def test_an_open_input_takes_any_answer(case: str, given_: str) -> None:
 TEXT = "onnx-cast:25/string/"
 KNOWN: list[tuple[str, Any, Any, str]] = [
     (TEXT + "float32", {"text": "1.5"}, "0x3fc00000", "conforms"),
-    (TEXT + "float32", {"text": "1.5"}, "0x3fc00001", "deviates"),
+    (TEXT + "float32", {"text": "1.5"}, "0x3fc00001", "violates"),
+    (TEXT + "float32", {"text": "0.1"}, "0x3dcccccd", "conforms"),
+    (TEXT + "float32", {"text": "0.1"}, "0x3dcccccc", "deviates"),
     (TEXT + "float32", {"text": "-INF"}, "0x7f800000", "violates"),
     (TEXT + "float32", {"text": "nan"}, "0xffffffff", "conforms"),
     (TEXT + "float32", {"text": "Hello"}, "0x3fc00001", "open"),
@@ -157,12 +159,27 @@ KNOWN: list[tuple[str, Any, Any, str]] = [
     (TEXT + "string", {"text": "a"}, {"text": "a "}, "violates"),
     ("onnx-cast:25/int8/string", "0xf8", {"text": "-8"}, "conforms"),
     ("onnx-cast:25/int8/string", "0xf8", {"text": "-7"}, "violates"),
-    ("onnx-cast:25/float32/string", "0x3fc00000", {"text": "1.4"}, "deviates"),
+    ("onnx-cast:25/float32/string", "0x3fc00000", {"text": "2"}, "deviates"),
+    ("onnx-cast:25/float32/string", "0x3fc00000", {"text": "1.4"}, "violates"),
+    ("onnx-cast:25/float32/string", "0x3f800000", {"text": "123456"}, "violates"),
     ("onnx-cast:25/float32/string", "0x3fc00000", {"text": "1.5e0"}, "violates"),
     ("onnx-cast:25/float32/complex64", "0x3f800000", {"error": "no such type"}, "conforms"),
     ("onnx-cast:25/float32/complex64", "0x3f800000", "0x000000003f800000", "violates"),
     ("onnx-cast:6/string/float32", {"text": "1"}, "0x3f800000", "violates"),
-    ("onnx-cast:25/float32/float16", "0x3f800000", {"error": "boom"}, "deviates"),
+    ("onnx-cast:25/float32/float16", "0x3f800000", {"error": "boom"}, "violates"),
+    ("onnx-cast:6/float32/float16", "0x3f800001", {"error": "boom"}, "deviates"),
+    ("onnx-cast:25/float32/float16", "0x3f800000", "0x0000", "violates"),
+    ("onnx-cast:25/int32/float32", "0x00000005", "0x7fc00000", "violates"),
+    ("onnx-cast:25/float32/float8e4m3fn/saturate:1", "0x3f800000", "0x7f", "violates"),
+    ("onnx-cast:25/float32/float4e2m1", "0x3f800000", "0x0", "violates"),
+    ("onnx-cast:25/bool/float16", "0x1", "0x0000", "violates"),
+    ("pypto-cast:seed/float32/float16/mode:CAST_RINT", "0x3f800000", "0x0000", "violates"),
+    ("cinn-cast:1.0/int32/float32", "0x00000005", "0x00000000", "violates"),
+    ("cinn-cast:tvm/int32/float32", "0x00000005", "0x00000000", "violates"),
+    ("onnx-cast:25/float32/float16", "0x80000000", "0x0000", "deviates"),
+    ("onnx-cast:25/float32/float16", "0x80000000", "0x3c00", "violates"),
+    ("onnx-cast:25/float32/float8e4m3fn/saturate:0", "0x7f800000", "0xff", "deviates"),
+    ("onnx-cast:25/float32/float8e4m3fn/saturate:0", "0x7f800000", "0x00", "violates"),
     ("onnx-cast:25/int32/int8", "0x00000100", {"error": "boom"}, "violates"),
     ("onnx-cast:25/int32/bool/example:integer-36-to-bool", "0x00000024", "0x1", "conforms"),
     ("onnx-cast:25/int32/bool/example:integer-36-to-bool", "0x00000024", "0x0", "deviates"),
