@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.recorded import Tally, judge_stream
@@ -183,8 +183,8 @@ def test_a_wrong_answer_is_exit_code_1_and_all_fields_are_there() -> None:
         | {
             "verdict": "conforms",
             "rule": "float-to-float",
-            "level": "recommended",
-            "clause": "details, from floating point, to floating point",
+            "level": "required",
+            "clause": "summary, first sentence",
             "allowed": ["0x3c00"],
         },
         wrong
@@ -200,7 +200,7 @@ def test_a_wrong_answer_is_exit_code_1_and_all_fields_are_there() -> None:
 
 ALLOWED: list[tuple[str, str, Any, Any]] = [
     ("onnx-cast:25/float32/float16", "0x7fc00000", "0x7e00", "any-nan"),
-    ("onnx-cast:25/float32/float8e4m3fn/saturate:0", "0x7fc00000", "0x7f", "+nan"),
+    ("onnx-cast:25/float32/float8e4m3fn/saturate:0", "0x7fc00000", "0x7f", "any-nan"),
     ("onnx-cast:25/float32/float8e4m3fn/saturate:0", "0xffc00000", "0xff", "-nan"),
     ("onnx-cast:25/float32/int8", "0x7fc00000", "0x00", "anything"),
     ("onnx-cast:25/float32/complex64", "0x00000000", {"error": ""}, "error"),
@@ -275,6 +275,7 @@ CASES += [
 ]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(CASES), VALUES, VALUES)
 def test_whatever_json_comes_gets_a_verdict_or_one_line(case: str, given: Any, output: Any) -> None:
     line = json.dumps({"case": case, "input": given, "output": output})
