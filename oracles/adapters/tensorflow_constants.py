@@ -12,6 +12,9 @@ from oracles.protocol import Bits, Unsupported
 LARGEST_GROWN = 100 * 1024 - 1
 """How many bytes grappler lets a folded constant have that is larger than its operand."""
 
+VECTOR = 64
+"""A multiple of the elements a loop takes at once: only the last part may end in a scalar loop."""
+
 FOLDED = {"Const", "Identity", "NoOp", "_Retval"}
 """What a function consists of once grappler has folded it."""
 
@@ -37,7 +40,7 @@ class Constants:
         row = bits.reshape(1, -1)
         if self._is_xla or grown <= row.itemsize:
             return [row]
-        count = LARGEST_GROWN // grown
+        count = LARGEST_GROWN // grown // VECTOR * VECTOR
         return [row[:, start : start + count] for start in range(0, max(row.size, 1), count)]
 
     def answer(self, operation: Function, dtype: Any, bits: Bits) -> Any:
