@@ -16,7 +16,7 @@ VECTOR = 64
 """A multiple of the elements a loop takes at once: only the last part may end in a scalar loop."""
 
 FOLDED = {"Const", "Identity", "NoOp", "_Retval"}
-"""What a function consists of once grappler has folded it."""
+"""The operations that remain in a function after grappler has folded it."""
 
 Function = Callable[[Any], Any]
 
