@@ -97,7 +97,7 @@ def plain(value: Any) -> Any:
 # From below to above where the target ends, or a binade: no multiples of a chunk.
 RANGES = {
     "float32/float16": (0x477F_E3A1, 0x4780_3123),
-    "float32/int8": (0x42FD_D001, 0x42FE_2345),
+    "float32/int8": (0x42FF_D001, 0x4300_2345),
     "float32/int32": (0x4EFF_F7FF, 0x4F00_2001),
     "int32/float32": (0x00FF_E111, 0x0100_4321),
     "uint32/float8e4m3fn": (0x0000_0000, 0x0000_2001),

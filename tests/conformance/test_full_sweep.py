@@ -171,14 +171,21 @@ FAULTS = {
     "the last integer": Fault(
         FLOAT,
         between(0xFFFF_FFFF, 0xFFFF_FFFF, lambda answers: answers ^ 1),
-        {("integer-to-float", "recommended"): [(0xFFFF_FFFF, 0xFFFF_FFFF)]},
-        "deviates",
+        {("integer-to-float", "required"): [(0xFFFF_FFFF, 0xFFFF_FFFF)]},
+        "violates",
     ),
     "two periods of integers": Fault(
         FLOAT,
         between((1 << 24) + 4, (1 << 24) + 11, lambda answers: answers + 1),
-        {("integer-to-float", "recommended"): [((1 << 24) + 4, (1 << 24) + 11)]},
-        "deviates",
+        {
+            ("integer-to-float", "required"): [
+                (even, even) for even in range((1 << 24) + 4, (1 << 24) + 11, 2)
+            ],
+            ("integer-to-float", "recommended"): [
+                (odd, odd) for odd in range((1 << 24) + 5, (1 << 24) + 12, 2)
+            ],
+        },
+        "violates",
     ),
 }
 OPEN = {HALF: 0, INTEGER: (0x8000_0000 - 0x4F00_0000) + (1 << 32) - 0xCF00_0001, FLOAT: 0}

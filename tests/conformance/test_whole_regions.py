@@ -60,5 +60,5 @@ def test_an_exception_that_the_telling_inputs_do_not_show_is_told() -> None:
 def test_open_ranges_are_all_that_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     ranges = whole_regions._open_ranges(whole_regions.ruling(CASE))
-    # Above 255 and below -0; NaNs and infinities of both signs lie beyond.
-    assert ranges == [(0x437F0001, 0x80000000), (0x80000001, 0x100000000)]
+    # From 256 and from -1 on, whose fractions are dropped; NaNs and infinities lie beyond.
+    assert ranges == [(0x43800000, 0x80000000), (0xBF800000, 0x100000000)]

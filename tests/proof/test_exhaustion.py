@@ -9,18 +9,17 @@ import pytest
 
 pytest.importorskip("numba")
 
+from conformance.selection import case_named
 from oracles.proof.agreeing import first_difference
 from oracles.proof.exhaustion import prove
-from oracles.proof.groups import groups
 from oracles.proof.obligation import Obligation
 from oracles.proof.spreading import spread
 from oracles.reference import by_kernels
 from oracles.reference.staircase import Staircase, staircase
 from oracles.reference.visits import Dense, Steps
-from specs.ruling import Ruling
+from specs.ruling import Ruling, ruling
 
 EVERY = Dense(1 << 16)
-RULINGS = {name: rules for group in groups() for name, rules in group.rulings}
 CASES = (
     "onnx-cast:1/float16/int8",
     "onnx-cast:19/bfloat16/float8e4m3fn/saturate:1",
@@ -33,7 +32,7 @@ CASES = (
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_input_of_a_narrow_source_is_compared(name: str) -> None:
-    rules = RULINGS[name]
+    rules = ruling(case_named(name))
     proved = prove(name, staircase(rules), EVERY)
     assert (proved.verdict, proved.inputs) == ("proved", "65,536")
 
@@ -49,7 +48,7 @@ def planted(rules: Ruling, field: str, number: int) -> Staircase:
 @pytest.mark.parametrize("field", ["low", "other_low", "place", "offset", "rise"])
 @pytest.mark.parametrize("name", CASES[:3])
 def test_a_wrong_step_is_a_counterexample(name: str, field: str) -> None:
-    rules = RULINGS[name]
+    rules = ruling(case_named(name))
     stairs = staircase(rules)
     periods = (stairs.stretches["last"] - stairs.stretches["first"]) >> stairs.stretches["shift"]
     for number, stretch in enumerate(stairs.stretches):
@@ -65,7 +64,7 @@ def test_a_wrong_step_is_a_counterexample(name: str, field: str) -> None:
 @pytest.mark.parametrize("field", ["low", "other_low", "place", "rise", "other_rise"])
 @pytest.mark.parametrize("name", ["onnx-cast:1/int8/float32", "onnx-cast:1/int16/int64"])
 def test_a_wrong_slope_is_a_counterexample(name: str, field: str) -> None:
-    rules = RULINGS[name]
+    rules = ruling(case_named(name))
     stairs = staircase(rules)
     slopes = [
         number
@@ -81,7 +80,7 @@ def test_a_wrong_slope_is_a_counterexample(name: str, field: str) -> None:
 
 
 def test_the_place_of_the_first_difference_is_told() -> None:
-    rules = RULINGS["onnx-cast:1/float16/int8"]
+    rules = ruling(case_named("onnx-cast:1/float16/int8"))
     inputs = np.arange(1 << 16, dtype=np.uint16)
     for wrong in (0, 1, 0x3C00, 0x4BFF):
         expected = by_kernels.expect(rules, inputs)
@@ -97,7 +96,7 @@ def test_the_place_of_the_first_difference_is_told() -> None:
 @pytest.mark.parametrize("size", [1, 1000, 70_000])
 def test_wide_sources_are_compared_by_compiled_kernels(size: int) -> None:
     name = "onnx-cast:1/float32/float16"
-    stairs = staircase(RULINGS[name])
+    stairs = staircase(ruling(case_named(name)))
     assert prove(name, stairs, Dense(size)).verdict == "proved"
     wrong = replace(stairs, steps=stairs.steps.copy())
     wrong.steps["low"][0] ^= 1
@@ -106,7 +105,7 @@ def test_wide_sources_are_compared_by_compiled_kernels(size: int) -> None:
 
 def test_breakpoints_of_64_bit_sources_are_compared() -> None:
     name = "onnx-cast:1/float64/float16"
-    rules = RULINGS[name]
+    rules = ruling(case_named(name))
     steps = Steps([rules])
     proved = prove(name, staircase(rules), steps)
     assert (proved.verdict, proved.inputs) == ("proved", f"{steps.size:,}")
@@ -115,7 +114,7 @@ def test_breakpoints_of_64_bit_sources_are_compared() -> None:
 
 
 def described(name: str) -> Obligation:
-    return prove(name, staircase(RULINGS[name]), EVERY)
+    return prove(name, staircase(ruling(case_named(name))), EVERY)
 
 
 def test_what_is_spread_over_processes_keeps_its_order() -> None:
