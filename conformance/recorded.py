@@ -138,7 +138,11 @@ def judge_line(line: str) -> dict[str, Any]:
 def _judge_bitcast(rules: BitcastRuling, recorded: RecordedLine) -> dict[str, Any]:
     bits = tensor(rules.source, recorded.input, "input", rules.shape)
     output = recorded.output
-    answer = None if isinstance(output, ErrorDatum) else tensor(rules.target, output, "output")
+    answer = (
+        None
+        if isinstance(output, ErrorDatum)
+        else tensor(rules.target, output, "output", any_byte=True)
+    )
     return {
         "case": recorded.case,
         "input": _shown(recorded.input),

@@ -29,6 +29,7 @@ from specs.formats import Format
 
 ENCODER = json.JSONEncoder(ensure_ascii=False)
 HEX = re.compile(r"0[xX][0-9a-fA-F]+")
+BYTE = re.compile(r"0[xX][0-9a-fA-F]{1,2}")
 INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 DECIMAL = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
 SPECIAL = re.compile(r"([+-]?)(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
@@ -138,7 +139,7 @@ def normal_form(
 ) -> dict[str, Any] | str:
     """What a spelling stands for: a pattern, or the patterns of a tensor."""
     if isinstance(given, TensorDatum | NestedDatum):
-        return tensor_words(form, tensor(form, given, what, shape))
+        return tensor_words(form, tensor(form, given, what, shape, any_byte=True))
     return form.hexadecimal(int(datum(form, given, what)))
 
 
@@ -242,8 +243,13 @@ def _out_of_range(form: Format, text: str, what: str) -> CastigateError:
     )
 
 
-def tensor(form: Format, given: Given, what: str, shape: Shape | None = None) -> Bits:
-    """The tensor that a spelling stands for; a flat list takes the shape that is expected."""
+def tensor(
+    form: Format, given: Given, what: str, shape: Shape | None = None, *, any_byte: bool = False
+) -> Bits:
+    """The tensor that a spelling stands for; a flat list takes the shape that is expected.
+
+    A bitcast may leave any byte in a bool: with ``any_byte`` its pattern has one digit or two.
+    """
     found, spelled = _elements(given, what)
     if shape is not None and len(found) == 1 and isinstance(given, NestedDatum):
         if len(spelled) != prod(shape):
@@ -253,7 +259,12 @@ def tensor(form: Format, given: Given, what: str, shape: Shape | None = None) ->
         raise CastigateError(
             f"`{what}` has shape {_shown(found)}, the case has {written_shape(shape)}"
         )
-    codes = [int(datum(form, each, f"{what}[{place}]")) for place, each in enumerate(spelled)]
+    codes = [
+        int(each, 16)
+        if any_byte and form.kind == "boolean" and isinstance(each, str) and BYTE.fullmatch(each)
+        else int(datum(form, each, f"{what}[{place}]"))
+        for place, each in enumerate(spelled)
+    ]
     try:
         return elements(form, codes).reshape(found)
     except (OverflowError, ValueError):
