@@ -35,6 +35,8 @@ class Errand:
     homes: dict[str, Home]
     settings: Settings
     documents: tuple[str, ...]
+    keeps_answers: bool = False
+    """A ledger that is rewritten names the behaviour behind the answers; nobody else needs them."""
 
 
 @dataclass(eq=False)
@@ -64,16 +66,17 @@ def help_out(link: Connection, errand: Errand) -> None:
     with suppress(EOFError):
         while True:
             keys: list[Key] = link.recv()
-            link.send({key: judged for key in keys if (judged := _judged(judges[key]))})
+            found = {key: _judged(judges[key], errand.keeps_answers) for key in keys}
+            link.send({key: judged for key, judged in found.items() if judged is not None})
 
 
-def _judged(judge: Callable[[], Judged]) -> Judged | None:
-    """A judgement without the answers themselves; a fault of the suite's own shows in pytest."""
+def _judged(judge: Callable[[], Judged], keeps_answers: bool) -> Judged | None:
+    """A judgement; none where the suite itself is at fault, which then shows in pytest."""
     try:
         case, judgement = judge()
     except Exception:
         return None
-    return case, replace(judgement, answered=None)
+    return case, judgement if keeps_answers else replace(judgement, answered=None)
 
 
 class Helpers:

@@ -142,7 +142,9 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     processes = _workers() * (1 + helpers)
     where = homes(names, config.getoption("--python"), _seconds(config), processes)
     if helpers:
-        helping = Helping(Errand(where, _settings(config), tuple(asked_for)), helpers)
+        updates = bool(config.getoption("--update-ledger"))
+        errand = Errand(where, _settings(config), tuple(asked_for), keeps_answers=updates)
+        helping = Helping(errand, helpers)
         config.pluginmanager.register(helping, "castigate-helping")
     if gives_out_work(config):
         config.pluginmanager.register(Workers(versions), "castigate-workers")
