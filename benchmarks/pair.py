@@ -10,16 +10,16 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from conformance.forms import forms
-from conformance.meet import Meeting, Settings
-from conformance.plan import is_swept
-from conformance.selection import case_named, select
-from conformance.sweep import CHUNK, sweep
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.plan import is_swept
+from conformance.running.selection import case_named, select
+from conformance.sweep.array_forms import forms
+from conformance.sweep.engine import CHUNK, sweep
 from oracles.protocol import Bits
-from oracles.reference.grading import open_inputs
+from oracles.reference.chunk_table import table
 from oracles.reference.staircase import staircase
-from oracles.reference.table import table
-from oracles.reference.visits import Dense
+from oracles.reference.staircase_grades import open_inputs
+from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
 from specs.cases import Case
 from specs.formats import format_named

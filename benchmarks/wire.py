@@ -13,13 +13,13 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.figures import median, show
-from conformance.forms import fastest
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from conformance.sweep import CHUNK, sweep
-from oracles.isolation.home import Home
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named
+from conformance.sweep.array_forms import fastest
+from conformance.sweep.engine import CHUNK, sweep
+from oracles.isolation.launch_config import Home
 from oracles.isolation.loading import close, load_isolated
-from oracles.reference.visits import Dense
+from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend, load_backend
 from specs.cases import Case
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from specs.errors import CastigateError
-from specs.load import documents
-from specs.suggest import nearest
+from specs.loader import documents
+from specs.suggestions import nearest
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,20 @@ from typing import Any
 from oracles.claims import Claim, claim_of, every_document, in_order
 from oracles.protocol import NotInstalled, Oracle, Unsupported
 from specs.errors import CastigateError
-from specs.suggest import nearest
+from specs.suggestions import nearest
+
+EXEC = "exec:"
+
+
+def is_program(name: str) -> bool:
+    """Whether a backend is a program that speaks the wire protocol."""
+    return name.startswith(EXEC)
+
+
+def framework_of(name: str) -> str:
+    """What the names of a framework's roads have in common; of a program, its whole name."""
+    return name if is_program(name) else name.partition(":")[0]
+
 
 GROUP = "castigate.oracles"
 
@@ -41,7 +54,7 @@ class Builtin:
 
 ADAPTERS = "oracles.adapters"
 BUILTINS: dict[str, Builtin] = {
-    "reference": Builtin("oracles.reference.oracle", "Reference"),
+    "reference": Builtin("oracles.reference.reference_oracle", "Reference"),
     "ort": Builtin(f"{ADAPTERS}.ort", "Ort", "onnxruntime", "ort"),
     "torch": Builtin(f"{ADAPTERS}.torch", "Torch", "torch", "torch"),
     "onnx": Builtin(f"{ADAPTERS}.onnx", "Onnx", "onnx", "onnx"),

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
-from specs.bitcasting import Shape, Widths, resulting, shape_of, widths_of
+from specs.bitcast_shapes import Shape, Widths, resulting, shape_of, widths_of
 from specs.cases import Case
-from specs.document import BY_BITS, SHAPE_WORDS, OutcomeEntry
 from specs.editions import edition
 from specs.formats import Format, format_named
-from specs.load import Document, document_named
+from specs.loader import Document, document_named
+from specs.model.document import BY_BITS, SHAPE_WORDS, OutcomeEntry
 
 
 @dataclass(frozen=True)

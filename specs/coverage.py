@@ -12,12 +12,12 @@ from typing import Literal, get_args
 from pydantic import BaseModel
 
 from specs.calls import FORM
-from specs.document import ConflictEntry, NamedTestsEntry, PointedEntry, PromiseEntry
 from specs.editions import edition
 from specs.errors import DocumentError
-from specs.load import DOCUMENTS, Document, document_named, load_document
-from specs.pages import Alignment, Page, Span, align, digests_of, page_beside
-from specs.yaml_source import Location
+from specs.loader import DOCUMENTS, Document, document_named, load_document
+from specs.model.document import ConflictEntry, NamedTestsEntry, PointedEntry, PromiseEntry
+from specs.model.page_lines import Alignment, Page, Span, align, digests_of, page_beside
+from specs.model.yaml_source import Location
 
 SECTION = "section"
 """How a version's section is called among ranges; lines may come and go within it."""

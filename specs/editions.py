@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 
-from specs.bitcasting import condition, shapes_between, widths_of, written_shape
+from specs.bitcast_shapes import condition, shapes_between, widths_of, written_shape
 from specs.calls import FORM, MEMBER, SHAPE
 from specs.cases import Case
-from specs.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
 from specs.formats import Format, format_named, formats
-from specs.load import Document
-from specs.pairs import is_exact, rounds
+from specs.loader import Document
+from specs.model.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
+from specs.pair_conditions import is_exact, rounds
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from specs.errors import CastigateError
-from specs.yaml_source import read_yaml
+from specs.model.yaml_source import read_yaml
 
 FORMATS_FILE = Path(__file__).with_name("formats.yaml")
 

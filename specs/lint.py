@@ -12,10 +12,10 @@ from specs.calls import FORM, MEMBER
 from specs.cases import Case
 from specs.coverage import coverage, mistakes_in_lines
 from specs.editions import editions
-from specs.load import Document
+from specs.loader import Document
+from specs.model.yaml_source import Location
 from specs.operations import take
-from specs.tensors import prove_tensors
-from specs.yaml_source import Location
+from specs.tensor_rules import prove_tensors
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from specs.bitcast_ruling import rule_bitcast
 from specs.cases import Case
-from specs.load import Document, document_named
+from specs.loader import Document, document_named
 from specs.ruling import rule_case
 
 

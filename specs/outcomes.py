@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from specs.vocabulary import Level, Rounding
+from specs.model.vocabulary import Level, Rounding
 
 
 @dataclass(frozen=True)

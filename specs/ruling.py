@@ -7,11 +7,22 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
 from specs.cases import Case
-from specs.document import ABSENT, Cell, ExampleEntry, OutcomeEntry, RuleEntry
 from specs.editions import Edition, edition
 from specs.errors import CastigateError, DocumentError
 from specs.formats import Format, format_named
-from specs.load import Document, document_named
+from specs.loader import Document, document_named
+from specs.model.document import ABSENT, Cell, ExampleEntry, OutcomeEntry, RuleEntry
+from specs.model.vocabulary import (
+    CODE_WORDS,
+    INPUT_CLASSES,
+    NAN_SIGNS,
+    OTHERWISE,
+    ROUNDINGS,
+    Atom,
+    Level,
+    Rounding,
+    atoms,
+)
 from specs.outcomes import (
     Anything,
     Either,
@@ -26,18 +37,7 @@ from specs.outcomes import (
     Value,
     Wrap,
 )
-from specs.proof import Sorting, sort_atoms, unfit
-from specs.vocabulary import (
-    CODE_WORDS,
-    INPUT_CLASSES,
-    NAN_SIGNS,
-    OTHERWISE,
-    ROUNDINGS,
-    Atom,
-    Level,
-    Rounding,
-    atoms,
-)
+from specs.totality import Sorting, sort_atoms, unfit
 
 PLAIN: dict[str, Outcome] = {
     "value": Value(),

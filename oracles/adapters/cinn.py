@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from oracles.adapters.cinn_builder import Builders
-from oracles.adapters.framework import require_variant
+from oracles.adapters.lazy_import import require_variant
 from oracles.adapters.paddle_programs import Programs
 from oracles.adapters.paddle_script import reproduction
 from oracles.adapters.paddle_tensors import Tensors, load_paddle

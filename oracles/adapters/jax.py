@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.framework import load, require_variant
 from oracles.adapters.jax_roads import Function, Request, Roads
 from oracles.adapters.jax_script import reproduction
+from oracles.adapters.lazy_import import load, require_variant
 from oracles.adapters.plain_modes import require_plain
-from oracles.packing import is_packed
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound
 from specs.cases import Case
 from specs.formats import format_named

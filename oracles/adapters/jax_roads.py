@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.hlo import COMPUTED
-from oracles.adapters.stablehlo import Operation, Shape, program
+from oracles.adapters.stablehlo import COMPUTED, Operation, Shape, program
 from oracles.protocol import Unsupported
 
 DTYPES: Mapping[str, str] = {

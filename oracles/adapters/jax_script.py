@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oracles.adapters.jax_roads import CALLS, DTYPES
-from oracles.adapters.script import given, masked, printed
+from oracles.adapters.script_text import given, masked, printed
 from oracles.adapters.stablehlo import program
 from oracles.protocol import Bits
 from specs.cases import Case

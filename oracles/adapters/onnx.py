@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.framework import first_line, load, require_variant
+from oracles.adapters.lazy_import import first_line, load, require_variant
 from oracles.adapters.onnx_models import (
     FIRST_NUMBERED,
     LATEST,
@@ -18,8 +18,8 @@ from oracles.adapters.onnx_models import (
     element_name,
 )
 from oracles.adapters.plain_modes import require_plain
-from oracles.adapters.script import given, masked, printed
-from oracles.packing import is_packed
+from oracles.adapters.script_text import given, masked, printed
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.framework import load, require_variant
+from oracles.adapters.lazy_import import load, require_variant
 from oracles.adapters.openvino_script import reproduction
 from oracles.adapters.ort_memory import patterns_in, room_for
 from oracles.adapters.plain_modes import require_plain
-from oracles.packing import is_packed, pack
+from oracles.bit_packing import is_packed, pack
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import Format, format_named

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from oracles.adapters.framework import first_line, load, require_variant
+from oracles.adapters.lazy_import import first_line, load, require_variant
 from oracles.adapters.onnx_models import LATEST, Graph, ModelBuilder, bitcast_graph, cast_graph
 from oracles.adapters.ort_memory import (
     answer_of,
@@ -20,7 +20,7 @@ from oracles.adapters.ort_memory import (
 )
 from oracles.adapters.ort_script import reproduction
 from oracles.adapters.plain_modes import require_plain
-from oracles.packing import is_packed
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named

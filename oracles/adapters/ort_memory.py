@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.packing import Bytes, is_packed, pack, unpack
+from oracles.bit_packing import Bytes, is_packed, pack, unpack
 from oracles.protocol import Bits
 from specs.formats import Format
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from oracles.adapters.onnx_models import ModelBuilder, cast_graph, element_name
-from oracles.adapters.script import given, printed
-from oracles.packing import is_packed
+from oracles.adapters.script_text import given, printed
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import format_named

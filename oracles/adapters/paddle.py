@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from oracles.adapters.framework import first_line, require_variant
+from oracles.adapters.lazy_import import first_line, require_variant
 from oracles.adapters.paddle_calls import Calls, shares_memory
 from oracles.adapters.paddle_programs import Executions, Programs
 from oracles.adapters.paddle_script import reproduction

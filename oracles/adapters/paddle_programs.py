@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.framework import first_line
+from oracles.adapters.lazy_import import first_line
 from oracles.adapters.paddle_tensors import Tensors
 from oracles.protocol import Unsupported
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oracles.adapters.paddle_tensors import CARRIERS, DTYPES, way_out
-from oracles.adapters.script import given, printed
+from oracles.adapters.script_text import given, printed
 from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import format_named

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
 from specs.formats import format_named
+
+COMPUTED = re.compile(r" (convert|bitcast-convert|compare|real|complex|iota)\(")
+"""What stays in a program that XLA compiled without folding it; a cast to bool is a compare."""
+
 
 Operation = Literal["convert", "bitcast_convert"]
 Shape = tuple[int, ...]

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oracles.adapters.framework import load, require_variant
+from oracles.adapters.lazy_import import load, require_variant
 from oracles.adapters.plain_modes import require_plain
 from oracles.adapters.tensorflow_constants import Constants
 from oracles.adapters.tensorflow_script import reproduction
-from oracles.packing import is_packed
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named

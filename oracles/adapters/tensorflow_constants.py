@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oracles.adapters.framework import load
-from oracles.adapters.hlo import COMPUTED
+from oracles.adapters.lazy_import import load
+from oracles.adapters.stablehlo import COMPUTED
 from oracles.protocol import Bits, Unsupported
 
 LARGEST_GROWN = 100 * 1024 - 1

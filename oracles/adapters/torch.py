@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.framework import first_line, load, require_variant
+from oracles.adapters.lazy_import import first_line, load, require_variant
 from oracles.adapters.plain_modes import require_plain
-from oracles.adapters.script import given, printed
+from oracles.adapters.script_text import given, printed
 from oracles.adapters.torch_calls import Calls
 from oracles.adapters.torch_compile import Compiler, Function
 from oracles.adapters.torch_tensors import DTYPES, PAIRED, Tensors, shares_memory

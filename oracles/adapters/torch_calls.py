@@ -18,7 +18,7 @@ from oracles.adapters.call_parts import (
     output_for,
     require_method,
 )
-from oracles.adapters.framework import first_line
+from oracles.adapters.lazy_import import first_line
 from oracles.adapters.torch_tensors import Tensors, shares_memory
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
 from specs.calls import Call, Member

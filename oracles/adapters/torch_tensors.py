@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from oracles.packing import is_packed, pack, unpack
+from oracles.bit_packing import is_packed, pack, unpack
 from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 

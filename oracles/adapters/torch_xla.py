@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from oracles.adapters.framework import load, require_variant
+from oracles.adapters.lazy_import import load, require_variant
 from oracles.adapters.plain_modes import require_plain
 from oracles.adapters.torch_tensors import Tensors
 from oracles.adapters.torch_xla_script import reproduction

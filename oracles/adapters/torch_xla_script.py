@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from oracles.adapters.script import given, printed
+from oracles.adapters.script_text import given, printed
 from oracles.adapters.torch_tensors import DTYPES
 from oracles.protocol import Bits
 from specs.cases import Case

@@ -9,14 +9,36 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oracles.adapters.framework import load, require_variant
+from oracles.adapters.lazy_import import load, require_variant
 from oracles.adapters.plain_modes import require_plain
-from oracles.adapters.tvm_folding import Folding
 from oracles.adapters.tvm_script import reproduction
-from oracles.packing import is_packed
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
+
+
+class Folding:
+    """Folds a relax function that casts a constant."""
+
+    def __init__(self, tvm: Any) -> None:
+        self._tvm = tvm
+        self._relax: Any = load("tvm.relax", "tvm")
+
+    def answer(self, tensor: Any, target: str, compiler: str) -> Any:
+        """The tensor that replaces the cast of another in a module."""
+        builder, relax = self._relax.BlockBuilder(), self._relax
+        with builder.function("main", []):
+            with builder.dataflow():
+                cast = builder.emit_output(relax.op.astype(relax.const(tensor), target))
+            builder.emit_func_output(cast)
+        with self._tvm.target.Target(compiler):
+            module = relax.transform.LegalizeOps()(builder.get())
+            body = relax.transform.FoldConstant()(module)["main"].body
+        if len(body.blocks):
+            raise Unsupported("relax did not fold this, but left a call")
+        return body.body.value
+
 
 VARIANTS: tuple[str, ...] = ("static", "folded")
 """LLVM vectorizes and unrolls a loop of a known length otherwise than one of any length.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracles.adapters.script import given, masked, printed
+from oracles.adapters.script_text import given, masked, printed
 from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import format_named

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from oracles.isolation.home import Home
-from oracles.isolation.isolated import Isolated
-from oracles.names import is_program
-from oracles.registry import Backend, check_claims, load_backend
-from oracles.wire.program import Program
+from oracles.isolation.isolated_oracle import Isolated
+from oracles.isolation.launch_config import Home
+from oracles.registry import Backend, check_claims, is_program, load_backend
+from oracles.wire.program_oracle import Program
 
-OURS = ("reference", "oracles.reference.oracle")
+OURS = ("reference", "oracles.reference.reference_oracle")
 """What is no framework: it answers in the process that asks."""
 
 

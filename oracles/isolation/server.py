@@ -17,17 +17,30 @@ from typing import Any
 
 import numpy as np
 
-from oracles.isolation.arrays import is_carried, packed, unpacked
-from oracles.isolation.errors import told
-from oracles.isolation.frames import Frame, FrameError, read_frame, written
-from oracles.isolation.limits import (
+from oracles.isolation.frames import (
+    Frame,
+    FrameError,
+    is_carried,
+    packed,
+    read_frame,
+    unpacked,
+    written,
+)
+from oracles.isolation.message_codec import (
+    call_of,
+    case_of,
+    hello_words,
+    layouts_of,
+    returned_words,
+)
+from oracles.isolation.remote_errors import told
+from oracles.isolation.resource_limits import (
     die_with_parent,
     is_nearly_full,
     leave_no_core,
     limit_memory,
 )
-from oracles.isolation.words import call_of, case_of, hello_words, layouts_of, returned_words
-from oracles.layouts import placed
+from oracles.memory_layouts import placed
 from oracles.protocol import Bits, Returned
 from oracles.registry import load_backend
 from specs.cases import Case

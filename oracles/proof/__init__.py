@@ -1,1 +1,1 @@
-"""The proof of the reference: no input exists on which the kernels differ from the definition."""
+"""The proof that the kernels agree with the definition on every input."""

@@ -8,10 +8,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from oracles.proof.by_solver import TIME_LIMIT, prove_by_solver
 from oracles.proof.exhaustion import prove_by_exhaustion
-from oracles.proof.obligation import Obligation
+from oracles.proof.obligations import Obligation
 from oracles.proof.page import write_page
+from oracles.proof.smt_queries import TIME_LIMIT, prove_by_solver
 
 
 def main() -> int:

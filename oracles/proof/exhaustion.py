@@ -7,20 +7,153 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
+from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.proof.agreeing import first_difference
-from oracles.proof.groups import groups
-from oracles.proof.obligation import Obligation
-from oracles.proof.spreading import spread
-from oracles.reference import by_kernels
-from oracles.reference.compiled import compiled
-from oracles.reference.expected import Expected
+from oracles.proof.obligations import Obligation, groups, spread
+from oracles.reference import expect_by_kernels
+from oracles.reference.chunk_check_numba import differs
+from oracles.reference.compiled_kernels import compiled
+from oracles.reference.expectations import Expected
 from oracles.reference.staircase import Staircase, staircase
-from oracles.reference.visits import Dense, Steps
+from oracles.reference.sweep_inputs import Dense, Steps
+from specs.outcomes import Anything, Nan
 from specs.ruling import Ruling
+
+
+def first_difference(stairs: Staircase, inputs: NDArray[Any], expected: Expected) -> int:
+    """The place of the first input that the staircase takes otherwise; if none, how many there are.
+
+    The inputs rise. Of a branch that names no pattern, or recommends one of several constants,
+    only the place is compared.
+    """
+    ruling = stairs.ruling
+    named = np.array(
+        [
+            one.recommended is None and not isinstance(one.outcome, Nan | Anything)
+            for one in ruling.branches
+        ]
+    )
+    kernels = (expected.places, expected.codes, expected.others)
+    return int(
+        _first_difference(
+            stairs.stretches, stairs.steps, named, np.uint64(ruling.target.mask), inputs, *kernels
+        )
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_difference(
+    stretches: Any,
+    steps: Any,
+    named: Any,
+    mask: Any,
+    inputs: Any,
+    places: Any,
+    codes: Any,
+    others: Any,
+) -> Any:
+    width = codes.dtype.type
+    at = np.int64(0)
+    while at < inputs.size:
+        pattern = np.uint64(inputs[at])
+        stretch = stretches[np.searchsorted(stretches["first"], pattern, "right") - 1]
+        first, shift = stretch["first"], stretch["shift"]
+        low_bits = (np.uint64(1) << shift) - np.uint64(1)
+        if stretch["begin"] + 1 == stretch["end"]:
+            after = at + np.searchsorted(inputs[at:], stretch["last"], "right")
+            here = steps[stretch["begin"]]
+            part = inputs[at:after], places[at:after], codes[at:after], others[at:after]
+            if _is_off_slope(here, first, shift, named, mask, *part):
+                return at + _exact_place(here, first, shift, named, mask, *part)
+            at = after
+        while at < inputs.size and np.uint64(inputs[at]) <= stretch["last"]:
+            inside = np.uint64(inputs[at]) - first
+            periods, offset = inside >> shift, inside & low_bits
+            step = stretch["begin"]
+            while step + 1 < stretch["end"] and steps[step + 1]["offset"] <= offset:
+                step += 1
+            here = steps[step]
+            # The last input of this step, in this period.
+            end = (periods << shift) + low_bits
+            if step + 1 < stretch["end"]:
+                end = (periods << shift) + steps[step + 1]["offset"] - np.uint64(1)
+            last = min(first + end, stretch["last"])
+            after = at + 1
+            if np.uint64(inputs[inputs.size - 1]) - np.uint64(inputs[at]) == np.uint64(
+                inputs.size - 1 - at
+            ):
+                after = min(np.int64(inputs.size), at + np.int64(last - np.uint64(inputs[at])) + 1)
+            else:
+                while after < inputs.size and np.uint64(inputs[after]) <= last:
+                    after += 1
+            branch = np.uint8(here["place"])
+            wrong = differs(places[at:after], branch)
+            if named[branch]:
+                code = width((here["low"] + periods * here["rise"]) & mask)
+                other = width((here["other_low"] + periods * here["other_rise"]) & mask)
+                wrong |= differs(codes[at:after], code) or differs(others[at:after], other)
+            if wrong:
+                part = inputs[at:after], places[at:after], codes[at:after], others[at:after]
+                return at + _exact_place(here, first, shift, named, mask, *part)
+            at = after
+    return inputs.size
+
+
+@numba.njit(cache=True, nogil=True)
+def _exact_place(
+    here: Any,
+    first: Any,
+    shift: Any,
+    named: Any,
+    mask: Any,
+    inputs: Any,
+    places: Any,
+    codes: Any,
+    others: Any,
+) -> Any:
+    """The first input of one step that the kernels take otherwise; if none, how many there are."""
+    branch, is_named = here["place"], named[here["place"]]
+    for place in range(inputs.size):
+        periods = (np.uint64(inputs[place]) - first) >> shift
+        code = (here["low"] + periods * here["rise"]) & mask
+        other = (here["other_low"] + periods * here["other_rise"]) & mask
+        off = codes[place] != code or others[place] != other
+        if places[place] != branch or (is_named and off):
+            return place
+    return inputs.size
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_off_slope(
+    here: Any,
+    first: Any,
+    shift: Any,
+    named: Any,
+    mask: Any,
+    inputs: Any,
+    places: Any,
+    codes: Any,
+    others: Any,
+) -> Any:
+    """Whether any is, where a stretch has one step: without a way out, so that it vectorises."""
+    width = codes.dtype.type
+    branch, is_named = here["place"], named[here["place"]]
+    low, rise, other_low, other_rise = (
+        here["low"], here["rise"], here["other_low"], here["other_rise"]
+    )  # fmt: skip
+    wrong = False
+    for place in range(inputs.size):
+        periods = (np.uint64(inputs[place]) - first) >> shift
+        code = width((low + periods * rise) & mask)
+        other = width((other_low + periods * other_rise) & mask)
+        off = (codes[place] != code) | (others[place] != other)
+        wrong |= (places[place] != branch) | (is_named & off)
+    return wrong
+
 
 CHUNK = 1 << 16
 COMPILED_BITS = 16
@@ -102,5 +235,5 @@ def _differences(stairs: Staircase, visit: Dense | Steps) -> Iterator[str]:
 
 def _kernels(ruling: Ruling) -> Callable[[NDArray[np.unsignedinteger]], Expected]:
     if ruling.source.bits <= COMPILED_BITS:
-        return lambda inputs: by_kernels.expect(ruling, inputs)
+        return lambda inputs: expect_by_kernels.expect(ruling, inputs)
     return compiled(ruling).expect

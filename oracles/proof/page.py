@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
 
-from oracles.proof.obligation import Half, Obligation
+from oracles.proof.obligations import Half, Obligation
 from specs.release import VERSION
 
 INTRODUCTION = """\

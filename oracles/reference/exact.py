@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from oracles.reference.allowed import Allowed
+from oracles.reference.expectations import Allowed
 from specs.formats import Format
+from specs.model.vocabulary import HAS_REPRESENTABLE, Atom, AtomKind, Rounding, Sign, Zone
 from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
 from specs.ruling import Ruling
-from specs.vocabulary import HAS_REPRESENTABLE, Atom, AtomKind, Rounding, Sign, Zone
 
 
 class Number(NamedTuple):

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from oracles.reference.words import WIDTH
+from oracles.reference.machine_words import WIDTH
 from specs.formats import Format
-from specs.vocabulary import Rounding
+from specs.model.vocabulary import Rounding
 
 OFFSET = 4096
 TOP = WIDTH - 1

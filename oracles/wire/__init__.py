@@ -1,1 +1,1 @@
-"""Programs in any language, asked through stdin and stdout: docs/protocol.md."""
+"""Programs in any language, asked over stdin and stdout; docs/protocol.md has the protocol."""

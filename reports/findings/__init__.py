@@ -1,1 +1,1 @@
-"""What complete runs have found, read from their tables and compared."""
+"""What complete runs found, read from their tables and compared with earlier runs."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oracles.reference import by_kernels
-from reports.behaviour import explained, told
-from reports.behaviour_forms import are_numbers
-from reports.behaviour_tally import look_at_each, question
+from oracles.reference import expect_by_kernels
+from reports.behaviors.closed_forms import are_numbers
+from reports.behaviors.explanation import explained, told
+from reports.behaviors.tally import look_at_each, question
 from reports.findings.cells import Cell, Key
-from reports.kept_answers import KeptAnswers
+from reports.run_store.answers import KeptAnswers
 from specs.errors import CastigateError
 from specs.ruling import Ruling, ruling
 
@@ -65,7 +65,7 @@ def _lines(kept: KeptAnswers, alike: _Alike) -> Iterator[Lines]:
     inputs = kept.array(alike.asked).values
     is_open = np.ones(inputs.size, bool)
     if not rules.is_open:  # the kernels know no complex128
-        is_open = np.isin(by_kernels.expect(rules, inputs).places, rules.open_places)
+        is_open = np.isin(expect_by_kernels.expect(rules, inputs).places, rules.open_places)
     asked = question(rules.source, rules.target, rules.rounding)
     answers = [kept.array(digest).values[is_open] for digest in alike.cells]
     for found in look_at_each(asked, inputs[is_open], answers):

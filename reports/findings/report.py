@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from reports.findings.case_rules import Part, parts
 from reports.findings.cells import Cell, Key
-from reports.findings.comparing import Change, all_changes
+from reports.findings.changes import Change, all_changes
 from reports.findings.open_answers import Lines, explanations
-from reports.findings.parts import Part, parts
-from reports.findings.reading import cells, verdicts
-from reports.findings.signs import ABSENT, CODES
-from reports.kept_answers import KeptAnswers
-from reports.opening import open_run
-from reports.run_record import RunRecord
-from reports.store import RunStore
+from reports.findings.read_cells import cells, verdicts
+from reports.findings.verdict_signs import ABSENT, CODES
+from reports.run_store.answers import KeptAnswers
+from reports.run_store.open_run import open_run
+from reports.run_store.record import RunRecord
+from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 from specs.formats import formats
-from specs.load import documents
+from specs.loader import documents
 from specs.release import VERSION
 
 Version = tuple[str, str]

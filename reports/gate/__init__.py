@@ -1,1 +1,1 @@
-"""The acceptance gate: a policy, a judgement by it, and a certificate that can be re-checked."""
+"""The acceptance gate: a policy, the verdict by it, and a certificate that can be re-checked."""

@@ -7,21 +7,53 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
 from reports.findings.cells import Cell
-from reports.findings.reading import cells
-from reports.gate.canonical import digest_of
-from reports.gate.judging import EXAMPLES, Judged, Standing, judged, verdict_counts
+from reports.findings.read_cells import cells
+from reports.gate.canonical_json import digest_of
 from reports.gate.policy import Policy
-from reports.gate.sources import suite_digest
-from reports.opening import open_run
-from reports.places import place_of
-from reports.run_record import RunRecord
-from reports.store import LOG, RECORD, RunStore
-from reports.tables import SCHEMAS
+from reports.gate.policy_verdict import EXAMPLES, Judged, Standing, judged, verdict_counts
+from reports.run_store.open_run import open_run
+from reports.run_store.record import RunRecord
+from reports.run_store.storage import place_of
+from reports.run_store.store import LOG, RECORD, RunStore
+from reports.run_store.tables import SCHEMAS
 from specs.errors import CastigateError
+
+FLOORS = ("specs", "oracles", "reports", "conformance")
+KINDS = (".py", ".yaml")
+"""Programs, documents, formats; how pages look does not judge."""
+LEDGERS = "reports/ledger/"
+"""What frameworks are known to get wrong has no say in a gate, and changes by a command."""
+
+
+@cache
+def suite_digest() -> str:
+    """The sha256 of all paths and contents, whether from a checkout or from a wheel."""
+    digest = sha256()
+    for floor in FLOORS:
+        folder = _folder(floor)
+        named = {
+            f"{floor}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*")
+        }
+        for name, path in sorted(named.items()):
+            is_ledger = name.startswith(LEDGERS) and path.suffix == ".yaml"
+            if path.suffix in KINDS and not is_ledger:
+                digest.update(f"{name} {sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _folder(floor: str) -> Path:
+    spec = find_spec(floor)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
 
 FORMAT: Final = 1
 FILE = "certificate.json"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from reports.findings.cells import NOT_ANSWERED, Cell
 from reports.findings.report import Report
-from reports.gate.judging import EXAMPLES, Failure, Judged, Standing
 from reports.gate.policy import Policy
+from reports.gate.policy_verdict import EXAMPLES, Failure, Judged, Standing
 from reports.outputs.junit import Mark, details, junit
 from reports.outputs.junit import Test as Tested
 from reports.outputs.summary_md import plain, summary_md, table

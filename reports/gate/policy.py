@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,15 +18,34 @@ from pydantic import (
     model_validator,
 )
 
-from reports.gate.canonical import digest_of
-from reports.gate.patterns import EVERY, matches
-from reports.ledger.patterns import ids_of
-from specs.complaints import explained
-from specs.document import Entry, Identifier, Text
+from reports.gate.canonical_json import digest_of
+from reports.ledger.case_patterns import ids_of
 from specs.errors import CastigateError
-from specs.load import documents
-from specs.suggest import nearest
-from specs.yaml_source import Location, Source, read_yaml
+from specs.loader import documents
+from specs.model.document import Entry, Identifier, Text
+from specs.model.yaml_source import Location, Source, explained, read_yaml
+from specs.suggestions import nearest
+
+EVERY = "**"
+"""The pattern of all cases."""
+
+
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    parts = {EVERY: ".*", "*": "[^/]*"}
+    words = re.split(r"(\*\*|\*)", pattern)
+    return re.compile("".join(parts.get(word, re.escape(word)) for word in words))
+
+
+def matches(pattern: str, case: str) -> bool:
+    """Whether a case id is one of those that a pattern stands for."""
+    return _expression(pattern).fullmatch(case) is not None
+
+
+def any_matches(patterns: Iterable[str], case: str) -> bool:
+    """Whether one of the patterns stands for a case id."""
+    return any(matches(pattern, case) for pattern in patterns)
+
 
 SHIPPED = Path(__file__).with_name("policies")
 CLAIMED = "claimed"

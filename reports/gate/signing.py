@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from reports.gate.canonical import canonical
+from reports.gate.canonical_json import canonical
 from specs.errors import CastigateError
 
 ALGORITHM = "ed25519"

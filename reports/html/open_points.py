@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from reports.findings.report import Report
-from specs.document import ConflictEntry
-from specs.load import Document, documents
+from specs.loader import Document, documents
+from specs.model.document import ConflictEntry
 
 
 @dataclass

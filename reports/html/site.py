@@ -12,22 +12,21 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from reports.findings.comparing import CHANGES
+from reports.diff.judgement import VERDICTS
+from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
-from reports.findings.signs import CHANGE_SIGNS, MEANINGS, share
-from reports.html.behaviours import pair_behaviours
-from reports.html.detail_data import details
-from reports.html.front import front
-from reports.html.index_data import index, page_of
+from reports.findings.verdict_signs import CHANGE_SIGNS, MEANINGS, share
+from reports.html.behaviors import pair_behaviours
+from reports.html.case_details import details
+from reports.html.front_page import front
 from reports.html.open_points import open_points
-from reports.html.packing import packed
-from reports.html.page_lines import cited_lines, pages_of_rules, rule_page, rules_page
+from reports.html.page_data import index, packed, page_of
+from reports.html.rules_page import cited_lines, pages_of_rules, rule_page, rules_page
 from reports.html.trend import NOT_RIGHT, trends
-from reports.judgement import VERDICTS
-from reports.places import UNFINISHED
+from reports.run_store.storage import UNFINISHED
 from specs.coverage import by_kind
 from specs.errors import CastigateError
-from specs.load import documents
+from specs.loader import documents
 
 STATIC = Path(__file__).with_name("static")
 MARK = "castigate-report"

@@ -12,11 +12,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.drawing import pattern
-from reports.judgement import Divergence, Fault, Judgement
-from reports.ledger.behaviours import behaviour_of
+from reports.behaviors.closed_forms import are_numbers
+from reports.behaviors.explanation import explained
+from reports.behaviors.tally import look, question
+from reports.counterexample.drawing import pattern
+from reports.diff.failure_runs import Runs
+from reports.diff.judgement import Divergence, Fault, Judgement
+from reports.diff.kept_answers import Answered
 from specs.cases import Case
 from specs.formats import format_named
+from specs.ruling import ruling
+
+
+def behaviour_of(case: Case, answered: Answered | None, divergence: Divergence) -> str | None:
+    """The form that gives every wrong answer, if one does and the answers are kept."""
+    rules = ruling(case)
+    if answered is None or not are_numbers(rules.source, rules.target):
+        return None
+    inputs, answers = answered.inputs.values, answered.answers.values
+    if inputs.dtype.kind != "u" or divergence.runs.total > divergence.runs.first.size:
+        return None
+    wrong = _within(divergence.runs, inputs)
+    asked = question(rules.source, rules.target, rules.rounding)
+    lines = explained(look(asked, inputs[wrong], answers[wrong]))
+    return lines[0].form if len(lines) == 1 else None
+
+
+def _within(runs: Runs, inputs: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+    """Which inputs lie in one of the runs."""
+    nearest = np.searchsorted(runs.first.astype(np.uint64), inputs.astype(np.uint64), "right") - 1
+    inside: NDArray[np.bool_] = inputs <= runs.last.astype(np.uint64)[nearest]
+    return (nearest >= 0) & inside
+
 
 DIGITS = 16
 """Hex digits of a region's digest that are kept."""

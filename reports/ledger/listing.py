@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from reports.ledger.breaches import Breach
-from reports.ledger.versions import Span
+from reports.ledger.version_spans import Span
 
 Word = Literal["known", "unlisted", "changed", "stale"]
 WORDS: tuple[Word, ...] = ("known", "unlisted", "changed", "stale")

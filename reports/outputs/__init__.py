@@ -1,1 +1,1 @@
-"""A report in forms that other programs read."""
+"""The report as JUnit XML, CSV and Markdown."""

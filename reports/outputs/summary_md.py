@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from reports.diff.judgement import VERDICTS
 from reports.findings.cells import FAILED
-from reports.findings.comparing import CHANGES, reservations
+from reports.findings.changes import CHANGES, reservations
 from reports.findings.report import Report
-from reports.judgement import VERDICTS
 
 SHOWN = 20
 """Changes and broken rules that are listed."""

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import select
-from conformance.variants import Variants
+from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.road_agreement import Variants
+from conformance.running.selection import select
 from oracles.protocol import Bits, Unsupported, WithRoad
 from oracles.registry import Backend
-from reports.judgement import Verdict
+from reports.diff.judgement import Verdict
 from specs.cases import Case
 from specs.formats import format_named
 from tests.adapters.common import (

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named, select
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named, select
 from oracles.adapters import cinn, pypto
 from oracles.protocol import NotInstalled, Unsupported
 from oracles.registry import Backend
-from specs.calling import call_of
+from specs.case_calls import call_of
 from specs.cases import Case
 from tests.adapters.common import bits_of, onnx_case, skip_without
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named
 from oracles.adapters.jax import VARIANTS, Jax
 from oracles.adapters.jax_roads import DTYPES, Request
 from oracles.adapters.stablehlo import Shape
 from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast
 from oracles.registry import Backend
-from oracles.smoke import smoke
-from reports.judgement import Judgement
+from oracles.smoke_check import smoke
+from reports.diff.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named, formats
 from tests.adapters.bound_calls import BoundCalls

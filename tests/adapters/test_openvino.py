@@ -12,7 +12,7 @@ import pytest
 from oracles.adapters import openvino as adapter
 from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast, WithRoad
 from oracles.registry import Backend
-from oracles.smoke import smoke
+from oracles.smoke_check import smoke
 from specs.cases import Case
 from specs.formats import formats
 from tests.adapters.bound_calls import BoundCalls

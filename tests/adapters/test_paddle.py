@@ -16,7 +16,7 @@ from oracles.adapters import paddle as adapter
 from oracles.adapters.paddle_tensors import DTYPES, Tensors
 from oracles.protocol import Unsupported, WithBind, WithCall, WithRoad
 from oracles.registry import Backend
-from oracles.smoke import smoke
+from oracles.smoke_check import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
 from tests.adapters.bound_calls import BoundCalls

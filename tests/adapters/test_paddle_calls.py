@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named
 from oracles.adapters.call_parts import WORDS, ones
 from oracles.adapters.paddle import Paddle
 from oracles.adapters.paddle_calls import shares_memory

@@ -14,7 +14,7 @@ from oracles.adapters import onnx_models
 from oracles.protocol import Unsupported, WithRoad
 from specs.cases import Case
 from specs.editions import editions
-from specs.load import documents
+from specs.loader import documents
 from tests.adapters.common import ADAPTERS, ROADS, Road, bits_of, onnx_case
 
 

@@ -14,7 +14,7 @@ import pytest
 from oracles.adapters.tensorflow import DTYPES, VARIANTS, TensorFlow
 from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast
 from oracles.registry import Backend
-from oracles.smoke import smoke
+from oracles.smoke_check import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
 from tests.adapters.bound_calls import BoundCalls

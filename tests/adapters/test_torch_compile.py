@@ -15,7 +15,7 @@ import pytest
 from oracles.adapters.torch_tensors import DTYPES
 from oracles.protocol import NotInstalled, Unsupported
 from oracles.registry import Backend
-from oracles.smoke import smoke
+from oracles.smoke_check import smoke
 from specs.cases import Case
 from tests.adapters.checks import (
     assert_casts_any_layout,

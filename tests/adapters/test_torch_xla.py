@@ -11,7 +11,7 @@ import pytest
 from oracles.adapters.torch_xla import TYPES
 from oracles.protocol import Unsupported, WithBitcast
 from oracles.registry import Backend
-from oracles.smoke import smoke
+from oracles.smoke_check import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
 from tests.adapters.checks import (

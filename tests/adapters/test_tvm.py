@@ -12,7 +12,7 @@ import pytest
 from oracles.adapters import tvm as adapter
 from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast, WithRoad
 from oracles.registry import Backend
-from oracles.smoke import smoke
+from oracles.smoke_check import smoke
 from specs.cases import Case
 from specs.formats import format_named, formats
 from tests.adapters.bound_calls import BoundCalls

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.ort_memory import answer_of, buffer_of
-from oracles.packing import is_packed, unpack
+from oracles.bit_packing import is_packed, unpack
 from specs.formats import Format, format_named, formats
 
 

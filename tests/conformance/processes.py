@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 ROOT = Path(__file__).parents[2]
-MAIN = "from conformance.command import main; main()"
+MAIN = "from conformance.commands.main import main; main()"
 RUNNABLE = "tests/conformance/data/runnable.py"
 ONNX = "--document=onnx-cast:25"
 BOOL = (ONNX, "--source=uint32", "--target=bool")

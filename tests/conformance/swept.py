@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import conformance.sweep as module
-from conformance.forms import fastest, forms
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from conformance.sweep import sweep
-from oracles.reference import by_kernels
-from oracles.reference.oracle import Reference
-from oracles.reference.visits import Dense, Visit
+import conformance.sweep.engine as module
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named
+from conformance.sweep.array_forms import fastest, forms
+from conformance.sweep.engine import sweep
+from oracles.reference import expect_by_kernels
+from oracles.reference.reference_oracle import Reference
+from oracles.reference.sweep_inputs import Dense, Visit
 from oracles.registry import Backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling
@@ -109,7 +109,7 @@ def raising_where_open(name: str, change: Change) -> Change:
     rules = ruling(case_named(name))
 
     def raising(inputs: Any, answers: Any) -> Any:
-        places = by_kernels.expect(rules, inputs).places
+        places = expect_by_kernels.expect(rules, inputs).places
         if np.isin(places, rules.open_places).any():
             raise ValueError("no")
         return change(inputs, answers)

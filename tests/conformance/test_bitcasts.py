@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.bitcasts import contents
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named, select
+from conformance.judging.bitcasts import contents
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named, select
 from oracles.protocol import Unsupported
-from oracles.reference.oracle import Reference
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.formats import format_named

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named
 from oracles.protocol import Returned, Tensor, Unsupported
-from oracles.reference.oracle import Reference
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.calls import Call
 from specs.cases import Case
-from specs.load import document_named
+from specs.loader import document_named
 from specs.ruling import ruling
 
 RIGHT = Reference()

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from conformance.nightly import Nights
-from reports.outputs.writing import FORMS
+from conformance.running.nights import Nights
+from reports.outputs.write_outputs import FORMS
 from tests.conformance.processes import ROOT, castigate
 
 FILES = sorted((ROOT / "examples" / "ci").glob("*.yml"))

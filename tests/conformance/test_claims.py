@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.gating import claims_of
-from conformance.meet import Meeting, Settings
-from conformance.rows import candidates
-from conformance.selection import case_named, select
+from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.row_answers import candidates
+from conformance.running.gate import claims_of
+from conformance.running.selection import case_named, select
 from oracles.claims import Claim, claim_of, every_document, in_order
 from oracles.protocol import Bits
 from oracles.registry import Backend
@@ -20,7 +20,7 @@ from specs.cases import Case
 from specs.editions import editions
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.load import documents
+from specs.loader import documents
 from tests.conformance.processes import RUNNABLE, castigate
 
 OLD, NEW = (f"onnx-cast:{version}/int8/int16" for version in (24, 25))

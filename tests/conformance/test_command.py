@@ -14,12 +14,12 @@ from unittest.mock import patch
 
 import pytest
 
-from conformance.command import main
-from conformance.inputs import inputs_of
-from conformance.selection import case_named, select
+from conformance.commands.main import main
+from conformance.judging.quick_inputs import inputs_of
+from conformance.running.selection import case_named, select
 from specs.formats import format_named
-from specs.load import documents
-from specs.pages import cited
+from specs.loader import documents
+from specs.model.page_lines import cited
 from specs.release import VERSION
 from specs.ruling import ruling
 
@@ -216,7 +216,7 @@ def test_nothing_at_all_shows_the_help() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("arguments", [["specs"], ["inputs", HALF]])
 def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
-    code = "from conformance.command import main; main()"
+    code = "from conformance.commands.main import main; main()"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", code, *arguments],

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.inputs import few_inputs, quick_inputs
-from conformance.onnx_export import MOST, folder_of, questions, why_not
-from conformance.selection import case_named
+from conformance.commands.export import MOST, folder_of, questions, why_not
+from conformance.judging.quick_inputs import few_inputs, quick_inputs
+from conformance.running.selection import case_named
 from oracles.reference.exact import decode
 from specs.formats import format_named
 from specs.ruling import ruling

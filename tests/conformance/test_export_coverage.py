@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.onnx_export import Exporter, questions
-from conformance.selection import case_named, select
+from conformance.commands.export import Exporter, questions
+from conformance.running.selection import case_named, select
 from specs.formats import format_named
 
 OPSET = 25

@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from conformance.helpers import Errand, Group, Helpers
-from conformance.meet import Settings
-from conformance.questions import Judged, by_backend, meetings_of
-from conformance.selection import select
-from oracles.isolation.home import homes
+from conformance.judging.meeting import Settings
+from conformance.judging.questions import Judged, by_backend, meetings_of
+from conformance.running.selection import select
+from conformance.suite.parallel_judging import Errand, Group, Helpers
+from oracles.isolation.launch_config import homes
 from oracles.registry import load_backend
-from reports.judgement import Judgement
-from reports.totals import recorded
+from reports.diff.judgement import Judgement
+from reports.diff.totals import recorded
 from specs.cases import Case
 from tests.conformance.data import helped
 from tests.conformance.test_suite import FAILED, suite

@@ -11,13 +11,13 @@ from zipfile import ZipFile
 
 import pytest
 
-from conformance import history
+from conformance.running import history
 
 ROOT = Path(__file__).parents[2]
 
 
 def told(*versions: str, checkout: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "conformance.history", "ort", "onnxruntime", *versions]
+    command = [sys.executable, "-m", "conformance.running.history", "ort", "onnxruntime", *versions]
     folders = [f"--castigate={checkout}", f"--out={out}"]
     return subprocess.run([*command, *folders], capture_output=True, text=True, check=False)
 

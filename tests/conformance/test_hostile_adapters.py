@@ -11,13 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named
 from oracles.registry import load_backend
-from oracles.smoke import smoke
-from reports.judgement import Judgement
+from oracles.smoke_check import smoke
+from reports.diff.judgement import Judgement
 from specs.errors import CastigateError
-from specs.load import documents
+from specs.loader import documents
 
 HOSTILE = Path(__file__).with_name("data") / "hostile.py"
 CASE = "onnx-cast:25/float8e5m2/float16"
@@ -121,7 +121,7 @@ def test_what_cannot_be_a_backend_is_one_line(name: str, message: str) -> None:
 
 
 def test_the_reference_is_never_judged_by_its_own_kernels() -> None:
-    for name in ("reference", "oracles.reference.oracle:Reference"):
+    for name in ("reference", "oracles.reference.reference_oracle:Reference"):
         backend = load_backend(name)
         assert Meeting(backend, {}, Settings()).expectations.independent
 

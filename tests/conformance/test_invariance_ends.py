@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.invariances import Invariances
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from conformance.shape_choice import dear_shape
+from conformance.judging.invariances import Invariances
+from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.shape_choice import dear_shape
+from conformance.running.selection import case_named
 from oracles.registry import Backend, load_backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from tests.conformance.test_invariances import INT8, cases
 
 TENSORS = Path(__file__).with_name("data") / "tensors.py"

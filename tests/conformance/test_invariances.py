@@ -9,20 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.drawn import any_probe, drive
-from conformance.invariances import Invariances
-from conformance.meet import Meeting, Settings
-from conformance.probes import Probe, probes
-from conformance.rows import first_row
-from conformance.selection import select
-from conformance.shape_choice import LENGTHS, SHAPES, shapes_of
-from conformance.telling import MOST, telling
-from conformance.variants import Variants
-from oracles.isolation.home import Home
+from conformance.judging.invariances import MOST, Invariances, any_probe, drive, telling
+from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.probes import Probe, probes
+from conformance.judging.road_agreement import Variants
+from conformance.judging.row_answers import first_row
+from conformance.judging.shape_choice import LENGTHS, SHAPES, shapes_of
+from conformance.running.selection import select
+from oracles.isolation.launch_config import Home
 from oracles.isolation.loading import close, load_isolated
-from oracles.layouts import Layout, layout_of, placed
+from oracles.memory_layouts import Layout, layout_of, placed
 from oracles.registry import Backend, load_backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.cases import Case
 from tests.conformance.test_suite import FAILED, NOTHING, PASSED, suite
 

@@ -213,7 +213,7 @@ def test_the_level_holds_for_what_is_listed_too(listed: Bench) -> None:
 PARTIAL = [
     (["-k", "float16"], "leave out -k"),
     (["--document=small"], "leave out --document"),
-    (["--deselect=conformance/suite.py"], "leave out --deselect"),
+    (["--deselect=conformance/suite/items.py"], "leave out --deselect"),
     (["--collect-only"], "leave out --collect-only"),
     (["-m", "slow"], "leave out -m"),
     (["--seed=1"], "--tier=quick --seed=0 --max-examples=1000"),
@@ -233,7 +233,7 @@ def test_a_partial_run_updates_nothing(listed: Bench, arguments: list[str], mess
 
 
 def test_a_single_item_updates_nothing(listed: Bench) -> None:
-    node = f"conformance/suite.py::{NAME}::small:1/float16/int8"
+    node = f"conformance/suite/items.py::{NAME}::small:1/float16/int8"
     code, said = listed.suite("", UPDATE, target=node)
     assert (code, f"leave out {node}" in said) == (USAGE, True), said
 

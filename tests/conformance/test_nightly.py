@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from conformance.nightly import Nights
+from conformance.running.nights import Nights
 from tests.conformance.processes import (
     BOOL,
     PROC,
@@ -117,7 +117,7 @@ def test_a_run_with_a_damaged_page_is_left_out(tmp_path: Path) -> None:
 
 
 def test_only_the_last_runs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conformance.nightly.PAST", 2)
+    monkeypatch.setattr("conformance.running.nights.PAST", 2)
     for day in range(3):
         planted_run(tmp_path / "runs" / str(9 - day), after=day, backends=["ort"])
     report = Nights(tmp_path).render(print)

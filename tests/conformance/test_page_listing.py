@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specs.load import documents
+from specs.loader import documents
 from tests.conformance.test_command import castigate
 from tests.specs.paged import DOCUMENT, PAGE, write_paged
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-MAIN = "from conformance.command import main; main()"
+MAIN = "from conformance.commands.main import main; main()"
 PROGRAM = Path(__file__).with_name("data") / "vendor_program.py"
 HALF = "onnx-cast:25/float16/float32"
 TO_E5M2 = "onnx-cast:25/float16/float8e5m2/saturate:0"

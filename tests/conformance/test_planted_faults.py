@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.inputs import inputs_of
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from oracles.reference.oracle import Reference
+from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.quick_inputs import inputs_of
+from conformance.running.selection import case_named
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from specs.cases import Case
 from specs.formats import format_named

@@ -38,7 +38,7 @@ termios = pytest.importorskip("termios", reason="terminals are those of Unix")
 NUMBERS = r"(\d+) of (\d+) tasks, (\d+\.\d\d) G inputs, \d+\.\d\d G/s, ([\d,]+) wrong, (.+)"
 LEFT = r"begun|\d+ s left"
 SLOWED = {"RUNNABLE_PAUSE": "0.0002"}
-OFTEN = "import conformance.progress as progress; progress.SECONDS_BETWEEN_LINES = 0.1; "
+OFTEN = "import conformance.running.progress as progress; progress.SECONDS_BETWEEN_LINES = 0.1; "
 needs_proc = pytest.mark.skipif(
     not list(PROC.glob("self/task/*/children")), reason="needs a list of a process's children"
 )

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance import row_limits
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
+from conformance.judging import row_limits
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named
 from oracles.protocol import Unsupported
-from oracles.reference.oracle import Reference
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.accept import Expectations, levels_broken
-from reports.judgement import Judgement
+from reports.diff.allowed_answers import Expectations, levels_broken
+from reports.diff.judgement import Judgement
 from specs.cases import Case
 from specs.ruling import ruling
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from specs.load import documents
+from specs.loader import documents
 from specs.release import VERSION
 from tests.conformance.processes import (
     BOOL,

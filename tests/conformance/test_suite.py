@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from specs.load import documents
+from specs.loader import documents
 from specs.release import VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -111,7 +111,7 @@ def test_the_level_decides_whether_a_recommendation_counts() -> None:
 
 def test_a_node_id_ends_in_the_case_id_and_runs_alone() -> None:
     code, said = suite(REFERENCE, ONNX, "-k", SMALL, "--collect-only", "-q")
-    node = f"conformance/suite.py::reference::{SMALL}"
+    node = f"conformance/suite/items.py::reference::{SMALL}"
     assert (code, node in said.splitlines()) == (PASSED, True)
     code, said = suite(REFERENCE, "-v", target=node)
     assert code == PASSED

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named
 from oracles.protocol import Unsupported
 from oracles.registry import load_backend
-from oracles.smoke import smoke
+from oracles.smoke_check import smoke
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "vendor_python"
 BACKEND = "adapter.py:NumpyCast"

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from oracles.reference import by_kernels, visits
+from oracles.reference import expect_by_kernels, sweep_inputs
 from oracles.reference.breakpoints import breakpoints
-from oracles.reference.stretches import stretches
-from oracles.reference.visits import SAMPLE, Dense, Sample, Steps, Visit, visit, ways
+from oracles.reference.staircase import stretches
+from oracles.reference.sweep_inputs import SAMPLE, Dense, Sample, Steps, Visit, visit, ways
 from specs.formats import format_named
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings
@@ -98,7 +98,7 @@ def visited(chosen: Steps, lo: int, hi: int) -> list[int]:
 
 def changes(rules: Ruling, inputs: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether what is allowed differs from what is allowed one pattern before."""
-    expected = by_kernels.expect(rules, inputs)
+    expected = expect_by_kernels.expect(rules, inputs)
     columns = (expected.places, expected.codes, expected.others)
     return np.any([column[1:] != column[:-1] for column in columns], axis=0)
 
@@ -147,15 +147,15 @@ def test_the_inputs_below_at_and_above_each_step_are_visited(pair: str) -> None:
 
 
 def test_a_walk_sees_a_step_that_is_not_visited(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = visits._points
-    monkeypatch.setattr(visits, "_points", lambda steps: original(steps)[:1])
+    original = sweep_inputs._points
+    monkeypatch.setattr(sweep_inputs, "_points", lambda steps: original(steps)[:1])
     with pytest.raises(AssertionError, match="0x"):
         test_the_inputs_below_at_and_above_each_step_are_visited("float64/float16")
 
 
 def test_of_too_many_steps_those_at_both_ends_are_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = 1 << 10
-    monkeypatch.setattr(visits, "END_PERIODS", kept)
+    monkeypatch.setattr(sweep_inputs, "END_PERIODS", kept)
     rules = next(rules for rules in rulings_of("int64/float64") if not rules.open_places)
     chosen = Steps([rules])
     part = next(part for part in stretches(rules.source, rules.target) if part.first == 1 << 61)

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from reports.answers import Answered, Kept
-from reports.judgement import Judgement
-from reports.run_record import BackendRecord
-from reports.store import create
+from reports.diff.judgement import Judgement
+from reports.diff.kept_answers import Answered, Kept
+from reports.run_store.record import BackendRecord
+from reports.run_store.store import create
 from specs.cases import Case
 from specs.editions import edition
-from specs.load import documents
+from specs.loader import documents
 from tests.reports.common import divergence, record, steps
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reports.answers import Answered, Kept
+from reports.diff.judgement import Judgement
+from reports.diff.kept_answers import Answered, Kept
 from reports.findings.open_answers import explanations
 from reports.findings.report import read_report
 from reports.html.site import write_site
-from reports.judgement import Judgement
-from reports.kept_answers import KeptAnswers
-from reports.opening import open_run
+from reports.run_store.answers import KeptAnswers
+from reports.run_store.open_run import open_run
 from specs.cases import Case
 from specs.formats import format_named
 from tests.html.planted import Elements, data, one_cell, planted_run

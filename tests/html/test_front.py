@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from reports.diff.judgement import Judgement
 from reports.findings.report import Report, read_report
-from reports.html.behaviours import PairBehaviours, Shared, pair_behaviours
-from reports.html.front import BrokenRule, front
+from reports.html.behaviors import PairBehaviours, Shared, pair_behaviours
+from reports.html.front_page import BrokenRule, front
 from reports.html.site import write_site
 from reports.html.trend import Point, trends
-from reports.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named
-from specs.load import documents
+from specs.loader import documents
 from tests.html.planted import STARTED, Plant, cases, planted_run
 from tests.reports.common import divergence, steps
 

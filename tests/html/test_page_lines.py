@@ -9,14 +9,14 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 import pytest
 
-from reports.html.page_lines import cited_lines, rules_page
+from reports.diff.judgement import Judgement
+from reports.html.rules_page import cited_lines, rules_page
 from reports.html.site import write_site
-from reports.judgement import Judgement
 from specs.cases import Case
 from specs.coverage import coverage, encoders
 from specs.formats import formats
-from specs.load import document_named, documents
-from specs.pages import cited
+from specs.loader import document_named, documents
+from specs.model.page_lines import cited
 from tests.html.planted import Elements, data, planted_run, violated
 
 DOCUMENTS = ("onnx-cast", "pypto-cast")

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import reports.html.site
+from reports.diff.judgement import VERDICTS, Judgement
 from reports.html.site import MARK, write_site
-from reports.judgement import VERDICTS, Judgement
-from reports.run_record import Shard
+from reports.run_store.record import Shard
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import formats
-from specs.load import documents
+from specs.loader import documents
 from specs.ruling import rule_case
 from tests.conformance.processes import ROOT, castigate, contents
 from tests.html.planted import (

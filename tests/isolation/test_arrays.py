@@ -13,16 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from oracles.isolation.arrays import (
+from oracles.isolation.frames import (
     MOST_ELEMENTS,
     MOST_RANK,
     STORAGES,
     TEXT,
+    FrameError,
     is_carried,
     packed,
+    read_frame,
     unpacked,
+    written,
 )
-from oracles.isolation.frames import FrameError, read_frame, written
 from specs.formats import formats
 
 NUMBERS = sorted(name for name in STORAGES.values() if name != TEXT)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oracles.isolation.crash_text import LONGEST, crash_text
-from oracles.isolation.process import KEPT_OF_STDERR, Gone, Process
+from oracles.isolation.supervised_process import KEPT_OF_STDERR, LONGEST, Gone, Process, crash_text
 
 ABSL = """\
 WARNING: All log messages before absl::InitializeLog() is called are written to STDERR

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.selection import case_named
-from oracles.isolation.errors import Crashed
-from oracles.isolation.home import Home
+from conformance.running.selection import case_named
+from oracles.isolation.launch_config import Home
 from oracles.isolation.loading import close, load_isolated
+from oracles.isolation.remote_errors import Crashed
 from oracles.protocol import WithBitcastMemory
 from oracles.registry import Backend
 from specs.errors import CastigateError

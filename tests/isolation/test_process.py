@@ -8,9 +8,9 @@ from itertools import count
 
 import pytest
 
-from oracles.isolation import process
+from oracles.isolation import supervised_process
 from oracles.isolation.frames import written
-from oracles.isolation.process import Late, Process
+from oracles.isolation.supervised_process import Late, Process
 
 ANSWERS = "import os, sys, time; time.sleep(0.5); os.write(int(sys.argv[-1]), bytes.fromhex('{}'))"
 SILENT = "import time; time.sleep(600)"
@@ -27,7 +27,7 @@ def test_time_in_which_we_were_not_run_ourselves_is_no_silence(
     asked = started(ANSWERS.format(frame.hex()))
     # Each look at the clock comes an hour after the last, as on a machine that was suspended.
     hours = count(step=3600)
-    monkeypatch.setattr(process, "monotonic", lambda: next(hours))
+    monkeypatch.setattr(supervised_process, "monotonic", lambda: next(hours))
     try:
         assert asked.hear(10.0).header == {"number": 1}
     finally:

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.selection import case_named
-from oracles.isolation.errors import Crashed
-from oracles.isolation.home import homes
+from conformance.running.selection import case_named
+from oracles.isolation.launch_config import homes
 from oracles.isolation.loading import close, load_isolated
+from oracles.isolation.remote_errors import Crashed
 from specs.errors import CastigateError
 from specs.release import VERSION
 from tests.conformance.processes import castigate

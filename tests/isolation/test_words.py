@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.selection import select
-from oracles.isolation.arrays import packed, unpacked
-from oracles.isolation.errors import Quits, Raised, error_of, foreign, kinds_of, told
-from oracles.isolation.frames import FrameError, read_frame, written
-from oracles.isolation.words import (
+from conformance.running.selection import select
+from oracles.isolation.frames import FrameError, packed, read_frame, unpacked, written
+from oracles.isolation.message_codec import (
     Hello,
     call_of,
     call_words,
@@ -24,10 +22,11 @@ from oracles.isolation.words import (
     returned_of,
     returned_words,
 )
+from oracles.isolation.remote_errors import Quits, Raised, error_of, foreign, kinds_of, told
 from oracles.protocol import Returned, Tensor, Unsupported
-from specs.calling import call_of as call_of_case
-from specs.calling import receiver_of
 from specs.calls import Argument, Call, Member
+from specs.case_calls import call_of as call_of_case
+from specs.case_calls import receiver_of
 
 TEXTS = st.text(st.characters())  # lone surrogates too
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from oracles.reference import by_kernels, kernels
+from oracles.reference import expect_by_kernels, kernels
 
 FUNCTIONS = ("unpack", "convert", "has_fraction", "zero_code")
 
@@ -21,4 +21,4 @@ def plant(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(text.replace(right, wrong), module.__name__, "exec"), module.__dict__)
     for name in FUNCTIONS:
-        monkeypatch.setattr(by_kernels, name, getattr(module, name))
+        monkeypatch.setattr(expect_by_kernels, name, getattr(module, name))

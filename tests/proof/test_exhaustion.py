@@ -9,14 +9,12 @@ import pytest
 
 pytest.importorskip("numba")
 
-from conformance.selection import case_named
-from oracles.proof.agreeing import first_difference
-from oracles.proof.exhaustion import prove
-from oracles.proof.obligation import Obligation
-from oracles.proof.spreading import spread
-from oracles.reference import by_kernels
+from conformance.running.selection import case_named
+from oracles.proof.exhaustion import first_difference, prove
+from oracles.proof.obligations import Obligation, spread
+from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import Staircase, staircase
-from oracles.reference.visits import Dense, Steps
+from oracles.reference.sweep_inputs import Dense, Steps
 from specs.ruling import Ruling, ruling
 
 EVERY = Dense(1 << 16)
@@ -83,7 +81,7 @@ def test_the_place_of_the_first_difference_is_told() -> None:
     rules = ruling(case_named("onnx-cast:1/float16/int8"))
     inputs = np.arange(1 << 16, dtype=np.uint16)
     for wrong in (0, 1, 0x3C00, 0x4BFF):
-        expected = by_kernels.expect(rules, inputs)
+        expected = expect_by_kernels.expect(rules, inputs)
         expected.codes[wrong] ^= 1
         assert first_difference(staircase(rules), inputs, expected) == wrong
         scattered = inputs[inputs % 3 == wrong % 3]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from oracles.proof import __main__ as command
-from oracles.proof.obligation import Obligation
+from oracles.proof.obligations import Obligation
 from oracles.proof.page import write_page
 
 PROVED = Obligation(

@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles.proof import statement
-from oracles.proof.by_solver import prove_by_solver
-from oracles.proof.groups import Group, groups
-from oracles.proof.obligation import Obligation
-from oracles.proof.questions import Statement, prove, statements, translated
-from oracles.proof.vectors import Solving, Truth, Vector
-from oracles.reference import bounds, by_exact, by_kernels
-from oracles.reference.terms import Trace, select_terms
-from oracles.reference.words import WIDTH, Word, select_words
+from oracles.proof import smt_statement
+from oracles.proof.bit_vectors import Solving, Truth, Vector
+from oracles.proof.obligations import Group, Obligation, groups
+from oracles.proof.smt_queries import Statement, prove, prove_by_solver, statements, translated
+from oracles.reference import expect_by_exact, expect_by_kernels, kernel_terms
+from oracles.reference.kernel_terms import Trace, select_terms
+from oracles.reference.machine_words import WIDTH, Word, select_words
 from tests.proof.planted import plant
 from tests.reference.distinct import numeric_rulings
 from tests.reference.programs import STEPS, Step, run
@@ -45,8 +43,8 @@ def differs(group: Group, found: str) -> bool:
     """Whether kernels and definition really part ways at the input that was found."""
     code = int(found.partition(":")[0], 16)
     for _, rules in group.rulings:
-        place, first, second = by_kernels.decide(rules, Word(code), select_words)
-        allowed = by_exact.allow(rules, code)
+        place, first, second = expect_by_kernels.decide(rules, Word(code), select_words)
+        allowed = expect_by_exact.allow(rules, code)
         codes = allowed.codes or (0,)
         if (int(place), int(first), int(second)) != (allowed.place, codes[0], codes[-1]):
             return True
@@ -183,7 +181,7 @@ def test_smt_lib_finds_planted_faults_too(fault: str, monkeypatch: pytest.Monkey
 
 def test_a_class_that_takes_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     group = group_of("float32", "float8e8m0", "toward-zero")
-    monkeypatch.setitem(by_kernels.CLASSES, "negative", lambda f: f.finite & f.minus)
+    monkeypatch.setitem(expect_by_kernels.CLASSES, "negative", lambda f: f.finite & f.minus)
     obligation = prove(group, "exact integers", SECONDS)
     assert obligation.verdict == "counterexample"
     assert int(obligation.found.partition(":")[0], 16) == 0x80000000
@@ -193,14 +191,16 @@ def test_a_statement_that_says_too_little_is_found(monkeypatch: pytest.MonkeyPat
     def anything(value: Any, code: Any, rounding: Any) -> Truth:
         return value.solving.truth(True)
 
-    monkeypatch.setattr(statement, "is_rounding", anything)
+    monkeypatch.setattr(smt_statement, "is_rounding", anything)
     obligation = prove(group_of("float16", "bfloat16", "nearest-even"), "exact integers", SECONDS)
     assert obligation.verdict == "counterexample"
     assert obligation.found.endswith("the statement or the trace is at fault")
 
 
 def test_a_trace_shortened_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(bounds.BOUNDS, "right", lambda value, shift: (0, value[1] >> shift[1]))
+    monkeypatch.setitem(
+        kernel_terms.BOUNDS, "right", lambda value, shift: (0, value[1] >> shift[1])
+    )
     obligation = prove(group_of("float32", "float16", "nearest-even"), "exact integers", SECONDS)
     assert obligation.verdict == "counterexample"
     assert obligation.found.endswith("the statement or the trace is at fault")

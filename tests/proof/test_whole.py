@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("bitwuzla")
 
-from oracles.proof.by_solver import prove_by_solver
+from oracles.proof.smt_queries import prove_by_solver
 
 
 def test_no_input_of_any_ruling_contradicts_the_definition() -> None:

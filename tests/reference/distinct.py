@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import cache
 
-from conformance.selection import select
+from conformance.running.selection import select
 from specs.operations import is_bitcast
 from specs.ruling import Ruling, ruling
 

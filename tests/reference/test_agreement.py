@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.inputs import quick_inputs
-from oracles.reference import by_exact, by_kernels, exact, kernels
-from oracles.reference.words import Word, select_words
+from conformance.judging.quick_inputs import quick_inputs
+from oracles.reference import exact, expect_by_exact, expect_by_kernels, kernels
+from oracles.reference.machine_words import Word, select_words
 from specs.outcomes import Either, Exactly, Round, Same, Value, Wrap
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings
@@ -36,7 +36,7 @@ def is_first(name: str, rules: Ruling) -> bool:
 
 def first_disagreement(rules: Ruling, inputs: NDArray[Any]) -> str | None:
     """The first input of which definition and kernels say different things."""
-    told, computed = by_exact.expect(rules, inputs), by_kernels.expect(rules, inputs)
+    told, computed = expect_by_exact.expect(rules, inputs), expect_by_kernels.expect(rules, inputs)
     named = np.array([isinstance(branch.outcome, NAMES_PATTERNS) for branch in rules.branches])
     differs = (told.places != computed.places) | (
         named[told.places] & ((told.codes != computed.codes) | (told.others != computed.others))
@@ -75,17 +75,17 @@ def test_kernels_say_the_same_on_python_integers_as_on_arrays(name: str) -> None
     rules = numeric_rulings()[name]
     inputs = quick_inputs(rules.source.name, rules.target.name, SEED, 200)
     picked = inputs[:: max(1, inputs.size // 200)]
-    expected = by_kernels.expect(rules, picked)
+    expected = expect_by_kernels.expect(rules, picked)
     for at, code in enumerate(picked.tolist()):
-        facts = by_kernels.facts_of(rules, Word(code), select_words)
+        facts = expect_by_kernels.facts_of(rules, Word(code), select_words)
         branch = rules.branches[expected.places[at]]
         if isinstance(branch.outcome, Round | Value | Wrap):
-            rounded = by_kernels.rounded(
+            rounded = expect_by_kernels.rounded(
                 rules.target, facts.parts, rules.rounding, select_words, facts.converted
             )
             assert int(rounded) == expected.codes[at], hex(code)
         if branch.input_class != "otherwise":
-            assert by_kernels.CLASSES[branch.input_class](facts), hex(code)
+            assert expect_by_kernels.CLASSES[branch.input_class](facts), hex(code)
 
 
 def test_a_planted_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

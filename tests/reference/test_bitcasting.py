@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.selection import select
-from oracles.reference.bitcasting import by_integer, by_memory, fills_bytes
+from conformance.running.selection import select
+from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
-from specs.bitcasting import Shape, Widths, resulting
+from specs.bitcast_shapes import Shape, Widths, resulting
 from specs.formats import Format, format_named, formats
 
 NUMERIC = [form for form in formats().values() if form.kind != "text"]

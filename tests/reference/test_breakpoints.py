@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.inputs import quick_inputs
-from oracles.reference import by_kernels
+from conformance.judging.quick_inputs import quick_inputs
+from oracles.reference import expect_by_kernels
 from oracles.reference.breakpoints import breakpoints
 from specs.formats import Format
 from tests.reference.distinct import numeric_rulings
@@ -33,7 +33,7 @@ def test_all_steps_of_a_sixteen_bit_source_are_known(name: str) -> None:
     rules = numeric_rulings()[name]
     source, target = rules.source, rules.target
     inputs = np.arange(1 << 16, dtype=source.storage)
-    expected = by_kernels.expect(rules, inputs)
+    expected = expect_by_kernels.expect(rules, inputs)
     changes = (expected.codes[1:] != expected.codes[:-1]) | (
         expected.places[1:] != expected.places[:-1]
     )

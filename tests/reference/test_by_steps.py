@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.inputs import quick_inputs
-from oracles.reference import by_exact, by_steps
+from conformance.judging.quick_inputs import quick_inputs
+from oracles.reference import expect_by_exact, expect_by_staircase
 from specs.outcomes import Either, Exactly, Round, Same, Value, Wrap
 from tests.reference.distinct import numeric_rulings
 
@@ -20,7 +20,10 @@ def test_steps_expect_what_the_definition_does(name: str) -> None:
     rules = RULINGS[name]
     inputs = quick_inputs(rules.source.name, rules.target.name, SEED, 300)
     inputs = inputs[:: max(1, inputs.size // 3000)]
-    by_each, by_step = by_exact.expect(rules, inputs), by_steps.expect(rules, inputs)
+    by_each, by_step = (
+        expect_by_exact.expect(rules, inputs),
+        expect_by_staircase.expect(rules, inputs),
+    )
     assert np.array_equal(by_step.places, by_each.places)
     named = np.array([isinstance(branch.outcome, NAMES_PATTERNS) for branch in rules.branches])
     here = named[by_each.places]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.selection import case_named
+from conformance.running.selection import case_named
 from oracles.protocol import Returned
-from oracles.reference.calls import NAMES, Decision, RefusedError, decide
-from oracles.reference.oracle import Reference
-from specs.calling import call_of, linear_call
+from oracles.reference.call_dispatch import NAMES, Decision, RefusedError, decide
+from oracles.reference.reference_oracle import Reference
 from specs.calls import Argument, ArgumentKind, ArgumentWord, Call, Member, ReceiverKind
+from specs.case_calls import call_of, linear_call
 
 
 def argument(text: str) -> Argument:

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.forms import forms
-from conformance.selection import case_named
-from oracles.reference import by_kernels, checking
+from conformance.running.selection import case_named
+from conformance.sweep.array_forms import forms
+from oracles.reference import chunk_check, expect_by_kernels
+from oracles.reference.chunk_table import ANYTHING, CODE, GRADED, RANGES, ROW, Rows, Table, table
 from oracles.reference.staircase import STEP, Step
-from oracles.reference.table import ANYTHING, CODE, GRADED, RANGES, ROW, Rows, Table, table
-from reports.accept import levels_broken
+from reports.diff.allowed_answers import levels_broken
 from specs.ruling import Ruling, ruling
 from tests.reference.distinct import numeric_rulings
 from tests.reference.test_grading import right_answers
@@ -30,7 +30,7 @@ LENGTHS = (1, 2, 3, 1000, 1025, 4999, 5000)
 END = 1 << 32
 SEED = 20_261_124
 Check = Callable[[Table, int, NDArray[Any]], bool]
-FORMS: tuple[Check, ...] = (checking.all_right, forms(True).all_right)
+FORMS: tuple[Check, ...] = (chunk_check.all_right, forms(True).all_right)
 
 
 class Chunk:
@@ -43,7 +43,7 @@ class Chunk:
             # Such a chunk may be looked at in whole words.
             self.first -= self.first % 8
         self.inputs = (self.first + np.arange(size, dtype=np.uint64)).astype(np.uint32)
-        self.expected = by_kernels.expect(rules, self.inputs)
+        self.expected = expect_by_kernels.expect(rules, self.inputs)
         self.answers = right_answers(rules, self.expected, chance).astype(rules.target.storage)
         begin, end = np.searchsorted(self.table.firsts, self.inputs[[0, -1]], "right").tolist()
         self.segments = range(begin - 1, end)

@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from oracles.reference import by_kernels, exact, kernels
-from oracles.reference.by_kernels import Facts
-from oracles.reference.words import select_arrays
+from oracles.reference import exact, expect_by_kernels, kernels
+from oracles.reference.expect_by_kernels import Facts
+from oracles.reference.machine_words import select_arrays
 from specs.formats import Format, format_named, formats
-from specs.pairs import value_of
-from specs.proof import possible_atoms
-from specs.vocabulary import INPUT_CLASSES, ROUNDINGS, Rounding
+from specs.model.vocabulary import INPUT_CLASSES, ROUNDINGS, Rounding
+from specs.pair_conditions import value_of
+from specs.totality import possible_atoms
 
 NUMERIC = [form for form in formats().values() if form.is_numeric]
 SOURCES = ["float16", "bfloat16", "int16", "uint16", *(f.name for f in NUMERIC if f.bits <= 8)]
@@ -76,7 +76,7 @@ def test_definition_and_kernels_put_inputs_into_the_same_classes(source_name: st
             for code in patterns(source)
         ]
         assert set(atoms) <= set(possible_atoms(source, target)), target_name
-        for word, holds in by_kernels.CLASSES.items():
+        for word, holds in expect_by_kernels.CLASSES.items():
             told = np.broadcast_to(np.asarray(holds(facts), bool), len(atoms))
             defined = [INPUT_CLASSES[word](atom) for atom in atoms]
             assert told.tolist() == defined, f"{word}, {source_name} to {target_name}, {rounding}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.inputs import quick_inputs
-from oracles.reference import by_kernels
-from oracles.reference.compiled import compiled, program
-from oracles.reference.expected import Expected
+from conformance.judging.quick_inputs import quick_inputs
+from oracles.reference import expect_by_kernels
+from oracles.reference.compiled_kernels import compiled, program
+from oracles.reference.expectations import Expected
 from tests.reference.distinct import numeric_rulings
 
 RULINGS = {name: rules for name, rules in numeric_rulings().items() if not rules.is_open}
@@ -40,7 +40,7 @@ def same(left: Expected, right: Expected) -> bool:
 def test_on_breakpoints_and_random_patterns(name: str) -> None:
     rules = RULINGS[name]
     inputs = quick_inputs(rules.source.name, rules.target.name, SEED, 20_000)
-    assert same(compiled(rules).expect(inputs), by_kernels.expect(rules, inputs))
+    assert same(compiled(rules).expect(inputs), expect_by_kernels.expect(rules, inputs))
 
 
 @pytest.mark.parametrize("name", PICKED)
@@ -52,7 +52,7 @@ def test_on_consecutive_patterns_up_to_the_last(name: str) -> None:
         result = decision.room(count)
         decision.consecutive(np.uint64(first), result.places, result.codes, result.others)
         inputs = (np.arange(count, dtype=np.uint64) + np.uint64(first)).astype(rules.source.storage)
-        assert same(result, by_kernels.expect(rules, inputs))
+        assert same(result, expect_by_kernels.expect(rules, inputs))
 
 
 def test_a_program_holds_only_what_the_decision_needs() -> None:

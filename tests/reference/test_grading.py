@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.forms import forms
-from conformance.inputs import quick_inputs
-from oracles.reference import by_kernels, grading
-from oracles.reference.expected import Expected
-from oracles.reference.grading import OPEN
+from conformance.judging.quick_inputs import quick_inputs
+from conformance.sweep.array_forms import forms
+from oracles.reference import expect_by_kernels, staircase_grades
+from oracles.reference.expectations import Expected
 from oracles.reference.staircase import STEP, STRETCH, Staircase, Step, staircase
-from reports.accept import levels_broken
+from oracles.reference.staircase_grades import OPEN
+from reports.diff.allowed_answers import levels_broken
 from specs.outcomes import Anything, Either, Exactly, Nan
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings
@@ -109,7 +109,7 @@ def grades(request: pytest.FixtureRequest) -> Any:
 def test_grades_are_those_of_the_comparison(name: str, grades: Any) -> None:
     rules, chance = RULINGS[name], np.random.default_rng(SEED)
     stairs, inputs = staircase(rules), some_inputs(rules)
-    expected = by_kernels.expect(rules, inputs)
+    expected = expect_by_kernels.expect(rules, inputs)
     storage = np.dtype(rules.target.storage)
     right = right_answers(rules, expected, chance)
     for answers in (
@@ -151,14 +151,14 @@ def test_the_selection_holds_every_kind_of_ruling() -> None:
 def test_the_branch_of_every_input_is_known(name: str) -> None:
     rules = RULINGS[name]
     inputs = some_inputs(rules)
-    places = grading.places(staircase(rules), inputs)
-    assert np.array_equal(places, by_kernels.expect(rules, inputs).places)
-    assert grading.places(staircase(rules), inputs[:0]).size == 0
+    places = staircase_grades.places(staircase(rules), inputs)
+    assert np.array_equal(places, expect_by_kernels.expect(rules, inputs).places)
+    assert staircase_grades.places(staircase(rules), inputs[:0]).size == 0
 
 
 def counted(rules: Ruling, lo: int, hi: int) -> int:
     inputs = np.arange(lo, hi, dtype=np.uint64).astype(rules.source.storage)
-    return int(np.isin(by_kernels.expect(rules, inputs).places, rules.open_places).sum())
+    return int(np.isin(expect_by_kernels.expect(rules, inputs).places, rules.open_places).sum())
 
 
 NARROW_OPEN = [n for n, r in RULINGS.items() if r.open_places and r.source.bits <= 16]
@@ -172,7 +172,7 @@ def test_open_inputs_are_counted_without_looking_at_them(data: st.DataObject) ->
     end = rules.source.mask + 1
     ends = st.integers(0, end) | st.sampled_from([0, end, rules.source.sign_bit])
     lo, hi = sorted((data.draw(ends), data.draw(ends)))
-    assert grading.open_inputs(staircase(rules), lo, hi) == counted(rules, lo, hi)
+    assert staircase_grades.open_inputs(staircase(rules), lo, hi) == counted(rules, lo, hi)
 
 
 @given(st.data())
@@ -184,16 +184,16 @@ def test_open_inputs_of_a_wide_source_are_counted(data: st.DataObject) -> None:
     near = int(row[data.draw(st.sampled_from(["first", "last"]))])
     lo = max(0, near - data.draw(st.integers(0, 5_000)))
     hi = min(rules.source.mask + 1, near + data.draw(st.integers(0, 5_000)))
-    assert grading.open_inputs(stairs, lo, hi) == counted(rules, lo, hi)
+    assert staircase_grades.open_inputs(stairs, lo, hi) == counted(rules, lo, hi)
 
 
 def test_a_count_of_open_inputs_that_no_one_could_walk() -> None:
     # Version 1 cuts off the fractions of what lies between -1.0 and 256.0; all else is open.
     stairs = staircase(RULINGS["onnx-cast:1/float64/uint8"])
     told = 0x4070_0000_0000_0000 + 0x3FF0_0000_0000_0000
-    assert grading.open_inputs(stairs, 0, 1 << 64) == (1 << 64) - told
+    assert staircase_grades.open_inputs(stairs, 0, 1 << 64) == (1 << 64) - told
     cuts = [0, 12_345, 1 << 62, (1 << 63) + 77, 1 << 64]
-    parts = [grading.open_inputs(stairs, *cut) for cut in pairwise(cuts)]
+    parts = [staircase_grades.open_inputs(stairs, *cut) for cut in pairwise(cuts)]
     assert sum(parts) == (1 << 64) - told
 
 
@@ -211,8 +211,8 @@ def test_open_steps_are_counted_wherever_in_a_period_they_lie(
     stairs = Staircase(rules, np.array(parts, STRETCH), np.array(steps, STEP))
     lo, hi = sorted((one, other))
     inputs = np.arange(lo, hi, dtype=np.uint16)
-    graded = grading.grades(stairs, inputs, np.full(inputs.size, 8, np.uint8))
-    assert grading.open_inputs(stairs, lo, hi) == np.count_nonzero(graded == OPEN)
+    graded = staircase_grades.grades(stairs, inputs, np.full(inputs.size, 8, np.uint8))
+    assert staircase_grades.open_inputs(stairs, lo, hi) == np.count_nonzero(graded == OPEN)
 
 
 @given(st.sampled_from(PICKED), st.data())
@@ -224,17 +224,17 @@ def test_inputs_of_one_step_allow_the_same(name: str, data: st.DataObject) -> No
     first = int(row["first"]) + data.draw(st.integers(0, int(row["last"] - row["first"])))
     last = min(rules.source.mask, first + data.draw(st.integers(0, 300)))
     inputs = np.arange(first, last + 1, dtype=np.uint64).astype(rules.source.storage)
-    expected = by_kernels.expect(rules, inputs)
-    if grading.is_one_step(stairs, first, last):
+    expected = expect_by_kernels.expect(rules, inputs)
+    if staircase_grades.is_one_step(stairs, first, last):
         for column in (expected.places, expected.codes, expected.others):
             assert (column == column[0]).all()
-    assert grading.is_one_step(stairs, first, first)
+    assert staircase_grades.is_one_step(stairs, first, first)
 
 
 def test_where_one_step_ends_and_the_next_begins() -> None:
     # 65520 is the first that overflows; what is larger is infinite too, infinity itself is not.
     stairs = staircase(RULINGS["onnx-cast:13/float32/float16"])
-    assert grading.is_one_step(stairs, 0x4780_0001, 0x4780_0FFF)
-    assert not grading.is_one_step(stairs, 0x477F_EFFF, 0x477F_F000)
-    assert not grading.is_one_step(stairs, 0x3F80_0000, 0x3F80_2000)
-    assert not grading.is_one_step(stairs, 0x7F7F_FFFF, 0x7F80_0000)
+    assert staircase_grades.is_one_step(stairs, 0x4780_0001, 0x4780_0FFF)
+    assert not staircase_grades.is_one_step(stairs, 0x477F_EFFF, 0x477F_F000)
+    assert not staircase_grades.is_one_step(stairs, 0x3F80_0000, 0x3F80_2000)
+    assert not staircase_grades.is_one_step(stairs, 0x7F7F_FFFF, 0x7F80_0000)

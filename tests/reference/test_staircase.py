@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.inputs import quick_inputs
-from oracles.reference import by_kernels
-from oracles.reference.staircase import Staircase, staircase
-from oracles.reference.stretches import stretches
+from conformance.judging.quick_inputs import quick_inputs
+from oracles.reference import expect_by_kernels
+from oracles.reference.staircase import Staircase, staircase, stretches
 from specs.formats import Format, formats
 from specs.outcomes import Anything, Exactly, Nan
 from tests.reference.distinct import numeric_rulings
@@ -64,7 +63,7 @@ def expanded(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]
 def computed(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """The same by the kernels."""
     rules = stairs.ruling
-    expected = by_kernels.expect(rules, inputs)
+    expected = expect_by_kernels.expect(rules, inputs)
     codes, others = expected.codes.astype(np.uint64), expected.others.astype(np.uint64)
     columns = {"low": codes, "high": codes.copy(), "other_low": others, "other_high": others.copy()}
     for place, branch in enumerate(rules.branches):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles.reference import by_kernels
-from oracles.reference.terms import Trace, select_terms
-from oracles.reference.words import WIDTH, Word, select_arrays, select_words
+from oracles.reference import expect_by_kernels
+from oracles.reference.kernel_terms import Trace, select_terms
+from oracles.reference.machine_words import WIDTH, Word, select_arrays, select_words
 from tests.reference.distinct import numeric_rulings
 from tests.reference.programs import STEPS, Step, evaluate, run
 
@@ -92,11 +92,11 @@ def test_a_traced_decision_is_the_decision(name: str) -> None:
     generator = np.random.default_rng(3)
     shift = np.uint64(WIDTH - rules.source.bits)
     inputs = generator.integers(0, 2**64 - 1, 40, np.uint64, endpoint=True) >> shift
-    on_arrays = by_kernels.decide(rules, inputs, select_arrays)
+    on_arrays = expect_by_kernels.decide(rules, inputs, select_arrays)
     trace = Trace(rules.source.bits)
-    results = by_kernels.decide(rules, trace.input(), select_terms)
+    results = expect_by_kernels.decide(rules, trace.input(), select_terms)
     for at, code in enumerate(inputs.tolist()):
         values = evaluate(trace, code)
-        on_words = by_kernels.decide(rules, Word(code), select_words)
+        on_words = expect_by_kernels.decide(rules, Word(code), select_words)
         for traced, word, array in zip(results, on_words, on_arrays, strict=True):
             assert values[traced.place] == int(word) == int(array[at])

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.selection import select
-from conformance.texts import texts
-from oracles.reference import exact, text, written
-from oracles.reference.text import exact_decimal
+from conformance.judging.quick_inputs import texts
+from conformance.running.selection import select
+from oracles.reference import exact, exact_text, kernel_text
+from oracles.reference.exact_text import exact_decimal
 from specs.formats import Format, format_named, formats
 from specs.outcomes import Nan
 from specs.ruling import Ruling, ruling
@@ -35,8 +35,8 @@ def rules_of(name: str) -> Ruling:
 
 
 def agree(rules: Ruling, literal: str) -> None:
-    allowed = text.allow_text(rules, literal)
-    answer = written.answer_text(rules, literal)
+    allowed = exact_text.allow_text(rules, literal)
+    answer = kernel_text.answer_text(rules, literal)
     if allowed.codes:
         assert answer in allowed.codes, literal
     if isinstance(allowed.branch.outcome, Nan):
@@ -77,10 +77,10 @@ def test_near_literals_hold_the_known_traps() -> None:
 @pytest.mark.parametrize("name", TEXT_CASES)
 def test_letters_beyond_ascii_make_no_literal_to_either_reader(name: str) -> None:
     rules = rules_of(name)
-    no_literal = written.answer_text(rules, "no literal")
+    no_literal = kernel_text.answer_text(rules, "no literal")
     for literal in near_literals():
-        assert text.read_literal(literal).kind == "text-other", literal
-        assert written.answer_text(rules, literal) == no_literal, literal
+        assert exact_text.read_literal(literal).kind == "text-other", literal
+        assert kernel_text.answer_text(rules, literal) == no_literal, literal
 
 
 @given(st.sampled_from(TEXT_CASES[::3]), NUMBER | NEAR_NUMBERS)
@@ -90,7 +90,7 @@ def test_both_readers_agree_on_any_text(name: str, literal: str) -> None:
 
 @given(NUMBER)
 def test_the_two_scanners_see_the_same_number(literal: str) -> None:
-    read, scanned = text.read_literal(literal), written.scan(literal)
+    read, scanned = exact_text.read_literal(literal), kernel_text.scan(literal)
     assert scanned is not None
     assert read.number is not None
     assert (read.kind == "text-whole") == scanned.plain_whole
@@ -102,7 +102,7 @@ def test_the_two_scanners_see_the_same_number(literal: str) -> None:
 
 @given(NEAR_NUMBERS)
 def test_what_is_no_number_is_none_to_both(literal: str) -> None:
-    assert (text.read_literal(literal).number is None) == (written.scan(literal) is None)
+    assert (exact_text.read_literal(literal).number is None) == (kernel_text.scan(literal) is None)
 
 
 @st.composite
@@ -114,9 +114,9 @@ def patterns(draw: st.DrawFn) -> tuple[Format, int]:
 @given(patterns())
 def test_what_is_written_is_plain_and_reads_back(pattern: tuple[Format, int]) -> None:
     form, code = pattern
-    line = written.write(form, code)
-    assert text.reads_back(form, code, line)
-    assert line in ("NaN", "INF", "-INF") or text.PLAIN.fullmatch(line)
+    line = kernel_text.write(form, code)
+    assert exact_text.reads_back(form, code, line)
+    assert line in ("NaN", "INF", "-INF") or exact_text.PLAIN.fullmatch(line)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_is_written_is_plain_and_reads_back(pattern: tuple[Format, int]) ->
     ],
 )
 def test_known_texts(dtype: str, code: int, line: str) -> None:
-    assert written.write(format_named(dtype), code) == line
+    assert kernel_text.write(format_named(dtype), code) == line
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_known_texts(dtype: str, code: int, line: str) -> None:
     [("0.1", True), ("0.10000000149", True), ("0.2", False), ("1e-1", True), ("x", False)],
 )
 def test_reading_back_is_by_value(answer: str, reads: bool) -> None:
-    assert text.reads_back(format_named("float32"), 0x3DCCCCCD, answer) == reads
+    assert exact_text.reads_back(format_named("float32"), 0x3DCCCCCD, answer) == reads
 
 
 @given(st.integers(0, 2**60), st.integers(-80, 40))
@@ -160,25 +160,25 @@ def test_wrong_values_do_not_read_back(pattern: tuple[Format, int]) -> None:
         wrong += [value + 2**form.bits, value - 2**form.bits, value + 1, value + Fraction(1, 2)]
     for other in wrong:
         digits = exact_decimal(abs(other.numerator), 1 - other.denominator.bit_length())
-        assert not text.reads_back(form, code, f"{'-' if other < 0 else ''}{digits}"), digits
+        assert not exact_text.reads_back(form, code, f"{'-' if other < 0 else ''}{digits}"), digits
 
 
 @pytest.mark.parametrize("answer", ["+-nan", "--nan", "nan(1)", "1"])
 def test_only_a_nan_reads_back_as_one(answer: str) -> None:
-    assert not text.reads_back(format_named("float32"), 0x7FC00000, answer)
+    assert not exact_text.reads_back(format_named("float32"), 0x7FC00000, answer)
 
 
 @pytest.mark.parametrize("literal", ["1e" + "0" * 4100 + "1", "1e-" + "0" * 4100 + "1"])
 def test_zeros_before_an_exponent_mean_nothing(literal: str) -> None:
     agree(rules_of("onnx-cast:25/string/float32"), literal)
-    number = text.read_literal(literal).number
-    assert number == text.read_literal("1e-1" if "-" in literal else "1e1").number
+    number = exact_text.read_literal(literal).number
+    assert number == exact_text.read_literal("1e-1" if "-" in literal else "1e1").number
 
 
 @pytest.mark.parametrize("literal", ["1e400", "1e5000", "1e6001", "1e99999"])
 def test_huge_numbers_overflow_to_both(literal: str) -> None:
     for dtype in ("float64", "float16", "float8e4m3fn", "int64"):
-        scanned = written.scan(literal)
+        scanned = kernel_text.scan(literal)
         assert scanned is not None
-        _, converted = written.read_number(format_named(dtype), scanned)
+        _, converted = kernel_text.read_number(format_named(dtype), scanned)
         assert converted.overflow

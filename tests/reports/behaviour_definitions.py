@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from math import floor
 
 from specs.formats import Format, format_named
-from specs.pairs import value_of
+from specs.pair_conditions import value_of
 
 ANY_NAN = -1
 """The answer that is any NaN."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from reports.answers import Answered, Kept
-from reports.judgement import VERDICTS, Divergence, Fault, Judgement
-from reports.run_record import BackendRecord, Environment, RunRecord, Shard
-from reports.runs import Runs
+from reports.diff.failure_runs import Runs
+from reports.diff.judgement import VERDICTS, Divergence, Fault, Judgement
+from reports.diff.kept_answers import Answered, Kept
+from reports.run_store.record import BackendRecord, Environment, RunRecord, Shard
 from specs.cases import Case
 
 HALF = Case("onnx-cast", "25", "float32", "float16")

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-from reports import store as stores
-from reports.places import Place
-from reports.store import RunStore
-from reports.tables import Row
+from reports.run_store import store as stores
+from reports.run_store.storage import Place
+from reports.run_store.store import RunStore
+from reports.run_store.tables import Row
 from tests.reports.common import HALF, divergence, judgement, record, steps
 
 TASKS = ("one", "two", "three")

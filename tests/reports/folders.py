@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reports.store import RunStore, create
+from reports.run_store.store import RunStore, create
 from specs.errors import CastigateError
 from tests.reports.common import HALF, divergence, judgement, record, steps
 

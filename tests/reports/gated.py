@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from conformance.running import chosen
+from conformance.running.run import chosen
+from reports.diff.judgement import Judgement
 from reports.gate.certificate import Evidence
 from reports.gate.policy import Policy, PolicyEntry
-from reports.judgement import Judgement
-from reports.opening import open_run
-from reports.run_record import BackendRecord, Selection
-from reports.store import RunStore, create
+from reports.run_store.open_run import open_run
+from reports.run_store.record import BackendRecord, Selection
+from reports.run_store.store import RunStore, create
 from specs.cases import Case
-from specs.load import documents
+from specs.loader import documents
 from tests.reports.common import divergence, record, steps
 
 DOCUMENT = "pypto-cast:0.2"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.answers import Kept, kept_of
+from reports.diff.kept_answers import Kept, kept_of
 from specs.formats import Format, formats
 
 NUMBERS = [form for form in formats().values() if form.kind != "text" and form.bits <= 64]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specs.behaviours import BEHAVIOURS_FILE, behaviours, load_behaviours
+from specs.behaviors import BEHAVIOURS_FILE, behaviours, load_behaviours
 from specs.errors import CastigateError
 
 GOOD = """\

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.inputs import quick_inputs
-from oracles.reference.words import Word, select_words
-from reports.behaviour_forms import evaluate, forms_between
-from reports.behaviour_steps import Evaluation
-from specs.behaviours import Behaviour, behaviours
+from conformance.judging.quick_inputs import quick_inputs
+from oracles.reference.machine_words import Word, select_words
+from reports.behaviors.closed_forms import evaluate, forms_between
+from reports.behaviors.steps import Evaluation
+from specs.behaviors import Behaviour, behaviours
 from specs.formats import Format, format_named, formats
 from tests.reports.behaviour_definitions import ANY_NAN, CONSTANTS, KINDS, defined, meaning
 

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.inputs import quick_inputs
+from conformance.judging.quick_inputs import quick_inputs
 from oracles.reference import exact
-from oracles.reference.words import select_arrays
-from reports.behaviour import Explanation, explained, narrowed, sentence
-from reports.behaviour_forms import evaluate, forms_between
-from reports.behaviour_regions import PHRASES, atoms_by_mark, mark_text, words
-from reports.behaviour_tally import KEPT, Met, Question, Tally, look, question, smallest
-from reports.divergences import simplicity
-from specs.behaviours import Behaviour
+from oracles.reference.machine_words import select_arrays
+from reports.behaviors.closed_forms import evaluate, forms_between
+from reports.behaviors.explanation import Explanation, explained, narrowed, sentence
+from reports.behaviors.regions import PHRASES, atoms_by_mark, mark_text, words
+from reports.behaviors.tally import KEPT, Met, Question, Tally, look, question, smallest
+from reports.diff.divergences import simplicity
+from specs.behaviors import Behaviour
 from specs.formats import Format, format_named, formats
-from specs.vocabulary import Atom, Rounding, atoms
+from specs.model.vocabulary import Atom, Rounding, atoms
 
 PAIRS: list[tuple[str, str]] = [
     ("float32", "int8"),
@@ -300,7 +300,7 @@ COMPILED = [("float32", "int8"), ("int64", "float16"), ("float8e5m2", "float8e8m
 
 @pytest.mark.parametrize("names", COMPILED, ids=["-".join(pair) for pair in COMPILED])
 def test_compiled_it_is_the_same(names: tuple[str, str]) -> None:
-    fast = pytest.importorskip("reports.behaviour_fast", reason="needs the extra `fast`")
+    fast = pytest.importorskip("reports.behaviors.tally_numba", reason="needs the extra `fast`")
     source, target = map(format_named, names)
     forms = forms_between(source, target)
     some = [form for form in forms[:: 1 + len(forms) // 4] if form.name != "nan"]

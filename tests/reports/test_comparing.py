@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from reports.findings.cells import Broken, Cell
-from reports.findings.comparing import changes, reservations
-from reports.run_record import BackendRecord, Selection
+from reports.findings.changes import changes, reservations
+from reports.run_store.record import BackendRecord, Selection
 from tests.reports.common import record
 
 CASE = ("onnx-cast:25/float32/int8", "onnx-cast", "25", "float32", "int8", "")

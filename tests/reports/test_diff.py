@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles.reference.oracle import Reference
-from reports.accept import Expectations
-from reports.answers import Answered, Kept
-from reports.diff import Compared, compare
+from oracles.reference.reference_oracle import Reference
+from reports.diff.allowed_answers import Expectations
+from reports.diff.backends import Compared, compare
+from reports.diff.kept_answers import Answered, Kept
 from specs.cases import Case
 
 HALF = Case("onnx-cast", "25", "float16", "float8e4m3fn", (("saturate", "1"),))

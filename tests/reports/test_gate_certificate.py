@@ -12,13 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.gate.canonical import canonical, digest_of, read_canonical
-from reports.gate.certificate import NothingRanError, baseline_for, body_of, copied, sealed
-from reports.gate.checking import check_seals, differences, evidence_of
+from reports.gate.canonical_json import canonical, digest_of, read_canonical
+from reports.gate.certificate import (
+    NothingRanError,
+    baseline_for,
+    body_of,
+    copied,
+    sealed,
+    suite_digest,
+)
+from reports.gate.certificate_check import check_seals, differences, evidence_of
 from reports.gate.policy import Policy
 from reports.gate.signing import private_key, public_key, signed
-from reports.gate.sources import suite_digest
-from reports.run_record import Selection
+from reports.run_store.record import Selection
 from specs.errors import CastigateError
 from tests.reports.gated import (
     CASE,

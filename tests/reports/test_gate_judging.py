@@ -8,10 +8,10 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
+from reports.diff.judgement import Judgement
 from reports.findings.report import read_report
-from reports.gate.judging import Judged
 from reports.gate.outputs import KINDS, gate_junit, gate_summary
-from reports.judgement import Judgement
+from reports.gate.policy_verdict import Judged
 from specs.cases import Case
 from tests.reports.gated import (
     CASE,

@@ -10,10 +10,16 @@ import jsonschema
 import pytest
 
 import reports.gate.policy
-from reports.gate.patterns import any_matches, matches
-from reports.gate.policy import SHIPPED, json_schema, load_policy, policy_named
+from reports.gate.policy import (
+    SHIPPED,
+    any_matches,
+    json_schema,
+    load_policy,
+    matches,
+    policy_named,
+)
 from specs.errors import CastigateError
-from specs.yaml_source import read_yaml
+from specs.model.yaml_source import read_yaml
 
 SCHEMA = Path(reports.gate.policy.__file__).with_name("policy.schema.json")
 NAMES = ("regression-only", "required-only", "strict")

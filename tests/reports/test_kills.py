@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.opening import open_run
-from reports.places import is_unfinished
-from reports.store import create, resume
+from reports.run_store.open_run import open_run
+from reports.run_store.storage import is_unfinished
+from reports.run_store.store import create, resume
 from tests.reports.common import record, same
 from tests.reports.dying import TASKS, found, rows
 

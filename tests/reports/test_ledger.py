@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from reports.ledger import files
+from reports.ledger import ledger_file
 from reports.ledger.breaches import Breach
-from reports.ledger.entries import read_ledger
-from reports.ledger.files import load_ledger, path_of
+from reports.ledger.case_patterns import WIDEST, compressed, expanded, ids_of
+from reports.ledger.ledger_file import load_ledger, path_of, read_ledger
 from reports.ledger.listing import Asked, Ledger, Listing, standing
-from reports.ledger.patterns import WIDEST, compressed, expanded, ids_of
-from reports.ledger.updating import updated
-from reports.ledger.versions import Span, order
-from reports.ledger.writing import write_ledger
+from reports.ledger.update import updated, write_ledger
+from reports.ledger.version_spans import Span, order
 from specs.errors import CastigateError, DocumentError
 
 CASE = "onnx-cast:25/float16/int8"
@@ -153,7 +151,7 @@ def by_case(ledger: Ledger) -> dict[str, set[Listing]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(files, "FOLDER", tmp_path)
+    monkeypatch.setattr(ledger_file, "FOLDER", tmp_path)
     return tmp_path
 
 
@@ -259,7 +257,7 @@ def test_a_pattern_may_stand_for_forty_cases_and_not_for_one_more(
     for count in (WIDEST, WIDEST + 1):
         names = [f"onnx-cast:1/source{number}/wide" for number in range(count)]
         known = {**ids_of("onnx-cast"), **dict.fromkeys(names)}
-        monkeypatch.setattr("reports.ledger.patterns.ids_of", lambda _, known=known: known)
+        monkeypatch.setattr("reports.ledger.case_patterns.ids_of", lambda _, known=known: known)
         if count == WIDEST:
             assert len(read_ledger(path)[1][0]) == WIDEST
         else:
@@ -267,7 +265,7 @@ def test_a_pattern_may_stand_for_forty_cases_and_not_for_one_more(
                 read_ledger(path)
 
 
-SHIPPED = sorted(Path(files.__file__).parent.glob("*.yaml"))
+SHIPPED = sorted(Path(ledger_file.__file__).parent.glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from conformance.selection import case_named
-from reports.answers import Answered, Kept
-from reports.judgement import Divergence
-from reports.ledger.behaviours import behaviour_of
-from reports.runs import gather
+from conformance.running.selection import case_named
+from reports.diff.failure_runs import gather
+from reports.diff.judgement import Divergence
+from reports.diff.kept_answers import Answered, Kept
+from reports.ledger.breaches import behaviour_of
 
 CASE = case_named("onnx-cast:25/float16/int8")
 TO_TEXT = case_named("onnx-cast:25/float16/string")

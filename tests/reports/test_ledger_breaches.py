@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.selection import case_named
-from reports.answers import Answered, Kept
-from reports.judgement import Divergence, Fault, Judgement, Verdict
+from conformance.running.selection import case_named
+from reports.diff.failure_runs import gather
+from reports.diff.judgement import Divergence, Fault, Judgement, Verdict
+from reports.diff.kept_answers import Answered, Kept
 from reports.ledger.breaches import breaches, example
 from reports.ledger.listing import Asked
-from reports.ledger.updating import updated
-from reports.runs import gather
+from reports.ledger.update import updated
 
 CASE = "onnx-cast:25/float16/int8"
 OTHER = "onnx-cast:25/float16/int16"

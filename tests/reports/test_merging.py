@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from reports.merging import merge_record
-from reports.opening import open_shard
-from reports.run_record import BackendRecord
-from reports.store import RunStore, create
+from reports.run_store.merge import merge_record
+from reports.run_store.open_run import open_shard
+from reports.run_store.record import BackendRecord
+from reports.run_store.store import RunStore, create
 from specs.errors import CastigateError
 from tests.reports.common import HALF, MACHINE, divergence, judgement, record, same, shard, steps
 

@@ -12,12 +12,12 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
+from reports.diff.judgement import Judgement
 from reports.findings.report import Report, read_report
-from reports.judgement import Judgement
 from reports.outputs.cases_csv import COLUMNS, cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import plain, summary_md
-from reports.outputs.writing import FORMS, write_output
+from reports.outputs.write_outputs import FORMS, write_output
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.judgement import Judgement
-from reports.parts import DamagedPartError, name_of, packed, unpacked
-from reports.runs import KEPT_RUNS
+from reports.diff.failure_runs import KEPT_RUNS
+from reports.diff.judgement import Judgement
+from reports.run_store.task_file import DamagedPartError, name_of, packed, unpacked
 from tests.reports.common import HALF, JUDGEMENTS, TEXTS, divergence, judgement, same, steps
 
 SMALL = packed("task", [judgement(HALF, divergence(steps(3)))])

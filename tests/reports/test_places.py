@@ -11,10 +11,10 @@ from uuid import uuid4
 import fsspec
 import pytest
 
-from reports.opening import batches, open_run
-from reports.places import UNFINISHED, Place, place_of
-from reports.store import create, resume
-from reports.tables import SCHEMAS
+from reports.run_store.open_run import batches, open_run
+from reports.run_store.storage import UNFINISHED, Place, place_of
+from reports.run_store.store import create, resume
+from reports.run_store.tables import SCHEMAS
 from specs.errors import CastigateError
 from tests.reports.common import HALF, divergence, judgement, record, same, steps
 

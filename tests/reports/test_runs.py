@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.forms import forms
-from reports import runs as module
-from reports.runs import Runs, gather, no_runs
+from conformance.sweep.array_forms import forms
+from reports.diff import failure_runs as module
+from reports.diff.failure_runs import Runs, gather, no_runs
 
 Answered = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
 """Inputs in rising order, their answers, and the group of each: 0 where nothing is wrong."""

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from reports.opening import batches, open_run, open_shard
-from reports.run_record import command_line, environment
-from reports.store import create, resume
+from reports.run_store.open_run import batches, open_run, open_shard
+from reports.run_store.record import command_line, environment
+from reports.run_store.store import create, resume
 from tests.reports.common import HALF, MACHINE, record, same, shard
 from tests.reports.folders import FOUND, ROWS, complete, refusal
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reports.opening import batches, open_run, open_shard
-from reports.run_record import BackendRecord, Selection, written
-from reports.store import create, resume
+from reports.run_store.open_run import batches, open_run, open_shard
+from reports.run_store.record import BackendRecord, Selection, written
+from reports.run_store.store import create, resume
 from specs.errors import CastigateError
 from tests.reports.common import record, shard
 from tests.reports.folders import FOUND, ROWS, complete, refusal
@@ -287,7 +287,7 @@ def test_a_disk_that_is_full_costs_only_what_was_being_written(
 
 LIMITED = """
 import resource, signal, sys
-from reports.store import resume
+from reports.run_store.store import resume
 from tests.reports.common import HALF, divergence, judgement, record, steps
 from specs.errors import CastigateError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

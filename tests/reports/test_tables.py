@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.answers import Answered, Kept, kept_of
-from reports.judgement import Fault, Judgement
-from reports.places import place_of
-from reports.runs import KEPT_RUNS, Runs
-from reports.tables import (
+from reports.diff.failure_runs import KEPT_RUNS, Runs
+from reports.diff.judgement import Fault, Judgement
+from reports.diff.kept_answers import Answered, Kept, kept_of
+from reports.run_store.storage import place_of
+from reports.run_store.tables import (
     CASES,
     DIVERGENCES,
     GROUPS,
@@ -222,7 +222,9 @@ def test_row_groups_depend_on_the_rows_alone(tmp_path: Path) -> None:
 
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     code = (
-        "import sys; from reports.places import place_of; from reports.tables import write_tables;"
+        "import sys;"
+        "from reports.run_store.storage import place_of;"
+        "from reports.run_store.tables import write_tables;"
         "from tests.reports.test_tables import many_rows;"
         "write_tables(place_of(sys.argv[1]), many_rows())"
     )

@@ -8,7 +8,7 @@ import pytest
 
 from specs.errors import DocumentError
 from specs.lint import prove
-from specs.load import load_document
+from specs.loader import load_document
 
 Mistake = tuple[str, str, str, str]
 """What stands in the text, what it becomes, how the line begins that is named, what is said."""

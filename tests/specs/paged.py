@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from specs.load import Document, load_document
-from specs.pages import digests_of
+from specs.loader import Document, load_document
+from specs.model.page_lines import digests_of
 
 PAGE = """\
 Operation

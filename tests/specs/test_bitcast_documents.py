@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.selection import case_named, select
+from conformance.running.selection import case_named, select
 from specs.bitcast_ruling import bitcast_ruling
-from specs.bitcasting import read_shape, shape_of, written_shape
+from specs.bitcast_shapes import read_shape, shape_of, written_shape
 from specs.cases import Case
-from specs.load import document_named
+from specs.loader import document_named
 
 Row = tuple[str, str, dict[str, str]]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specs.lint import prove
-from specs.load import load_document
+from specs.loader import load_document
 from tests.specs.broken import Mistake, assert_told
 
 SMALL = """\

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.selection import case_named, select
-from specs.calling import call_of, form_of, linear_call
+from conformance.running.selection import case_named, select
 from specs.calls import FORM, MEMBER, Argument, Call, Member
+from specs.case_calls import call_of, form_of, linear_call
 from specs.cases import Case
-from specs.load import document_named
+from specs.loader import document_named
 from specs.outcomes import Anything
 from specs.ruling import ruling
 

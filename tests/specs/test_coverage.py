@@ -10,8 +10,8 @@ import pytest
 from specs.coverage import PageChange, changes, coverage
 from specs.errors import DocumentError
 from specs.lint import prove
-from specs.load import Document, document_named, documents, load_document
-from specs.pages import Page, Span, digests_of
+from specs.loader import Document, document_named, documents, load_document
+from specs.model.page_lines import Page, Span, digests_of
 from tests.specs.broken import lines_of
 from tests.specs.paged import DOCUMENT, PAGE, write_paged
 

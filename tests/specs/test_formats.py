@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oracles.reference import exact
 from specs.formats import Format, format_named, formats
-from specs.pairs import value_of
+from specs.pair_conditions import value_of
 
 NAMES = [
     "float64", "float32", "float16", "bfloat16",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specs.formats import format_named
-from specs.pairs import value_of
+from specs.pair_conditions import value_of
 
 ml_dtypes: Any = pytest.importorskip("ml_dtypes")
 

@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from specs.load import documents
+from specs.loader import documents
 
 SMALL = Path(__file__).parent / "data" / "small.yaml"
-COMMAND = [sys.executable, "-c", "from conformance.command import main; main()", "specs", "lint"]
+COMMAND = [
+    sys.executable,
+    "-c",
+    "from conformance.commands.main import main; main()",
+    "specs",
+    "lint",
+]
 
 
 def lint(*files: Path) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from specs.cases import Case
 from specs.lint import prove
-from specs.load import load_document
+from specs.loader import load_document
 from specs.ruling import rule_case
 from tests.specs.broken import Mistake, error_of, lines_of
 

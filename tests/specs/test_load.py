@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from specs.errors import DocumentError
-from specs.load import Documents
+from specs.loader import Documents
 
 SMALL = (Path(__file__).parent / "data" / "small.yaml").read_text(encoding="utf-8")
 

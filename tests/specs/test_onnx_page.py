@@ -11,10 +11,10 @@ import pytest
 from specs.cases import Case
 from specs.editions import edition, editions
 from specs.formats import formats
-from specs.load import document_named
+from specs.loader import document_named
+from specs.model.vocabulary import Atom
 from specs.outcomes import Exactly, Nan
 from specs.ruling import Branch, ruling
-from specs.vocabulary import Atom
 
 LISTS: dict[str, dict[str, list[str]]] = json.loads(
     (Path(__file__).parent / "data" / "onnx_type_lists.json").read_text(encoding="utf-8")

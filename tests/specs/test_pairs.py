@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from specs.formats import Format, format_named, formats
-from specs.pairs import is_exact, rounds, value_of
+from specs.pair_conditions import is_exact, rounds, value_of
 
 NUMERIC = [form for form in formats().values() if form.is_numeric]
 ENUMERABLE = [form for form in NUMERIC if form.bits <= 16]

@@ -7,9 +7,9 @@ from collections import defaultdict
 import pytest
 
 from specs.cases import Case
-from specs.document import ParameterEntry
 from specs.editions import Edition, edition
-from specs.load import document_named
+from specs.loader import document_named
+from specs.model.document import ParameterEntry
 from specs.ruling import ruling
 
 DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64")

@@ -10,12 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-import specs.document
-from specs.document import json_schema
-from specs.load import DOCUMENTS
-from specs.yaml_source import read_yaml
+import specs.model.document
+from specs.loader import DOCUMENTS
+from specs.model.document import json_schema
+from specs.model.yaml_source import read_yaml
 
-SHIPPED_SCHEMA = Path(specs.document.__file__).with_name("document.schema.json")
+SHIPPED_SCHEMA = Path(specs.model.document.__file__).with_name("document.schema.json")
 PATHS = [*sorted(DOCUMENTS.glob("*.yaml")), Path(__file__).parent / "data" / "small.yaml"]
 
 

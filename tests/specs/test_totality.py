@@ -9,9 +9,9 @@ import pytest
 from oracles.reference.exact import atom_of, decode
 from specs.editions import Edition, editions
 from specs.formats import Format, format_named, formats
-from specs.load import documents
+from specs.loader import documents
+from specs.model.vocabulary import INPUT_CLASSES, OTHERWISE, Atom, Rounding, atoms
 from specs.ruling import Ruling, ruling
-from specs.vocabulary import INPUT_CLASSES, OTHERWISE, Atom, Rounding, atoms
 
 EDITIONS = [
     one

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oracles.isolation.frames import MAGIC, FrameError, read_frame
-from oracles.wire.expected import Expected
+from oracles.wire.reply_checks import Expected
 
 MOST = 1 << 16
 TARGETS = ("float16", "float32", "int4", "string", "complex128")

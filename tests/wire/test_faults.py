@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from oracles.isolation.errors import Crashed
-from oracles.isolation.home import Home
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named
+from oracles.isolation.launch_config import Home
 from oracles.isolation.loading import close, load_isolated
+from oracles.isolation.remote_errors import Crashed
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
-from oracles.wire.log import KEPT
+from oracles.wire.stderr_log import KEPT
 from specs.errors import CastigateError
 from tests.conformance.processes import castigate, children, end_of, run, verdicts
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.isolation.frames import MAGIC, FrameError, read_frame
-from oracles.wire.expected import Expected
+from oracles.wire.reply_checks import Expected
 from tests.wire.streams import MOST, TARGETS, read_all, stream
 
 MOST_MEMORY = 20 << 20

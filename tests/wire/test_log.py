@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oracles.wire.log import KEPT
+from oracles.wire.stderr_log import KEPT
 from tests.conformance.processes import castigate
 from tests.wire.test_faults import name_of
 

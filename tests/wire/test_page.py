@@ -12,12 +12,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from conformance.selection import case_named
+from conformance.running.selection import case_named
 from oracles.isolation.frames import Frame, written
-from oracles.wire.expected import Expected
-from oracles.wire.headers import AskBye, AskCast, AskHello, AskSweep, Offer, Room, words_of
-from oracles.wire.schema import schema
-from oracles.wire.tongue import case_words
+from oracles.wire.program_client import case_words
+from oracles.wire.reply_checks import Expected
+from oracles.wire.schema import AskBye, AskCast, AskHello, AskSweep, Offer, Room, schema, words_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 CASE = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from conformance.variants import first_of
-from oracles.isolation.home import Home, homes
+from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.road_agreement import first_of
+from conformance.running.selection import case_named
+from oracles.isolation.launch_config import Home, homes
 from oracles.isolation.loading import close, load_isolated
 from oracles.protocol import Unsupported
 from oracles.registry import Backend

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.forms import fastest
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named, select
-from conformance.sweep import sweep
-from oracles.isolation.home import Home
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named, select
+from conformance.sweep.array_forms import fastest
+from conformance.sweep.engine import sweep
+from oracles.isolation.launch_config import Home
 from oracles.isolation.loading import close, load_isolated
-from oracles.reference.visits import Dense
+from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from tests.wire.conftest import SOURCE
 
 Built = Callable[[int], Path]
@@ -131,7 +131,7 @@ def test_a_sweep_finds_what_casts_find(load: Callable[..., Backend], built: Buil
 def test_whatever_is_asked_between_the_parts_of_a_sweep(
     load: Callable[..., Backend], vendor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oracles.wire.sweeping.ANSWER", 1000)
+    monkeypatch.setattr("oracles.wire.program_sweep.ANSWER", 1000)
     oracle: Any = load(vendor).oracle
     for target, mask in (("int4", 15), ("int8", 255)):  # copied, and read where it is
         case = case_named(f"onnx-cast:25/uint16/{target}")

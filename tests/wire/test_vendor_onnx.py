@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from oracles.isolation.home import Home
+from conformance.judging.meeting import Meeting, Settings
+from conformance.running.selection import case_named
+from oracles.isolation.launch_config import Home
 from oracles.isolation.loading import close, load_isolated
 from oracles.protocol import Bits
 from oracles.registry import Backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.formats import format_named
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "vendor_onnx"

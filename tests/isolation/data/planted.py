@@ -31,7 +31,7 @@ def right(case: Any, bits: Any) -> Any:
     """The right answer, at the price of the reference only where it takes one."""
     if (case.source, case.target) in PAIRS:
         return np.asarray(bits & (15 if case.target == "int4" else 255)).astype(np.uint8)
-    from oracles.reference.oracle import Reference
+    from oracles.reference.reference_oracle import Reference
 
     return Reference().cast(case, bits)
 

@@ -1,0 +1,50 @@
+"""The command ``castigate report``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reports.findings.changes import CHANGES
+from reports.findings.report import Report
+from reports.html.site import write_site
+from reports.outputs.write_outputs import FORMS, write_output
+
+
+def report_command(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Folders or URLs of complete runs, the oldest first."),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The report's folder; an older one is replaced.")
+    ],
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a page of Markdown.")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a row per backend and case.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")
+    ] = None,
+) -> None:
+    """Make the HTML report of the last run, with what has changed since those before."""
+    report = write_site(runs, out)
+    for form, file in zip(FORMS, (summary, csv, junit), strict=True):
+        if file is not None:
+            write_output(report, form, file)
+    typer.echo(f"{out / 'index.html'}: {told(report)}")
+
+
+def told(report: Report) -> str:
+    """A report in a line."""
+    cases = sum(map(len, report.cases.values()))
+    parts = [f"{cases:,} cases", f"{len(report.backends)} backends"]
+    if len(report.records) > 1:
+        kinds = Counter(change.kind for each in report.changes.values() for change in each)
+        parts += [f"{kinds[kind]:,} {kind}" for kind in CHANGES]
+    return ", ".join(parts)

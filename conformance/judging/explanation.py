@@ -1,0 +1,168 @@
+"""What a case allows for an input, the rule that says so, and what each backend answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from conformance.judging.answer_form import checked, described, one_line, printable
+from conformance.judging.bitcasts import answer_form, ask, contents
+from conformance.judging.calls import DepartedError, answer_of
+from conformance.judging.meeting import contained
+from conformance.judging.recorded_answers import check_worked, listed
+from conformance.judging.recorded_bitcasts import allowed_tensor
+from conformance.judging.value_spelling import NestedDatum, datum, tensor, tensor_words
+from oracles.isolation.remote_errors import Crashed
+from oracles.protocol import Bits, Unsupported
+from oracles.reference import expect_by_exact
+from oracles.registry import Backend
+from reports.counterexample.drawing import allowed_line, columns, line
+from reports.diff.allowed_answers import allowed_words
+from reports.diff.divergences import datum_of
+from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
+from specs.bitcast_shapes import written_shape
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.ruling import Ruling, ruling
+
+
+def read_input(rules: Ruling, word: str) -> int | str:
+    """An input from the command line: a hex pattern, or the text itself for the string dtype."""
+    if rules.source.kind == "text":
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise CastigateError(f"input {word[:40]!r} is not Unicode text in UTF-8")
+        return word
+    return datum(rules.source, word, "input")
+
+
+def explain(case: Case, word: str, backends: list[Backend]) -> dict[str, Any]:
+    """Everything about one input of a case, as data."""
+    rules = ruling(case)
+    given = read_input(rules, word)
+    check_worked(rules, given)
+    allowed = expect_by_exact.allow(rules, given)
+    return {
+        "case": case.id,
+        "input": {"text": given} if isinstance(given, str) else rules.source.hexadecimal(given),
+        "rule": allowed.branch.rule,
+        "level": allowed.branch.level,
+        "clause": allowed.branch.clause,
+        "allowed": listed(rules, allowed, given),
+        "answers": {backend.name: _answer(backend, case, rules, given) for backend in backends},
+    }
+
+
+def _answer(backend: Backend, case: Case, rules: Ruling, given: int | str) -> Any:
+    storage = np.dtype(rules.source.storage)
+    if storage.kind == "V":
+        assert isinstance(given, int)
+        inputs = np.frombuffer(given.to_bytes(storage.itemsize, "little"), storage)
+    else:
+        inputs = np.array([given], storage)
+    try:
+        given_back = contained(lambda: answer_of(backend.oracle, case, inputs))
+        answer = datum_of(checked(rules.target, inputs, given_back)[0])
+    except (Crashed, Exception) as error:
+        return no_answer(error)
+    return {"text": answer} if isinstance(answer, str) else rules.target.hexadecimal(answer)
+
+
+def no_answer(error: BaseException) -> dict[str, str]:
+    """What is told in an answer's place."""
+    match error:
+        case Unsupported():
+            return {"unsupported": one_line(error)}
+        case Crashed():
+            return {"crashed": printable(str(error))}
+        case DepartedError():
+            return {"departed": str(error)}
+    return {"error": described(error)}
+
+
+def drawn(case: Case, explained: dict[str, Any]) -> Iterator[str]:
+    """The same for people: patterns, fields and values in columns."""
+    rules = ruling(case)
+    given = _datum(explained["input"])
+    yield explained["case"]
+    yield f"  rule      {explained['rule']}, {explained['level']}"
+    yield f"  clause    {explained['clause']}"
+    words = allowed_words(rules, expect_by_exact.allow(rules, given), given)
+    rows = [("input", line(rules.source, given))]
+    rows += [("allowed", allowed_line(rules.target, word)) for word in words]
+    for name, answer in explained["answers"].items():
+        if isinstance(answer, dict) and "text" not in answer:
+            rows.append((name, (": ".join(next(iter(answer.items()))), "", "")))
+        else:
+            rows.append((name, line(rules.target, _datum(answer))))
+    yield from columns(rows)
+
+
+def _datum(value: Any) -> int | str:
+    return str(value["text"]) if isinstance(value, dict) else int(value, 16)
+
+
+def bitcast_bits(case: Case, words: list[str]) -> Bits:
+    """The tensor that a case is asked with: the elements given, or rising bytes where none are."""
+    ruling = bitcast_ruling(case)
+    if not words:
+        return next(contents(ruling, 0))
+    if len(words) != prod(ruling.shape):
+        count = prod(ruling.shape)
+        raise CastigateError(f"{case.id} takes {count} elements as its input, not {len(words)}")
+    return tensor(ruling.source, NestedDatum([*words]), "input", ruling.shape)
+
+
+def explain_bitcast(case: Case, bits: Bits, backends: list[Backend]) -> dict[str, Any]:
+    """Everything about one bitcast, as data."""
+    ruling = bitcast_ruling(case)
+    return {
+        "case": case.id,
+        "input": tensor_words(ruling.source, bits),
+        "rule": ruling.rule,
+        "level": ruling.level,
+        "clause": ruling.clause,
+        "allowed": _allowed(ruling, bits),
+        "answers": {
+            backend.name: _bitcast_answer(backend, case, ruling, bits) for backend in backends
+        },
+    }
+
+
+def _allowed(ruling: BitcastRuling, bits: Bits) -> Any:
+    allowed = allowed_tensor(ruling, bits)
+    return f"error {ruling.error_class}" if ruling.error_class else allowed
+
+
+def _bitcast_answer(
+    backend: Backend, case: Case, ruling: BitcastRuling, bits: Bits
+) -> dict[str, Any]:
+    try:
+        answer = contained(lambda: ask(backend.oracle, case, bits.copy()))
+        return tensor_words(ruling.target, answer_form(ruling, answer))
+    except (Crashed, Exception) as error:
+        return no_answer(error)
+
+
+def drawn_bitcast(explained: dict[str, Any]) -> Iterator[str]:
+    """The same for people."""
+    yield explained["case"]
+    yield f"  rule      {explained['rule']}, {explained['level']}"
+    yield f"  clause    {explained['clause']}"
+    allowed = explained["allowed"]
+    rows = [("input", explained["input"])]
+    rows += [("allowed", each) for each in (allowed if isinstance(allowed, list) else [allowed])]
+    rows += [*explained["answers"].items()]
+    yield from columns([(name, _cells(words)) for name, words in rows])
+
+
+def _cells(words: Any) -> tuple[str, str, str]:
+    """A tensor's shape and elements, or what stands in its place."""
+    match words:
+        case {"shape": shape}:
+            return f"shape {written_shape(tuple(shape))}", " ".join(words.get("bits", ())), ""
+        case dict():
+            return ": ".join(next(iter(words.items()))), "", ""
+    return str(words), "", ""

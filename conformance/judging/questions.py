@@ -1,0 +1,70 @@
+"""What a run asks a backend, by name: every case, and after a pair's cases what is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+
+from conformance.judging.invariances import Invariances
+from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.road_agreement import Variants, first_of
+from conformance.sweep.full_tier import FullMeeting
+from oracles.registry import Backend
+from oracles.smoke_check import smoke
+from reports.diff.judgement import Judgement
+from specs.cases import Case
+from specs.operations import is_bitcast
+
+AnyMeeting = Meeting | FullMeeting
+Judged = tuple[Case, Judgement]
+RECORD, INVARIANCE = "castigate", "castigate-invariance"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What comes of it is recorded as that of a case, or of a pair."""
+
+    name: str
+    pair: str
+    record: str
+    judge: Callable[[], Judged]
+
+
+def meetings_of(
+    backends: Iterable[Backend], settings: Settings, cases: list[Case]
+) -> list[AnyMeeting]:
+    """Who judges each backend."""
+    plain = [Meeting(backend, smoke(backend), settings) for backend in backends]
+    return [FullMeeting(own, cases) for own in plain] if settings.tier == "full" else [*plain]
+
+
+def by_backend(
+    meetings: Sequence[AnyMeeting], cases: Sequence[Case]
+) -> Iterator[tuple[Backend, Callable[[], Iterator[Question]]]]:
+    """Each backend, and what gives the questions to it."""
+    plain = [each.meeting if isinstance(each, FullMeeting) else each for each in meetings]
+    for meeting, own in zip(meetings, plain, strict=True):
+        yield own.backend, partial(_questions, meeting, own, first_of(plain, own), cases)
+
+
+def _questions(
+    meeting: AnyMeeting, own: Meeting, first: Meeting | None, cases: Sequence[Case]
+) -> Iterator[Question]:
+    """All questions to one backend; ``first`` is the road that it is compared with, if any."""
+    for (source, target), group in groupby(cases, lambda one: (one.source, one.target)):
+        asked, pair = list(group), f"{source}/{target}"
+        for case in asked:
+            yield Question(case.id, pair, RECORD, partial(_judged, meeting, case))
+        if all(map(is_bitcast, asked)):
+            continue
+        judge = Invariances(own, asked).judge
+        yield Question(f"invariances/{pair}", pair, INVARIANCE, judge)
+        if first is not None:
+            name = f"variants/{first.backend.name}/{pair}"
+            yield Question(name, pair, INVARIANCE, Variants(first, own, asked).judge)
+
+
+def _judged(meeting: AnyMeeting, case: Case) -> Judged:
+    return case, meeting.judge(case)

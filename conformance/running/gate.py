@@ -1,0 +1,121 @@
+"""A gate: a backend run as a policy wants, judged by it, and certified in a folder."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.running.progress import Reporter
+from conformance.running.run import Wanted, chosen, finish, run
+from oracles.isolation.launch_config import homes
+from oracles.isolation.loading import close, load_isolated
+from reports.gate.canonical_json import canonical
+from reports.gate.certificate import (
+    BASELINE,
+    FILE,
+    RUN,
+    Evidence,
+    NothingRanError,
+    baseline_for,
+    body_of,
+    copied,
+    sealed,
+)
+from reports.gate.outputs import gate_junit, gate_summary
+from reports.gate.policy import CLAIMED, Policy
+from reports.gate.policy_verdict import Judged
+from reports.gate.signing import signed
+from reports.html.site import write_site
+from reports.run_store.open_run import open_run
+from reports.run_store.record import Selection
+from reports.run_store.storage import place_of
+from reports.run_store.store import RunStore
+from specs.errors import CastigateError
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A backend at a policy's gate, and the folder that is handed over afterwards."""
+
+    backend: str
+    policy: Policy
+    folder: Path
+    pythons: tuple[str, ...]
+    seconds: float
+
+    def wanted(self) -> Wanted:
+        """What the policy wants run of this backend."""
+        entry = self.policy.entry
+        named = (
+            claims_of(self.backend, self.pythons, self.seconds)
+            if entry.documents == CLAIMED
+            else tuple(entry.documents)
+        )
+        return Wanted(
+            (self.backend,),
+            Selection(documents=named),
+            entry.tier,
+            entry.seed,
+            entry.max_examples,
+            pythons=self.pythons,
+            seconds=self.seconds,
+            limit=math.inf if entry.time_limit is None else entry.time_limit,
+        )
+
+    def held(
+        self, baseline: RunStore | None, key: Any, jobs: int, reporter: Reporter
+    ) -> tuple[Judged, bool]:
+        """Run, judge, and write all files; says whether there is anything to certify."""
+        where = str(self.folder / RUN)
+        finish(run(self.wanted(), where, jobs, False, sys.argv, reporter))
+        store = open_run(where)
+        if baseline is not None:
+            baseline = copied(baseline, str(self.folder / BASELINE))
+        expected = tuple(case.id for case in chosen(store.record.selection))
+        evidence = Evidence(self.policy, store, baseline, expected)
+        found = evidence.judged()
+        self._tell(found, [str(self.folder / BASELINE)] if baseline is not None else [])
+        try:
+            certificate = sealed(body_of(evidence, found))
+        except NothingRanError:
+            return found, False
+        if key is not None:
+            certificate = signed(certificate, key)
+        self._write(FILE, canonical(certificate))
+        return found, True
+
+    def _tell(self, found: Judged, before: Sequence[str]) -> None:
+        report = write_site([*before, str(self.folder / RUN)], self.folder / "report")
+        self._write("junit.xml", gate_junit(report, self.policy, found).encode())
+        self._write("summary.md", gate_summary(report, self.policy, found).encode())
+
+    def _write(self, name: str, data: bytes) -> None:
+        place_of(str(self.folder)).write(name, data, "give another --out")
+
+
+def claims_of(name: str, pythons: tuple[str, ...], seconds: float) -> tuple[str, ...]:
+    """The documents and versions that a backend claims, of which there must be some."""
+    [home] = homes([name], pythons, seconds).values()
+    backend = load_isolated(name, home)
+    try:
+        claimed = tuple(map(str, backend.claimed))
+    finally:
+        close(backend)
+    if not claimed:
+        raise CastigateError(f"backend `{name}` claims no document; name documents in the policy")
+    return claimed
+
+
+def baseline_of(policy: Policy, given: str | None) -> RunStore | None:
+    """The earlier run that a policy is about, where it is about one."""
+    if policy.entry.only_new and given is None:
+        raise CastigateError(f"policy {policy.name} is about an earlier run; give --baseline RUN")
+    if given is None:
+        return None
+    if not policy.entry.only_new:
+        raise CastigateError(f"policy {policy.name} has no use for --baseline; leave it out")
+    return baseline_for(given, policy)

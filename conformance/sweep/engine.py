@@ -1,0 +1,312 @@
+"""The sweep: one cast of many inputs, judged by every ruling that shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.judging.answer_form import AnswerError, checked, described, one_line
+from conformance.judging.meeting import Meeting, OracleError, contained
+from conformance.sweep.array_forms import Forms
+from conformance.sweep.joining import joined
+from oracles.protocol import Bits, Swept, Unsupported, WithSweep
+from oracles.reference import expect_by_exact
+from oracles.reference.chunk_table import table
+from oracles.reference.staircase import staircase
+from oracles.reference.staircase_grades import OPEN, is_one_step, open_inputs, places
+from oracles.reference.sweep_inputs import Dense, Visit
+from reports.diff import failure_runs
+from reports.diff.allowed_answers import allowed_words, are_constant
+from reports.diff.divergences import datum_of, simplest, simplest_between
+from reports.diff.failure_runs import Runs
+from reports.diff.judgement import Divergence, Judgement, Verdict
+from specs.cases import Case
+from specs.ruling import Branch, ruling
+
+CHUNK = 1 << 19
+"""Inputs of one call: a quarter of them would fit into a core's own cache, and cost more in all."""
+
+BETWEEN_WORDS = 1 << 20
+"""Inputs after which a sweep says how far it has come, at the latest one call later."""
+
+Told = Callable[[int, int], None]
+"""Is told how many inputs were visited since the last time, and how many answers were wrong."""
+
+
+Key = tuple[str, str, str]
+"""What wrong answers are gathered by: rule, clause, level."""
+
+
+class Judge:
+    """Judges the answers of one road by one ruling, chunk after chunk."""
+
+    def __init__(self, meeting: Meeting, case: Case, forms: Forms) -> None:
+        self.case = case
+        self.rules = ruling(case)
+        self.found = Judgement(
+            case.id, meeting.backend.name, meeting.graded(case, set(), self.rules.is_open)
+        )
+        self._meeting = meeting
+        self._forms = forms
+        self._stairs = staircase(self.rules)
+        branches = self.rules.branches
+        self.right: Callable[[int, Bits], bool] = lambda first, answers: False
+        """Whether the answers of consecutive inputs are all allowed, as far as a table tells."""
+        if self.rules.source.bits <= 32:
+            self.right = partial(forms.all_right, table(self.rules))
+        self.ended = False
+        self._opened = 0
+        keys: set[Key] = {(branch.rule, branch.clause, branch.level) for branch in branches}
+        keys |= {_key_of_recommendation(branch) for branch in branches if branch.recommended}
+        self._keys = sorted(keys, key=lambda key: (key[2] != "required", key))
+        self._group_of = np.zeros(OPEN + 1, np.uint8)
+        for place, branch in enumerate(branches):
+            key = (branch.rule, branch.clause, branch.level)
+            self._group_of[place + 1] = self._keys.index(key) + 1
+
+    def look(self, inputs: Bits, answers: Bits) -> int:
+        """Grade answers one by one; how many are wrong."""
+        grades = self._forms.grades(self._stairs, inputs, answers)
+        self._opened += int(np.count_nonzero(grades == OPEN))
+        groups = self._groups(grades, answers)
+        for group, found in self._forms.gather(inputs, answers, groups):
+            here = groups == group
+            at = simplest(self.rules.source, inputs, here)
+            self._add_wrong(group, inputs[at], answers[at], int(np.count_nonzero(here)), found)
+        return int(np.count_nonzero(groups))
+
+    def look_at_once(self, inputs: Bits, answers: Bits) -> int | None:
+        """Grade consecutive inputs of one step that all have the same answer; None for any others.
+
+        Large parts of a source overflow, and whoever is wrong there is so in the same way.
+        """
+        if (answers != answers[0]).any():
+            return None
+        first, last = int(inputs[0]), int(inputs[-1])
+        if not is_one_step(self._stairs, first, last):
+            return None
+        [grade] = self._forms.grades(self._stairs, inputs[:1], answers[:1]).tolist()
+        groups = self._groups(np.array([grade], np.uint8), answers[:1])
+        group = int(groups[0])
+        if not group:
+            return 0
+        [(_, run)] = failure_runs.gather(inputs[[0]], answers[[0]], groups)
+        run = replace(run, last=run.last + np.uint64(inputs.size - 1))
+        smallest = simplest_between(self.rules.source, first, last)
+        self._add_wrong(group, smallest, answers[0], inputs.size, run)
+        return inputs.size
+
+    def _groups(self, grades: NDArray[np.uint8], answers: Bits) -> NDArray[np.uint8]:
+        """Per answer, 1 + the place of the key that it breaks; 0 where it is fine."""
+        groups = self._group_of[grades]
+        for place, branch in enumerate(self.rules.branches):
+            # The staircase holds what is recommended: the rule itself may allow more.
+            if branch.recommended and (here := grades == place + 1).any():
+                here &= are_constant(self.rules.target, branch.outcome, answers)
+                groups[here] = self._keys.index(_key_of_recommendation(branch)) + 1
+        return groups
+
+    def _add_wrong(self, group: int, given: Any, answer: Any, count: int, found: Runs) -> None:
+        smallest = datum_of(given)
+        key = self._keys[group - 1]
+        divergence = Divergence(
+            *key,
+            count,
+            found,
+            smallest,
+            datum_of(answer),
+            allowed_words(
+                self.rules, expect_by_exact.allow(self.rules, smallest), smallest, key[2]
+            ),
+        )
+        verdict = self._meeting.graded(self.case, {divergence.level}, self.rules.is_open)
+        self._add(verdict, (divergence,))
+
+    def _add(
+        self,
+        verdict: Verdict,
+        divergences: tuple[Divergence, ...] = (),
+        message: str = "",
+        inputs: int = 0,
+        open_inputs: int = 0,
+    ) -> None:
+        more = replace(
+            self.found,
+            verdict=verdict,
+            message=message,
+            inputs=inputs,
+            open_inputs=open_inputs,
+            divergences=divergences,
+        )
+        self.found = joined(self.found, more)
+
+    def look_without_open(self, inputs: Bits, error: Exception, asked_alone: bool) -> int:
+        """Judge what an oracle that has raised says to those inputs that are not open.
+
+        At the end of a part, further inputs were asked with them: those may be what it raised on.
+        """
+        is_open = np.isin(places(self._stairs, inputs), self.rules.open_places)
+        asked = inputs[~is_open]
+        self._opened += int(np.count_nonzero(is_open))
+        try:
+            if asked_alone and asked.size == inputs.size:
+                raise self._meeting.blamed(self.case, self.rules, inputs, error)
+            if asked.size < inputs.size:
+                self._add(self.found.verdict, message=f"open inputs: {described(error)}")
+            if not asked.size:
+                return 0
+            answers = self._meeting.ask_or_blame(self.case, self.rules, asked)
+        except (AnswerError, OracleError) as fault:
+            self.fail(fault)
+            return 0
+        return self.look(asked, answers)
+
+    def end(self, verdict: Verdict, message: str) -> None:
+        """Give up: of a part that could not be asked to its end, nothing is counted."""
+        self.ended = True
+        self.found = Judgement(self.case.id, self.found.backend, verdict, message)
+
+    def fail(self, fault: Exception) -> None:
+        """Give up because of an error or a malformed answer."""
+        self.end(self._meeting.failed(self.case), str(fault))
+
+    def finished(self, lo: int, hi: int, dense: bool) -> Judgement:
+        """All that was found out, with a script for the smallest input of the worst divergence."""
+        if self.ended:
+            return self.found
+        opened = open_inputs(self._stairs, lo, hi) if dense else self._opened
+        self._add(self.found.verdict, inputs=hi - lo, open_inputs=opened)
+        if not self.found.divergences:
+            return self.found
+        smallest = np.array([self.found.divergences[0].smallest], self.rules.source.storage)
+        script = self._meeting.reproduction(self.case, self.rules, smallest)
+        return replace(self.found, reproduction=script)
+
+
+def _key_of_recommendation(branch: Branch) -> Key:
+    return branch.rule, branch.clause, "recommended"
+
+
+def sweep(
+    meeting: Meeting, cases: list[Case], visit: Visit, lo: int, hi: int, forms: Forms, told: Told
+) -> list[Judgement]:
+    """The judgements on some inputs of a visit, by the rulings of all cases, which share a road."""
+    judges = [Judge(meeting, case, forms) for case in cases]
+    try:
+        if lo < hi:
+            _sweep(meeting, judges, visit, lo, hi, told)
+    except Unsupported as reason:
+        for judge in judges:
+            judge.end("unsupported", one_line(reason))
+    except AnswerError as fault:
+        for judge in judges:
+            judge.fail(fault)
+    return [judge.finished(lo, hi, isinstance(visit, Dense)) for judge in judges]
+
+
+def _sweep(
+    meeting: Meeting, judges: list[Judge], visit: Visit, lo: int, hi: int, told: Told
+) -> None:
+    dense = isinstance(visit, Dense)
+    buffer = np.zeros(min(CHUNK, hi - lo), judges[0].rules.source.storage)
+    visit.fill(buffer, lo)
+    road = _Road(meeting, judges[0], buffer, (lo, hi) if dense else None)
+    stride = buffer.dtype.type(buffer.size)
+    size, visited, wrong = buffer.size, 0, 0
+    for at in range(lo, hi, size):
+        count = min(size, hi - at)
+        if road.is_told_where:
+            pass  # whoever needs them fills them in
+        elif at > lo and dense:
+            np.add(buffer, stride, out=buffer)
+        elif at > lo:
+            _check_unchanged(buffer, visit, at - size)
+            visit.fill(buffer, at)
+        try:
+            answers = road.answers(at, count)
+        except (Unsupported, AnswerError):
+            raise
+        except Exception as error:
+            inputs, alone = buffer[:count], count == size or road.is_told_where
+            if road.is_told_where:
+                visit.fill(inputs, at)
+            wrong += sum(judge.look_without_open(inputs, error, alone) for judge in judges)
+            judges = [judge for judge in judges if not judge.ended]
+            if not judges:
+                return
+        else:
+            for judge in judges:
+                if dense and judge.right(at, answers):
+                    continue
+                inputs = buffer[:count]
+                if road.is_told_where:
+                    visit.fill(inputs, at)
+                at_once = judge.look_at_once(inputs, answers) if dense else None
+                wrong += judge.look(inputs, answers) if at_once is None else at_once
+        visited += count
+        if visited >= BETWEEN_WORDS or at + size >= hi:
+            told(visited, wrong)
+            visited = wrong = 0
+    if not road.is_told_where:
+        # What is added in place shows every change at the end.
+        _check_unchanged(buffer, visit, at)
+
+
+class _Road:
+    """The answers to what a buffer holds, in the form that answers have.
+
+    An oracle that makes consecutive inputs itself ``is_told_where`` they are.
+    """
+
+    def __init__(
+        self, meeting: Meeting, judge: Judge, buffer: Bits, dense: tuple[int, int] | None
+    ) -> None:
+        self._buffer = buffer
+        self._target = judge.rules.target
+        self._is_narrow = self._target.bits not in (8, 16, 32, 64)
+        oracle = meeting.backend.oracle
+        self.is_told_where = dense is not None and isinstance(oracle, WithSweep)
+        if dense is not None and isinstance(oracle, WithSweep):
+            self._ask: Swept = oracle.sweep(judge.case, *dense)
+        else:
+            call = _bound(meeting, judge.case, buffer)
+            self._ask = lambda first, count: call()
+        self._known: Bits | None = None
+
+    def answers(self, first: int, count: int) -> Bits:
+        """Ask about the first elements, which are the patterns from ``first`` on if they are dense.
+
+        An array that has been looked at before can be wrong only by codes too wide.
+        """
+        given = contained(self._ask, first, count)
+        if given is not self._known or self._is_narrow:
+            asked = self._buffer[:count] if self.is_told_where else self._buffer
+            self._known = checked(self._target, asked, given)
+        return given if given.size == count else given[:count]
+
+
+def _check_unchanged(buffer: Bits, visit: Visit, at: int) -> None:
+    """An adapter that writes to its inputs was judged by others than it was asked."""
+    unchanged = np.empty_like(buffer)
+    visit.fill(unchanged, at)
+    if (buffer != unchanged).any():
+        raise AnswerError("the adapter writes to the inputs it is given")
+
+
+def _bound(meeting: Meeting, case: Case, buffer: Bits) -> Callable[[], Bits]:
+    """A call that answers what the buffer holds: the adapter's own, or one cast after another."""
+    oracle = meeting.backend.oracle
+    bind: Callable[[Case, Bits], Callable[[], Bits]] | None = getattr(oracle, "bind", None)
+    if bind is None:
+        return lambda: oracle.cast(case, buffer.copy())
+    try:
+        return contained(bind, case, buffer)
+    except (Unsupported, AnswerError):
+        raise
+    except Exception as error:
+        raise AnswerError(described(error)) from error

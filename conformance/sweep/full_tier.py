@@ -1,0 +1,66 @@
+"""The tier `full` inside one process: what the quick tier finds, and a sweep of each road."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from conformance.judging.meeting import Meeting
+from conformance.running.plan import Sweep, is_swept, sweeps
+from conformance.sweep.array_forms import fastest
+from conformance.sweep.engine import Told, sweep
+from conformance.sweep.joining import completed, joined
+from oracles.isolation.remote_errors import Crashed
+from oracles.reference.sweep_inputs import Visit, visit
+from reports.diff.failure_runs import Runs
+from reports.diff.judgement import Judgement
+from specs.cases import Case
+from specs.ruling import Ruling, ruling
+
+ROADS_KEPT = 8
+"""Roads whose sweeps are remembered: cases come pair by pair."""
+
+
+class FullMeeting:
+    """Judges one backend on every input of sources of up to 32 bits, one sweep for all cases."""
+
+    def __init__(self, meeting: Meeting, cases: list[Case]) -> None:
+        self.meeting = meeting
+        self.backend = meeting.backend
+        self._cases = cases
+        self._swept = lru_cache(ROADS_KEPT)(self._sweep_road)
+
+    def judge(self, case: Case) -> Judgement:
+        """The verdict on a case."""
+        quick = self.meeting.judge(case)
+        if not is_swept(case) or not (road := self.meeting.road(case)):
+            return quick
+        return completed(quick, self._swept(case.source, case.target, road)[ruling(case)])
+
+    def _sweep_road(self, source: str, target: str, road: str) -> dict[Ruling, Judgement]:
+        """What every ruling of a road says to one cast of all inputs."""
+        cases = [case for case in self._cases if (case.source, case.target) == (source, target)]
+        roads = {case.id: self.meeting.road(case) for case in cases}
+        found: dict[Ruling, Judgement] = {}
+        for plan in sweeps(cases, roads):
+            if plan.road == road:
+                for case, judgement in zip(plan.cases, self._judgements(plan), strict=True):
+                    rules = ruling(case)
+                    before = found.get(rules)
+                    found[rules] = joined(before, judgement, Runs.merged) if before else judgement
+        return found
+
+    def _judgements(self, plan: Sweep) -> list[Judgement]:
+        rulings = [ruling(case) for case in plan.cases]
+        seed = self.meeting.settings.seed
+        inputs = visit(plan.way, plan.source, plan.target, rulings, seed)
+        return swept(self.meeting, list(plan.cases), inputs, 0, inputs.size, lambda *_: None)
+
+
+def swept(
+    meeting: Meeting, cases: list[Case], inputs: Visit, lo: int, hi: int, told: Told
+) -> list[Judgement]:
+    """The judgements on some inputs of a visit, also where these end the backend's process."""
+    try:
+        return sweep(meeting, cases, inputs, lo, hi, fastest(), told)
+    except Crashed as death:
+        return [meeting.crashed(case, death) for case in cases]
