@@ -10,12 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-import specs.model.document
+import specs
 from specs.loader import DOCUMENTS
 from specs.model.document import json_schema
 from specs.model.yaml_source import read_yaml
 
-SHIPPED_SCHEMA = Path(specs.model.document.__file__).with_name("document.schema.json")
+SHIPPED_SCHEMA = Path(specs.__file__).with_name("document.schema.json")
 PATHS = [*sorted(DOCUMENTS.glob("*.yaml")), Path(__file__).parent / "data" / "small.yaml"]
 
 
