@@ -8,20 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from conformance.judging.answer_form import checked, described, one_line, printable
-from conformance.judging.bitcasts import answer_form, ask, contents
-from conformance.judging.calls import DepartedError, answer_of
-from conformance.judging.meeting import contained
+from conformance.judging.answers import (
+    Answered,
+    Crashed,
+    Declined,
+    Malformed,
+    NoAnswer,
+    Raised,
+    attempt,
+    checked,
+)
+from conformance.judging.bitcasts import bitcast_by, contents
+from conformance.judging.calls import answer_of
 from conformance.judging.recorded_answers import check_worked, listed
 from conformance.judging.recorded_bitcasts import allowed_tensor
 from conformance.judging.value_spelling import NestedDatum, datum, tensor, tensor_words
-from oracles.isolation.remote_errors import Crashed
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.registry import Backend
 from reports.counterexample.drawing import allowed_line, columns, line
 from reports.diff.allowed_answers import allowed_words
 from reports.diff.divergences import datum_of
+from reports.diff.judgement import Fault
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import written_shape
 from specs.cases import Case
@@ -62,24 +70,26 @@ def _answer(backend: Backend, case: Case, rules: Ruling, given: int | str) -> An
         inputs = np.frombuffer(given.to_bytes(storage.itemsize, "little"), storage)
     else:
         inputs = np.array([given], storage)
-    try:
-        given_back = contained(lambda: answer_of(backend.oracle, case, inputs))
-        answer = datum_of(checked(rules.target, inputs, given_back)[0])
-    except (Crashed, Exception) as error:
-        return no_answer(error)
-    return {"text": answer} if isinstance(answer, str) else rules.target.hexadecimal(answer)
+    match attempt(lambda: checked(rules.target, inputs, answer_of(backend.oracle, case, inputs))):
+        case Answered(answers):
+            answer = datum_of(answers[0])
+            return {"text": answer} if isinstance(answer, str) else rules.target.hexadecimal(answer)
+        case missing:
+            return no_answer(missing)
 
 
-def no_answer(error: BaseException) -> dict[str, str]:
-    """What is told in an answer's place."""
-    match error:
-        case Unsupported():
-            return {"unsupported": one_line(error)}
+def no_answer(missing: NoAnswer) -> dict[str, str]:
+    """What stands in an answer's place: its kind and the reason."""
+    match missing:
+        case Declined():
+            kind = "unsupported"
         case Crashed():
-            return {"crashed": printable(str(error))}
-        case DepartedError():
-            return {"departed": str(error)}
-    return {"error": described(error)}
+            kind = "crashed"
+        case Malformed(fault=Fault()):
+            kind = "departed"
+        case Raised() | Malformed():
+            kind = "error"
+    return {kind: missing.text}
 
 
 def drawn(case: Case, explained: dict[str, Any]) -> Iterator[str]:
@@ -139,11 +149,11 @@ def _allowed(ruling: BitcastRuling, bits: Bits) -> Any:
 def _bitcast_answer(
     backend: Backend, case: Case, ruling: BitcastRuling, bits: Bits
 ) -> dict[str, Any]:
-    try:
-        answer = contained(lambda: ask(backend.oracle, case, bits.copy()))
-        return tensor_words(ruling.target, answer_form(ruling, answer))
-    except (Crashed, Exception) as error:
-        return no_answer(error)
+    match attempt(lambda: bitcast_by(backend.oracle, case, ruling, bits.copy())):
+        case Answered(answer):
+            return tensor_words(ruling.target, answer)
+        case missing:
+            return no_answer(missing)
 
 
 def drawn_bitcast(explained: dict[str, Any]) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""One cast in many tensors: what an element answers may not depend on where it stands."""
+"""Invariances: the answer to an element must not depend on its position, tensor, or layout."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 from zlib import crc32
 
@@ -14,12 +14,22 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 from numpy.typing import NDArray
 
-from conformance.judging.answer_form import checked, described
-from conformance.judging.calls import DepartedError, answer_of
-from conformance.judging.meeting import Meeting, contained
+from conformance.judging.answers import (
+    Answer,
+    Answered,
+    Crashed,
+    Declined,
+    NoAnswer,
+    Unanswered,
+    attempt,
+    checked,
+    value_of,
+)
+from conformance.judging.calls import answer_of
+from conformance.judging.meeting import Meeting
 from conformance.judging.probes import Probe, alone, probes
 from conformance.judging.row_answers import (
-    NoRowError,
+    NoRow,
     Row,
     candidates,
     first_row,
@@ -27,8 +37,7 @@ from conformance.judging.row_answers import (
     rows,
 )
 from conformance.judging.shape_choice import SHORT, Shape, dear_shape
-from oracles.isolation.remote_errors import Crashed
-from oracles.protocol import Bits, Unsupported, WithCall
+from oracles.protocol import Bits, WithCall
 from oracles.reference.breakpoints import breakpoints
 from oracles.reference.expectations import Expected
 from reports.counterexample.drawing import brief, pattern
@@ -40,50 +49,65 @@ from specs.ruling import Ruling
 from specs.tensor_rules import tensor_rule
 
 
-class StoppedError(Exception):
-    """A tensor is not answered though its elements are; the message says which, and what came."""
+class ProbeFailedError(Exception):
+    """A tensor is not answered though its elements are; Hypothesis shrinks to the smallest."""
+
+    def __init__(self, probe: Probe, missing: NoAnswer) -> None:
+        super().__init__(f"{probe}: {missing.text}")
 
 
-def answers_to(meeting: Meeting, row: Row, wanted: Sequence[Probe]) -> Iterator[tuple[Probe, Bits]]:
-    """Each probe with its answer, but for those that the backend does not support."""
+def answers_to(meeting: Meeting, row: Row, chosen: Sequence[Probe]) -> Iterator[tuple[Probe, Bits]]:
+    """Each probe with its answer, except those that the backend declines.
+
+    Raises ``ProbeFailedError`` for an error or a malformed answer, ``Unanswered`` for a crash.
+    """
     together = getattr(meeting.backend.oracle, "cast_each", None)
     if together is None or receiver_of(row.case.document) is not None:
-        for probe in wanted:
+        for probe in chosen:
             yield from _answer_to(meeting, row, probe)
         return
-    left = list(wanted)
+    left = list(chosen)
     while left:
         tensors = [probe.tensor(row.inputs) for probe in left]
-        known = together(row.case, tensors)
+        known = value_of(attempt(partial(together, row.case, tensors)))
         for probe, tensor, answer in zip(left, tensors, known, strict=False):
-            yield probe, checked(row.rules.target, tensor, answer)
+            check = partial(checked, row.rules.target, tensor, answer)
+            yield from _survived(probe, attempt(check))
         left = left[len(known) :]
         if left:
-            # The first that is not among the answers: asked alone it tells why.
+            # The first that was not answered together: alone it tells why.
             yield from _answer_to(meeting, row, left.pop(0))
 
 
 def _answer_to(meeting: Meeting, row: Row, probe: Probe) -> Iterator[tuple[Probe, Bits]]:
     tensor = probe.tensor(row.inputs)
-    try:
-        answer = contained(lambda: answer_of(meeting.backend.oracle, row.case, tensor))
-        # A copy: an oracle may use one buffer for all its answers.
-        yield probe, checked(row.rules.target, tensor, answer).copy()
-    except Unsupported:
-        return
-    except DepartedError as departed:
-        raise StoppedError(f"{probe}: {departed}") from None
-    except Exception as error:
-        raise StoppedError(f"{probe}: {described(error)}") from error
+
+    def checked_answer() -> Bits:
+        answer = answer_of(meeting.backend.oracle, row.case, tensor)
+        # A copy: a backend may use one buffer for all its answers.
+        return checked(row.rules.target, tensor, answer).copy()
+
+    yield from _survived(probe, attempt(checked_answer))
+
+
+def _survived(probe: Probe, answer: Answer) -> Iterator[tuple[Probe, Bits]]:
+    match answer:
+        case Answered(bits):
+            yield probe, bits
+        case Declined():
+            return
+        case Crashed() as crashed:
+            raise Unanswered(crashed)
+        case missing:
+            raise ProbeFailedError(probe, missing)
 
 
 SHOWN_ANSWERS = 4
-Answers = Iterable[tuple[Probe, Bits]]
 
 
 @dataclass(frozen=True)
 class Change:
-    """One element that answers otherwise than it does in one row."""
+    """One element whose answer differs from its answer in one row."""
 
     row: Row
     probe: Probe
@@ -93,7 +117,7 @@ class Change:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What makes a change small."""
+        """Sorts changes: small tensors first, then early positions."""
         return (*self.probe.place, self.position)
 
     @property
@@ -103,19 +127,19 @@ class Change:
 
     @property
     def where(self) -> str:
-        """In which tensor, and where in it."""
+        """The tensor, and the position in it."""
         return f"{self.probe}, position {self.position}"
 
 
 @dataclass
 class Changes:
-    """All that was found about a pair: what a document forbids, and sets of open answers."""
+    """The changes found for a pair: those that a document forbids, and those of open answers."""
 
     forbidden: list[Change] = field(default_factory=list)
     open: list[Change] = field(default_factory=list)
 
     def note(self, row: Row, probe: Probe, answer: Bits) -> list[Change]:
-        """Keep what has changed, of an input's equal answers the first; tell what is forbidden."""
+        """Record the changed answers, each once per input; return the forbidden ones."""
         picked, flat = probe.picks(row.inputs.size).reshape(-1), answer.reshape(-1)
         moved, is_forbidden = row.changed(picked, flat)
         forbidden: list[Change] = []
@@ -130,12 +154,12 @@ class Changes:
 
 
 def smallest(changes: list[Change]) -> Change:
-    """The change in the smallest tensor, of these the one of the simplest input."""
+    """The change in the smallest tensor; among equals, the one of the simplest input."""
     return min(changes, key=lambda one: (one.place, simplicity(one.row.rules.source, one.given)))
 
 
-def fault_of(change: Change, switches: str) -> Fault:
-    """What is wrong where an answer that a document names changes."""
+def change_fault(change: Change, switches: str) -> Fault:
+    """The fault of an answer that changes although a document names it."""
     row, branch = change.row, change.row.branch(change.input)
     was = pattern(row.rules.target, datum_of(row.answers[change.input]))
     now = pattern(row.rules.target, change.answer)
@@ -146,8 +170,10 @@ def fault_of(change: Change, switches: str) -> Fault:
     return Fault("answer", branch.rule, branch.clause, branch.level, message)
 
 
-def told(changes: list[Change], count: int, switches: Callable[[Change], str]) -> str:
-    """The sets of answers to open inputs: how many, and where the simplest of them switches."""
+def describe_open_changes(
+    changes: list[Change], count: int, switches: Callable[[Change], str]
+) -> str:
+    """How many open inputs have several answers, and where the simplest of them changes."""
     source = changes[0].row.rules.source
     simplest = min(changes, key=lambda one: (simplicity(source, one.given), one.place))
     target = simplest.row.rules.target
@@ -164,10 +190,10 @@ def told(changes: list[Change], count: int, switches: Callable[[Change], str]) -
     )
 
 
-def switch(change: Change, rows: Answers) -> str:
-    """Where an input in rows of nothing else first answers otherwise than alone; nothing if not."""
+def first_switch(change: Change, answers: Iterable[tuple[Probe, Bits]]) -> str:
+    """Where an input, repeated in rows of growing length, first changes its answer; else empty."""
     target, alone = change.row.rules.target, None
-    for probe, answer in rows:
+    for probe, answer in answers:
         alone = answer[:1] if alone is None else alone
         moved = np.flatnonzero(answer != alone[0])
         if moved.size:
@@ -188,7 +214,7 @@ ANY_SHAPE = st.tuples(st.integers(1, LONGEST)) | st.lists(st.integers(1, 9), max
 
 @st.composite
 def any_probe(draw: st.DrawFn, count: int, shapes: Sequence[Shape], is_laid: bool) -> Probe:
-    """A tensor of so many inputs, in a given shape or in any, and laid in memory if it can be."""
+    """Draw a tensor of ``count`` inputs, in one of the shapes or in any, and its layout."""
     shape = draw(st.sampled_from(shapes) if shapes else ANY_SHAPE)
     first = draw(st.integers(0, count - 1))
     if not is_laid:
@@ -201,7 +227,7 @@ def any_probe(draw: st.DrawFn, count: int, shapes: Sequence[Shape], is_laid: boo
 def drive(
     check: Callable[[Drawn], None], strategy: st.SearchStrategy[Drawn], number: int, examples: int
 ) -> None:
-    """Check examples that follow from a number; raise what the smallest that fails raises."""
+    """Check examples drawn from a seed; raise the error of the smallest one that fails."""
     profile = settings(
         max_examples=examples,
         database=None,
@@ -220,12 +246,12 @@ def drive(
 
 MOST = 32
 LEAST_OF_A_RULE = 3
-TELLING_STEPS = 5
-"""Target values at which, and in the middle after which, an input is taken."""
+TARGET_STEPS = 5
+"""Target values at which, and halfway after which, an input is chosen."""
 
 
-def telling(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
-    """The places of up to ``MOST`` inputs, in their order."""
+def representative_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
+    """The indices of up to ``MOST`` inputs: NaNs, ties, and some of every branch of the rules."""
     found: dict[int, None] = {}
     if rules.source.is_numeric and not rules.worked:
         wanted = np.array([*_nans(rules), *_ties(rules)], inputs.dtype)
@@ -243,7 +269,7 @@ def telling(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]
 
 
 def _nans(rules: Ruling) -> Iterator[int]:
-    """Of each sign the first, the middle (a quiet one) and the last."""
+    """The first NaN of each sign, the middle one (which is quiet) and the last."""
     for codes in rules.source.nan_codes:
         yield from (codes[0], codes[len(codes) // 2], codes[-1])
 
@@ -252,11 +278,11 @@ def _ties(rules: Ruling) -> list[int]:
     if not rules.target.is_numeric:
         return []
     source, target = rules.source, rules.target
-    codes = [target.max_code * step // (TELLING_STEPS - 1) for step in range(TELLING_STEPS)]
+    codes = [target.max_code * step // (TARGET_STEPS - 1) for step in range(TARGET_STEPS)]
     found = sorted(
         code for code in breakpoints(source, target, codes) if 1 < code < source.max_code
     )
-    ties = found[1::3]  # of each three the one in the middle
+    ties = found[1::3]  # Breakpoints come in threes; the middle one is the tie.
     return ties if source.is_integral else [*ties, *(code | source.sign_bit for code in ties[:1])]
 
 
@@ -265,11 +291,11 @@ FEW_EXAMPLES = 4
 
 
 class ChangedError(Exception):
-    """An element answers otherwise than in one row where no document allows it."""
+    """A forbidden change was found; Hypothesis shrinks to the smallest."""
 
 
 class Invariances:
-    """Asks one pair on one backend, in tensors of every kind."""
+    """Asks one backend the inputs of a pair in tensors of many lengths, shapes and layouts."""
 
     def __init__(self, meeting: Meeting, cases: Sequence[Case]) -> None:
         self.meeting = meeting
@@ -277,38 +303,38 @@ class Invariances:
         self.pair = f"{cases[0].source}/{cases[0].target}"
 
     def judge(self) -> tuple[Case, Judgement]:
-        """The verdict on the pair, under the case that it was asked by."""
-        try:
-            row = _few(first_row(self.meeting, candidates(self.meeting, self.cases, calls=False)))
-        except NoRowError as reason:
-            return self.cases[0], self._judgement(self.cases[0], "unsupported", str(reason))
-        found, stopped = Changes(), ""
+        """The verdict on the pair, under the case that was asked."""
+        row = first_row(self.meeting, candidates(self.meeting, self.cases, calls=False))
+        if isinstance(row, NoRow):
+            return self.cases[0], self._judgement(self.cases[0], "unsupported", row.reason)
+        row, found, failed_probe = _few(row), Changes(), ""
         try:
             for probe, answer in answers_to(self.meeting, row, self._probes(row)):
                 found.note(row, probe, answer)
             self._draw(row, found)
         except (ChangedError, Flaky):
-            pass  # it is noted, and so are the smaller ones that were tried
-        except StoppedError as error:
-            stopped = str(error)
-        except Crashed as death:
-            return row.case, self.meeting.crashed(row.case, death)
-        return self._judged(row, found, stopped)
+            pass  # The change is recorded, and so are the smaller ones that were tried.
+        except ProbeFailedError as error:
+            failed_probe = str(error)
+        except Unanswered as unanswered:
+            if isinstance(unanswered.answer, Crashed):
+                return row.case, self.meeting.crashed(row.case, unanswered.answer)
+            failed_probe = unanswered.answer.text
+        return self._judged(row, found, failed_probe)
 
-    def _judged(self, row: Row, found: Changes, stopped: str) -> tuple[Case, Judgement]:
+    def _judged(self, row: Row, found: Changes, failed_probe: str) -> tuple[Case, Judgement]:
         if found.forbidden:
             return self._failed(smallest(found.forbidden))
-        if stopped:
+        if failed_probe:
             failed = self.meeting.failed(row.case)
-            return row.case, self._judgement(row.case, failed, stopped, row)
+            return row.case, self._judgement(row.case, failed, failed_probe, row)
         if found.open:
-            return row.case, self._judgement(
-                row.case, "open", told(found.open, row.inputs.size, self._switch), row
-            )
+            message = describe_open_changes(found.open, row.inputs.size, self._switch)
+            return row.case, self._judgement(row.case, "open", message, row)
         return row.case, self._judgement(row.case, "conforms", "", row)
 
     def _failed(self, change: Change) -> tuple[Case, Judgement]:
-        case, fault = change.row.case, fault_of(change, self._switch(change))
+        case, fault = change.row.case, change_fault(change, self._switch(change))
         verdict = self.meeting.graded(case, {fault.level}, is_open=False)
         return case, self._judgement(case, verdict, fault.message, change.row, fault)
 
@@ -325,7 +351,7 @@ class Invariances:
         ]
 
     def _draw(self, row: Row, found: Changes) -> None:
-        """Let Hypothesis draw tensors and calls on them; it raises where a change is forbidden."""
+        """Let Hypothesis draw tensors and call forms; raise where a change is forbidden."""
 
         def check(drawn: tuple[Row, Probe]) -> None:
             by, probe = drawn
@@ -342,34 +368,34 @@ class Invariances:
         is_laid = row.rules.source.kind != "text" and not shapes
         drawn = [
             st.tuples(st.just(by), any_probe(by.inputs.size, shapes, is_laid))
-            for by in (row, *self._forms)
+            for by in (row, *self._call_rows)
         ]
         number = crc32(self.pair.encode()) + self.meeting.settings.seed
         drive(check, st.one_of(drawn), number, FEW_EXAMPLES if shapes else EXAMPLES)
 
     @cached_property
-    def _forms(self) -> list[Row]:
-        """What the calls of the pair answer in one row."""
+    def _call_rows(self) -> list[Row]:
+        """The rows that the pair's calls answer."""
         if not isinstance(self.meeting.backend.oracle, WithCall):
             return []
         cases = candidates(self.meeting, self.cases, calls=True)
         return [_few(row) for row in rows(self.meeting, cases) if not row.rules.is_open]
 
     def _switch(self, change: Change) -> str:
-        """Where an input in rows of nothing else switches, if it does and that is cheap to find."""
+        """Where an input in rows of itself changes its answer; empty if it does not, or is slow."""
         if self.meeting.is_dear:
             return ""
         asked = [probe for probe in alone(change.input, SHORT) if _keeps(change.row, probe)]
         try:
-            return switch(change, answers_to(self.meeting, change.row, asked))
-        except (StoppedError, Crashed):
+            return first_switch(change, answers_to(self.meeting, change.row, asked))
+        except (ProbeFailedError, Unanswered):
             return ""
 
 
 def _few(row: Row) -> Row:
-    return row.at(telling(row.rules, row.inputs, row.expected))
+    return row.at(representative_inputs(row.rules, row.inputs, row.expected))
 
 
 def _keeps(row: Row, probe: Probe) -> bool:
-    """Whether the document speaks of tensors of that shape."""
+    """Whether the document wants tensors of that shape converted in their shape."""
     return tensor_rule(row.case.document, row.case.version, probe.shape).keeps_shape

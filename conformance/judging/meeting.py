@@ -1,4 +1,4 @@
-"""A case meets an oracle: ask, check the answer's form, compare, and come to a verdict."""
+"""The judge of one backend: asks it a case, compares its answers, and comes to a verdict."""
 
 from __future__ import annotations
 
@@ -6,26 +6,33 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformance.judging import bitcasts, row_limits
-from conformance.judging.answer_form import (
-    AnswerError,
+from conformance.judging.answers import (
+    Answer,
+    Answered,
+    Crashed,
+    Declined,
+    Malformed,
+    NoAnswer,
+    Raised,
+    Unanswered,
+    attempt,
     checked,
     described,
-    one_line,
     printable,
     refusal,
+    value_of,
 )
-from conformance.judging.calls import DepartedError, answer_of, call_by, call_faults
+from conformance.judging.calls import answer_of, call_by, call_faults
 from conformance.judging.quick_inputs import inputs_of
 from conformance.judging.shape_choice import shapes_of
 from conformance.judging.shapes import shape_faults
-from oracles.isolation.remote_errors import Crashed
-from oracles.protocol import Bits, Returned, Unsupported
+from oracles.protocol import Bits, Returned
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
@@ -33,8 +40,9 @@ from reports.counterexample.drawing import pattern
 from reports.diff.allowed_answers import Expectations, levels_broken
 from reports.diff.divergences import datum_of, divergences, simplicity
 from reports.diff.judgement import Divergence, Fault, Judgement, Verdict
-from reports.diff.kept_answers import Answered, Kept
-from specs.bitcast_ruling import bitcast_ruling
+from reports.diff.kept_answers import Answered as KeptAnswers
+from reports.diff.kept_answers import Kept
+from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.calls import Call
 from specs.case_calls import receiver_of
 from specs.cases import Case
@@ -42,11 +50,11 @@ from specs.formats import Format, format_named
 from specs.operations import is_bitcast
 from specs.ruling import Ruling, ruling
 
-Ask = Callable[[Bits], Bits]
+AskBits = Callable[[Bits], Answer]
 
 
-def blame(source: Format, inputs: Bits, ask: Ask) -> str:
-    """Say which input makes an oracle raise, and of texts how many do."""
+def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> str:
+    """Name an input on which a backend raises, found by bisection; of texts also how many do."""
     if source.kind == "text":
         guilty = [index for index in range(inputs.size) if _raises(inputs[index : index + 1], ask)]
         if not guilty:
@@ -62,53 +70,34 @@ def blame(source: Format, inputs: Bits, ask: Ask) -> str:
             part = part[half:]
         else:
             break
-    return _named(source, part)
+    return _range_of(source, part)
 
 
-def told(source: Format, death: Crashed) -> str:
-    """How a process has ended, and on which inputs if that is known."""
-    if death.inputs is None or not death.inputs.size:
-        return printable(str(death))
-    shape = death.inputs.shape
-    where = f" in shape {shape}" if len(shape) != 1 else ""
-    return printable(f"{_named(source, death.inputs.reshape(-1))}{where}: {death}")
+def _raises(inputs: Bits, ask: AskBits) -> bool:
+    match ask(np.ascontiguousarray(inputs)):
+        case Crashed() as crashed:
+            raise Unanswered(crashed)
+        case answer:
+            return not isinstance(answer, Answered)
 
 
-def _named(source: Format, part: Bits) -> str:
+def crash_message(source: Format, crashed: Crashed) -> str:
+    """How a process ended, and on which inputs if that is known."""
+    inputs = crashed.death.inputs
+    if inputs is None or not inputs.size:
+        return crashed.text
+    where = f" in shape {inputs.shape}" if len(inputs.shape) != 1 else ""
+    return printable(f"{_range_of(source, inputs.reshape(-1))}{where}: {crashed.death}")
+
+
+def _range_of(source: Format, part: Bits) -> str:
     first, last = (pattern(source, datum_of(part[place])) for place in (0, -1))
     return f"on {first}" if part.size == 1 else f"on {first} to {last} together"
 
 
-def _raises(inputs: Bits, ask: Ask) -> bool:
-    try:
-        ask(np.ascontiguousarray(inputs))
-    except Exception:
-        return True
-    return False
-
-
-Given = TypeVar("Given")
-Asked = ParamSpec("Asked")
-
-
-class OracleError(Exception):
-    """An oracle raised on inputs that have an answer; the message names them."""
-
-
-def contained(call: Callable[Asked, Given], *asked: Asked.args, **named: Asked.kwargs) -> Given:
-    """What an oracle returns or raises; only the end of the run is not an oracle's to give."""
-    try:
-        return call(*asked, **named)
-    except (Exception, KeyboardInterrupt, Crashed):
-        raise
-    except BaseException as error:
-        # SystemExit, or a test runner's own signals.
-        raise RuntimeError(f"it wanted to end the run: {described(error)}") from None
-
-
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose for the whole run."""
+    """What the user chose for a whole run."""
 
     seed: int = 0
     max_examples: int = 1000
@@ -117,7 +106,7 @@ class Settings:
 
 
 class Meeting:
-    """Judges one backend, case after case."""
+    """Judges one backend, one case at a time."""
 
     def __init__(self, backend: Backend, broken: dict[str, str], settings: Settings) -> None:
         self.backend = backend
@@ -128,13 +117,13 @@ class Meeting:
 
     @cached_property
     def is_dear(self) -> bool:
-        """Whether the backend makes a program for each shape, and there is no time for many."""
+        """Whether the backend compiles for each shape, and the tier has no time for many shapes."""
         return self.settings.tier == "quick" and getattr(
             self.backend.oracle, "compiles_shapes", False
         )
 
     def judge(self, case: Case) -> Judgement:
-        """The verdict on a case; whatever the oracle does becomes one."""
+        """The verdict on a case, whatever the backend does."""
         for dtype in (case.source, case.target):
             if dtype in self.broken:
                 return self._verdict(
@@ -143,25 +132,19 @@ class Meeting:
         return self._bitcast(case) if is_bitcast(case) else self._cast(case)
 
     def _bitcast(self, case: Case) -> Judgement:
-        rules, seed = bitcast_ruling(case), self.settings.seed
+        rules, seed, oracle = bitcast_ruling(case), self.settings.seed, self.backend.oracle
 
-        def give(bits: Bits) -> object:
-            return contained(lambda: bitcasts.ask(self.backend.oracle, case, bits))
+        def ask(bits: Bits) -> Answer:
+            return attempt(lambda: bitcasts.bitcast_by(oracle, case, rules, bits))
 
-        try:
-            found = bitcasts.outcome_of(rules, seed, give)
-            copied = contained(bitcasts.copy_fault, self.backend.oracle, case, rules, seed)
-        except Unsupported as reason:
-            return self._verdict(case, "unsupported", one_line(reason))
-        except AnswerError as wrong_form:
-            return self._verdict(case, self.failed(case), str(wrong_form))
-        except Crashed as death:
-            return self.crashed(case, death)
-        except Exception as error:
-            if rules.may_refuse:
-                verdict: Verdict = "open" if rules.is_open else "conforms"
-                return self._verdict(case, verdict, refusal(rules.error_class, error))
-            return self._verdict(case, self.failed(case), described(error))
+        found = bitcasts.ask_bitcast(rules, seed, ask)
+        if not isinstance(found, bitcasts.BitcastOutcome):
+            return self._no_bitcast(case, rules, found)
+        match attempt(lambda: bitcasts.copy_fault(oracle, case, rules, seed)):
+            case Answered(copied):
+                pass
+            case missing:
+                return self._no_bitcast(case, rules, missing)
         faults = tuple(each for each in (found.fault, copied) if each is not None)
         messages = [found.message, copied.message if copied is not None else ""]
         return self._verdict(
@@ -173,6 +156,13 @@ class Meeting:
             faults=faults,
         )
 
+    def _no_bitcast(self, case: Case, rules: BitcastRuling, missing: NoAnswer) -> Judgement:
+        """The verdict on a bitcast that was not answered."""
+        if isinstance(missing, Raised) and rules.may_refuse:
+            verdict: Verdict = "open" if rules.is_open else "conforms"
+            return self._verdict(case, verdict, refusal(rules.error_class, missing.error))
+        return self._without_answer(case, missing, 0)
+
     def _cast(self, case: Case) -> Judgement:
         rules = ruling(case)
         inputs = inputs_of(
@@ -182,88 +172,109 @@ class Meeting:
             if rules.is_rejection:
                 return self._rejected(case, rules, inputs)
             return self._answered(case, rules, inputs)
-        except Unsupported as reason:
-            return self._verdict(case, "unsupported", one_line(reason))
-        except AnswerError as wrong_form:
-            return self._verdict(case, self.failed(case), str(wrong_form), inputs=inputs.size)
-        except OracleError as error:
-            return self._verdict(case, self.failed(case), str(error), inputs=inputs.size)
-        except Crashed as death:
-            return self.crashed(case, death)
-        except DepartedError as departed:
+        except Unanswered as unanswered:
+            missing = unanswered.answer
+        if isinstance(missing, Malformed) and missing.fault is not None:
             if rules.is_open_dtype:
-                return self._verdict(case, "open", departed.fault.message, inputs=inputs.size)
-            return self._faulty(case, rules, inputs, [], [departed.fault])
+                return self._verdict(case, "open", missing.text, inputs=inputs.size)
+            return self._faulty(case, rules, inputs, [], [missing.fault])
+        return self._without_answer(case, missing, inputs.size)
 
-    def crashed(self, case: Case, death: Crashed) -> Judgement:
+    def _without_answer(self, case: Case, missing: NoAnswer, inputs: int) -> Judgement:
+        """The verdict on a case that was not answered, where an answer is due."""
+        match missing:
+            case Declined(reason):
+                return self._verdict(case, "unsupported", reason)
+            case Crashed() as crashed:
+                return self.crashed(case, crashed)
+            case Raised() | Malformed():
+                return self._verdict(case, self.failed(case), missing.text, inputs=inputs)
+
+    def crashed(self, case: Case, crashed: Crashed) -> Judgement:
         """The verdict on a case that ends the backend's process."""
-        return self._verdict(case, "crashed", told(format_named(case.source), death))
+        return self._verdict(case, "crashed", crash_message(format_named(case.source), crashed))
 
     def road(self, case: Case) -> str:
-        """What selects the kernel that answers a case; nothing where there is none to be swept."""
+        """What selects the kernel that answers a case; empty where no kernel can be swept."""
         road: Callable[[Case], str] | None = getattr(self.backend.oracle, "road", None)
         if road is None:
             return case.id
         try:
             return road(case)
         except Exception:
-            # Asking the case itself tells why.
+            # The case itself, when it is asked, reports the error.
             return ""
 
     def _verdict(self, case: Case, verdict: Verdict, message: str = "", **more: Any) -> Judgement:
         return Judgement(case.id, self.backend.name, verdict, message, **more)
 
-    def ask(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
-        """The backend's answers, in the form that answers have."""
-        # A copy: what an oracle does to its inputs must not reach what it is judged by.
-        answer = contained(lambda: answer_of(self.backend.oracle, case, inputs.copy()))
-        # A copy again: an oracle may use one buffer for all its answers.
-        return checked(rules.target, inputs, answer).copy()
+    def ask(self, case: Case, rules: Ruling, inputs: Bits) -> Answer:
+        """The backend's answer to one tensor, checked for storage and shape."""
 
-    def ask_each(self, case: Case, rules: Ruling, inputs: Sequence[Bits]) -> Iterator[Bits]:
-        """The answers to one tensor after another; one message asks for all where that is dear."""
+        def checked_answer() -> Bits:
+            # A copy: what a backend does to its inputs must not change what it is judged by.
+            answer = answer_of(self.backend.oracle, case, inputs.copy())
+            # Another copy: a backend may use one buffer for all its answers.
+            return checked(rules.target, inputs, answer).copy()
+
+        return attempt(checked_answer)
+
+    def ask_each(self, case: Case, rules: Ruling, inputs: Sequence[Bits]) -> Iterator[Answer]:
+        """The answers to several tensors, in one message where a message is slow."""
         together = getattr(self.backend.oracle, "cast_each", None)
-        known = together(case, inputs) if together and receiver_of(case.document) is None else ()
+        known: Sequence[object] = ()
+        if together is not None and receiver_of(case.document) is None:
+            match attempt(partial(together, case, inputs)):
+                case Answered(known):
+                    pass
+                case missing:
+                    yield missing
+                    return
         for place, part in enumerate(inputs):
             if place < len(known):
-                yield checked(rules.target, part, known[place])
+                yield attempt(partial(checked, rules.target, part, known[place]))
             else:
+                # The first tensor that was not answered together: alone it tells why.
                 yield self.ask(case, rules, part)
 
     def _rejected(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
-        try:
-            answer = self.ask(case, rules, inputs)
-        except (Unsupported, AnswerError):
-            raise
-        except DepartedError as departed:
-            [*_, branch] = rules.branches
-            message = f"is not refused, but {departed.fault.message}"
-            fault = Fault("answer", branch.rule, branch.clause, branch.level, message)
-            return self._faulty(case, rules, inputs, [], [fault])
-        except Exception as error:
-            message = refusal(rules.error_class, error)
-            return self._verdict(case, "conforms", message, inputs=inputs.size)
+        """The verdict on a case that a document wants refused."""
+        match self.ask(case, rules, inputs):
+            case Answered(answer):
+                pass
+            case Raised(error):
+                message = refusal(rules.error_class, error)
+                return self._verdict(case, "conforms", message, inputs=inputs.size)
+            case Malformed(text, Fault()):
+                [*_, branch] = rules.branches
+                message = f"is not refused, but {text}"
+                fault = Fault("answer", branch.rule, branch.clause, branch.level, message)
+                return self._faulty(case, rules, inputs, [], [fault])
+            case missing:
+                raise Unanswered(missing)
         expected = Expected(*(np.zeros(inputs.size, np.uint8) for _ in range(3)))
         broken = np.full(inputs.size, 2, np.uint8)
         return self._compared(case, rules, inputs, expected, answer, broken)
 
     def _answered(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
+        """The verdict on a case that a document wants answered, at least for some inputs."""
         expected = self.expectations.of(rules, inputs)
         is_open = np.isin(expected.places, rules.open_places)
         asked, message = inputs, ""
-        try:
-            answer = self.ask(case, rules, inputs)
-        except (Unsupported, AnswerError, DepartedError):
-            raise
-        except Exception as error:
-            if rules.is_open_dtype or (is_open.all() and not rules.is_open):
-                return self._verdict(case, "open", described(error), inputs=inputs.size)
-            if rules.is_open or not is_open.any():
-                raise self.blamed(case, rules, inputs, error) from error
-            # An error is a fair answer to an open input, so the others are asked without them.
-            message = f"open inputs: {described(error)}"
-            asked, expected = inputs[~is_open], expected.at(~is_open)
-            answer = self.ask_or_blame(case, rules, asked)
+        match self.ask(case, rules, inputs):
+            case Answered(answer):
+                pass
+            case Raised(error) as raised:
+                if rules.is_open_dtype or (is_open.all() and not rules.is_open):
+                    return self._verdict(case, "open", raised.text, inputs=inputs.size)
+                if rules.is_open or not is_open.any():
+                    raise Unanswered(self.located(case, rules, inputs, error))
+                # An open input may raise an error, so the others are asked without them.
+                message = f"open inputs: {raised.text}"
+                asked, expected = inputs[~is_open], expected.at(~is_open)
+                answer = value_of(self.ask_and_locate(case, rules, asked))
+            case missing:
+                raise Unanswered(missing)
         broken = levels_broken(rules, asked, expected, answer)
         again = partial(self.ask_each, case, rules)
         shapes = shapes_of(f"{case.source}/{case.target}", self.is_dear)
@@ -290,50 +301,47 @@ class Meeting:
         answer: Bits,
         broken: NDArray[np.uint8],
     ) -> row_limits.Judged:
-        """Each input's worst answer in rows of the lengths at which the backend's way changes."""
+        """Each input's worst answer, in rows on both sides of the backend's length limits."""
         in_one_row = row_limits.Judged(answer, broken)
         limits: Sequence[int] = getattr(self.backend.oracle, "row_limits", ())
         if not limits or case.example is not None:
             return in_one_row
         ask_each = partial(self._ask_rows, case, rules)
-        try:
-            return row_limits.across(limits, rules, inputs, expected, in_one_row, ask_each)
-        except (AnswerError, DepartedError):
-            raise
-        except Exception as error:
-            raise OracleError(described(error)) from error
+        return row_limits.across(limits, rules, inputs, expected, in_one_row, ask_each)
 
     def _ask_rows(self, case: Case, rules: Ruling, rows: Sequence[Bits]) -> Sequence[Bits]:
-        """The answers to several rows; they are kept for the next case on the same road."""
+        """The answers to several rows, kept for the next case on the same road.
+
+        Raises ``Unanswered`` where one is missing.
+        """
         is_shared = receiver_of(case.document) is None and rules.source.kind != "text"
         road = self.road(case) if is_shared else ""
         key = (road, *(row.tobytes() for row in rows)) if road else None
         if key is None or key != self._asked_rows[0]:
-            self._asked_rows = key, list(self.ask_each(case, rules, rows))
+            self._asked_rows = key, [value_of(each) for each in self.ask_each(case, rules, rows)]
         return self._asked_rows[1]
 
     def _call_faults(self, case: Case, rules: Ruling, inputs: Bits) -> Iterator[Fault]:
-        """What is wrong about a call besides its values, where the document says anything of it."""
+        """What is wrong about a call besides its values, where the document promises anything."""
         if not rules.is_open_dtype:
 
-            def make(call: Call, held: Mapping[str, Bits]) -> Returned:
-                return contained(call_by, self.backend.oracle, case, call, held)
+            def make(call: Call, held: Mapping[str, Bits]) -> Answered[Returned] | NoAnswer:
+                return attempt(lambda: call_by(self.backend.oracle, case, call, held))
 
             yield from call_faults(case, inputs[:4], make)
 
-    def ask_or_blame(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
-        """The backend's answers, or an error that names the inputs on which it raises."""
-        try:
-            return self.ask(case, rules, inputs)
-        except (Unsupported, AnswerError, DepartedError):
-            raise
-        except Exception as error:
-            raise self.blamed(case, rules, inputs, error) from error
+    def ask_and_locate(self, case: Case, rules: Ruling, inputs: Bits) -> Answer:
+        """The backend's answer; an error names the inputs on which it is raised."""
+        match self.ask(case, rules, inputs):
+            case Raised(error):
+                return self.located(case, rules, inputs, error)
+            case answer:
+                return answer
 
-    def blamed(self, case: Case, rules: Ruling, inputs: Bits, error: Exception) -> OracleError:
-        """An error that names the inputs on which the backend raises."""
-        guilty = blame(rules.source, inputs, lambda part: self.ask(case, rules, part))
-        return OracleError(f"{guilty}: {described(error)}")
+    def located(self, case: Case, rules: Ruling, inputs: Bits, error: Exception) -> Raised:
+        """The error together with the inputs on which it is raised."""
+        guilty = inputs_that_raise(rules.source, inputs, lambda part: self.ask(case, rules, part))
+        return Raised(error, guilty)
 
     def _compared(
         self,
@@ -346,7 +354,7 @@ class Meeting:
         faults: Sequence[Fault] = (),
     ) -> Judgement:
         found = list(divergences(rules, inputs, expected, answer, broken))
-        answered = Answered(Kept(case.source, inputs), Kept(case.target, answer))
+        answered = KeptAnswers(Kept(case.source, inputs), Kept(case.target, answer))
         return replace(self._faulty(case, rules, inputs, found, faults), answered=answered)
 
     def _faulty(
@@ -357,7 +365,7 @@ class Meeting:
         found: Sequence[tuple[Divergence, int]],
         faults: Sequence[Fault],
     ) -> Judgement:
-        """The verdict that follows from wrong values and from what else is wrong."""
+        """The verdict that follows from wrong values and from other faults."""
         if faults and not found and faults[0].kind != "answer":
             verdict = "unsupported" if faults[0].kind == "unsupported" else self.failed(case)
             return self._verdict(case, verdict, faults[0].message, inputs=inputs.size)
@@ -374,7 +382,7 @@ class Meeting:
         )
 
     def graded(self, case: Case, levels: set[str], is_open: bool) -> Verdict:
-        """The verdict on a case that breaks rules of these levels; it may be open as a whole."""
+        """The verdict on a case that breaks rules of these levels, or none."""
         if not levels:
             return "open" if is_open else "conforms"
         if not self.claimed(case):
@@ -382,16 +390,16 @@ class Meeting:
         return "violates" if "required" in levels else "deviates"
 
     def failed(self, case: Case) -> Verdict:
-        """The verdict where an answer is due, but an error or a malformed answer comes."""
+        """The verdict on an error or a malformed answer where an answer is due."""
         return "error" if self.claimed(case) else "differs"
 
     def claimed(self, case: Case) -> bool:
-        """Whether a broken rule counts: the oracle claims the edition, or the user named it."""
+        """Whether a broken rule counts: the backend claims the edition, or the user named it."""
         is_named = case.document in self.settings.asked_for
         return is_named or self.backend.claims(case.document, case.version)
 
     def reproduction(self, case: Case, rules: Ruling, smallest: Bits) -> str:
-        """The adapter's own script for one input, or the command that shows the same."""
+        """A script that reproduces one answer: the adapter's own, or a command of castigate."""
         given = datum_of(smallest[0])
         shown = shlex.quote(given) if isinstance(given, str) else rules.source.hexadecimal(given)
         name = shlex.quote(self.backend.name)

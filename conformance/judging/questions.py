@@ -9,7 +9,7 @@ from itertools import groupby
 
 from conformance.judging.invariances import Invariances
 from conformance.judging.meeting import Meeting, Settings
-from conformance.judging.road_agreement import Variants, first_of
+from conformance.judging.road_agreement import RoadAgreement, first_of
 from conformance.sweep.full_tier import FullMeeting
 from oracles.registry import Backend
 from oracles.smoke_check import smoke
@@ -63,7 +63,7 @@ def _questions(
         yield Question(f"invariances/{pair}", pair, INVARIANCE, judge)
         if first is not None:
             name = f"variants/{first.backend.name}/{pair}"
-            yield Question(name, pair, INVARIANCE, Variants(first, own, asked).judge)
+            yield Question(name, pair, INVARIANCE, RoadAgreement(first, own, asked).judge)
 
 
 def _judged(meeting: AnyMeeting, case: Case) -> Judged:

@@ -1,4 +1,4 @@
-"""Two roads of one framework, asked the same: eager and compiled, at run time and folded."""
+"""Two roads of one framework must agree: eager and compiled, at run time and folded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from conformance.judging.meeting import Meeting
 from conformance.judging.row_answers import (
     NOTHING_TO_ASK,
-    NoRowError,
+    NoRow,
     Row,
     candidates,
     judgement_of,
@@ -24,19 +24,19 @@ from specs.cases import Case
 
 
 def first_of(meetings: Sequence[Meeting], meeting: Meeting) -> Meeting | None:
-    """The road that another is compared with: the first that was named of its framework."""
+    """The road to compare with: the first of the same framework; None for that road itself."""
     name = _framework(meeting)
     first = next(each for each in meetings if _framework(each) == name)
     return None if first is meeting else first
 
 
 def _framework(meeting: Meeting) -> str:
-    """What the names of a framework's roads have in common."""
+    """The part of a backend's name that all roads of its framework share."""
     return framework_of(meeting.backend.name)
 
 
-class Variants:
-    """Compares two roads on one pair."""
+class RoadAgreement:
+    """Compares two roads of a framework on one pair."""
 
     def __init__(self, first: Meeting, second: Meeting, cases: Sequence[Case]) -> None:
         self.first = first
@@ -45,35 +45,36 @@ class Variants:
 
     def judge(self) -> tuple[Case, Judgement]:
         """The verdict on the second road, under the first case that both answer."""
-        try:
-            row, other = self._rows()
-        except NoRowError as reason:
-            return self.cases[0], self._judgement(self.cases[0], "unsupported", str(reason))
+        both = self._rows()
+        if isinstance(both, NoRow):
+            return self.cases[0], self._judgement(self.cases[0], "unsupported", both.reason)
+        row, other = both
         moved, is_forbidden = row.changed(np.arange(row.inputs.size), other.answers)
         if is_forbidden.any():
-            worst, said = self._told(row, other, moved[is_forbidden])
+            worst, message = self._described(row, other, moved[is_forbidden])
             branch = row.branch(worst)
-            fault = Fault("answer", branch.rule, branch.clause, branch.level, said)
+            fault = Fault("answer", branch.rule, branch.clause, branch.level, message)
             verdict = self.second.graded(row.case, {fault.level}, is_open=False)
-            return row.case, self._judgement(row.case, verdict, said, row, fault)
+            return row.case, self._judgement(row.case, verdict, message, row, fault)
         if moved.size:
-            _, said = self._told(row, other, moved)
-            return row.case, self._judgement(
-                row.case, "open", f"where the document is open: {said}", row
-            )
+            _, message = self._described(row, other, moved)
+            message = f"where the document is open: {message}"
+            return row.case, self._judgement(row.case, "open", message, row)
         return row.case, self._judgement(row.case, "conforms", "", row)
 
-    def _rows(self) -> tuple[Row, Row]:
-        reasons = []
+    def _rows(self) -> tuple[Row, Row] | NoRow:
+        """Both roads' rows of the first case that both answer."""
+        first_reason: NoRow | None = None
         for case in candidates(self.second, self.cases, calls=False):
-            try:
-                return _alike(row_of(self.first, case), row_of(self.second, case))
-            except NoRowError as reason:
-                reasons.append(str(reason))
-        raise NoRowError(reasons[0] if reasons else NOTHING_TO_ASK)
+            row = row_of(self.first, case)
+            other = row_of(self.second, case) if isinstance(row, Row) else row
+            if isinstance(row, Row) and isinstance(other, Row):
+                return _on_same_inputs(row, other)
+            first_reason = first_reason or (other if isinstance(other, NoRow) else None)
+        return first_reason or NoRow(NOTHING_TO_ASK)
 
-    def _told(self, row: Row, other: Row, moved: NDArray[np.intp]) -> tuple[int, str]:
-        """The simplest input that differs, and what is said of all of them."""
+    def _described(self, row: Row, other: Row, moved: NDArray[np.intp]) -> tuple[int, str]:
+        """The simplest input that differs, and a sentence on all that do."""
         source, target = row.rules.source, row.rules.target
         differs = np.zeros(row.inputs.size, bool)
         differs[moved] = True
@@ -91,8 +92,8 @@ class Variants:
         return judgement_of(self.second, case, verdict, message, row, *faults)
 
 
-def _alike(row: Row, other: Row) -> tuple[Row, Row]:
-    """Both on the same inputs: where one raises on the open ones, neither has these."""
+def _on_same_inputs(row: Row, other: Row) -> tuple[Row, Row]:
+    """Both rows on the inputs that both answer: one may have raised on the open ones."""
     if row.inputs.size == other.inputs.size:
         return row, other
     few, many = sorted((row, other), key=lambda each: each.inputs.size)

@@ -1,4 +1,4 @@
-"""What a backend answers in one row, and which of other answers differ from that."""
+"""A backend's answers to a case in one row, with which all further answers are compared."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.judging.answer_form import AnswerError, described, one_line
-from conformance.judging.calls import DepartedError
+from conformance.judging.answers import Answered, Crashed, NoAnswer, Raised, one_line
 from conformance.judging.meeting import Meeting
 from conformance.judging.quick_inputs import inputs_of
-from oracles.isolation.remote_errors import Crashed
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
 from reports.diff.allowed_answers import levels_broken
 from reports.diff.judgement import Fault, Judgement, Verdict
@@ -25,16 +23,19 @@ from specs.operations import is_bitcast
 from specs.outcomes import Anything, Nan
 from specs.ruling import Branch, Ruling, ruling
 
-NOTHING_TO_ASK = "no document has a cast of this pair that it does not want refused"
+NOTHING_TO_ASK = "every document rejects this pair"
 
 
-class NoRowError(Exception):
-    """A backend does not answer a case in one row; the message says why."""
+@dataclass(frozen=True)
+class NoRow:
+    """Why a backend does not answer a case in one row."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
 class Row:
-    """A case, inputs of it, and what these answered when they stood in one row."""
+    """Inputs of a case, and the answers to them in one row."""
 
     case: Case
     rules: Ruling
@@ -43,7 +44,7 @@ class Row:
     answers: Bits
 
     def at(self, places: NDArray[np.intp]) -> Row:
-        """Some of the inputs."""
+        """The same for some of the inputs."""
         return Row(
             self.case,
             self.rules,
@@ -54,7 +55,7 @@ class Row:
 
     @cached_property
     def is_open(self) -> NDArray[np.bool_]:
-        """Where the document names no pattern: it says nothing, or only that it is a NaN."""
+        """Where the document names no pattern: anything is allowed, or any NaN."""
         places = [
             place
             for place, branch in enumerate(self.rules.branches)
@@ -63,15 +64,15 @@ class Row:
         return np.isin(self.expected.places, places)
 
     def branch(self, place: int) -> Branch:
-        """What the document says of an input."""
+        """The rule's branch that takes an input."""
         return self.rules.branches[int(self.expected.places[place])]
 
     def changed(
         self, picked: NDArray[np.intp], answers: Bits
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Where other answers to picked inputs differ, and whether a document forbids it there.
+        """Where other answers to picked inputs differ, and whether the document forbids that.
 
-        An open input may answer otherwise, but also then only what is allowed.
+        An open input may be answered differently, but only with what is allowed.
         """
         moved = np.flatnonzero(answers != self.answers[picked])
         if not moved.size:
@@ -84,7 +85,7 @@ class Row:
 
 
 def candidates(meeting: Meeting, cases: Sequence[Case], *, calls: bool) -> list[Case]:
-    """The cases of a pair that can be asked: claimed ones first, of each document the newest."""
+    """The cases of a pair that expect answers: claimed ones first, newest versions first."""
     order = {name: place for place, name in enumerate(dict.fromkeys(c.document for c in cases))}
 
     def rank(case: Case) -> tuple[bool, bool, int, int]:
@@ -108,57 +109,53 @@ def candidates(meeting: Meeting, cases: Sequence[Case], *, calls: bool) -> list[
     return sorted(asked, key=rank)
 
 
-def row_of(meeting: Meeting, case: Case) -> Row:
-    """What all inputs of a case answer in one row; where they raise, those that may not."""
+def row_of(meeting: Meeting, case: Case) -> Row | NoRow:
+    """Ask all inputs of a case in one row; if that raises, only those that must be answered."""
     for dtype in (case.source, case.target):
         if dtype in meeting.broken:
-            raise NoRowError(f"the adapter, not the framework: {dtype}: {meeting.broken[dtype]}")
+            return NoRow(f"the adapter, not the framework: {dtype}: {meeting.broken[dtype]}")
     rules, settings = ruling(case), meeting.settings
     inputs = inputs_of(case, rules, settings.seed, settings.max_examples)
     expected = meeting.expectations.of(rules, inputs)
     is_specified = ~np.isin(expected.places, rules.open_places)
-    try:
-        return Row(case, rules, inputs, expected, meeting.ask(case, rules, inputs))
-    except (AnswerError, DepartedError, Unsupported) as refusal:
-        raise NoRowError(one_line(refusal)) from None
-    except Crashed as death:
-        raise NoRowError(f"its process ends: {one_line(death)}") from None
-    except Exception as error:
-        if is_specified.all() or not is_specified.any():
-            raise NoRowError(described(error)) from None
-    inputs, expected = inputs[is_specified], expected.at(is_specified)
-    try:
-        return Row(case, rules, inputs, expected, meeting.ask(case, rules, inputs))
-    except Crashed as death:
-        raise NoRowError(f"its process ends: {one_line(death)}") from None
-    except Exception as error:
-        raise NoRowError(described(error)) from None
+    answer = meeting.ask(case, rules, inputs)
+    if isinstance(answer, Raised) and is_specified.any() and not is_specified.all():
+        inputs, expected = inputs[is_specified], expected.at(is_specified)
+        answer = meeting.ask(case, rules, inputs)
+    if isinstance(answer, Answered):
+        return Row(case, rules, inputs, expected, answer.value)
+    return NoRow(_reason(answer))
 
 
-def first_row(meeting: Meeting, cases: Sequence[Case]) -> Row:
-    """The row of the first case that the backend answers."""
-    reasons: list[str] = []
+def _reason(missing: NoAnswer) -> str:
+    if isinstance(missing, Crashed):
+        return f"its process ends: {one_line(missing.death)}"
+    return missing.text
+
+
+def first_row(meeting: Meeting, cases: Sequence[Case]) -> Row | NoRow:
+    """The row of the first case that the backend answers; else why the first is not answered."""
+    first_reason: NoRow | None = None
     for case in cases:
-        try:
-            return row_of(meeting, case)
-        except NoRowError as error:
-            reasons.append(str(error))
-    raise NoRowError(reasons[0] if reasons else NOTHING_TO_ASK)
+        found = row_of(meeting, case)
+        if isinstance(found, Row):
+            return found
+        first_reason = first_reason or found
+    return first_reason or NoRow(NOTHING_TO_ASK)
 
 
 def rows(meeting: Meeting, cases: Sequence[Case]) -> Iterator[Row]:
     """The rows of all cases that the backend answers."""
     for case in cases:
-        try:
-            yield row_of(meeting, case)
-        except NoRowError:
-            continue
+        found = row_of(meeting, case)
+        if isinstance(found, Row):
+            yield found
 
 
 def judgement_of(
     meeting: Meeting, case: Case, verdict: Verdict, message: str, row: Row | None, *faults: Fault
 ) -> Judgement:
-    """A judgement on a pair, under the case that it was asked by; no row, no answers."""
+    """A judgement on a pair, under the case that was asked; without a row nothing was answered."""
     return Judgement(
         case.id,
         meeting.backend.name,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.judging.answer_form import one_line
-from oracles.protocol import Bits, Unsupported
+from conformance.judging.answers import Declined, Unanswered
+from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
 from reports.counterexample.drawing import pattern
 from reports.diff.allowed_answers import levels_broken
@@ -22,6 +22,7 @@ from reports.diff.divergences import datum_of, simplest
 from specs.ruling import Ruling
 
 AskEach = Callable[[Sequence[Bits]], Sequence[Bits]]
+"""Answers several rows; raises ``Unanswered`` where one is missing."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,10 @@ def across(
         name, rows = _beyond(inputs, limit)
         try:
             answer = np.concatenate(ask_each(rows))[: inputs.size]
-        except Unsupported as reason:
-            note = f"{name} not asked: {one_line(reason)}"
+        except Unanswered as unanswered:
+            if not isinstance(unanswered.answer, Declined):
+                raise
+            note = f"{name} not asked: {unanswered.answer.text}"
             worse = replace(worse, notes=(*worse.notes, note))
             continue
         broken = levels_broken(rules, inputs, expected, answer)

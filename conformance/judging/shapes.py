@@ -1,4 +1,4 @@
-"""Asks a cast again in tensors of every rank: shape and answers must be kept."""
+"""Asks a cast again in tensors of every rank: it must keep the shape and the answers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.judging.answer_form import AnswerError, described, one_line
+from conformance.judging.answers import (
+    Answer,
+    Answered,
+    Crashed,
+    Declined,
+    Malformed,
+    Raised,
+    Unanswered,
+)
 from conformance.judging.shape_choice import Shape
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
 from reports.diff.allowed_answers import levels_broken
 from reports.diff.judgement import Fault
@@ -17,8 +25,8 @@ from specs.cases import Case
 from specs.ruling import Ruling
 from specs.tensor_rules import tensor_rule
 
-AskEach = Callable[[Sequence[Bits]], Iterator[Bits]]
-"""Asks one after another, as far as the answers are taken."""
+AskEach = Callable[[Sequence[Bits]], Iterator[Answer]]
+"""Asks one tensor after another, as far as the answers are consumed."""
 
 
 def shape_faults(
@@ -43,18 +51,21 @@ def shape_faults(
     }
     answers = ask_each([inputs[picked].reshape(shape) for shape, picked in picks.items()])
     for shape, picked in picks.items():
-        rule, kind, said = rules_of[shape], "answer", ""
-        try:
-            again = next(answers).reshape(-1)
-            if not np.array_equal(again, answer[picked]):
-                wrong = levels_broken(rules, inputs[picked], expected.at(picked), again)
-                said = "an element answers otherwise than in one row" if wrong.any() else ""
-        except Unsupported as reason:
-            kind, said = "unsupported", one_line(reason)
-        except AnswerError as error:
-            said = str(error)
-        except Exception as error:
-            kind, said = "error", described(error)
-        if said:
-            yield Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {said}")
+        rule, kind, text = rules_of[shape], "answer", ""
+        match next(answers):
+            case Answered(value):
+                again = value.reshape(-1)
+                if not np.array_equal(again, answer[picked]):
+                    wrong = levels_broken(rules, inputs[picked], expected.at(picked), again)
+                    text = "an element answers otherwise than in one row" if wrong.any() else ""
+            case Declined(text):
+                kind = "unsupported"
+            case Malformed(text):
+                pass
+            case Raised(text=text):
+                kind = "error"
+            case Crashed() as crashed:
+                raise Unanswered(crashed)
+        if text:
+            yield Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {text}")
             return

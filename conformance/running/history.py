@@ -9,7 +9,7 @@ import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from conformance.judging.answer_form import one_line
+from conformance.judging.answers import one_line
 
 MADE = "made"
 """An empty file in an environment that is complete."""

@@ -10,11 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.judging.answer_form import AnswerError, checked, described, one_line
-from conformance.judging.meeting import Meeting, OracleError, contained
+from conformance.judging.answers import (
+    Answer,
+    Answered,
+    Crashed,
+    Declined,
+    Malformed,
+    NoAnswer,
+    Raised,
+    Unanswered,
+    attempt,
+    checked,
+    described,
+    malformed,
+    value_of,
+)
+from conformance.judging.meeting import Meeting, crash_message
 from conformance.sweep.array_forms import Forms
 from conformance.sweep.joining import joined
-from oracles.protocol import Bits, Swept, Unsupported, WithSweep
+from oracles.protocol import Bits, Swept, WithSweep
 from oracles.reference import expect_by_exact
 from oracles.reference.chunk_table import table
 from oracles.reference.staircase import staircase
@@ -31,11 +45,11 @@ from specs.ruling import Branch, ruling
 CHUNK = 1 << 19
 """Inputs of one call: a quarter of them would fit into a core's own cache, and cost more in all."""
 
-BETWEEN_WORDS = 1 << 20
-"""Inputs after which a sweep says how far it has come, at the latest one call later."""
+REPORT_EVERY = 1 << 20
+"""Inputs after which a sweep reports its progress, at the latest one call later."""
 
-Told = Callable[[int, int], None]
-"""Is told how many inputs were visited since the last time, and how many answers were wrong."""
+Progress = Callable[[int, int], None]
+"""Receives how many inputs were visited since its last call, and how many answers were wrong."""
 
 
 Key = tuple[str, str, str]
@@ -43,7 +57,7 @@ Key = tuple[str, str, str]
 
 
 class Judge:
-    """Judges the answers of one road by one ruling, chunk after chunk."""
+    """Judges the answers of one road by one ruling, chunk by chunk."""
 
     def __init__(self, meeting: Meeting, case: Case, forms: Forms) -> None:
         self.case = case
@@ -56,7 +70,7 @@ class Judge:
         self._stairs = staircase(self.rules)
         branches = self.rules.branches
         self.right: Callable[[int, Bits], bool] = lambda first, answers: False
-        """Whether the answers of consecutive inputs are all allowed, as far as a table tells."""
+        """Whether a table shows that the answers to consecutive inputs are all allowed."""
         if self.rules.source.bits <= 32:
             self.right = partial(forms.all_right, table(self.rules))
         self.ended = False
@@ -70,7 +84,7 @@ class Judge:
             self._group_of[place + 1] = self._keys.index(key) + 1
 
     def look(self, inputs: Bits, answers: Bits) -> int:
-        """Grade answers one by one; how many are wrong."""
+        """Grade every answer, record the wrong ones, and return how many there are."""
         grades = self._forms.grades(self._stairs, inputs, answers)
         self._opened += int(np.count_nonzero(grades == OPEN))
         groups = self._groups(grades, answers)
@@ -81,9 +95,9 @@ class Judge:
         return int(np.count_nonzero(groups))
 
     def look_at_once(self, inputs: Bits, answers: Bits) -> int | None:
-        """Grade consecutive inputs of one step that all have the same answer; None for any others.
+        """Grade consecutive inputs of one step with one answer at once; None for any others.
 
-        Large parts of a source overflow, and whoever is wrong there is so in the same way.
+        Large parts of a source overflow, and overflow errors usually share one answer.
         """
         if (answers != answers[0]).any():
             return None
@@ -102,10 +116,10 @@ class Judge:
         return inputs.size
 
     def _groups(self, grades: NDArray[np.uint8], answers: Bits) -> NDArray[np.uint8]:
-        """Per answer, 1 + the place of the key that it breaks; 0 where it is fine."""
+        """Per answer, 1 + the index of the key that it breaks; 0 where it is allowed."""
         groups = self._group_of[grades]
         for place, branch in enumerate(self.rules.branches):
-            # The staircase holds what is recommended: the rule itself may allow more.
+            # The staircase holds the recommended answer: the rule itself may allow more.
             if branch.recommended and (here := grades == place + 1).any():
                 here &= are_constant(self.rules.target, branch.outcome, answers)
                 groups[here] = self._keys.index(_key_of_recommendation(branch)) + 1
@@ -146,37 +160,42 @@ class Judge:
         self.found = joined(self.found, more)
 
     def look_without_open(self, inputs: Bits, error: Exception, asked_alone: bool) -> int:
-        """Judge what an oracle that has raised says to those inputs that are not open.
+        """Judge a backend that raised an error by the inputs that are not open.
 
-        At the end of a part, further inputs were asked with them: those may be what it raised on.
+        At the end of a part, further inputs were asked together with these, and may be the cause.
         """
         is_open = np.isin(places(self._stairs, inputs), self.rules.open_places)
         asked = inputs[~is_open]
         self._opened += int(np.count_nonzero(is_open))
-        try:
-            if asked_alone and asked.size == inputs.size:
-                raise self._meeting.blamed(self.case, self.rules, inputs, error)
-            if asked.size < inputs.size:
-                self._add(self.found.verdict, message=f"open inputs: {described(error)}")
-            if not asked.size:
-                return 0
-            answers = self._meeting.ask_or_blame(self.case, self.rules, asked)
-        except (AnswerError, OracleError) as fault:
-            self.fail(fault)
+        if asked_alone and asked.size == inputs.size:
+            self.end(self._meeting.located(self.case, self.rules, inputs, error))
             return 0
-        return self.look(asked, answers)
+        if asked.size < inputs.size:
+            self._add(self.found.verdict, message=f"open inputs: {described(error)}")
+        if not asked.size:
+            return 0
+        match self._meeting.ask_and_locate(self.case, self.rules, asked):
+            case Answered(answers):
+                return self.look(asked, answers)
+            case Raised() | Malformed() as missing:
+                self.end(missing)
+                return 0
+            case missing:
+                raise Unanswered(missing)
 
-    def end(self, verdict: Verdict, message: str) -> None:
-        """Give up: of a part that could not be asked to its end, nothing is counted."""
+    def end(self, missing: NoAnswer) -> None:
+        """Give up, and count nothing of a part that could not be asked to its end."""
+        verdict, text = self._meeting.failed(self.case), missing.text
+        match missing:
+            case Declined():
+                verdict = "unsupported"
+            case Crashed():
+                verdict, text = "crashed", crash_message(self.rules.source, missing)
         self.ended = True
-        self.found = Judgement(self.case.id, self.found.backend, verdict, message)
-
-    def fail(self, fault: Exception) -> None:
-        """Give up because of an error or a malformed answer."""
-        self.end(self._meeting.failed(self.case), str(fault))
+        self.found = Judgement(self.case.id, self.found.backend, verdict, text)
 
     def finished(self, lo: int, hi: int, dense: bool) -> Judgement:
-        """All that was found out, with a script for the smallest input of the worst divergence."""
+        """The judgement, with a script for the smallest input of the worst divergence."""
         if self.ended:
             return self.found
         opened = open_inputs(self._stairs, lo, hi) if dense else self._opened
@@ -193,24 +212,27 @@ def _key_of_recommendation(branch: Branch) -> Key:
 
 
 def sweep(
-    meeting: Meeting, cases: list[Case], visit: Visit, lo: int, hi: int, forms: Forms, told: Told
+    meeting: Meeting,
+    cases: list[Case],
+    visit: Visit,
+    lo: int,
+    hi: int,
+    forms: Forms,
+    progress: Progress,
 ) -> list[Judgement]:
-    """The judgements on some inputs of a visit, by the rulings of all cases, which share a road."""
+    """Ask some inputs of a visit once, and judge them by the rulings of all cases on the road."""
     judges = [Judge(meeting, case, forms) for case in cases]
     try:
         if lo < hi:
-            _sweep(meeting, judges, visit, lo, hi, told)
-    except Unsupported as reason:
+            _sweep(meeting, judges, visit, lo, hi, progress)
+    except Unanswered as unanswered:
         for judge in judges:
-            judge.end("unsupported", one_line(reason))
-    except AnswerError as fault:
-        for judge in judges:
-            judge.fail(fault)
+            judge.end(unanswered.answer)
     return [judge.finished(lo, hi, isinstance(visit, Dense)) for judge in judges]
 
 
 def _sweep(
-    meeting: Meeting, judges: list[Judge], visit: Visit, lo: int, hi: int, told: Told
+    meeting: Meeting, judges: list[Judge], visit: Visit, lo: int, hi: int, progress: Progress
 ) -> None:
     dense = isinstance(visit, Dense)
     buffer = np.zeros(min(CHUNK, hi - lo), judges[0].rules.source.storage)
@@ -220,47 +242,47 @@ def _sweep(
     size, visited, wrong = buffer.size, 0, 0
     for at in range(lo, hi, size):
         count = min(size, hi - at)
-        if road.is_told_where:
-            pass  # whoever needs them fills them in
+        if road.makes_inputs:
+            pass  # The buffer is filled where it is needed.
         elif at > lo and dense:
             np.add(buffer, stride, out=buffer)
         elif at > lo:
             _check_unchanged(buffer, visit, at - size)
             visit.fill(buffer, at)
-        try:
-            answers = road.answers(at, count)
-        except (Unsupported, AnswerError):
-            raise
-        except Exception as error:
-            inputs, alone = buffer[:count], count == size or road.is_told_where
-            if road.is_told_where:
-                visit.fill(inputs, at)
-            wrong += sum(judge.look_without_open(inputs, error, alone) for judge in judges)
-            judges = [judge for judge in judges if not judge.ended]
-            if not judges:
-                return
-        else:
-            for judge in judges:
-                if dense and judge.right(at, answers):
-                    continue
-                inputs = buffer[:count]
-                if road.is_told_where:
+        match road.answers(at, count):
+            case Answered(answers):
+                for judge in judges:
+                    if dense and judge.right(at, answers):
+                        continue
+                    inputs = buffer[:count]
+                    if road.makes_inputs:
+                        visit.fill(inputs, at)
+                    at_once = judge.look_at_once(inputs, answers) if dense else None
+                    wrong += judge.look(inputs, answers) if at_once is None else at_once
+            case Raised(error):
+                inputs, alone = buffer[:count], count == size or road.makes_inputs
+                if road.makes_inputs:
                     visit.fill(inputs, at)
-                at_once = judge.look_at_once(inputs, answers) if dense else None
-                wrong += judge.look(inputs, answers) if at_once is None else at_once
+                wrong += sum(judge.look_without_open(inputs, error, alone) for judge in judges)
+                judges = [judge for judge in judges if not judge.ended]
+                if not judges:
+                    return
+            case missing:
+                raise Unanswered(missing)
         visited += count
-        if visited >= BETWEEN_WORDS or at + size >= hi:
-            told(visited, wrong)
+        if visited >= REPORT_EVERY or at + size >= hi:
+            progress(visited, wrong)
             visited = wrong = 0
-    if not road.is_told_where:
-        # What is added in place shows every change at the end.
+    if not road.makes_inputs:
+        # The stride was added in place, so that a change of any chunk shows at the end.
         _check_unchanged(buffer, visit, at)
 
 
 class _Road:
-    """The answers to what a buffer holds, in the form that answers have.
+    """The checked answers to what a buffer holds.
 
-    An oracle that makes consecutive inputs itself ``is_told_where`` they are.
+    A backend with a ``sweep`` of its own makes consecutive inputs itself (``makes_inputs``), and
+    the buffer is filled only for those that need a closer look.
     """
 
     def __init__(
@@ -270,43 +292,45 @@ class _Road:
         self._target = judge.rules.target
         self._is_narrow = self._target.bits not in (8, 16, 32, 64)
         oracle = meeting.backend.oracle
-        self.is_told_where = dense is not None and isinstance(oracle, WithSweep)
+        self.makes_inputs = dense is not None and isinstance(oracle, WithSweep)
         if dense is not None and isinstance(oracle, WithSweep):
-            self._ask: Swept = oracle.sweep(judge.case, *dense)
+            self._ask: Swept = value_of(attempt(lambda: oracle.sweep(judge.case, *dense)))
         else:
             call = _bound(meeting, judge.case, buffer)
             self._ask = lambda first, count: call()
         self._known: Bits | None = None
 
-    def answers(self, first: int, count: int) -> Bits:
+    def answers(self, first: int, count: int) -> Answer:
         """Ask about the first elements, which are the patterns from ``first`` on if they are dense.
 
-        An array that has been looked at before can be wrong only by codes too wide.
+        An array that was checked before can become malformed only by codes that are too wide.
         """
-        given = contained(self._ask, first, count)
-        if given is not self._known or self._is_narrow:
-            asked = self._buffer[:count] if self.is_told_where else self._buffer
-            self._known = checked(self._target, asked, given)
-        return given if given.size == count else given[:count]
+        return attempt(lambda: self._checked(first, count))
+
+    def _checked(self, first: int, count: int) -> Bits:
+        answer = self._ask(first, count)
+        if answer is not self._known or self._is_narrow:
+            asked = self._buffer[:count] if self.makes_inputs else self._buffer
+            self._known = checked(self._target, asked, answer)
+        return answer if answer.size == count else answer[:count]
 
 
 def _check_unchanged(buffer: Bits, visit: Visit, at: int) -> None:
-    """An adapter that writes to its inputs was judged by others than it was asked."""
+    """Raise ``Unanswered`` if the adapter wrote to its inputs: it was judged by other inputs."""
     unchanged = np.empty_like(buffer)
     visit.fill(unchanged, at)
     if (buffer != unchanged).any():
-        raise AnswerError("the adapter writes to the inputs it is given")
+        raise malformed("the adapter writes to the inputs it is given")
 
 
 def _bound(meeting: Meeting, case: Case, buffer: Bits) -> Callable[[], Bits]:
-    """A call that answers what the buffer holds: the adapter's own, or one cast after another."""
+    """A call that answers what the buffer holds: the adapter's own, or its cast."""
     oracle = meeting.backend.oracle
     bind: Callable[[Case, Bits], Callable[[], Bits]] | None = getattr(oracle, "bind", None)
     if bind is None:
         return lambda: oracle.cast(case, buffer.copy())
-    try:
-        return contained(bind, case, buffer)
-    except (Unsupported, AnswerError):
-        raise
-    except Exception as error:
-        raise AnswerError(described(error)) from error
+    match attempt(lambda: bind(case, buffer)):
+        case Answered(call):
+            return call
+        case missing:
+            raise Unanswered(missing)

@@ -1,4 +1,4 @@
-"""The tier `full` inside one process: what the quick tier finds, and a sweep of each road."""
+"""The tier `full` inside one process: the quick tier's judgement, and a sweep of each road."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from functools import lru_cache
 from conformance.judging.meeting import Meeting
 from conformance.running.plan import Sweep, is_swept, sweeps
 from conformance.sweep.array_forms import fastest
-from conformance.sweep.engine import Told, sweep
+from conformance.sweep.engine import Progress, sweep
 from conformance.sweep.joining import completed, joined
-from oracles.isolation.remote_errors import Crashed
 from oracles.reference.sweep_inputs import Visit, visit
 from reports.diff.failure_runs import Runs
 from reports.diff.judgement import Judgement
@@ -57,10 +56,7 @@ class FullMeeting:
 
 
 def swept(
-    meeting: Meeting, cases: list[Case], inputs: Visit, lo: int, hi: int, told: Told
+    meeting: Meeting, cases: list[Case], inputs: Visit, lo: int, hi: int, progress: Progress
 ) -> list[Judgement]:
-    """The judgements on some inputs of a visit, also where these end the backend's process."""
-    try:
-        return sweep(meeting, cases, inputs, lo, hi, fastest(), told)
-    except Crashed as death:
-        return [meeting.crashed(case, death) for case in cases]
+    """Sweep some inputs of a visit with the fastest functions that are installed."""
+    return sweep(meeting, cases, inputs, lo, hi, fastest(), progress)
