@@ -1,4 +1,4 @@
-"""What a case allows for an input, the rule that says so, and what each backend answers."""
+"""`castigate explain`: what a case allows for an input, by which rule, and what backends answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conformance.judging.answers import (
 )
 from conformance.judging.bitcasts import bitcast_by, contents
 from conformance.judging.calls import answer_of
-from conformance.judging.recorded_answers import check_worked, listed
+from conformance.judging.recorded_answers import allowed_list, check_example_input
 from conformance.judging.recorded_bitcasts import allowed_tensor
 from conformance.judging.value_spelling import NestedDatum, datum, tensor, tensor_words
 from oracles.protocol import Bits
@@ -38,7 +38,7 @@ from specs.ruling import Ruling, ruling
 
 
 def read_input(rules: Ruling, word: str) -> int | str:
-    """An input from the command line: a hex pattern, or the text itself for the string dtype."""
+    """Read an input from the command line: a number or pattern, or the text of a string case."""
     if rules.source.kind == "text":
         if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
             raise CastigateError(f"input {word[:40]!r} is not Unicode text in UTF-8")
@@ -47,10 +47,10 @@ def read_input(rules: Ruling, word: str) -> int | str:
 
 
 def explain(case: Case, word: str, backends: list[Backend]) -> dict[str, Any]:
-    """Everything about one input of a case, as data."""
+    """Explain one input of a case, as data for JSON."""
     rules = ruling(case)
     given = read_input(rules, word)
-    check_worked(rules, given)
+    check_example_input(rules, given)
     allowed = expect_by_exact.allow(rules, given)
     return {
         "case": case.id,
@@ -58,7 +58,7 @@ def explain(case: Case, word: str, backends: list[Backend]) -> dict[str, Any]:
         "rule": allowed.branch.rule,
         "level": allowed.branch.level,
         "clause": allowed.branch.clause,
-        "allowed": listed(rules, allowed, given),
+        "allowed": allowed_list(rules, allowed, given),
         "answers": {backend.name: _answer(backend, case, rules, given) for backend in backends},
     }
 
@@ -92,10 +92,10 @@ def no_answer(missing: NoAnswer) -> dict[str, str]:
     return {kind: missing.text}
 
 
-def drawn(case: Case, explained: dict[str, Any]) -> Iterator[str]:
-    """The same for people: patterns, fields and values in columns."""
+def explain_lines(case: Case, explained: dict[str, Any]) -> Iterator[str]:
+    """The explanation as lines: patterns, fields and values in columns."""
     rules = ruling(case)
-    given = _datum(explained["input"])
+    given = _code_or_text(explained["input"])
     yield explained["case"]
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"
@@ -106,16 +106,16 @@ def drawn(case: Case, explained: dict[str, Any]) -> Iterator[str]:
         if isinstance(answer, dict) and "text" not in answer:
             rows.append((name, (": ".join(next(iter(answer.items()))), "", "")))
         else:
-            rows.append((name, line(rules.target, _datum(answer))))
+            rows.append((name, line(rules.target, _code_or_text(answer))))
     yield from columns(rows)
 
 
-def _datum(value: Any) -> int | str:
+def _code_or_text(value: Any) -> int | str:
     return str(value["text"]) if isinstance(value, dict) else int(value, 16)
 
 
 def bitcast_bits(case: Case, words: list[str]) -> Bits:
-    """The tensor that a case is asked with: the elements given, or rising bytes where none are."""
+    """The input tensor of a bitcast: the elements given, or rising bytes if none are."""
     ruling = bitcast_ruling(case)
     if not words:
         return next(contents(ruling, 0))
@@ -126,7 +126,7 @@ def bitcast_bits(case: Case, words: list[str]) -> Bits:
 
 
 def explain_bitcast(case: Case, bits: Bits, backends: list[Backend]) -> dict[str, Any]:
-    """Everything about one bitcast, as data."""
+    """Explain one bitcast, as data for JSON."""
     ruling = bitcast_ruling(case)
     return {
         "case": case.id,
@@ -156,8 +156,8 @@ def _bitcast_answer(
             return no_answer(missing)
 
 
-def drawn_bitcast(explained: dict[str, Any]) -> Iterator[str]:
-    """The same for people."""
+def explain_bitcast_lines(explained: dict[str, Any]) -> Iterator[str]:
+    """The explanation of a bitcast as lines."""
     yield explained["case"]
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"
@@ -169,10 +169,14 @@ def drawn_bitcast(explained: dict[str, Any]) -> Iterator[str]:
 
 
 def _cells(words: Any) -> tuple[str, str, str]:
-    """A tensor's shape and elements, or what stands in its place."""
+    """A tensor's shape and elements, or the words in its place."""
     match words:
         case {"shape": shape}:
             return f"shape {written_shape(tuple(shape))}", " ".join(words.get("bits", ())), ""
         case dict():
             return ": ".join(next(iter(words.items()))), "", ""
     return str(words), "", ""
+
+
+drawn = explain_lines  # until renamed
+drawn_bitcast = explain_bitcast_lines  # until renamed

@@ -1,4 +1,4 @@
-"""The inputs of the quick tier: every pattern up to 16 bits, the telling ones beyond."""
+"""The inputs of the quick tier: every pattern up to 16 bits; of wider sources, a selection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LONGEST = 340
 
 
 def texts(target: Format, chance: np.random.Generator, max_examples: int) -> list[str]:
-    """The literals, decimal texts at and beside midpoints of a float target, and random numbers."""
+    """The texts to cast: all literals, decimals at and beside ties of a float, random numbers."""
     found = list(LITERALS)
     if target.kind == "float":
         for code in chance.integers(0, target.max_code, NEAR_TIES, np.uint64).tolist():
@@ -50,7 +50,7 @@ def texts(target: Format, chance: np.random.Generator, max_examples: int) -> lis
 
 
 def _around_midpoint(target: Format, code: int) -> list[str]:
-    """The exact middle between a value and the next, and the same with a digit more or less."""
+    """The exact midpoint between a value and the next, and texts just above and below it."""
     low, high = decode(target, code), decode(target, code + 1)
     if not (isinstance(low, Number) and isinstance(high, Number)):
         return []
@@ -76,9 +76,9 @@ def _random_number(chance: np.random.Generator) -> str:
 
 EXHAUSTIVE_BITS = 16
 SAMPLED_STEPS = 512
-"""How many steps of a staircase too long to walk are visited."""
+"""Breakpoints that are sampled where a wide target has too many to visit all."""
 AROUND = 12
-"""Patterns around a step: a value and a midpoint, the pattern before and after, of both signs."""
+"""Patterns per breakpoint: a value and a midpoint, each with both neighbors, of both signs."""
 
 
 def inputs_of(
@@ -86,19 +86,19 @@ def inputs_of(
 ) -> Bits:
     """All inputs that a case is judged on, in the order of their patterns.
 
-    Where each shape costs a compilation, a pair that one document refuses is asked in the shape in
-    which another document has it answered.
+    A case that must be refused needs only two inputs. Where each shape costs a compilation
+    (``is_dear``), it is asked the same inputs as the pair's other cases, to reuse their program.
     """
     if case.example is not None:
         return np.array([given for given, _ in ruling.worked], ruling.source.storage)
-    is_asked_briefly = ruling.is_rejection and not is_dear
-    if is_asked_briefly or not (ruling.source.is_numeric or ruling.source.kind == "text"):
+    needs_two_inputs = ruling.is_rejection and not is_dear
+    if needs_two_inputs or not (ruling.source.is_numeric or ruling.source.kind == "text"):
         return one_of_each(ruling.source)
     return quick_inputs(case.source, case.target, seed, max_examples)
 
 
 def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
-    """As many inputs as a file should hold: all specials, and the breakpoints that still fit."""
+    """At most about ``most`` inputs, for a file: all specials, and as many breakpoints as fit."""
     source = ruling.source
     if case.example is not None or not source.is_numeric or 1 << source.bits <= most:
         return inputs_of(case, ruling, 0, 0)
@@ -120,7 +120,7 @@ def _few_patterns(source_name: str, target_name: str, most: int) -> Bits:
 
 
 def one_of_each(source: Format) -> Bits:
-    """A zero and a one: enough for a request that is to be refused whatever its values."""
+    """A zero and a one: enough for a request that must be refused whatever its values."""
     if source.kind == "text":
         return np.array(["0", "1"], object)
     if source.kind == "complex":
@@ -130,7 +130,7 @@ def one_of_each(source: Format) -> Bits:
 
 @lru_cache(maxsize=8)
 def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: int) -> Bits:
-    """The quick tier's inputs for a pair; they do not depend on document or mode."""
+    """The quick tier's inputs for a pair, the same for every document and mode."""
     source, target = format_named(source_name), format_named(target_name)
     chance = np.random.default_rng([seed, crc32(f"{source_name}/{target_name}".encode())])
     if source.kind == "text":
@@ -143,15 +143,15 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     random = chance.integers(0, source.mask, max_examples, np.uint64, endpoint=True)
     known = np.fromiter(codes, np.uint64, len(codes))
     ordered = np.sort(np.concatenate([known, random]))
-    # numpy's own way to leave out what repeats takes far longer than to sort.
+    # numpy.unique takes far longer than sorting and comparing neighbors.
     new: NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])
     return np.asarray(ordered[new], source.storage)
 
 
 def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
-    """Patterns of non-negative values: all of a narrow target, the ends and a sample of a wide one.
+    """Target values at which to look: all of a narrow target, the ends and a sample of a wide one.
 
-    Between integers nothing rounds, so that only the ends tell.
+    Between integers nothing rounds, so that only the ends matter.
     """
     if target.bits <= EXHAUSTIVE_BITS and not (source.is_integral and target.is_integral):
         return np.arange(target.max_code + 1, dtype=np.uint64)
@@ -164,7 +164,7 @@ def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArr
 
 
 def _specials(source: Format) -> Iterator[int]:
-    """The ends, the NaN classes, every single bit, every power of two and its neighbours."""
+    """The ends, all classes of NaN, every single bit, every power of two and its neighbors."""
     yield from (0, 1, source.mask, source.sign_bit, source.max_code, source.lowest_code)
     for place in range(source.bits):
         for step in (-1, 0, 1):

@@ -1,4 +1,4 @@
-"""Verdicts on recorded answers: JSON lines in, the same lines with a verdict out."""
+"""`castigate judge`: JSON lines with recorded answers in, the same lines with a verdict out."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pydantic_core import ErrorDetails
 
 from conformance.judging.recorded_bitcasts import judge_bitcast
 from conformance.judging.value_spelling import (
-    Answered,
     ErrorDatum,
-    Given,
+    InputDatum,
     JsonNumber,
+    OutputDatum,
+    as_pattern,
     datum,
-    is_normal,
+    is_full_pattern,
     json_text,
-    normal_form,
     tensor,
 )
 from conformance.running.selection import case_named
@@ -41,13 +41,13 @@ NUMBERS_AS_TEXT = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber,
 
 
 class RecordedLine(BaseModel):
-    """One line: a case, an input, and what came out."""
+    """One line: a case, an input, and the recorded output."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     case: str
-    input: Annotated[Given, Field(union_mode="left_to_right")]
-    output: Annotated[Answered, Field(union_mode="left_to_right")]
+    input: Annotated[InputDatum, Field(union_mode="left_to_right")]
+    output: Annotated[OutputDatum, Field(union_mode="left_to_right")]
 
 
 INPUTS = '"0x3f", 1.5, {"text": "…"} or, for a bitcast, {"shape": [2], "bits": ["0x3f", 1.5]}'
@@ -56,7 +56,7 @@ SPELLINGS = {"input": INPUTS, "output": f'{INPUTS}; or {{"error": "…"}}'}
 
 @dataclass
 class Tally:
-    """What a stream of lines came to."""
+    """Counts lines by verdict."""
 
     lines: int = 0
     malformed: int = 0
@@ -64,14 +64,14 @@ class Tally:
 
     @property
     def exit_code(self) -> int:
-        """2 bad input, 1 a violation, 0 otherwise."""
+        """2 for a malformed line, 1 for a broken rule, else 0."""
         if self.malformed:
             return 2
         return 1 if self.verdicts.get("violates") or self.verdicts.get("deviates") else 0
 
 
 def judge_stream(stream: IO[str], tally: Tally) -> Iterator[dict[str, Any]]:
-    """Judge line after line; a malformed one becomes an error and nothing else is lost."""
+    """Judge line by line; a malformed line becomes an error, and the rest is still judged."""
     for number, line in _lines(stream):
         tally.lines += 1
         try:
@@ -88,7 +88,7 @@ def judge_stream(stream: IO[str], tally: Tally) -> Iterator[dict[str, Any]]:
 
 
 def _lines(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
-    """Numbered lines that are not blank; ``None`` for one too long to be read."""
+    """Numbered lines that are not blank; ``None`` for one that is too long."""
     number = 0
     while line := stream.readline(LONGEST_LINE + 1):
         number += 1
@@ -101,16 +101,16 @@ def _lines(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
 
 
 def judge_line(line: str) -> dict[str, Any]:
-    """The line with its verdict, or an error that says what is wrong with it."""
+    """The line with its verdict; raises ``CastigateError`` for a malformed one."""
     recorded = _parsed(line)
-    _, rules = known_case(recorded.case)
+    _, rules = case_and_ruling(recorded.case)
     if isinstance(rules, BitcastRuling):
         return _judge_bitcast(rules, recorded)
     given = datum(rules.source, recorded.input, "input")
-    check_worked(rules, given)
+    check_example_input(rules, given)
     allowed = expect_by_exact.allow(rules, given)
     branch = allowed.branch
-    grade = _grade(rules, allowed, given, recorded.output)
+    grade = _grade_output(rules, allowed, given, recorded.output)
     rule, clause, level = branch.rule, branch.clause, branch.level
     if grade == 1:
         level = "recommended"
@@ -124,14 +124,14 @@ def judge_line(line: str) -> dict[str, Any]:
         verdict = "violates" if level == "required" else "deviates"
     return {
         "case": recorded.case,
-        "input": _shown(recorded.input),
-        "output": _shown(recorded.output),
+        "input": _as_json(recorded.input),
+        "output": _as_json(recorded.output),
         **_patterns(recorded, rules),
         "verdict": verdict,
         "rule": rule,
         "level": level,
         "clause": clause,
-        "allowed": listed(rules, allowed, given, level),
+        "allowed": allowed_list(rules, allowed, given, level),
     }
 
 
@@ -145,8 +145,8 @@ def _judge_bitcast(rules: BitcastRuling, recorded: RecordedLine) -> dict[str, An
     )
     return {
         "case": recorded.case,
-        "input": _shown(recorded.input),
-        "output": _shown(output),
+        "input": _as_json(recorded.input),
+        "output": _as_json(output),
         **_patterns(recorded, rules, rules.shape),
         **judge_bitcast(rules, bits, answer),
     }
@@ -155,13 +155,13 @@ def _judge_bitcast(rules: BitcastRuling, recorded: RecordedLine) -> dict[str, An
 def _patterns(
     recorded: RecordedLine, rules: Ruling | BitcastRuling, shape: Shape | None = None
 ) -> dict[str, Any]:
-    """The patterns of values that the line spells otherwise."""
+    """The patterns of values that the line does not spell as patterns."""
     found: dict[str, Any] = {}
     given, output = recorded.input, recorded.output
-    if not is_normal(rules.source, given):
-        found["input_pattern"] = normal_form(rules.source, given, "input", shape)
-    if not is_normal(rules.target, output) and not isinstance(output, ErrorDatum):
-        found["output_pattern"] = normal_form(rules.target, output, "output")
+    if not is_full_pattern(rules.source, given):
+        found["input_pattern"] = as_pattern(rules.source, given, "input", shape)
+    if not is_full_pattern(rules.target, output) and not isinstance(output, ErrorDatum):
+        found["output_pattern"] = as_pattern(rules.target, output, "output")
     return found
 
 
@@ -171,7 +171,7 @@ def _parsed(line: str) -> RecordedLine:
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
     if detail["type"] != "json_invalid":
-        # Perhaps there is a number in it, whose digits only this decoder keeps.
+        # It may contain a number, whose digits only this decoder keeps.
         try:
             return RecordedLine.model_validate(NUMBERS_AS_TEXT.decode(line))
         except ValidationError as error:
@@ -195,31 +195,31 @@ def _advice(where: str, kind: str, detail: ErrorDetails) -> str:
     return f"`{where}` is {shown}; write {SPELLINGS[where]}"
 
 
-def _shown(given: Answered) -> Any:
-    # A str is told first: pydantic's own check of a model takes far longer.
+def _as_json(given: OutputDatum) -> Any:
+    # Strings first: checking for a pydantic model takes far longer.
     return (
         given if isinstance(given, str) or not isinstance(given, BaseModel) else given.model_dump()
     )
 
 
 @cache
-def known_case(name: str) -> tuple[Case, Ruling | BitcastRuling]:
+def case_and_ruling(name: str) -> tuple[Case, Ruling | BitcastRuling]:
     """The case of an id and its ruling."""
     case = case_named(name)
     return case, bitcast_ruling(case) if is_bitcast(case) else ruling(case)
 
 
-def check_worked(rules: Ruling, given: int | str) -> None:
-    """An example says something of the inputs it works out, and of no others."""
+def check_example_input(rules: Ruling, given: int | str) -> None:
+    """Raise ``CastigateError`` for an input that the document's worked example does not have."""
     if rules.worked and given not in dict(rules.worked):
         worked = [rules.source.hexadecimal(code) for code, _ in rules.worked]
         raise CastigateError(f"the example works out only {', '.join(worked)}")
 
 
-def listed(
+def allowed_list(
     rules: Ruling, allowed: Allowed, given: int | str, level: str = "required"
 ) -> list[Any] | str:
-    """Allowed patterns as a list, allowed texts as objects, anything else as one word."""
+    """What is allowed: patterns as a list, texts as objects, anything else as one word."""
     words = allowed_words(rules, allowed, given, level)
     if allowed.codes:
         return list(words)
@@ -228,8 +228,8 @@ def listed(
     return [{"text": word} for word in words]
 
 
-def _grade(rules: Ruling, allowed: Allowed, given: int | str, output: Answered) -> int:
-    """0 allowed, 1 not recommended, 2 not allowed."""
+def _grade_output(rules: Ruling, allowed: Allowed, given: int | str, output: OutputDatum) -> int:
+    """0 if the output is allowed, 1 if it breaks a recommended part of the rule, 2 if the rule."""
     outcome = allowed.branch.outcome
     if isinstance(output, ErrorDatum):
         return 0 if isinstance(outcome, Rejected | Anything) else 2

@@ -1,4 +1,4 @@
-"""The verdict on a recorded bitcast, by the comparison that a run makes."""
+"""The verdict on a recorded bitcast, by the same comparison as in a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specs.bitcast_ruling import BitcastRuling
 
 
 def judge_bitcast(ruling: BitcastRuling, bits: Bits, answer: Bits | None) -> dict[str, Any]:
-    """Verdict, rule and what is allowed; an answer of None is an error."""
+    """Verdict, rule, and what is allowed; an answer of None stands for an error."""
     verdict, level = "conforms", ruling.level
     fault = fault_of(ruling, bits, answer) if answer is not None and not ruling.is_open else None
     if ruling.is_open:
@@ -30,9 +30,9 @@ def judge_bitcast(ruling: BitcastRuling, bits: Bits, answer: Bits | None) -> dic
 
 
 def allowed_tensor(ruling: BitcastRuling, bits: Bits) -> list[Any] | dict[str, Any] | str:
-    """The tensor that must come out, its shape alone where the bits are open, or one word.
+    """The tensor that must be returned, only its shape where the bits are open, or one word.
 
-    Where two readings of the document stand, a list of what each of them allows.
+    If the document has two readings, a list of what each of them allows.
     """
     found = [_allowed_by(reading, bits) for reading in ruling.readings]
     return found if len(found) > 1 else found[0]

@@ -101,13 +101,13 @@ class TensorDatum(BaseModel):
     bits: list[Spelled]
 
 
-Given = str | TextDatum | TensorDatum | NestedDatum | Spelled
+InputDatum = str | TextDatum | TensorDatum | NestedDatum | Spelled
 """The input of a line."""
-Answered = str | TextDatum | ErrorDatum | TensorDatum | NestedDatum | Spelled
+OutputDatum = str | TextDatum | ErrorDatum | TensorDatum | NestedDatum | Spelled
 """The output of a line."""
 
 
-def datum(form: Format, given: Given, what: str) -> int | str:
+def datum(form: Format, given: InputDatum, what: str) -> int | str:
     """The bit pattern or text that a spelling stands for, or an error that names ``what``."""
     if form.kind == "text":
         if not isinstance(given, TextDatum):
@@ -125,17 +125,17 @@ def datum(form: Format, given: Given, what: str) -> int | str:
     raise CastigateError(f"`{what}` is a list or tensor; a cast takes one value of {form.name}")
 
 
-def is_normal(form: Format, given: Answered) -> bool:
+def is_full_pattern(form: Format, given: OutputDatum) -> bool:
     """Whether values are spelled as patterns of all digits; a text has no pattern."""
     if isinstance(given, str):
         return len(given) == form.hex_digits + 2 and given[1] in "xX"
     if isinstance(given, TensorDatum | NestedDatum):
-        return all(is_normal(form, each) for each in _elements(given, "")[1])
+        return all(is_full_pattern(form, each) for each in _elements(given, "")[1])
     return isinstance(given, TextDatum)
 
 
-def normal_form(
-    form: Format, given: Given, what: str, shape: Shape | None = None
+def as_pattern(
+    form: Format, given: InputDatum, what: str, shape: Shape | None = None
 ) -> dict[str, Any] | str:
     """What a spelling stands for: a pattern, or the patterns of a tensor."""
     if isinstance(given, TensorDatum | NestedDatum):
@@ -244,7 +244,12 @@ def _out_of_range(form: Format, text: str, what: str) -> CastigateError:
 
 
 def tensor(
-    form: Format, given: Given, what: str, shape: Shape | None = None, *, any_byte: bool = False
+    form: Format,
+    given: InputDatum,
+    what: str,
+    shape: Shape | None = None,
+    *,
+    any_byte: bool = False,
 ) -> Bits:
     """The tensor that a spelling stands for; a flat list takes the shape that is expected.
 
@@ -276,7 +281,7 @@ def tensor_words(form: Format, bits: Bits) -> dict[str, Any]:
     return {"shape": list(bits.shape), "bits": [form.hexadecimal(code) for code in codes_of(bits)]}
 
 
-def _elements(given: Given, what: str) -> tuple[Shape, list[Any]]:
+def _elements(given: InputDatum, what: str) -> tuple[Shape, list[Any]]:
     """The shape of a tensor and its elements, not yet read."""
     if isinstance(given, TensorDatum):
         shape = tuple(given.shape)

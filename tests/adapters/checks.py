@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from conformance.judging.meeting import Meeting, Settings
-from conformance.judging.road_agreement import Variants
+from conformance.judging.road_agreement import RoadAgreement
 from conformance.running.selection import select
 from oracles.protocol import Bits, Unsupported, WithRoad
 from oracles.registry import Backend
@@ -119,7 +119,7 @@ def compared(first: Any, second: Any, source: str, target: str) -> tuple[Verdict
         for place, one in enumerate((first, second))
     ]
     cases = [case for case in select([]) if (case.source, case.target) == (source, target)]
-    _, judgement = Variants(*meetings, cases).judge()
+    _, judgement = RoadAgreement(*meetings, cases).judge()
     return judgement.verdict, judgement.message
 
 

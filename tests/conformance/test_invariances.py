@@ -9,10 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.judging.invariances import MOST, Invariances, any_probe, drive, telling
+from conformance.judging.invariances import (
+    MOST,
+    Invariances,
+    any_probe,
+    drive,
+    representative_inputs,
+)
 from conformance.judging.meeting import Meeting, Settings
 from conformance.judging.probes import Probe, probes
-from conformance.judging.road_agreement import Variants
+from conformance.judging.road_agreement import RoadAgreement
 from conformance.judging.row_answers import first_row
 from conformance.judging.shape_choice import LENGTHS, SHAPES, shapes_of
 from conformance.running.selection import select
@@ -160,7 +166,7 @@ def test_every_length_and_every_input_at_every_position() -> None:
 def test_telling_inputs_are_of_every_rule_with_ties_and_nans() -> None:
     meeting = Meeting(load_backend("reference"), {}, Settings(max_examples=20))
     row = first_row(meeting, cases(*HALF))
-    few = row.at(telling(row.rules, row.inputs, row.expected))
+    few = row.at(representative_inputs(row.rules, row.inputs, row.expected))
     assert few.inputs.size <= MOST
     assert set(few.expected.places.tolist()) == set(row.expected.places.tolist())
     assert {0x7F800001, 0x7FFFFFFF, 0xFF800001, 0xFFFFFFFF} <= set(few.inputs.tolist())
@@ -209,7 +215,7 @@ def compared(first: str, second: str, pair: tuple[str, str] = INT8) -> Judgement
         Meeting(load_backend(f"{PLACED}:{name}"), {}, Settings(max_examples=20))
         for name in (first, second)
     )
-    return Variants(one, other, cases(*pair)).judge()[1]
+    return RoadAgreement(one, other, cases(*pair)).judge()[1]
 
 
 def test_two_roads_are_compared_on_every_input() -> None:
