@@ -1,4 +1,4 @@
-"""What two runs have in common and what not: their divergences, and how they were asked."""
+"""Comparison of two runs: changed divergences, and differences in setup."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any
 
 import pytest
 
-from reports.findings.cells import Broken, Cell
-from reports.findings.changes import changes, reservations
+from reports.findings.cells import BrokenRule, Cell
+from reports.findings.changes import cell_changes, setup_differences
 from reports.run_store.record import BackendRecord, Selection
 from tests.reports.common import record
 
 CASE = ("onnx-cast:25/float32/int8", "onnx-cast", "25", "float32", "int8", "")
-BROKEN = Broken(
+BROKEN = BrokenRule(
     "rounds", "§ 1", "required", 3, 2, "0x00000001", "0x02", ("0x00",), "ab", (0, 1), ()
 )
 
 
-def cell(*broken: Broken, verdict: str = "violates") -> Cell:
+def cell(*broken: BrokenRule, verdict: str = "violates") -> Cell:
     return Cell("ort", *CASE, verdict, "", 9, 0, 3, 2, broken, "", None, None)
 
 
-def test_every_kind_of_change_is_told_by_kind_then_by_rule() -> None:
+def test_changes_are_sorted_by_kind_then_by_rule() -> None:
     before = cell(*(replace(BROKEN, rule=rule) for rule in ("d", "c", "b", "a")))
     now = cell(
         replace(BROKEN, rule="f"),
         replace(BROKEN, rule="e", level="recommended"),
         *(replace(BROKEN, rule=rule, digest="cd") for rule in ("b", "a")),
     )
-    assert [(each.kind, each.rule, each.level) for each in changes(before, now)] == [
+    assert [(each.kind, each.rule, each.level) for each in cell_changes(before, now)] == [
         ("new", "e", "recommended"),
         ("new", "f", "required"),
         ("changed", "a", "required"),
@@ -37,22 +37,22 @@ def test_every_kind_of_change_is_told_by_kind_then_by_rule() -> None:
         ("fixed", "c", "required"),
         ("fixed", "d", "required"),
     ]
-    assert {(each.backend, each.case) for each in changes(before, now)} == {("ort", CASE[0])}
+    assert {(each.backend, each.case) for each in cell_changes(before, now)} == {("ort", CASE[0])}
 
 
 @pytest.mark.parametrize(
-    "moved", [{"digest": "cd"}, {"wrong": 4}, {"runs": 3}, {"smallest": "0x2"}, {"answer": "0x3"}]
+    "change", [{"digest": "cd"}, {"wrong": 4}, {"runs": 3}, {"smallest": "0x2"}, {"answer": "0x3"}]
 )
-def test_a_divergence_has_changed_with_any_of_its_inputs_and_answers(moved: dict[str, Any]) -> None:
-    [change] = changes(cell(BROKEN), cell(replace(BROKEN, **moved)))
-    assert (change.kind, change.rule) == ("changed", "rounds")
-    assert changes(cell(BROKEN), cell(replace(BROKEN, allowed=("0x01",)))) == []
+def test_other_inputs_or_answers_change_a_divergence(change: dict[str, Any]) -> None:
+    [found] = cell_changes(cell(BROKEN), cell(replace(BROKEN, **change)))
+    assert (found.kind, found.rule) == ("changed", "rounds")
+    assert cell_changes(cell(BROKEN), cell(replace(BROKEN, allowed=("0x01",)))) == []
 
 
-def test_an_error_that_comes_with_broken_rules_is_told_by_the_rules() -> None:
+def test_an_error_with_broken_rules_is_compared_by_its_rules() -> None:
     wrong = cell(BROKEN, verdict="error")
-    assert [each.rule for each in changes(cell(verdict="conforms"), wrong)] == ["rounds"]
-    assert [each.kind for each in changes(cell(BROKEN), wrong)] == []
+    assert [each.rule for each in cell_changes(cell(verdict="conforms"), wrong)] == ["rounds"]
+    assert [each.kind for each in cell_changes(cell(BROKEN), wrong)] == []
 
 
 DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -63,11 +63,15 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {},
         {"selection": Selection(documents=("a", "b:1"))},
-        "documents asked: all before, a b:1 now",
+        "selected documents: all before, a b:1 now",
     ),
-    ({"selection": Selection(source="int8")}, {}, "source asked: int8 before, all now"),
-    ({}, {"selection": Selection(target="int8")}, "target asked: all before, int8 now"),
-    ({"documents": {"a": "1"}}, {"documents": {"a": "2"}}, "a: our encoding of the document has"),
+    ({"selection": Selection(source="int8")}, {}, "selected source: int8 before, all now"),
+    ({}, {"selection": Selection(target="int8")}, "selected target: all before, int8 now"),
+    (
+        {"documents": {"a": "1"}},
+        {"documents": {"a": "2"}},
+        "a: Castigate's encoding of this document has changed",
+    ),
     (
         {"backends": (BackendRecord(name="ort", version="1"),)},
         {"backends": (BackendRecord(name="ort", version="2"),)},
@@ -76,16 +80,16 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("before", "now", "told"), DIFFERENT)
-def test_runs_that_are_not_alike_are_said_not_to_be(
-    before: dict[str, Any], now: dict[str, Any], told: str
+@pytest.mark.parametrize(("before", "now", "expected"), DIFFERENT)
+def test_every_difference_in_setup_is_listed(
+    before: dict[str, Any], now: dict[str, Any], expected: str
 ) -> None:
-    [line] = reservations(record(**before), record(**now))
-    assert line.startswith(told)
+    [line] = setup_differences(record(**before), record(**now))
+    assert line.startswith(expected)
 
 
-def test_what_only_one_run_has_makes_them_no_less_alike() -> None:
+def test_backends_and_documents_of_only_one_run_are_no_difference_in_setup() -> None:
     ort, torch = (BackendRecord(name=name, version="1") for name in ("ort", "torch"))
     one = record(documents={"a": "1"}, backends=(ort,))
     more = record(documents={"a": "1", "b": "2"}, backends=(ort, torch))
-    assert reservations(one, more) == reservations(more, one) == []
+    assert setup_differences(one, more) == setup_differences(more, one) == []
