@@ -28,7 +28,9 @@ class _CellGroup:
     cells: dict[str, list[CellKey]] = field(default_factory=dict)
 
 
-def explain_open_answers(kept: KeptAnswers, cells: Mapping[CellKey, Cell]) -> dict[CellKey, Lines]:
+def explain_open_answers(
+    recorded: KeptAnswers, cells: Mapping[CellKey, Cell]
+) -> dict[CellKey, Lines]:
     """Return the sentences that explain the open answers of each cell, where closed forms exist.
 
     Many cells share rules and inputs; each closed form is evaluated once per such group.
@@ -42,7 +44,7 @@ def explain_open_answers(kept: KeptAnswers, cells: Mapping[CellKey, Cell]) -> di
     found = {
         key: lines
         for group in groups.values()
-        for keys, lines in zip(group.cells.values(), _explain_group(kept, group), strict=True)
+        for keys, lines in zip(group.cells.values(), _explain_group(recorded, group), strict=True)
         for key in keys
     }
     return {key: found[key] for key in cells if found.get(key)}
@@ -59,14 +61,14 @@ def _rules_if_open(cell: Cell) -> Ruling | None:
     return rules if are_numbers(rules.source, rules.target) else None
 
 
-def _explain_group(kept: KeptAnswers, group: _CellGroup) -> Iterator[Lines]:
+def _explain_group(recorded: KeptAnswers, group: _CellGroup) -> Iterator[Lines]:
     """Yield the explanation of each distinct array of answers in a group."""
     rules = group.rules
-    inputs = kept.array(group.asked).values
+    inputs = recorded.array(group.asked).values
     is_open = np.ones(inputs.size, bool)
     if not rules.is_open:  # The kernels do not support complex128.
         is_open = np.isin(expect_by_kernels.expect(rules, inputs).places, rules.open_places)
     asked = question(rules.source, rules.target, rules.rounding)
-    answers = [kept.array(digest).values[is_open] for digest in group.cells]
+    answers = [recorded.array(digest).values[is_open] for digest in group.cells]
     for found in look_at_each(asked, inputs[is_open], answers):
         yield tuple(told(found, line) for line in explained(found))

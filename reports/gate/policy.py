@@ -207,11 +207,11 @@ def _check_document(source: Source, location: Location, word: str) -> None:
 
 def _case_ids(entry: PolicyEntry) -> Iterator[str]:
     """Yield the ids of all cases of a policy's documents."""
-    words = list(documents()) if entry.documents == CLAIMED else entry.documents
-    for word in words:
-        name, _, version = word.partition(":")
+    named = list(documents()) if entry.documents == CLAIMED else entry.documents
+    for document in named:
+        name, _, version = document.partition(":")
         for case in ids_of(name):
-            if not version or case.startswith(f"{word}/"):
+            if not version or case.startswith(f"{document}/"):
                 yield case
 
 

@@ -82,7 +82,7 @@ def planted_run(
     started = STARTED + timedelta(days=after)
     named = tuple(BackendRecord(name=name, version="1.2") for name in backends)
     fields = {
-        "documents": {name: made.digest for name, made in documents().items()},
+        "documents": {name: each.digest for name, each in documents().items()},
         "backends": named,
         "started": started,
         **changes,

@@ -58,7 +58,7 @@ def gated_run(
 ) -> RunStore:
     """Write a complete run that took so many seconds, and open it."""
     fields = {
-        "documents": {name: made.digest for name, made in documents().items()},
+        "documents": {name: each.digest for name, each in documents().items()},
         "backends": (BackendRecord(name="vendor", version="1.2"),),
         "selection": SELECTION,
         "started": STARTED,

@@ -104,7 +104,7 @@ castigate.follow(document.getElementById("case"), async (id, element) => {
     if (cell.inputs) {
       numbers.push(castigate.several(cell.inputs, "input"));
       const wrong = cell.findings.reduce((sum, each) => sum + data.findings[each].wrong, 0);
-      if (wrong) numbers.push(`${castigate.number(wrong)} answered wrong`);
+      if (wrong) numbers.push(castigate.several(wrong, "wrong answer"));
       if (cell.open) numbers.push(`${castigate.number(cell.open)} open`);
     }
     const script = data.texts[cell.script];
