@@ -1,1 +1,1 @@
-"""What complete runs found, read from their tables and compared with earlier runs."""
+"""Reads the tables of complete runs, and compares the last run with earlier ones."""

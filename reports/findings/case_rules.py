@@ -1,4 +1,4 @@
-"""Which rule takes which inputs of a case, in a document's own words."""
+"""The rules that apply to a case, each with the inputs that it covers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from specs.loader import documents
 from specs.outcomes import Anything
 from specs.ruling import rule_case
 
-EVERY = "every input"
+EVERY_INPUT = "every input"
 
 
-class Part(NamedTuple):
-    """A class of a case's inputs, the rule that takes it, and whether that leaves it open."""
+class CaseRule(NamedTuple):
+    """A rule, the inputs of a case that it covers, and whether it leaves their results open."""
 
     rule: str
     level: str
@@ -25,18 +25,21 @@ class Part(NamedTuple):
     is_open: bool
 
 
-def parts(cell: Cell) -> Iterator[Part]:
-    """The parts of a case; none where its document no longer has the case."""
-    made, case = documents()[cell.document], cell.as_case
+def case_rules(cell: Cell) -> Iterator[CaseRule]:
+    """Yield the rules of a cell's case; none if the document no longer has the case."""
+    document, case = documents()[cell.document], cell.as_case
     try:
-        if made.entry.bitcast is not None:
-            bitcast = rule_bitcast(made, case)
-            yield Part(bitcast.rule, bitcast.level, bitcast.clause, EVERY, bitcast.is_open)
+        if document.entry.bitcast is not None:
+            bitcast = rule_bitcast(document, case)
+            yield CaseRule(
+                bitcast.rule, bitcast.level, bitcast.clause, EVERY_INPUT, bitcast.is_open
+            )
             return
-        rules = rule_case(made, case)
+        ruling = rule_case(document, case)
     except (CastigateError, KeyError):
         return
-    for branch in rules.branches:
-        inputs = EVERY if rules.is_open or len(rules.branches) == 1 else branch.input_class
+    for branch in ruling.branches:
+        covers_all = ruling.is_open or len(ruling.branches) == 1
+        inputs = EVERY_INPUT if covers_all else branch.input_class
         is_open = isinstance(branch.outcome, Anything)
-        yield Part(branch.rule, branch.level, branch.clause, inputs, is_open)
+        yield CaseRule(branch.rule, branch.level, branch.clause, inputs, is_open)

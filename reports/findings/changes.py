@@ -1,25 +1,25 @@
-"""What has changed in a case on a backend since the previous run, divergence by divergence."""
+"""Compares two runs, divergence by divergence: what is new, changed, fixed or unanswered."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.findings.cells import FAILED, Broken, Cell, Key
+from reports.findings.cells import FAILED, BrokenRule, Cell, CellKey
 from reports.run_store.record import RunRecord
 
-Name = tuple[str, str, str]
-"""Rule, clause and level of a divergence; or how no answer came."""
+DivergenceKey = tuple[str, str, str]
+"""Rule, clause and level; for an error or a crash the verdict and two empty strings."""
 CHANGES = {
-    "new": "the previous run had no such divergence",
-    "changed": "other inputs or other answers than in the previous run",
+    "new": "the previous run did not have this divergence",
+    "changed": "other inputs or other answers are wrong than in the previous run",
     "fixed": "the answers are right now",
-    "unanswered": "the divergence is gone because no answer came",
+    "unanswered": "the divergence is gone, but only because the backend did not answer",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What has become of one divergence."""
+    """How one divergence of a backend changed; ``kind`` is a key of ``CHANGES``."""
 
     kind: str
     backend: str
@@ -28,69 +28,71 @@ class Change:
     level: str
 
 
-def changes(before: Cell, now: Cell) -> list[Change]:
-    """The divergences that came, went, or moved."""
+def cell_changes(before: Cell, now: Cell) -> list[Change]:
+    """List the divergences of a cell that appeared, disappeared or changed, sorted by kind."""
     old, new = _divergences(before), _divergences(now)
     gone = "fixed" if now.is_answered else "unanswered"
-    kinds = {name: "new" for name in new if name not in old}
-    kinds |= {name: gone for name in old if name not in new}
-    kinds |= {name: "changed" for name in new if name in old and new[name] != old[name]}
+    kinds = {key: "new" for key in new if key not in old}
+    kinds |= {key: gone for key in old if key not in new}
+    kinds |= {key: "changed" for key in new if key in old and new[key] != old[key]}
     return [
-        Change(kinds[name], now.backend, now.case, name[0], name[2])
-        for name in sorted(kinds, key=lambda name: (list(CHANGES).index(kinds[name]), name))
+        Change(kinds[key], now.backend, now.case, key[0], key[2])
+        for key in sorted(kinds, key=lambda key: (list(CHANGES).index(kinds[key]), key))
     ]
 
 
-def all_changes(before: dict[Key, Cell], now: dict[Key, Cell]) -> dict[Key, list[Change]]:
-    """The changes of all cells that stand in both runs, where there are any."""
-    found = {key: changes(before[key], cell) for key, cell in now.items() if key in before}
-    return {key: each for key, each in found.items() if each}
+def run_changes(
+    before: dict[CellKey, Cell], now: dict[CellKey, Cell]
+) -> dict[CellKey, list[Change]]:
+    """Return the changes of each cell that is in both runs and has changed."""
+    found = {key: cell_changes(before[key], cell) for key, cell in now.items() if key in before}
+    return {key: changes for key, changes in found.items() if changes}
 
 
-def is_known(before: Cell, now: Cell, broken: Broken | None) -> bool:
-    """Whether a divergence, or an answer that did not come, was the same in an earlier run."""
+def is_known(before: Cell, now: Cell, broken: BrokenRule | None) -> bool:
+    """Return whether an earlier run had the same divergence, or without one the same verdict."""
     if broken is None:
         return before.verdict == now.verdict
-    return _divergences(before).get(broken.name) == _region(broken)
+    return _divergences(before).get(broken.key) == _region(broken)
 
 
-def reservations(before: RunRecord, now: RunRecord) -> list[str]:
-    """In what else the two runs differ, which may be why their divergences do."""
-    told = [
-        f"{name}: {_shown(old)} before, {_shown(new)} now"
+def setup_differences(before: RunRecord, now: RunRecord) -> list[str]:
+    """List the differences in setup (versions, seed, selection) that may explain changes."""
+    lines = [
+        f"{name}: {_as_text(old)} before, {_as_text(new)} now"
         for name, old, new in (
             ("castigate", before.suite, now.suite),
             ("tier", before.tier, now.tier),
             ("seed", before.seed, now.seed),
             ("random inputs", before.max_examples, now.max_examples),
-            ("documents asked", before.selection.documents, now.selection.documents),
-            ("source asked", before.selection.source, now.selection.source),
-            ("target asked", before.selection.target, now.selection.target),
+            ("selected documents", before.selection.documents, now.selection.documents),
+            ("selected source", before.selection.source, now.selection.source),
+            ("selected target", before.selection.target, now.selection.target),
         )
         if old != new
     ]
     versions = {each.name: each.version for each in before.backends}
     for each in now.backends:
         if versions.get(each.name, each.version) != each.version:
-            told.append(f"{each.name}: {versions[each.name]} before, {each.version} now")
+            lines.append(f"{each.name}: {versions[each.name]} before, {each.version} now")
     for name, digest in now.documents.items():
         if before.documents.get(name, digest) != digest:
-            told.append(f"{name}: our encoding of the document has changed")
-    return told
+            lines.append(f"{name}: Castigate's encoding of this document has changed")
+    return lines
 
 
-def _divergences(cell: Cell) -> dict[Name, object]:
-    found: dict[Name, object] = {each.name: _region(each) for each in cell.broken}
+def _divergences(cell: Cell) -> dict[DivergenceKey, object]:
+    found: dict[DivergenceKey, object] = {each.key: _region(each) for each in cell.broken}
     if not found and cell.verdict in FAILED:
         found[cell.verdict, "", ""] = None
     return found
 
 
-def _region(broken: Broken) -> object:
+def _region(broken: BrokenRule) -> object:
     return broken.digest, broken.wrong, broken.runs, broken.smallest, broken.answer
 
 
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, tuple):
         return " ".join(value) or "all"
     return "all" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Reads the cells of a complete run from its two tables."""
+"""Reads the cells of a complete run from ``cases.parquet`` and ``divergences.parquet``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from reports.diff.failure_runs import KEPT_RUNS
-from reports.findings.cells import Broken, Cell, Key, Stretch
+from reports.findings.cells import BrokenRule, Cell, CellKey, ShownRun
 from reports.findings.number_line import segments
 from reports.run_store.open_run import AGAIN, batches
 from reports.run_store.store import RunStore
@@ -18,88 +18,87 @@ from specs.errors import CastigateError
 from specs.formats import Format, format_named
 
 SHOWN_RUNS = 6
-"""Runs of a rule that are written out, before the very last."""
+"""How many runs of inputs a page lists per rule, before the very last one."""
+OWNER = ("backend", "case", "rule", "level")
+"""The columns that say which broken rule a row of ``divergences.parquet`` belongs to."""
 
 
-def cells(store: RunStore) -> Iterator[Cell]:
-    """The cells of a run in the order of its table, each with the runs that belong to it."""
-    rows = _Rows(store)
+def read_cells(store: RunStore) -> Iterator[Cell]:
+    """Yield the cells of a run in the order of its table, or raise an error if tables disagree."""
+    divergences = _DivergenceRows(store)
     for batch in batches(store, "cases.parquet"):
         for row in batch.to_pylist():
-            broken = tuple(_broken(row, each, rows) for each in row.pop("broken"))
+            broken = tuple(_broken_rule(row, each, divergences) for each in row.pop("broken"))
             yield Cell(**row, broken=broken)
 
 
-def verdicts(store: RunStore) -> Iterator[tuple[Key, str]]:
-    """Only the verdicts of a run."""
+def read_verdicts(store: RunStore) -> Iterator[tuple[CellKey, str]]:
+    """Yield only the verdicts of a run, which is much faster than reading its cells."""
     for batch in batches(store, "cases.parquet", ("backend", "case", "verdict")):
-        backends, cases, told = (batch[name].to_pylist() for name in batch.schema.names)
-        yield from zip(zip(backends, cases, strict=True), told, strict=True)
+        backends, cases, verdicts = (batch[name].to_pylist() for name in batch.schema.names)
+        yield from zip(zip(backends, cases, strict=True), verdicts, strict=True)
 
 
-class _Rows:
-    """The rows of ``divergences.parquet``, which stand in the order of the cases' broken rules."""
+class _DivergenceRows:
+    """Reads ``divergences.parquet``, whose rows follow the order of the cases' broken rules."""
 
     def __init__(self, store: RunStore) -> None:
-        self.named = store.place.named("divergences.parquet")
-        self.batches = batches(store, "divergences.parquet")
-        self.waiting: Any = None
+        self._name = store.place.named("divergences.parquet")
+        self._batches = batches(store, "divergences.parquet")
+        self._rest: Any = None
 
     def take(self, count: int, owner: tuple[str, str, str, str]) -> Any:
-        """The next rows, which must all be of the backend, case, rule and level that is asked."""
-        parts, missing = [], count
+        """Return the next rows, or raise an error if they belong to another broken rule."""
+        slices, missing = [], count
         while missing:
-            if self.waiting is None or not self.waiting.num_rows:
-                self.waiting = next(self.batches, None)
-                if self.waiting is None:
+            if self._rest is None or not self._rest.num_rows:
+                self._rest = next(self._batches, None)
+                if self._rest is None:
                     break
-            part = self.waiting.slice(0, missing)
-            self.waiting = self.waiting.slice(part.num_rows)
-            missing -= part.num_rows
-            parts.append(part)
-        rows = pa.Table.from_batches(parts).combine_chunks() if parts else None
+            taken = self._rest.slice(0, missing)
+            self._rest = self._rest.slice(taken.num_rows)
+            missing -= taken.num_rows
+            slices.append(taken)
+        rows = pa.Table.from_batches(slices).combine_chunks() if slices else None
         if missing or rows is None or _owners(rows) != {owner}:
             raise CastigateError(
-                f"{self.named} does not belong to its cases.parquet: the runs of "
-                f"{owner[1]} are not where they should be; {AGAIN}"
+                f"{self._name} does not belong to its cases.parquet: "
+                f"the runs of {owner[1]} are not in their place; {AGAIN}"
             )
         return rows
 
 
 def _owners(rows: Any) -> set[tuple[str, ...]]:
-    """Whose the rows are; in a table that is in order it is enough to look at both ends."""
-    return {
-        tuple(rows[name][place].as_py() for name in ("backend", "case", "rule", "level"))
-        for place in (0, -1)
-    }
+    """The owners of the first and last row, which suffices because the table is sorted."""
+    return {tuple(rows[name][index].as_py() for name in OWNER) for index in (0, -1)}
 
 
-def _broken(row: dict[str, Any], told: dict[str, Any], rows: _Rows) -> Broken:
+def _broken_rule(
+    row: dict[str, Any], columns: dict[str, Any], divergences: _DivergenceRows
+) -> BrokenRule:
     source, target = format_named(row["source"]), format_named(row["target"])
-    told["allowed"] = tuple(told["allowed"])
-    if not told["runs"]:
-        return Broken(**told, digest="", segments=(), stretches=())
-    owner = row["backend"], row["case"], told["rule"], told["level"]
-    listed = rows.take(min(told["runs"], KEPT_RUNS), owner).drop_columns(
-        ["backend", "case", "rule", "level"]
-    )
-    return Broken(
-        **told,
-        digest=_digest(listed, told["wrong"]),
+    columns["allowed"] = tuple(columns["allowed"])
+    if not columns["runs"]:
+        return BrokenRule(**columns, digest="", segments=(), shown_runs=())
+    owner = row["backend"], row["case"], columns["rule"], columns["level"]
+    listed = divergences.take(min(columns["runs"], KEPT_RUNS), owner).drop_columns(list(OWNER))
+    return BrokenRule(
+        **columns,
+        digest=_digest(listed, columns["wrong"]),
         segments=_segments(source, listed),
-        stretches=tuple(_stretches(source, target, listed)),
+        shown_runs=tuple(_shown_runs(source, target, listed)),
     )
 
 
 def _digest(listed: Any, wrong: int) -> str:
-    """A short name of runs and answers; the offsets of slices do not enter into it."""
+    """A short digest of runs and answers; a slice's offset into its batch does not affect it."""
     digest = sha256(f"{wrong}".encode())
     for name, column in zip(listed.column_names, listed.columns, strict=True):
         if column.null_count == len(column):
             continue
         is_plain = not (column.null_count or pa.types.is_string(column.type))
-        told = column.to_numpy().tobytes() if is_plain else repr(column.to_pylist()).encode()
-        digest.update(name.encode() + told)
+        data = column.to_numpy().tobytes() if is_plain else repr(column.to_pylist()).encode()
+        digest.update(name.encode() + data)
     return digest.hexdigest()[:16]
 
 
@@ -107,26 +106,30 @@ def _segments(source: Format, listed: Any) -> tuple[int, ...]:
     if source.kind == "text":
         return ()
     if not listed["text"].null_count:
+        # A pattern of more than 64 bits stands in the text column, in hex.
         wide = np.array([int(text, 16) for text in listed["text"].to_pylist()], object)
         return segments(source, wide, wide)
     first, last = (listed[name].drop_null().to_numpy() for name in ("first", "last"))
     return segments(source, first, last)
 
 
-def _stretches(source: Format, target: Format, listed: Any) -> Iterator[Stretch]:
-    """The first few runs, and the last."""
+def _shown_runs(source: Format, target: Format, listed: Any) -> Iterator[ShownRun]:
+    """Yield the first few runs, and the last."""
     rows = listed.slice(0, SHOWN_RUNS).to_pylist()
     if listed.num_rows > SHOWN_RUNS:
         rows += listed.slice(listed.num_rows - 1).to_pylist()
     for row in rows:
-        given = row["text"]
+        text = row["text"]
         answer, last_answer = row["answer_text"], row["last_answer_text"]
-        yield Stretch(
-            source.hexadecimal(row["first"]) if given is None else given,
-            source.hexadecimal(row["last"]) if given is None else given,
+        yield ShownRun(
+            source.hexadecimal(row["first"]) if text is None else text,
+            source.hexadecimal(row["last"]) if text is None else text,
             row["count"],
             target.hexadecimal(row["answer"]) if answer is None else answer,
             target.hexadecimal(row["last_answer"]) if last_answer is None else last_answer,
             row["slope"],
             row["straight"],
         )
+
+
+cells = read_cells  # until renamed

@@ -1,33 +1,33 @@
-"""How each verdict and each change is told without colour: by a sign, and in a few words."""
+"""The sign and the meaning of each verdict and change, so that no page depends on color alone."""
 
 from __future__ import annotations
 
 from reports.diff.judgement import VERDICTS
 from reports.findings.changes import CHANGES
 
-MEANINGS = {
+SIGNS_AND_MEANINGS = {
     "conforms": ("·", "every answer is allowed"),
-    "violates": ("✕", "breaks a rule of a document that it claims"),
-    "deviates": ("~", "breaks a recommended rule of a document that it claims"),
-    "differs": ("≠", "breaks a rule of a document that it does not claim"),
+    "violates": ("✕", "breaks a required rule of a document that the backend claims"),
+    "deviates": ("~", "breaks a recommended rule of a document that the backend claims"),
+    "differs": ("≠", "breaks a rule of a document that the backend does not claim"),
     "open": ("○", "the document leaves every input open"),
-    "unsupported": ("–", "the backend does not offer this"),
-    "error": ("!", "an error came instead of an answer"),
-    "crashed": ("†", "the backend's process died or fell silent"),
-    "not-run": ("?", "was not run"),
+    "unsupported": ("–", "the backend does not support this case"),
+    "error": ("!", "the backend returned an error or an invalid result"),
+    "crashed": ("†", "the backend's process died or stopped answering"),
+    "not-run": ("?", "the case was not run"),
 }
 CHANGE_SIGNS = dict(zip(CHANGES, "+±−∅", strict=True))
-CODES: dict[str, str] = {verdict: str(place) for place, verdict in enumerate(VERDICTS)}
-"""A verdict as one letter in data files."""
-ABSENT = "."
-"""The letter of a case that was not asked of a backend."""
+VERDICT_DIGITS: dict[str, str] = {verdict: str(index) for index, verdict in enumerate(VERDICTS)}
+"""Each verdict as one character, for data files and histories."""
+NO_VERDICT = "."
+"""The character of a case that was not run on a backend."""
 
 
-def share(part: int, whole: int) -> str:
-    """A share in per cent that says neither none nor all unless it is."""
-    per_cent = round(100 * part / whole)
-    if part and not per_cent:
+def percentage(part: int, whole: int) -> str:
+    """Format a share in percent; `0%` and `100%` stand for exactly none and all."""
+    rounded = round(100 * part / whole)
+    if part and not rounded:
         return "<1%"
-    if part < whole and per_cent == 100:
+    if part < whole and rounded == 100:
         return ">99%"
-    return f"{per_cent}%"
+    return f"{rounded}%"

@@ -1,4 +1,4 @@
-"""Checks a certificate again: its bytes, its seals, and that the run beside it gives the same."""
+"""Verifies a certificate: its bytes, digest and signature, and that its run gives the same."""
 
 from __future__ import annotations
 
@@ -12,115 +12,128 @@ from reports.gate.certificate import (
     FORMAT,
     RUN,
     Evidence,
-    body_of,
+    certificate_body,
     suite_digest,
-    unsealed,
+    without_seals,
 )
-from reports.gate.policy import CLAIMED, Policy, policy_of
-from reports.gate.signing import signer_of
+from reports.gate.policy import CLAIMED, Policy, policy_from_certificate
+from reports.gate.signing import verify_signature
 from reports.run_store.open_run import open_run
 from reports.run_store.record import Selection
 from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 from specs.release import VERSION
 
-Expect = Callable[[Selection], list[str]]
-"""The ids of the cases of a selection."""
-SHOWN = 80
-"""Characters of a value that are shown."""
-MOST = 20
-"""Differences that are told."""
+CaseIds = Callable[[Selection], list[str]]
+"""Returns the ids of the cases of a selection."""
+SHOWN_CHARACTERS = 80
+"""How much of a value a message quotes."""
+SHOWN_DIFFERENCES = 20
 
 
 def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str | None:
-    """The public key that has signed it, if any; an error where a seal does not hold."""
+    """Return the public key that signed it, if any; raise an error if a seal is wrong.
+
+    If ``key`` is given, the certificate must be signed with it.
+    """
     if certificate.get("format") != FORMAT:
         raise CastigateError(
-            f"{named} has format {str(certificate.get('format'))[:20]}; "
+            f"{named} has format `{str(certificate.get('format'))[:20]}`; "
             f"castigate {VERSION} reads format {FORMAT}"
         )
-    if certificate.get("digest") != digest_of(unsealed(certificate)):
-        raise CastigateError(f"{named} is altered: its digest is not that of its content")
+    if certificate.get("digest") != digest_of(without_seals(certificate)):
+        raise CastigateError(f"{named} was altered: its digest does not match its content")
     if "signature" not in certificate:
         if key is not None:
-            raise CastigateError(f"{named} has no signature")
+            raise CastigateError(f"{named} has no signature, but --key demands one")
         return None
-    signer = signer_of(certificate)
+    signer = verify_signature(certificate, named)
     if key not in (None, signer):
-        raise CastigateError(f"{named} is signed by another key: {signer}")
+        raise CastigateError(f"{named} is signed with another key than that of --key: {signer}")
     return signer
 
 
-def _check_suite(certificate: dict[str, Any], named: str) -> None:
-    """Only who judges alike can say whether it was judged so."""
-    here = {"name": "castigate", "version": VERSION, "digest": suite_digest()}
-    made = certificate.get("suite")
-    if made != here:
-        raise CastigateError(
-            f"{named} was made by {_shown(made)}; verify it with the same, not with "
-            f"castigate {VERSION} of digest {suite_digest()}"
-        )
-
-
-def evidence_of(certificate: dict[str, Any], folder: Path, expect: Expect, named: str) -> Evidence:
-    """What stands beside a certificate: its run, and the baseline where there is one."""
+def load_evidence(
+    certificate: dict[str, Any], folder: Path, case_ids: CaseIds, named: str
+) -> Evidence:
+    """Open the run and the baseline beside a certificate, or raise an error if they do not fit."""
     _check_suite(certificate, named)
     match certificate.get("policy"):
         case {"content": content}:
-            policy = policy_of(content, named)
+            policy = policy_from_certificate(content, named)
         case _:
             raise CastigateError(f"{named} has no policy")
     store = open_run(str(folder / RUN))
     if len(store.record.backends) != 1:
-        raise CastigateError(f"{store.place.given} is not of one backend")
+        raise CastigateError(
+            f"run {store.place.given} has {len(store.record.backends)} backends; "
+            "the run of a certificate has exactly one"
+        )
     baseline = open_run(str(folder / BASELINE)) if policy.entry.only_new else None
-    _check_asked(policy, store)
-    return Evidence(policy, store, baseline, tuple(expect(store.record.selection)))
+    _check_settings(policy, store)
+    return Evidence(policy, store, baseline, tuple(case_ids(store.record.selection)))
 
 
 def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
-    """Where a certificate is not what its own evidence gives; none where all is well."""
-    again = body_of(evidence, evidence.judged())
-    told = list(_differences(unsealed(certificate), again, ""))
-    return told if len(told) <= MOST else [*told[:MOST], f"… and {len(told) - MOST:,} more"]
+    """List where a certificate differs from what its evidence gives; empty if it holds."""
+    recomputed = certificate_body(evidence, evidence.judged())
+    found = list(_differences(without_seals(certificate), recomputed, ""))
+    if len(found) <= SHOWN_DIFFERENCES:
+        return found
+    return [*found[:SHOWN_DIFFERENCES], f"… and {len(found) - SHOWN_DIFFERENCES:,} more"]
 
 
-def _check_asked(policy: Policy, store: RunStore) -> None:
-    """The run must have asked what the policy wants, no less and in no other way."""
-    record, wanted = store.record, policy.entry
-    named = store.place.given
+def _check_suite(certificate: dict[str, Any], named: str) -> None:
+    """Only the same version of Castigate is certain to reach the same verdicts."""
+    here = {"name": "castigate", "version": VERSION, "digest": suite_digest()}
+    suite = certificate.get("suite")
+    if suite != here:
+        raise CastigateError(
+            f"{named} was made by {_quote(suite)}, but this is castigate {VERSION} "
+            f"of digest {suite_digest()}; verify it with the version that made it"
+        )
+
+
+def _check_settings(policy: Policy, store: RunStore) -> None:
+    """Raise an error unless the run's selection and settings are exactly those of the policy."""
+    record, entry = store.record, policy.entry
     documents = list(record.selection.documents)
-    for what, asked, due in (
-        ("tier", record.tier, wanted.tier),
-        ("seed", record.seed, wanted.seed),
-        ("max-examples", record.max_examples, wanted.max_examples),
-        ("documents", documents, documents if wanted.documents == CLAIMED else wanted.documents),
+    for setting, actual, expected in (
+        ("tier", record.tier, entry.tier),
+        ("seed", record.seed, entry.seed),
+        ("max-examples", record.max_examples, entry.max_examples),
+        ("documents", documents, documents if entry.documents == CLAIMED else entry.documents),
         ("source", record.selection.source, None),
         ("target", record.selection.target, None),
     ):
-        if asked != due:
-            raise CastigateError(f"{named}: {what} {asked}; the policy wants {due}")
+        if actual != expected:
+            raise CastigateError(
+                f"run {store.place.given} has {setting} {actual}, but its policy has {expected}"
+            )
     if not documents:
-        raise CastigateError(f"{named} does not say which documents it is about")
+        raise CastigateError(f"run {store.place.given} does not record which documents it is about")
 
 
-def _differences(one: Any, other: Any, where: str) -> Iterator[str]:
-    match one, other:
+def _differences(certified: Any, recomputed: Any, path: str) -> Iterator[str]:
+    match certified, recomputed:
         case dict(), dict():
-            for name in sorted(one.keys() | other.keys()):
-                here = f"{where}.{name}" if where else name
-                if name not in one or name not in other:
-                    lacks = "certificate" if name not in one else "run"
-                    yield f"{here}: the {lacks} has it not"
+            for name in sorted(certified.keys() | recomputed.keys()):
+                here = f"{path}.{name}" if path else name
+                if name not in certified or name not in recomputed:
+                    lacking = "certificate" if name not in certified else "run"
+                    yield f"{here}: missing in the {lacking}"
                 else:
-                    yield from _differences(one[name], other[name], here)
-        case list(), list() if len(one) == len(other):
-            for place, (here, there) in enumerate(zip(one, other, strict=True)):
-                yield from _differences(here, there, f"{where}[{place}]")
-        case _ if one != other or type(one) is not type(other):
-            yield f"{where}: certified {_shown(one)}, the run gives {_shown(other)}"
+                    yield from _differences(certified[name], recomputed[name], here)
+        case list(), list() if len(certified) == len(recomputed):
+            for index, (one, other) in enumerate(zip(certified, recomputed, strict=True)):
+                yield from _differences(one, other, f"{path}[{index}]")
+        case _ if certified != recomputed or type(certified) is not type(recomputed):
+            yield f"{path}: certified {_quote(certified)}, but the run gives {_quote(recomputed)}"
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = f"{len(value)} entries" if isinstance(value, list | dict) else repr(value)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
+
+
+evidence_of = load_evidence  # until renamed

@@ -1,4 +1,4 @@
-"""A complete run judged by a policy: what fails, what is accepted and why."""
+"""Applies a policy to a complete run: what fails, what is accepted, and why."""
 
 from __future__ import annotations
 
@@ -7,67 +7,70 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-from reports.findings.cells import FAILED, NOT_ANSWERED, Broken, Cell
+from reports.findings.cells import FAILED, NOT_ANSWERED, BrokenRule, Cell
 from reports.findings.changes import is_known
 from reports.gate.policy import AcceptedEntry, Policy, any_matches, matches
 
 EXAMPLES = 3
-"""Cases that are named for each thing that fails."""
-BREAKS = ("violates", "deviates", "differs")
+"""How many cases are named for each failure."""
+BREAKS_RULES = ("violates", "deviates", "differs")
 Baseline = Mapping[str, Cell]
-"""What an earlier run says of each case."""
+"""The cells of an earlier run, by case id."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A divergence, and how it stands to the policy.
+class PolicyDivergence:
+    """A divergence, and whether the policy lets it pass.
 
-    ``standing`` is `fails`, `expired`, `accepted`, `known` (to the baseline), or `not-asked` (of a
-    level that need not hold). Without a rule it is an answer that did not come.
+    ``status`` is `fails`, `expired`, `accepted`, `known` (to the baseline), or `not-asked` (of a
+    level that the policy does not name). Without a broken rule, the case as a whole failed.
     """
 
     cell: Cell
-    broken: Broken | None
-    standing: str
-    by: AcceptedEntry | None = None
+    broken: BrokenRule | None
+    status: str
+    accepted_by: AcceptedEntry | None = None
 
     @property
     def rule(self) -> str:
-        """The rule, or the verdict where no rule tells of it."""
+        """The broken rule, or the verdict if no single rule is broken."""
         return self.broken.rule if self.broken else self.cell.verdict
 
     @property
     def fails(self) -> bool:
-        return self.standing in ("fails", "expired")
+        return self.status in ("fails", "expired")
 
     @property
-    def told(self) -> str:
-        """What is wrong, in words that its like share."""
+    def reason(self) -> str:
+        """What is wrong; equal for all cases that belong to one failure."""
         if self.broken is None:
-            told = self.cell.verdict
+            text = self.cell.verdict
         else:
-            told = f"{self.broken.rule} ({self.broken.clause}, {self.broken.level})"
-        if self.standing == "expired" and self.by is not None:
-            told += f": was accepted until {self.by.expires} ({self.by.reason})"
-        return told
+            text = f"{self.broken.rule} ({self.broken.clause}, {self.broken.level})"
+        if self.status == "expired" and self.accepted_by is not None:
+            text += f": was accepted until {self.accepted_by.expires} ({self.accepted_by.reason})"
+        return text
 
 
 @dataclass
 class Failure:
-    """One reason why the gate fails, and the cases that show it."""
+    """One reason why the gate fails, and the cases that it concerns.
+
+    Certificates hold ``kind`` and ``reason``, so their texts are part of the format.
+    """
 
     kind: str
     document: str
-    told: str
+    reason: str
     cases: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What a policy makes of a run."""
+class PolicyVerdict:
+    """The result of applying a policy to a run."""
 
     cells: tuple[Cell, ...]
-    standings: tuple[Standing, ...]
+    divergences: tuple[PolicyDivergence, ...]
     failures: tuple[Failure, ...]
 
     @property
@@ -76,93 +79,96 @@ class Judged:
 
     @property
     def ran(self) -> bool:
-        """Whether any case was answered in some way."""
+        """Whether the backend answered any case, rightly or wrongly."""
         return any(cell.verdict not in NOT_ANSWERED for cell in self.cells)
 
 
-def judged(
+def apply_policy(
     policy: Policy,
     cells: Iterable[Cell],
     expected: Iterable[str],
     baseline: Baseline | None,
-    on: date,
+    day: date,
     seconds: int,
-) -> Judged:
-    """Judge the cells of a run, of which these cases are expected, as of a day."""
+) -> PolicyVerdict:
+    """Judge a run that took so many seconds and must hold the expected cases, as of a day."""
     found = {cell.case: cell for cell in cells}
-    reasons = _Reasons()
+    failures = _Failures()
     for case in expected:
         if case not in found:
-            reasons.add("missing", case, "the run has no such case")
-    standings = []
+            failures.add("missing", case, "the run has no such case")
+    divergences = []
     for cell in found.values():
-        for standing in _standings(policy, cell, baseline, on):
-            standings.append(standing)
-            if standing.fails:
-                kind = "divergence" if standing.broken else cell.verdict
-                reasons.add(
-                    "expired" if standing.standing == "expired" else kind, cell.case, standing.told
-                )
-        lost = _lost(policy, cell, baseline)
-        if lost:
-            reasons.add(cell.verdict, cell.case, lost)
-        hollow = _hollow(cell)
+        for divergence in _divergences(policy, cell, baseline, day):
+            divergences.append(divergence)
+            if divergence.fails:
+                kind = "divergence" if divergence.broken else cell.verdict
+                if divergence.status == "expired":
+                    kind = "expired"
+                failures.add(kind, cell.case, divergence.reason)
+        missing = _missing_answer(policy, cell, baseline)
+        if missing:
+            failures.add(cell.verdict, cell.case, missing)
+        hollow = _hollow_verdict(cell)
         if hollow:
-            reasons.add("hollow", cell.case, hollow)
+            failures.add("hollow", cell.case, hollow)
     for pattern, per_cent in policy.entry.minimum_coverage.items():
-        short = _short(pattern, per_cent, found.values())
-        if short:
-            reasons.add("coverage", "", short)
+        shortfall = _coverage_shortfall(pattern, per_cent, found.values())
+        if shortfall:
+            failures.add("coverage", "", shortfall)
     limit = policy.entry.time_limit
     if limit is not None and seconds > limit:
-        reasons.add("time-limit", "", f"the run took {seconds} s; {limit} s are allowed")
-    return Judged(tuple(found.values()), tuple(standings), reasons.found)
+        failures.add("time-limit", "", f"the run took {seconds} s; {limit} s are allowed")
+    return PolicyVerdict(tuple(found.values()), tuple(divergences), failures.found)
 
 
-class _Reasons:
-    """Gathers failures; those that are told alike, of one document, are one."""
+class _Failures:
+    """Collects failures; cases of one document that fail for the same reason share one."""
 
     def __init__(self) -> None:
-        self._of: dict[tuple[str, str, str], Failure] = {}
+        self._by_reason: dict[tuple[str, str, str], Failure] = {}
 
-    def add(self, kind: str, case: str, told: str) -> None:
+    def add(self, kind: str, case: str, reason: str) -> None:
         document = case.partition(":")[0]
-        failure = self._of.setdefault((kind, document, told), Failure(kind, document, told))
+        key = (kind, document, reason)
+        failure = self._by_reason.setdefault(key, Failure(*key))
         if case:
             failure.cases.append(case)
 
     @property
     def found(self) -> tuple[Failure, ...]:
-        return tuple(self._of.values())
+        return tuple(self._by_reason.values())
 
 
-def _standings(
-    policy: Policy, cell: Cell, baseline: Baseline | None, on: date
-) -> Iterator[Standing]:
-    """Each divergence of a cell; an answer that did not come is one without a rule."""
+def _divergences(
+    policy: Policy, cell: Cell, baseline: Baseline | None, day: date
+) -> Iterator[PolicyDivergence]:
+    """Yield each divergence of a cell; a failure of the case as a whole has no broken rule."""
     before = baseline.get(cell.case) if baseline is not None else None
-    told: list[Broken | None] = [*cell.broken]
-    if cell.verdict in FAILED or (cell.verdict in BREAKS and not told):
-        told.append(None)
-    for broken in told:
+    broken_rules: list[BrokenRule | None] = [*cell.broken]
+    if cell.verdict in FAILED or (cell.verdict in BREAKS_RULES and not broken_rules):
+        broken_rules.append(None)
+    for broken in broken_rules:
         if broken is not None and broken.level not in policy.entry.levels:
-            yield Standing(cell, broken, "not-asked")
+            yield PolicyDivergence(cell, broken, "not-asked")
             continue
         rule, region = (broken.rule, broken.digest) if broken else (cell.verdict, "")
-        taking = [each for each in policy.entry.accepted if each.takes(cell.case, rule, region)]
-        valid = [each for each in taking if each.expires >= on.isoformat()]
+        entries = [
+            entry for entry in policy.entry.accepted if entry.accepts(cell.case, rule, region)
+        ]
+        valid = [entry for entry in entries if entry.expires >= day.isoformat()]
         if valid:
-            yield Standing(cell, broken, "accepted", valid[0])
+            yield PolicyDivergence(cell, broken, "accepted", valid[0])
         elif before is not None and is_known(before, cell, broken):
-            yield Standing(cell, broken, "known")
-        elif taking:
-            yield Standing(cell, broken, "expired", taking[0])
+            yield PolicyDivergence(cell, broken, "known")
+        elif entries:
+            yield PolicyDivergence(cell, broken, "expired", entries[0])
         else:
-            yield Standing(cell, broken, "fails")
+            yield PolicyDivergence(cell, broken, "fails")
 
 
-def _lost(policy: Policy, cell: Cell, baseline: Baseline | None) -> str:
-    """Why an answer that did not come is missed, if it is."""
+def _missing_answer(policy: Policy, cell: Cell, baseline: Baseline | None) -> str:
+    """Why a case should have been answered but was not; empty if that is all right."""
     if cell.verdict == "not-run":
         return "was not run"
     if cell.verdict != "unsupported":
@@ -175,29 +181,34 @@ def _lost(policy: Policy, cell: Cell, baseline: Baseline | None) -> str:
     return "may not be unsupported"
 
 
-def _hollow(cell: Cell) -> str:
-    """Why a good verdict cannot be believed, if it cannot: nothing was asked, or it is at odds."""
+def _hollow_verdict(cell: Cell) -> str:
+    """Why a good verdict is not backed by the counts beside it; empty if it is."""
     if cell.verdict not in ("conforms", "open"):
         return ""
     if cell.broken or cell.wrong:
         return f"{cell.verdict}, with wrong answers"
-    if not cell.inputs and cell.asks_inputs:
+    if not cell.inputs and cell.must_have_inputs:
         return f"{cell.verdict}, with nothing asked"
     return ""
 
 
-def _short(pattern: str, per_cent: int, cells: Iterable[Cell]) -> str:
-    """How a pattern's cases fall short of the coverage wanted, if they do."""
-    among = [cell for cell in cells if matches(pattern, cell.case)]
-    answered = sum(cell.verdict not in NOT_ANSWERED for cell in among)
-    if among and 100 * answered >= per_cent * len(among):
+def _coverage_shortfall(pattern: str, per_cent: int, cells: Iterable[Cell]) -> str:
+    """How many of a pattern's cases are answered, if that is less than the policy demands."""
+    matching = [cell for cell in cells if matches(pattern, cell.case)]
+    answered = sum(cell.verdict not in NOT_ANSWERED for cell in matching)
+    if matching and 100 * answered >= per_cent * len(matching):
         return ""
-    return f"{answered:,} of {len(among):,} cases of {pattern} are answered; {per_cent}% are wanted"
+    return (
+        f"{answered:,} of {len(matching):,} cases of {pattern} are answered; {per_cent}% are wanted"
+    )
 
 
 def verdict_counts(cells: Iterable[Cell]) -> dict[str, dict[str, int]]:
-    """How often each verdict occurs, by version of a document."""
-    found: dict[str, Counter[str]] = {}
+    """Count the verdicts by version of a document."""
+    counts: dict[str, Counter[str]] = {}
     for cell in cells:
-        found.setdefault(f"{cell.document}:{cell.version}", Counter())[cell.verdict] += 1
-    return {version: dict(counts) for version, counts in found.items()}
+        counts.setdefault(f"{cell.document}:{cell.version}", Counter())[cell.verdict] += 1
+    return {version: dict(each) for version, each in counts.items()}
+
+
+Judged = PolicyVerdict  # until renamed

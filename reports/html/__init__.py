@@ -1,1 +1,1 @@
-"""The HTML report: a folder of pages that opens from a disk and loads nothing from a network."""
+"""The HTML report: a folder of pages that opens from a local disk and needs no network."""

@@ -1,4 +1,4 @@
-"""What backends do where documents are silent, pair by pair: each behaviour, and who shares it."""
+"""Which behaviors explain the backends' answers to open inputs, by dtype pair."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from specs.formats import formats
 
 
 @dataclass
-class Shared:
-    """One sentence, the backends of which it is true, and a case to look at."""
+class SharedBehavior:
+    """One sentence about open answers, the backends that it describes, and an example case."""
 
-    words: str
+    text: str
     backends: list[str]
     example: str
 
 
 @dataclass
-class PairBehaviours:
-    """All sentences of a pair: those that explain first, and of these those that most share."""
+class PairBehaviors:
+    """The behaviors on one dtype pair: explanations before exceptions, the most shared first."""
 
     source: str
     target: str
-    shared: list[Shared]
+    behaviors: list[SharedBehavior]
 
 
-def pair_behaviours(report: Report) -> list[PairBehaviours]:
-    """Every pair on which a backend has answered open inputs, in the order of the formats."""
-    found: dict[tuple[str, str], dict[str, Shared]] = {}
-    for (backend, case), lines in report.behaviours.items():
+def behaviors_by_pair(report: Report) -> list[PairBehaviors]:
+    """List the pairs on which a backend answered open inputs, in the order of the formats."""
+    found: dict[tuple[str, str], dict[str, SharedBehavior]] = {}
+    for (backend, case), lines in report.behaviors.items():
         cell = report.cells[backend, case]
-        pair = found.setdefault((cell.source, cell.target), {})
-        for words in lines:
-            shared = pair.setdefault(words, Shared(words, [], case))
-            if backend not in shared.backends:
-                shared.backends.append(backend)
+        behaviors = found.setdefault((cell.source, cell.target), {})
+        for text in lines:
+            behavior = behaviors.setdefault(text, SharedBehavior(text, [], case))
+            if backend not in behavior.backends:
+                behavior.backends.append(backend)
     order = list(formats())
     return [
-        PairBehaviours(*pair, sorted(found[pair].values(), key=_rank))
+        PairBehaviors(*pair, sorted(found[pair].values(), key=_sort_key))
         for pair in sorted(found, key=lambda pair: tuple(map(order.index, pair)))
     ]
 
 
-def _rank(shared: Shared) -> tuple[bool, int, str]:
-    return "unexplained" in shared.words, -len(shared.backends), shared.words
+def _sort_key(behavior: SharedBehavior) -> tuple[bool, int, str]:
+    return "unexplained" in behavior.text, -len(behavior.backends), behavior.text

@@ -1,4 +1,4 @@
-"""What the front page tells: the run, its verdicts, what is broken, what has changed."""
+"""The content of the front page: the run, its verdicts, broken rules, and changes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from reports.findings.changes import Change, reservations
+from reports.findings.changes import Change, setup_differences
 from reports.findings.report import Report, Version
-from reports.findings.verdict_signs import ABSENT
-from reports.html.page_data import page_of
+from reports.findings.verdict_signs import NO_VERDICT
+from reports.html.page_data import version_page
 from specs.loader import documents
 
 SHOWN_CHANGES = 40
-"""Changes that the front page lists; the others are one filter away."""
+"""How many changes the front page lists; it links to the others."""
 
 
 @dataclass
-class BrokenRule:
-    """In how many cases each backend breaks a rule, and one to look at."""
+class RuleSummary:
+    """In how many cases each backend breaks a rule, and an example case."""
 
     document: str
     rule: str
@@ -28,20 +28,20 @@ class BrokenRule:
     example: str = ""
 
 
-def front(report: Report) -> dict[str, Any]:
-    """The front page's words for its template."""
+def front_page(report: Report) -> dict[str, Any]:
+    """Return the variables of the front page's template."""
+    previous = report.records[-2] if len(report.records) > 1 else None
     changes = [change for each in report.changes.values() for change in each]
     return {
         "facts": _facts(report),
-        "rows": [_row(report, version) for version in report.cases],
-        "broken": _broken_rules(report),
-        "compared": len(report.records) > 1,
-        "previous": report.records[-2] if len(report.records) > 1 else None,
-        "reservations": reservations(*report.records[-2:]) if len(report.records) > 1 else [],
-        "changed": _counted(report, changes),
+        "rows": [_version_row(report, version) for version in report.cases],
+        "broken": _rule_summaries(report),
+        "previous": previous,
+        "setup_differences": setup_differences(previous, report.record) if previous else [],
+        "change_counts": _change_counts(report, changes),
         "shown_changes": changes[:SHOWN_CHANGES],
         "all_changes": len(changes),
-        "not_compared": _not_compared(report),
+        "not_compared": _count_not_compared(report),
     }
 
 
@@ -55,25 +55,25 @@ def _facts(report: Report) -> dict[str, Any]:
     }
 
 
-def _row(report: Report, version: Version) -> dict[str, Any]:
+def _version_row(report: Report, version: Version) -> dict[str, Any]:
     name, number = version
     return {
         "document": name,
         "version": number,
         "title": documents()[name].entry.title,
-        "page": page_of(version),
+        "page": version_page(version),
         "cases": len(report.cases[version]),
-        "counts": {backend: report.counts(version, backend) for backend in report.backends},
+        "counts": {backend: report.verdict_counts(version, backend) for backend in report.backends},
     }
 
 
-def _broken_rules(report: Report) -> list[BrokenRule]:
-    """Each broken rule, document by document, the required ones and the most broken first."""
-    found: dict[tuple[str, str, str, str], BrokenRule] = {}
+def _rule_summaries(report: Report) -> list[RuleSummary]:
+    """The broken rules by document, required rules first, then those broken in most cases."""
+    found: dict[tuple[str, str, str, str], RuleSummary] = {}
     for cell in report.cells.values():
         for each in cell.broken:
-            key = (cell.document, *each.name)
-            rule = found.setdefault(key, BrokenRule(*key, example=cell.case))
+            key = (cell.document, *each.key)
+            rule = found.setdefault(key, RuleSummary(*key, example=cell.case))
             rule.cases[cell.backend] += 1
     return sorted(
         found.values(),
@@ -87,16 +87,16 @@ def _broken_rules(report: Report) -> list[BrokenRule]:
     )
 
 
-def _counted(report: Report, changes: list[Change]) -> dict[str, Counter[str]]:
-    """How many divergences of each backend came, went or moved."""
-    counted = {backend: Counter[str]() for backend in report.backends}
+def _change_counts(report: Report, changes: list[Change]) -> dict[str, Counter[str]]:
+    """How many changes of each kind each backend has."""
+    counts = {backend: Counter[str]() for backend in report.backends}
     for change in changes:
-        counted[change.backend][change.kind] += 1
-    return counted
+        counts[change.backend][change.kind] += 1
+    return counts
 
 
-def _not_compared(report: Report) -> int:
-    """Cells that the previous run has not."""
+def _count_not_compared(report: Report) -> int:
+    """How many cells the previous run does not have."""
     if len(report.records) < 2:
         return 0
-    return sum(letters[-2] == ABSENT for letters in report.history.values())
+    return sum(history[-2] == NO_VERDICT for history in report.history.values())

@@ -1,4 +1,4 @@
-"""A document's page and its rules: which lines each rule encodes, and who breaks it."""
+"""The page of a document's rules: which lines of its source each encodes, and who breaks it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specs.model.page_lines import Span, cited
 
 @dataclass(frozen=True)
 class LineRow:
-    """Lines that the same rules encode; ``reason`` says why none does."""
+    """Consecutive lines that the same rules encode; ``reason`` says why none does."""
 
     span: Span
     encoders: tuple[Encoder, ...]
@@ -36,52 +36,52 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class Clause:
-    """One clause of a rule; each of its ranges with the row of lines in which it begins."""
+    """A clause of a rule; each range of lines comes with the row in which it begins, for links."""
 
     text: str
     ranges: tuple[tuple[Span, Span], ...]
 
 
 @dataclass(frozen=True)
-class PageOfRules:
-    """Everything that the page of one document shows."""
+class RulesPage:
+    """The content of one document's page; ``sections`` pairs a title with rows of lines."""
 
     document: Document
     rules: list[RuleRow]
-    parts: list[tuple[str, list[LineRow]]]
+    sections: list[tuple[str, list[LineRow]]]
 
 
-def rules_page(document: str) -> str:
-    """The file that shows a document's rules and lines; empty where it points at no lines."""
-    made = documents().get(document)
-    return "" if made is None or coverage(made) is None else f"page-{document}.html"
+def rules_page_file(document: str) -> str:
+    """Return the file name of a document's page; empty if the document cites no lines."""
+    known = documents().get(document)
+    return "" if known is None or coverage(known) is None else f"page-{document}.html"
 
 
-def rule_page(document: str, rule: str) -> str:
-    """The file that has a rule's row; empty where the document has no such rule any more."""
-    page = rules_page(document)
-    return page if page and rule in lines_of_rules(documents()[document]) else ""
+def rule_row_file(document: str, rule: str) -> str:
+    """Return the file with a rule's row; empty if the document no longer has the rule."""
+    file = rules_page_file(document)
+    return file if file and rule in lines_of_rules(documents()[document]) else ""
 
 
 def cited_lines(document: str, rule: str, clause: str) -> str:
-    """The lines of a rule's clause in words; empty where it has none."""
-    made = documents().get(document)
-    return "" if made is None else cited(lines_of_rules(made).get(rule, {}).get(clause, ()))
+    """Format the lines that a rule's clause cites, as in `lines 12, 94`; empty if it has none."""
+    known = documents().get(document)
+    return "" if known is None else cited(lines_of_rules(known).get(rule, {}).get(clause, ()))
 
 
-def pages_of_rules(report: Report) -> Iterator[PageOfRules]:
-    """The pages of all documents of a report that point at lines."""
+def rules_pages(report: Report) -> Iterator[RulesPage]:
+    """Yield the pages of a report's documents that cite lines."""
     for name in dict.fromkeys(document for document, _ in report.cases):
-        made = documents()[name]
-        found = coverage(made)
+        document = documents()[name]
+        found = coverage(document)
         if found is not None:
-            sections = page_sections(made, found.page)
-            parts = [(title, list(_rows(found, span))) for title, span in sections]
-            rows = [row for _, part in parts for row in part]
-            yield PageOfRules(made, _rules(report, made, rows), parts)
+            titled = page_sections(document, found.page)
+            sections = [(title, list(_line_rows(found, span))) for title, span in titled]
+            rows = [row for _, section in sections for row in section]
+            yield RulesPage(document, _rule_rows(report, document, rows), sections)
 
 
-def _rows(found: Coverage, section: Span) -> Iterator[LineRow]:
+def _line_rows(found: Coverage, section: Span) -> Iterator[LineRow]:
     def content(line: int) -> tuple[tuple[Encoder, ...], str]:
         encoded = tuple(found.encoders.get(line, ()))
         return encoded, "" if encoded else found.reasons.get(line, "")
@@ -91,18 +91,18 @@ def _rows(found: Coverage, section: Span) -> Iterator[LineRow]:
         yield LineRow(Span(lines[0], lines[-1]), encoded, reason)
 
 
-def _rules(report: Report, made: Document, lines: list[LineRow]) -> list[RuleRow]:
-    """Every part of a document that has a clause, in the document's order."""
+def _rule_rows(report: Report, document: Document, lines: list[LineRow]) -> list[RuleRow]:
+    """A row for every part of a document that has a clause, in the document's order."""
     rows: dict[str, RuleRow] = {}
-    for each in encoders(made):
+    for each in encoders(document):
         if each.clause is not None:
             row = rows.setdefault(each.rule, RuleRow(each.rule, each.kind, each.level))
-            spans = [(span, _row_of(lines, span.first)) for span in each.spans or ()]
-            clause = Clause(each.clause, tuple(spans))
+            ranges = [(span, _row_of(lines, span.first)) for span in each.spans or ()]
+            clause = Clause(each.clause, tuple(ranges))
             if clause not in row.clauses:
                 row.clauses.append(clause)
     for cell in report.cells.values():
-        if cell.document == made.name:
+        if cell.document == document.name:
             for name in {broken.rule for broken in cell.broken} & rows.keys():
                 rows[name].cases[cell.backend] += 1
                 rows[name].example = rows[name].example or cell.case

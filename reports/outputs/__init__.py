@@ -1,1 +1,1 @@
-"""The report as JUnit XML, CSV and Markdown."""
+"""The report as Markdown, CSV and JUnit XML."""

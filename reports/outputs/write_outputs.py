@@ -1,4 +1,4 @@
-"""Writes a report's other forms into files, each whole or not at all."""
+"""Writes a report as Markdown, CSV or JUnit XML, each file completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
 from reports.run_store.storage import place_of
 
-FORMS: Mapping[str, Callable[[Report], str]] = {
+RENDERERS: Mapping[str, Callable[[Report], str]] = {
     "summary.md": summary_md,
     "cases.csv": cases_csv,
     "junit.xml": junit,
 }
-"""Each form by the name of the file that usually holds it."""
+"""The function that renders each output, by the usual name of its file."""
 
 
-def write_output(report: Report, form: str, file: Path) -> None:
-    """Write one form of a report in the place of a file that may be there."""
-    text = FORMS[form](report)
-    place = place_of(str(file.parent))
-    place.write(file.name, text.encode(), "what was there before is kept")
+def write_output(report: Report, output: str, file: Path) -> None:
+    """Write one output of a report to a file; an existing file is replaced as a whole."""
+    text = RENDERERS[output](report)
+    place_of(str(file.parent)).write(
+        file.name, text.encode(), "the file is unchanged; give another name or folder"
+    )
+
+
+FORMS = RENDERERS  # until renamed

@@ -123,7 +123,7 @@ def test_a_certificate_that_was_altered_does_not_hold(passed: Path, tmp_path: Pa
     file.write_bytes(file.read_bytes().replace(b'"open ', b'"conf ', 1))
     code, out, err = verify(tmp_path)
     assert (code, err.count("\n")) == (1, 1)
-    assert "its digest is not that of its content" in err
+    assert "its digest does not match its content" in err
     assert out.endswith("does not hold\n")
 
 

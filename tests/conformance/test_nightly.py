@@ -128,8 +128,8 @@ def test_a_night_that_could_not_be_reported_is_not_begun(tmp_path: Path) -> None
     (tmp_path / "nights" / "report").mkdir(parents=True)
     (tmp_path / "nights" / "report" / "thesis.txt").touch()
     for out, wrong in (
-        (tmp_path / "nights", f"{tmp_path}/nights/report holds files and is no report"),
-        (f"file://{tmp_path}/url", "is no folder of this machine"),
+        (tmp_path / "nights", f"{tmp_path}/nights/report holds other files"),
+        (f"file://{tmp_path}/url", "is a URL; give a folder on this machine"),
     ):
         code, told, err = castigate("nightly", backend("Right"), f"--out={out}")
         assert (code, told, err.count("\n")) == (2, "", 1)
