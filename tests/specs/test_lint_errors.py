@@ -39,7 +39,7 @@ IN_TO_INTEGER: dict[str, Mistake] = {
     "dtype": ("source-types, to: int8}", "any, to: int88}", "when:", "unknown dtype or group `int"),
     "pair": ("source-types, to: int8}", "any, pair: liste}", "when:", "did you mean `listed`?"),
     "value": ("source-types, to: int8}", "any, saturate: 2}", "when:", "unknown word `2`"),
-    "key": ('"section 1"\n', '"section 1"\n    nota: x\n', "nota:", "unknown word `nota`"),
+    "key": ('"section 1"\n', '"section 1"\n    nota: x\n', "nota:", "unknown key `nota`"),
     "clause": ('    clause: "section 1"\n', "", "to-integer:", "`clause` is missing"),
     "two roundings": ("overflow:  max\n", "overflow: ceil\n", "to-integer:", "ceil, toward-zero"),
     "no infinity": ("inf:       max\n", "inf: inf\n", "to-integer:", "int8 has no infinity"),
@@ -59,24 +59,34 @@ IN_TO_INTEGER: dict[str, Mistake] = {
         "nan:       unsp",
         "nan: {either: [max, same]} # ",
         "to-integer:",
-        "`same` cannot",
+        "`same` is not allowed in `either`",
     ),
     "value of inf": (
         "inf:       max\n",
         "inf: value\n",
         "to-integer:",
-        "cannot be had of infinity",
+        "impossible for infinity",
     ),
-    "text": ("inf:       max\n", "inf: plain-text\n", "to-integer:", "cannot be had of infinity"),
-    "value that rounds": ("otherwise: toward-zero", "otherwise: value", "to-integer:", "cannot be"),
-    "either of nan": ("nan:       unsp", "nan: {either: [floor, max]} # ", "to-integer:", "of nan"),
+    "text": ("inf:       max\n", "inf: plain-text\n", "to-integer:", "impossible for infinity"),
+    "value that rounds": (
+        "otherwise: toward-zero",
+        "otherwise: value",
+        "to-integer:",
+        "impossible",
+    ),
+    "either of nan": (
+        "nan:       unsp",
+        "nan: {either: [floor, max]} # ",
+        "to-integer:",
+        "for nan",
+    ),
     "three": ("nan:       unsp", "nan: {either: [max, one, zero]} # ", "nan:", "at most 2"),
     "refused in part": ("nan:       unspecified", "nan: error", "to-integer:", "some inputs only"),
     "idle wish": (
         "inf:       max\n",
         "inf: {is: max, and-recommended: max}\n",
         "to-integer:",
-        "names a part",
+        "does not narrow what `is`",
     ),
     "no -zero": (
         "nan:       unsp",
@@ -88,13 +98,18 @@ IN_TO_INTEGER: dict[str, Mistake] = {
         "    level: required\n    when: {from: source-types, to: int8}",
         "    levl: required\n    when: {from: source-types, to: int8}",
         "levl:",
-        "unknown word `levl`",
+        "unknown key `levl`",
     ),
     "no NaN": ("inf:       max\n", "inf: nan\n", "to-integer:", "int8 has no NaN"),
 }
 IN_TO_FLOAT8: dict[str, Mistake] = {
-    "long row": ("[max, nan]", "[max, nan, nan]", "inf:       [max", "has 3 cells, the header 2"),
-    "short row": ("[max, nan]", "[max]", "inf:       [max]", "has 1 cells, the header 2"),
+    "long row": (
+        "[max, nan]",
+        "[max, nan, nan]",
+        "inf:       [max",
+        "needs 2 cells, one per column",
+    ),
+    "short row": ("[max, nan]", "[max]", "inf:       [max]", "needs 2 cells, one per column"),
     "column": ("x:           [1, 0]", "x: [1, 2]", "x:", "unknown column `2`"),
     "columns": ("columns: saturate", "columns: mode", "columns:", "`mode` is neither"),
     "cell": ("[max, nan]", "[max, {is: least}]", "inf:       [max", "unknown outcome `least`"),
@@ -110,49 +125,54 @@ IN_TO_FLOAT8: dict[str, Mistake] = {
         "columns: saturate",
         "columns: [saturate, to]",
         "x:",
-        "the column ['1'] has 1 words, `columns` names 2",
+        "column ['1'] needs 2 words",
     ),
     "column of two": (
         "x:           [1, 0]",
         "x: [[1, float8e4m3fn], 0]",
         "x:",
-        "has 2 words, `columns` names 1",
+        "needs 1 words, one for each name in `columns` (saturate); it has 2",
     ),
     "changed from nothing": (
         "        otherwise: nearest-even\n",
         "        otherwise: nearest-even\n    changed: {from: to-integer, cells: {}}\n",
         "changed:",
-        "`to-integer` is no rule with a table",
+        "`to-integer` is not a rule with a table",
     ),
     "part of nothing": (
         "nan:       nan\n",
         "nan: {is: nan, and-recommended: max}\n",
         "to-float8:",
-        "names a part of what",
+        "does not narrow what `is`",
     ),
 }
 IN_NO_RULE: dict[str, Mistake] = {
     "dtype in from": ("from:  [float32, float16]", "from: [float31]", "from:", "unknown dtype `fl"),
     "dtype in to": ("to:    [int8]", "to: [int9]", "to: [int9]", "unknown dtype `int9`"),
-    "key": ("title: Small\n", "title: Small\ntitel: Tiny\n", "titel:", "unknown word `titel`"),
+    "key": ("title: Small\n", "title: Small\ntitel: Tiny\n", "titel:", "unknown key `titel`"),
     "float": ("default: 1", "default: 0.2", "saturate:", "`0.2` is a YAML float"),
     "float .inf": ("default: 1", "default: .inf", "saturate:", "`.inf` is a YAML float"),
     "float 1e5": ("default: 1", "default: 1e5", "saturate:", "`1e5` is a YAML float"),
     "float key": ("  2:\n", "  0.2:\n", "0.2:", "`0.2` is a YAML float"),
     "float key 1e5": ("  2:\n", "  1e5:\n", "1e5:", "`1e5` is a YAML float"),
-    "binary": ("default: 1", "default: 0b1", "saturate:", "`0b1` is not written as documents"),
-    "unknown base": ("extends: 1", "extends: 7", "extends: 7", "`7` is no version above this one"),
-    "own base": ("extends: 1", "extends: 2", "extends: 2", "`2` is no version above this one"),
+    "binary": ("default: 1", "default: 0b1", "saturate:", "`0b1` is ambiguous: YAML loaders"),
+    "unknown base": (
+        "extends: 1",
+        "extends: 7",
+        "extends: 7",
+        "`7` is not a version above this one",
+    ),
+    "own base": ("extends: 1", "extends: 2", "extends: 2", "`2` is not a version above this one"),
     "no base": ("    extends: 1\n", "", "2:", "needs `from` and `to`"),
     "rule": ("[to-float8]", "[to-float]", "2:", "did you mean `to-float8`?"),
     "no rule": ("    add: [to-float8]\n", "", "rules:\n", "gap: no rule applies to small:2/float"),
-    "since": ("since: 2", "since: 3", "saturate:", "there is no version `3`"),
-    "default": ("default: 1", "default: 2", "saturate:", "`2` is not among the values"),
+    "since": ("since: 2", "since: 3", "saturate:", "unknown version `3`"),
+    "default": ("default: 1", "default: 2", "saturate:", "default `2` is not one of"),
     "kind as group": (
         "  source-types: [",
         "  float: [float32]\n  source-types: [",
         "float:",
-        "a word already",
+        "a built-in word",
     ),
     "add and remove": (
         "[to-float8]",
@@ -160,8 +180,8 @@ IN_NO_RULE: dict[str, Mistake] = {
         "2:",
         "not inherited",
     ),
-    "YAML 1.1 word": ("default: 1", "default: !!bool yes", "saturate:", "not written as documents"),
-    "without end": ("title: Small", "title: &x [*x]", "# A small", "nested without end"),
+    "YAML 1.1 word": ("default: 1", "default: !!bool yes", "saturate:", "ambiguous: YAML"),
+    "without end": ("title: Small", "title: &x [*x]", "# A small", "nested too deeply"),
     "not YAML": ("operation: cast", "operation: [cast", "seed:", "not YAML: "),
     "tensor gap": ("rank: 5-or-more", "rank: 5-or-more, elements: some", "tensors:", "gap: "),
     "tensor overlap": ("rank: 5-or-more", "rank: [4, 5-or-more]", "of-more-axes:", "overlap: "),
@@ -243,8 +263,8 @@ def test_rows_have_the_pages_names_and_columns_several_parameters(tmp_path: Path
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ("inf: [0]", "has other rows or columns"),
-        ("Inf: ['1/float8e4m3fn']", "has other rows or columns"),
+        ("inf: [0]", "has different rows or columns"),
+        ("Inf: ['1/float8e4m3fn']", "has different rows or columns"),
     ],
 )
 def test_changed_cells_are_compared_with_a_table_of_the_same_shape(
@@ -256,9 +276,9 @@ def test_changed_cells_are_compared_with_a_table_of_the_same_shape(
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ("", "the cells that differ are inf: 0"),
-        ("inf: [1]", "the cells that differ are inf: 0"),
-        ("inf: [0], nan: [1]", "the cells that differ are inf: 0"),
+        ("", "exactly the cells that differ: inf: 0"),
+        ("inf: [1]", "exactly the cells that differ: inf: 0"),
+        ("inf: [0], nan: [1]", "exactly the cells that differ: inf: 0"),
         ("inf: [0]", None),
     ],
 )
@@ -294,7 +314,7 @@ def test_a_rule_may_demand_an_answer_and_two_may_not(tmp_path: Path) -> None:
         "tensors:\n",
         due.replace("NAME", "due") + due.replace("NAME", "again") + "tensors:\n",
     )
-    assert "due and again both demand an answer" in error_of(tmp_path, both)
+    assert "due and again both require an answer" in error_of(tmp_path, both)
 
 
 def test_a_rule_id_may_stand_once_only(tmp_path: Path) -> None:
@@ -303,7 +323,7 @@ def test_a_rule_id_may_stand_once_only(tmp_path: Path) -> None:
         place for place, line in enumerate(text.splitlines(), 1) if line == "  to-integer:"
     )
     message = error_of(tmp_path, text)
-    assert message.startswith(f"{second}: `to-integer` stands here a second time")
+    assert message.startswith(f"{second}: `to-integer` is defined twice")
     assert f"first on line {first}" in message
 
 

@@ -43,6 +43,6 @@ def test_a_file_has_the_name_of_its_document(tmp_path: Path) -> None:
     with pytest.raises(DocumentError) as caught:
         made["two-words"]
     assert str(caught.value) == (
-        f"{tmp_path / 'two_words.yaml'}:{line}: the file is named as `two-words` would be, and says"
-        " `small`; give both the same name"
+        f"{tmp_path / 'two_words.yaml'}:{line}: document `small` is in a file named for"
+        " `two-words`; rename the file or the document"
     )
