@@ -1,4 +1,4 @@
-"""Each mistake that a document of calls can hold is one line with its place."""
+"""Linting a call document reports each kind of mistake in one line, with its place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from specs.lint import prove
 from specs.loader import load_document
-from tests.specs.broken import Mistake, assert_told
+from tests.specs.lint_checks import Mistake, assert_reported
 
 SMALL = """\
 document: small
@@ -235,7 +235,7 @@ MISTAKES: dict[str, Mistake] = {
 }
 
 
-RUNNING = """\
+RUNNING_TENSOR = """\
 receiver:
   is: tensor
   method: to
@@ -243,13 +243,14 @@ receiver:
 """
 
 
-def test_a_tensor_does_not_run(tmp_path: Path) -> None:
-    small = RUNNING + SMALL[SMALL.index("\nversions:") :].replace(", member: [weight, scale]", "")
-    small = SMALL[: SMALL.index("receiver:")] + small
-    assert_told(tmp_path, small, ("runs: {clause", "runs: {clause", "runs:", "for a layer only"))
+def test_a_tensor_cannot_promise_to_run(tmp_path: Path) -> None:
+    head, tail = SMALL[: SMALL.index("receiver:")], SMALL[SMALL.index("\nversions:") :]
+    small = head + RUNNING_TENSOR + tail.replace(", member: [weight, scale]", "")
+    unchanged = "runs: {clause"
+    assert_reported(tmp_path, small, (unchanged, unchanged, "runs:", "for a layer only"))
 
 
-def test_the_small_document_itself_holds(tmp_path: Path) -> None:
+def test_the_document_without_mistakes_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(SMALL, encoding="utf-8")
     proof = prove(load_document(path))
@@ -258,5 +259,5 @@ def test_the_small_document_itself_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, mistake: Mistake) -> None:
-    assert_told(tmp_path, SMALL, mistake)
+def test_each_mistake_is_reported_with_its_line(tmp_path: Path, mistake: Mistake) -> None:
+    assert_reported(tmp_path, SMALL, mistake)

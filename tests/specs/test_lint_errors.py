@@ -1,7 +1,6 @@
-"""A mistake in a document is one line that says where it stands and what is wrong.
+"""Linting a cast document reports each kind of mistake in one line, with its place.
 
-Each row: what stands in data/small.yaml, what it becomes, how the line begins at which the error
-must point, and words of the message.
+The mistakes are made in data/small.yaml.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ import pytest
 from specs.cases import Case
 from specs.lint import prove
 from specs.loader import load_document
+from specs.outcomes import Outcome
 from specs.ruling import rule_case
-from tests.specs.broken import Mistake, error_of, lines_of
+from tests.specs.lint_checks import Mistake, assert_reported, lines_starting, lint_error
 
 SMALL = (Path(__file__).parent / "data" / "small.yaml").read_text(encoding="utf-8")
 
@@ -82,7 +82,7 @@ IN_TO_INTEGER: dict[str, Mistake] = {
     ),
     "three": ("nan:       unsp", "nan: {either: [max, one, zero]} # ", "nan:", "at most 2"),
     "refused in part": ("nan:       unspecified", "nan: error", "to-integer:", "some inputs only"),
-    "idle wish": (
+    "recommendation that does not narrow": (
         "inf:       max\n",
         "inf: {is: max, and-recommended: max}\n",
         "to-integer:",
@@ -139,14 +139,14 @@ IN_TO_FLOAT8: dict[str, Mistake] = {
         "changed:",
         "`to-integer` is not a rule with a table",
     ),
-    "part of nothing": (
+    "recommendation of another kind": (
         "nan:       nan\n",
         "nan: {is: nan, and-recommended: max}\n",
         "to-float8:",
         "does not narrow what `is`",
     ),
 }
-IN_NO_RULE: dict[str, Mistake] = {
+OUTSIDE_RULES: dict[str, Mistake] = {
     "dtype in from": ("from:  [float32, float16]", "from: [float31]", "from:", "unknown dtype `fl"),
     "dtype in to": ("to:    [int8]", "to: [int9]", "to: [int9]", "unknown dtype `int9`"),
     "key": ("title: Small\n", "title: Small\ntitel: Tiny\n", "titel:", "unknown key `titel`"),
@@ -189,28 +189,25 @@ IN_NO_RULE: dict[str, Mistake] = {
 }
 
 
-def check(tmp_path: Path, mistake: Mistake, rule: str) -> None:
-    old, new, at, says = mistake
-    assert SMALL.count(old) == 1, f"{old!r} must stand once in small.yaml"
-    text = SMALL.replace(old, new)
-    message = error_of(tmp_path, text)
-    assert message.startswith(f"{lines_of(text, at)[0]}: {rule}")
-    assert says in message
-
-
 @pytest.mark.parametrize("mistake", IN_TO_INTEGER.values(), ids=IN_TO_INTEGER)
-def test_a_mistake_in_a_rule_names_line_and_rule(tmp_path: Path, mistake: Mistake) -> None:
-    check(tmp_path, mistake, "rule to-integer: ")
+def test_a_mistake_in_a_rule_is_reported_with_line_and_rule(
+    tmp_path: Path, mistake: Mistake
+) -> None:
+    assert_reported(tmp_path, SMALL, mistake, "rule to-integer: ")
 
 
 @pytest.mark.parametrize("mistake", IN_TO_FLOAT8.values(), ids=IN_TO_FLOAT8)
-def test_a_mistake_in_a_table_names_line_and_rule(tmp_path: Path, mistake: Mistake) -> None:
-    check(tmp_path, mistake, "rule to-float8: ")
+def test_a_mistake_in_a_table_is_reported_with_line_and_rule(
+    tmp_path: Path, mistake: Mistake
+) -> None:
+    assert_reported(tmp_path, SMALL, mistake, "rule to-float8: ")
 
 
-@pytest.mark.parametrize("mistake", IN_NO_RULE.values(), ids=IN_NO_RULE)
-def test_a_mistake_elsewhere_names_the_line(tmp_path: Path, mistake: Mistake) -> None:
-    check(tmp_path, mistake, "")
+@pytest.mark.parametrize("mistake", OUTSIDE_RULES.values(), ids=OUTSIDE_RULES)
+def test_a_mistake_outside_rules_is_reported_with_its_line(
+    tmp_path: Path, mistake: Mistake
+) -> None:
+    assert_reported(tmp_path, SMALL, mistake)
 
 
 TWO_TABLES = (
@@ -243,38 +240,38 @@ tensors:
 )
 
 
-def test_rows_have_the_pages_names_and_columns_several_parameters(tmp_path: Path) -> None:
+def test_a_table_may_use_row_names_and_columns_of_several_parameters(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(TWO_TABLES.replace("    changed: {from: to-float8, cells: {CHANGED}}\n", ""))
     document = load_document(path)
     prove(document)
-    found = [
-        (branch.input_class, branch.outcome)
-        for version in ("2", "3")
-        for branch in rule_case(
-            document, Case("small", version, "float32", "float8e4m3fn", (("saturate", "0"),))
-        ).branches
-    ]
-    assert [word for word, _ in found[:6]] == [word for word, _ in found[6:]]
-    changed = [old[0] for old, new in zip(found[:6], found[6:], strict=True) if old != new]
-    assert changed == ["inf"]
+
+    def outcomes(version: str) -> dict[str, Outcome]:
+        case = Case("small", version, "float32", "float8e4m3fn", (("saturate", "0"),))
+        branches = rule_case(document, case).branches
+        assert len(branches) == 6
+        return {branch.input_class: branch.outcome for branch in branches}
+
+    old, new = outcomes("2"), outcomes("3")
+    assert list(old) == list(new)
+    assert [word for word in old if old[word] != new[word]] == ["inf"]
 
 
 @pytest.mark.parametrize(
-    ("cells", "says"),
+    ("cells", "expected"),
     [
         ("inf: [0]", "has different rows or columns"),
         ("Inf: ['1/float8e4m3fn']", "has different rows or columns"),
     ],
 )
-def test_changed_cells_are_compared_with_a_table_of_the_same_shape(
-    tmp_path: Path, cells: str, says: str
+def test_changed_needs_a_table_with_the_same_rows_and_columns(
+    tmp_path: Path, cells: str, expected: str
 ) -> None:
-    assert says in error_of(tmp_path, TWO_TABLES.replace("CHANGED", cells))
+    assert expected in lint_error(tmp_path, TWO_TABLES.replace("CHANGED", cells))
 
 
 @pytest.mark.parametrize(
-    ("cells", "says"),
+    ("cells", "expected"),
     [
         ("", "exactly the cells that differ: inf: 0"),
         ("inf: [1]", "exactly the cells that differ: inf: 0"),
@@ -282,8 +279,8 @@ def test_changed_cells_are_compared_with_a_table_of_the_same_shape(
         ("inf: [0]", None),
     ],
 )
-def test_the_cells_marked_as_changed_are_those_that_differ(
-    tmp_path: Path, cells: str, says: str | None
+def test_changed_must_list_exactly_the_cells_that_differ(
+    tmp_path: Path, cells: str, expected: str | None
 ) -> None:
     same_shape = (
         TWO_TABLES.replace("columns: [saturate, to]", "columns: saturate")
@@ -294,59 +291,57 @@ def test_the_cells_marked_as_changed_are_those_that_differ(
         .replace("        else: ", "        otherwise: ")
         .replace("CHANGED", cells)
     )
-    if says is None:
+    if expected is None:
         path = tmp_path / "small.yaml"
         path.write_text(same_shape)
         prove(load_document(path))
     else:
-        assert says in error_of(tmp_path, same_shape)
+        assert expected in lint_error(tmp_path, same_shape)
 
 
-def test_a_rule_may_demand_an_answer_and_two_may_not(tmp_path: Path) -> None:
-    due = '  NAME: {clause: "section 4", level: required, when: {to: int8}, then: answer}\n'
+def test_one_rule_may_require_an_answer_but_not_two(tmp_path: Path) -> None:
+    rule = '  NAME: {clause: "section 4", level: required, when: {to: int8}, then: answer}\n'
     text = SMALL.replace("    rules: [to-integer]\n", "    rules: [to-integer, due]\n")
     path = tmp_path / "small.yaml"
-    path.write_text(text.replace("tensors:\n", due.replace("NAME", "due") + "tensors:\n"))
-    rules = rule_case(load_document(path), Case("small", "1", "float32", "int8"))
-    assert rules.answer_due is not None
-    assert rules.answer_due.rule == "due"
+    path.write_text(text.replace("tensors:\n", rule.replace("NAME", "due") + "tensors:\n"))
+    ruling = rule_case(load_document(path), Case("small", "1", "float32", "int8"))
+    assert ruling.answer_due is not None
+    assert ruling.answer_due.rule == "due"
     both = text.replace("[to-integer, due]", "[to-integer, due, again]").replace(
         "tensors:\n",
-        due.replace("NAME", "due") + due.replace("NAME", "again") + "tensors:\n",
+        rule.replace("NAME", "due") + rule.replace("NAME", "again") + "tensors:\n",
     )
-    assert "due and again both require an answer" in error_of(tmp_path, both)
+    assert "due and again both require an answer" in lint_error(tmp_path, both)
 
 
-def test_a_rule_id_may_stand_once_only(tmp_path: Path) -> None:
+def test_a_rule_id_defined_twice_is_an_error(tmp_path: Path) -> None:
     text = SMALL.replace("  to-float8:\n", "  to-integer:\n")
-    first, second = (
-        place for place, line in enumerate(text.splitlines(), 1) if line == "  to-integer:"
-    )
-    message = error_of(tmp_path, text)
+    first, second = lines_starting(text, "to-integer:")
+    message = lint_error(tmp_path, text)
     assert message.startswith(f"{second}: `to-integer` is defined twice")
     assert f"first on line {first}" in message
 
 
-def test_a_rule_that_takes_nothing_is_named(tmp_path: Path) -> None:
+def test_a_rule_that_takes_no_input_is_an_error(tmp_path: Path) -> None:
     never = (
         '  never:\n    clause: "x"\n    level: required\n    when: {from: int8}\n    then: value\n'
     )
     text = SMALL.replace("rules:\n  to-integer", f"rules:\n{never}  to-integer")
-    message = error_of(tmp_path, text)
+    message = lint_error(tmp_path, text)
     assert message.startswith(
-        f"{lines_of(text, 'never:')[0]}: rule never: takes no input of any case"
+        f"{lines_starting(text, 'never:')[0]}: rule never: takes no input of any case"
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [("", "1: the file is empty"), ("# a comment\n", "1: the file is empty"),
      ("- a list\n", "1: a document is a mapping"), ("word\n", "1: a document is a mapping")],
 )  # fmt: skip
-def test_what_is_no_document_is_said_to_be_none(tmp_path: Path, text: str, says: str) -> None:
-    assert error_of(tmp_path, text).startswith(says)
+def test_a_file_without_a_document_is_an_error(tmp_path: Path, text: str, expected: str) -> None:
+    assert lint_error(tmp_path, text).startswith(expected)
 
 
-def test_the_small_document_itself_holds() -> None:
+def test_the_document_without_mistakes_is_valid() -> None:
     proof = prove(load_document(Path(__file__).parent / "data" / "small.yaml"))
     assert (proof.versions, proof.cases, proof.rules) == (2, 8, 2)
