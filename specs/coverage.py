@@ -191,6 +191,15 @@ def _versions(document: Document, section: str, name: str) -> tuple[str, ...]:
     return all_versions
 
 
+def _with_extending(document: Document, version: str) -> list[str]:
+    """A version and those that extend it, directly or not."""
+    versions = [version]
+    for name, entry in document.entry.versions.items():
+        if entry.extends in versions:
+            versions.append(name)
+    return versions
+
+
 def by_kind(
     encoders: Iterable[Encoder], first: Document
 ) -> dict[tuple[Document, str], list[Encoder]]:
@@ -221,15 +230,6 @@ def lines_of_rules(document: Document) -> dict[str, dict[str, tuple[Span, ...]]]
         if encoder.clause is not None:
             lines.setdefault(encoder.rule, {})[encoder.clause] = encoder.spans or ()
     return lines
-
-
-def _with_extending(document: Document, version: str) -> list[str]:
-    """A version and those that extend it, directly or not."""
-    versions = [version]
-    for name, entry in document.entry.versions.items():
-        if entry.extends in versions:
-            versions.append(name)
-    return versions
 
 
 def documents_of_page(document: Document) -> tuple[Document, ...]:

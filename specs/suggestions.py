@@ -1,4 +1,4 @@
-"""Suggestions for misspelt words in error messages."""
+"""Suggestions for misspelled words in error messages."""
 
 from __future__ import annotations
 

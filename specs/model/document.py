@@ -207,7 +207,7 @@ class ConflictEntry(PointedEntry):
     taken: Text
 
 
-def _columns(value: object) -> object:
+def _as_columns(value: object) -> object:
     """Wrap each column that is a plain word, as in tables with one parameter, in a list."""
     if not isinstance(value, list):
         return value
@@ -224,7 +224,7 @@ class TableEntry(StrictModel):
     columns: WordList = ["to"]
     x: Annotated[
         list[list[Word]],
-        BeforeValidator(_columns, json_schema_input_type=list[str | int | list[str | int]]),
+        BeforeValidator(_as_columns, json_schema_input_type=list[str | int | list[str | int]]),
     ]
     names: dict[Text, InputClass] = {}
     rows: dict[Text, Cell | list[Cell]]

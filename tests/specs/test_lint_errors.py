@@ -94,7 +94,7 @@ IN_TO_INTEGER: dict[str, Mistake] = {
         "to-integer:",
         "negative zero",
     ),
-    "misspelt": (
+    "misspelled": (
         "    level: required\n    when: {from: source-types, to: int8}",
         "    levl: required\n    when: {from: source-types, to: int8}",
         "levl:",
