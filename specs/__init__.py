@@ -1,1 +1,1 @@
-"""The documents as rules: YAML files, and the modules that read, check and resolve them."""
+"""Documents as rules: the YAML files, and the modules that read, check and resolve them."""

@@ -1,4 +1,4 @@
-"""Shapes and widths of bitcasts, and what a rule may ask about them."""
+"""Shapes and element widths of bitcasts, and the conditions that rules can put on them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Widths:
-    """How wide the elements of a pair are, by the measure that a document takes."""
+    """The element widths of a pair in bits, possibly rounded up to bytes as a document counts."""
 
     source: int
     target: int
 
     @property
     def ratio(self) -> int:
-        """How many of the narrower make one of the wider, as far as they divide."""
+        """How many narrower elements make one wider, rounded down."""
         return max(self.source, self.target) // min(self.source, self.target)
 
     @property
     def relation(self) -> str:
-        """The target beside the source."""
+        """The target's width compared with the source's: a word of the condition `width`."""
         if self.source == self.target:
             return "same"
         if max(self.source, self.target) % min(self.source, self.target):
@@ -37,43 +37,43 @@ class Widths:
 
 
 def shape_of(case: Case) -> Shape:
-    """The shape that a case's tensor has."""
-    return read_shape(case.mode[SHAPE])
+    """The shape of a case's input tensor."""
+    return parse_shape(case.mode[SHAPE])
 
 
-def read_shape(text: str) -> Shape:
-    """A shape as a case id writes it: `scalar`, `0`, `2x3`."""
+def parse_shape(text: str) -> Shape:
+    """Parse a shape as a case id writes it: `scalar`, `0`, `2x3`."""
     return () if text == SCALAR else tuple(map(int, text.split("x")))
 
 
-def written_shape(shape: Shape) -> str:
-    """The same, written."""
+def format_shape(shape: Shape) -> str:
+    """Format a shape as a case id writes it; the inverse of ``parse_shape``."""
     return "x".join(map(str, shape)) if shape else SCALAR
 
 
 def widths_of(entry: BitcastEntry, source: Format, target: Format) -> Widths:
-    """A pair's widths: bits as they are counted, or whole bytes."""
+    """A pair's widths in bits, rounded up to whole bytes if the document counts bytes."""
 
-    def width(form: Format) -> int:
-        return form.bits if entry.ratio_by == "bits" else -(-form.bits // 8) * 8
+    def width(fmt: Format) -> int:
+        return fmt.bits if entry.ratio_by == "bits" else -(-fmt.bits // 8) * 8
 
     return Widths(width(source), width(target))
 
 
 def shapes_between(texts: list[str], widths: Widths) -> list[Shape]:
-    """The shapes that a pair is asked in, where `r` in a document's list is the pair's ratio."""
-    return list(dict.fromkeys(_shape_with(text, widths.ratio) for text in texts))
+    """A document's list of shapes for one pair, with the pair's ratio in place of `r`."""
+    return list(dict.fromkeys(_substitute_ratio(text, widths.ratio) for text in texts))
 
 
-def _shape_with(text: str, ratio: int) -> Shape:
+def _substitute_ratio(text: str, ratio: int) -> Shape:
     if text == SCALAR:
         return ()
     lengths = (length.partition("r") for length in text.split("x"))
-    return tuple(int(count or 1) * (ratio if unit else 1) for count, unit, _ in lengths)
+    return tuple(int(factor or 1) * (ratio if r else 1) for factor, r, _ in lengths)
 
 
-def condition(entry: BitcastEntry, key: str, case: Case) -> str:
-    """What a bitcast is, as far as a rule's condition asks."""
+def condition_word(entry: BitcastEntry, key: str, case: Case) -> str:
+    """The word that holds for a bitcast under a condition: for `width`, `narrower` and so on."""
     source, target = format_named(case.source), format_named(case.target)
     widths = widths_of(entry, source, target)
     if key.endswith(BY_BITS):
@@ -86,7 +86,7 @@ def condition(entry: BitcastEntry, key: str, case: Case) -> str:
             return str(len(shape))
         case "elements":
             return "some" if prod(shape) else "none"
-    assert key == "last", f"the condition `{key}` is checked when a document is read"
+    assert key == "last", f"unknown condition `{key}`, which loading a document excludes"
     if not shape:
         return "none"
     last = shape[-1]
@@ -97,8 +97,8 @@ def condition(entry: BitcastEntry, key: str, case: Case) -> str:
     return "other" if last % widths.ratio else "multiple"
 
 
-def resulting(word: str, shape: Shape, widths: Widths) -> Shape | None:
-    """The shape that an outcome word gives; None where it gives none."""
+def output_shape(word: str, shape: Shape, widths: Widths) -> Shape | None:
+    """The shape that an outcome word gives for an input shape; None if it gives none."""
     match word:
         case "same-shape":
             return shape
@@ -109,3 +109,8 @@ def resulting(word: str, shape: Shape, widths: Widths) -> Shape | None:
         case "scale-last" if shape:
             return (*shape[:-1], shape[-1] * widths.source // widths.target)
     return None
+
+
+read_shape = parse_shape  # until renamed
+written_shape = format_shape  # until renamed
+resulting = output_shape  # until renamed

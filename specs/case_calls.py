@@ -1,4 +1,4 @@
-"""The call that a case of a document with call forms stands for."""
+"""Builds the call that a case of a call document stands for."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from specs.cases import Case
 from specs.loader import document_named
 from specs.model.document import FormEntry, ReceiverEntry
 
-OTHER_MEMBERS = "float32"
-"""The dtype of a layer's members that a case does not look at."""
+OTHER_MEMBER_DTYPE = "float32"
+"""The dtype of the members of a layer that a case is not about."""
 
-LINEAR = ("weight", "bias")
+LINEAR_PARAMETERS = ("weight", "bias")
 """The parameters of a Linear layer."""
 
-OF_A_DTYPE = ("dtype-name", "dtype", "tensor", "gpu-tensor")
-"""The kinds of arguments whose value may be the case's own `source` or `target`."""
+DTYPE_KINDS = ("dtype-name", "dtype", "tensor", "gpu-tensor")
+"""The kinds of arguments whose value is a dtype, or `source` or `target` for the case's own."""
 
 
 @cache
 def receiver_of(document: str) -> ReceiverEntry | None:
-    """What a shipped document's calls are made on; None where its cases are no calls."""
+    """The receiver of a shipped document's calls; None if its cases are not calls."""
     return document_named(document).entry.receiver
 
 
 def form_of(case: Case) -> FormEntry:
-    """The form of a case's call."""
+    """The call form of a case."""
     return document_named(case.document).entry.forms[case.mode[FORM]]
 
 
 def member_of(case: Case) -> str:
-    """The member that a case looks at; a receiver that is a tensor has one without a name."""
+    """The name of the layer member that a case is about; empty if the receiver is a tensor."""
     return case.mode.get(MEMBER, "")
 
 
 def call_of(case: Case) -> Call:
-    """A case's call, in the case's own dtypes."""
+    """The call of a case, with the case's own dtypes as arguments."""
     receiver, form = receiver_of(case.document), form_of(case)
     assert receiver is not None
     return Call(
@@ -52,29 +52,34 @@ def call_of(case: Case) -> Call:
 
 
 def linear_call(case: Case, dtype: str, method: str | None) -> Call:
-    """A case's call on a Linear layer of a dtype, which is then run on inputs of both dtypes.
+    """A case's call on a Linear layer of a dtype, which then runs on inputs of both dtypes.
 
-    Without a method nothing is called, and the layer is run on an input of its own dtype.
+    If ``method`` is None, nothing is called and the layer runs on an input of its own dtype.
     """
-    made = call_of(case)
-    members = tuple(Member(name, "parameter", dtype) for name in LINEAR)
+    call = call_of(case)
+    members = tuple(Member(name, "parameter", dtype) for name in LINEAR_PARAMETERS)
     if method is None:
         return Call("linear", members, None, inputs=(dtype,))
     inputs = tuple(dict.fromkeys((case.source, case.target)))
-    return Call("linear", members, method, made.args, made.kwargs, made.device, inputs)
+    return Call("linear", members, method, call.args, call.kwargs, call.device, inputs)
 
 
 def _members(case: Case, receiver: ReceiverEntry) -> Iterator[Member]:
     if not receiver.members:
         yield Member("", "tensor", case.source)
     for name, entry in receiver.members.items():
-        yield Member(name, entry.kind, case.source if name == member_of(case) else OTHER_MEMBERS)
+        yield Member(
+            name, entry.kind, case.source if name == member_of(case) else OTHER_MEMBER_DTYPE
+        )
 
 
 def _argument(case: Case, text: str) -> Argument:
     kind, _, value = text.partition(" ")
-    own = {"source": case.source, "target": case.target}
-    if kind in OF_A_DTYPE:
-        value = own.get(value, value)
-    # The kind is checked when a document is read.
+    own_dtypes = {"source": case.source, "target": case.target}
+    if kind in DTYPE_KINDS:
+        value = own_dtypes.get(value, value)
+    # Loading a document has checked the kind.
     return Argument(cast(ArgumentKind, kind), value)
+
+
+LINEAR = LINEAR_PARAMETERS  # until renamed

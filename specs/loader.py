@@ -1,4 +1,4 @@
-"""Reads a document's YAML and checks everything about it that needs no case."""
+"""Loads documents from YAML and runs every check that needs no case."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pydantic import ValidationError
 
 from specs.errors import CastigateError
 from specs.model.document import DocumentEntry
-from specs.model.document_checks import mistakes
-from specs.model.yaml_source import Source, explained, read_yaml
-from specs.suggestions import nearest
+from specs.model.document_checks import document_errors
+from specs.model.yaml_source import YamlFile, explain_validation_error, read_yaml
+from specs.suggestions import did_you_mean
 
 DOCUMENTS = Path(__file__).with_name("documents")
 
 
 @dataclass(frozen=True)
 class Document:
-    """A document as its YAML states it, and where each part stands."""
+    """A document: its validated YAML, and the file with the line of each part."""
 
     entry: DocumentEntry
-    source: Source
+    source: YamlFile
 
     @property
     def name(self) -> str:
@@ -43,23 +43,26 @@ class Document:
 
 
 class Documents(Mapping[str, Document]):
-    """A folder's documents by name, each read when it is wanted: most processes want one or two."""
+    """The documents of a folder by name, each loaded on first access.
+
+    Most processes need one or two of them.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._paths = {path.stem.replace("_", "-"): path for path in sorted(folder.glob("*.yaml"))}
-        self._read: dict[str, Document] = {}
+        self._loaded: dict[str, Document] = {}
 
     def __getitem__(self, name: str) -> Document:
-        if name not in self._read:
+        if name not in self._loaded:
             document = load_document(self._paths[name])
             if document.name != name:
                 message = (
-                    f"the file is named as `{name}` would be, and says `{document.name}`;"
-                    " give both the same name"
+                    f"document `{document.name}` is in a file named for `{name}`;"
+                    " rename the file or the document"
                 )
                 raise document.source.error(("document",), message)
-            self._read[name] = document
-        return self._read[name]
+            self._loaded[name] = document
+        return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._paths
@@ -87,25 +90,26 @@ def documents() -> Documents:
 
 
 def document_named(name: str) -> Document:
-    """The shipped document of that name, or an error that suggests one."""
+    """The shipped document of this name; raise CastigateError with a suggestion if unknown."""
     known = documents()
     if name not in known:
         raise CastigateError(
-            f"unknown document `{name}`; {nearest(name, known)}the documents are {', '.join(known)}"
+            f"unknown document `{name}`; {did_you_mean(name, known)}"
+            f"the documents are {', '.join(known)}"
         )
     return known[name]
 
 
 def load_document(path: Path) -> Document:
-    """Read and check one document, or raise an error that names file, line and rule."""
+    """Load and check one document; raise DocumentError with file, line and rule."""
     source = read_yaml(path)
     if not isinstance(source.data, dict):
         raise source.error((), "a document is a mapping that begins with `document: NAME`")
     try:
         entry = DocumentEntry.model_validate(source.data)
     except ValidationError as error:
-        location, message = explained(source, error)
+        location, message = explain_validation_error(source, error)
         raise source.error(location, message) from None
-    for location, message in mistakes(entry):
+    for location, message in document_errors(entry):
         raise source.error(location, message)
     return Document(entry, source)

@@ -1,4 +1,4 @@
-"""Facts about a pair of formats that a rule's `pair` condition may ask for."""
+"""Properties of a pair of formats that a rule's `pair` condition can test."""
 
 from __future__ import annotations
 
@@ -36,24 +36,26 @@ def is_exact(source: Format, target: Format) -> bool:
 
 @cache
 def rounds(source: Format, target: Format) -> bool:
-    """Whether some value of the source in the target's range is not one of the target's."""
+    """Whether some value of the source is in the target's range but not one of its values."""
     if not (source.is_numeric and target.is_numeric):
         return False
+    # A value in the target's range has no more bits than its largest one, in units of the source.
     in_range = int(value_of(target, target.max_code) / Fraction(2) ** _quantum(source)).bit_length()
     return _quantum(source) < _quantum(target) or min(
         _significant_bits(source), in_range
     ) > _capacity(target)
 
 
-def _quantum(form: Format) -> int:
-    """The exponent of the smallest step between values."""
-    return 0 if form.is_integral else form.lowest_exponent - form.entry.mantissa
+def _quantum(fmt: Format) -> int:
+    """The exponent of the smallest distance between two values."""
+    return 0 if fmt.is_integral else fmt.lowest_exponent - fmt.entry.mantissa
 
 
-def _significant_bits(form: Format) -> int:
-    """The most significant bits a value has, -2^(n-1) needing only one."""
-    return form.bits - form.is_signed if form.is_integral else form.precision
+def _significant_bits(fmt: Format) -> int:
+    """The largest number of significant bits of a value; an integer's lowest has only one."""
+    return fmt.bits - fmt.is_signed if fmt.is_integral else fmt.precision
 
 
-def _capacity(form: Format) -> float:
-    return float("inf") if form.is_integral else form.precision
+def _capacity(fmt: Format) -> float:
+    """The number of significant bits that a value in range can have."""
+    return float("inf") if fmt.is_integral else fmt.precision

@@ -1,4 +1,4 @@
-"""A hint for a word that is not known."""
+"""Suggestions for misspelled words in error messages."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """``did you mean `…`? `` with the known word that is nearest, or nothing."""
-    found = closest(word, known)
-    return f"did you mean `{found}`? " if found else ""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``did you mean `…`? `` with the most similar known word, or an empty string."""
+    match = closest(word, known)
+    return f"did you mean `{match}`? " if match else ""
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is nearest, if any is near."""
+    """Return the most similar known word, or None if no word is similar."""
     matches = get_close_matches(word, list(known), n=1, cutoff=0.5)
     return matches[0] if matches else None
+
+
+nearest = did_you_mean  # until renamed

@@ -1,9 +1,10 @@
-"""What a document says of a tensor as a whole: its rank, its number of elements, its tile shape."""
+"""Rules about a tensor as a whole: its rank, number of elements, and tile rank."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from specs.loader import Document, document_named
 from specs.model.document import ELEMENTS, RANKS, TILE_RANKS, TensorRuleEntry
@@ -11,7 +12,7 @@ from specs.model.document import ELEMENTS, RANKS, TILE_RANKS, TensorRuleEntry
 
 @dataclass(frozen=True)
 class TensorRule:
-    """The rule that takes a tensor; ``keeps_shape`` is false where the document leaves it open."""
+    """The rule that applies to a tensor; ``keeps_shape`` is false if the shape is left open."""
 
     rule: str
     clause: str
@@ -20,26 +21,25 @@ class TensorRule:
 
 
 def tensor_rule(document: str, version: str, shape: tuple[int, ...]) -> TensorRule:
-    """The rule of a shipped document for a tensor of that shape, tiled as its output is."""
-    elements = 1
-    for length in shape:
-        elements *= length
+    """The rule of a shipped document for a tensor of this shape whose tile rank is its output's."""
+    size = prod(shape)
     rank = str(len(shape)) if len(shape) < 5 else "5-or-more"
-    amount = "none" if elements == 0 else "some"
-    if elements > 2**31 - 1:
-        amount = "more-than-int32-max"
+    elements = "none" if size == 0 else "some"
+    if size > 2**31 - 1:
+        elements = "more-than-int32-max"
     entry = document_named(document).entry
     name, rule = next(
         (name, rule)
         for name, rule in entry.tensors.items()
-        if _takes(rule, version, rank, amount, TILE_RANKS[0])
+        if _takes(rule, version, rank, elements, TILE_RANKS[0])
     )
-    keeps = rule.then == "same-shape"
-    return TensorRule(name, rule.clause, rule.level if keeps else "unspecified", keeps)
+    keeps_shape = rule.then == "same-shape"
+    level = rule.level if keeps_shape else "unspecified"
+    return TensorRule(name, rule.clause, level, keeps_shape)
 
 
 def prove_tensors(document: Document) -> None:
-    """Every kind of tensor is taken by exactly one tensor rule, and every rule takes some."""
+    """Raise DocumentError unless every tensor is taken by exactly one rule, and no rule is idle."""
     used = set()
     versions = document.entry.versions
     for version, rank, elements, tile_rank in product(versions, RANKS, ELEMENTS, TILE_RANKS):
@@ -48,20 +48,23 @@ def prove_tensors(document: Document) -> None:
             for name, rule in document.entry.tensors.items()
             if _takes(rule, version, rank, elements, tile_rank)
         ]
-        what = (
+        tensor = (
             f"a tensor of rank {rank} with {elements} elements, tile rank {tile_rank},"
             f" in version {version}"
         )
         if not takers:
-            raise document.source.error(("tensors",), f"gap: no tensor rule takes {what}")
+            raise document.source.error(("tensors",), f"gap: no tensor rule takes {tensor}")
         if len(takers) > 1:
             raise document.source.error(
-                ("tensors", takers[1]), f"overlap: {' and '.join(takers)} both take {what}"
+                ("tensors", takers[1]), f"overlap: {' and '.join(takers)} both take {tensor}"
             )
         used.update(takers)
     for name in document.entry.tensors:
         if name not in used:
-            raise document.source.error(("tensors", name), f"tensor rule {name} takes no tensor")
+            raise document.source.error(
+                ("tensors", name),
+                f"tensor rule {name} takes no tensor; widen its conditions or delete it",
+            )
 
 
 def _takes(rule: TensorRuleEntry, version: str, rank: str, elements: str, tile_rank: str) -> bool:

@@ -1,1 +1,1 @@
-"""What a document's YAML may say: its schema, its vocabulary, and where each part stands."""
+"""The language of a document's YAML: schema, vocabulary, and the line of each part."""

@@ -1,4 +1,4 @@
-"""The shape of a document's YAML; pydantic checks it and the JSON schema comes from it."""
+"""The structure of a document's YAML: pydantic validates it and generates its JSON schema."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from specs.model.vocabulary import (
 )
 
 BY_BITS = "-by-bits"
-"""Ends a word that counts widths in bits where the document itself counts bytes."""
+"""Suffix of words that count widths in bits in a document that otherwise counts bytes."""
 SHAPE_WORDS = (
     "same-shape",
     "append-ratio",
@@ -55,25 +55,28 @@ KIND_WORDS = ("float", "integer", "boolean", "complex", "text", "numeric", "any"
 RANKS = ("0", "1", "2", "3", "4", "5-or-more")
 ELEMENTS = ("none", "some", "more-than-int32-max")
 TILE_RANKS = ("same", "differs")
-WIDTHS = ("same", "narrower", "wider", "undivisible")
-LASTS = ("none", "ratio", "multiple", "zero", "other")
+WIDTH_RELATIONS = ("same", "narrower", "wider", "undivisible")
+LAST_DIMENSIONS = ("none", "ratio", "multiple", "zero", "other")
 ABSENT = "absent"
+"""The condition word that matches cases without the parameter."""
 LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
-"""The names under which what a page promises beside the values is broken."""
+"""The names under which verdicts report promises that are not about values."""
 HEX = re.compile(r"0x[0-9a-f]+")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def _one_of(known: tuple[str, ...], what: str) -> AfterValidator:
+def _one_of(known: tuple[str, ...], noun: str) -> AfterValidator:
+    """A validator that accepts the known words only."""
+
     def check(word: str) -> str:
         if word not in known:
-            raise ValueError(f"unknown {what} `{word}`; the words are {', '.join(known)}")
+            raise ValueError(f"unknown {noun} `{word}`; the words are {', '.join(known)}")
         return word
 
     return AfterValidator(check)
 
 
-def _outcome_word(word: str) -> str:
+def _check_outcome_word(word: str) -> str:
     if word not in OUTCOME_WORDS and not HEX.fullmatch(word):
         raise ValueError(
             f"unknown outcome `{word}`; it is one of {', '.join(OUTCOME_WORDS)}"
@@ -82,19 +85,19 @@ def _outcome_word(word: str) -> str:
     return word
 
 
-def _dtype(word: str) -> str:
+def _check_dtype(word: str) -> str:
     if word not in formats():
         raise ValueError(f"unknown dtype `{word}`; the dtypes are {', '.join(formats())}")
     return word
 
 
-def _identifier(word: str) -> str:
+def _check_identifier(word: str) -> str:
     if not ID.fullmatch(word):
-        raise ValueError(f"`{word}` cannot stand in a case id; use letters, digits and . _ -")
+        raise ValueError(f"`{word}` cannot be part of a case id; use letters, digits and . _ -")
     return word
 
 
-def _argument(text: str) -> str:
+def _check_argument(text: str) -> str:
     kind, _, value = text.partition(" ")
     if kind not in get_args(ArgumentKind):
         kinds = ", ".join(get_args(ArgumentKind))
@@ -107,32 +110,32 @@ def _argument(text: str) -> str:
     return text
 
 
-def _shape(text: str) -> str:
+def _check_shape(text: str) -> str:
     if text != "scalar" and not re.fullmatch(r"(\d+|\d*r)(x(\d+|\d*r))*", text):
-        raise ValueError(f"`{text}` is no shape: `scalar`, or lengths such as 2x3xr or 2r")
+        raise ValueError(f"`{text}` is not a shape; write `scalar`, or lengths such as 2x3xr or 2r")
     return text
 
 
-def _listed(value: object) -> object:
+def _as_list(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-def _entry(value: object) -> object:
+def _as_mapping(value: object) -> object:
     return {"is": value} if isinstance(value, str) else value
 
 
-def _worded(value: object) -> object:
+def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 Dtype = Annotated[
-    str, AfterValidator(_dtype), WithJsonSchema({"type": "string", "enum": list(formats())})
+    str, AfterValidator(_check_dtype), WithJsonSchema({"type": "string", "enum": list(formats())})
 ]
-Word = Annotated[str, BeforeValidator(_worded, json_schema_input_type=str | int)]
-Identifier = Annotated[Word, AfterValidator(_identifier)]
+Word = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=str | int)]
+Identifier = Annotated[Word, AfterValidator(_check_identifier)]
 OutcomeWord = Annotated[
     str,
-    AfterValidator(_outcome_word),
+    AfterValidator(_check_outcome_word),
     WithJsonSchema(
         {
             "anyOf": [
@@ -142,36 +145,38 @@ OutcomeWord = Annotated[
         }
     ),
 ]
-ShapeText = Annotated[Word, AfterValidator(_shape)]
-ArgumentWords = Annotated[
-    str, AfterValidator(_argument), WithJsonSchema({"type": "string", "pattern": "^[a-z-]+( .*)?$"})
+ShapeText = Annotated[Word, AfterValidator(_check_shape)]
+ArgumentText = Annotated[
+    str,
+    AfterValidator(_check_argument),
+    WithJsonSchema({"type": "string", "pattern": "^[a-z-]+( .*)?$"}),
 ]
 CLASS_WORDS = (*INPUT_CLASSES, OTHERWISE)
 InputClass = Annotated[
     str, _one_of(CLASS_WORDS, "input class"), WithJsonSchema({"enum": list(CLASS_WORDS)})
 ]
-Words = Annotated[
+WordList = Annotated[
     list[Word],
-    BeforeValidator(_listed, json_schema_input_type=str | int | list[str | int]),
+    BeforeValidator(_as_list, json_schema_input_type=str | int | list[str | int]),
 ]
 Text = Annotated[str, Field(min_length=1)]
 
 
-class Entry(BaseModel):
-    """What all parts of a document share: no unknown keys, no changes."""
+class StrictModel(BaseModel):
+    """Base of all parts of a YAML file: unknown keys are errors, and fields cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PointedEntry(Entry):
+class PointedEntry(StrictModel):
     """A part of a document that can point at the lines of the page that it encodes."""
 
     lines: Lines | None = None
-    """Empty where the page has no line for it: its clause names another source."""
+    """Empty (`none` in YAML) if its clause cites a source other than the page."""
 
 
 class OutcomeEntry(PointedEntry):
-    """An outcome that needs more than a word: its own level or clause, or a choice."""
+    """An outcome that needs more than a word: its own level or clause, or a choice of two."""
 
     is_: OutcomeWord | None = Field(None, alias="is")
     either: Annotated[list[OutcomeWord], Field(min_length=2, max_length=2)] | None = None
@@ -195,49 +200,49 @@ Cell = OutcomeWord | OutcomeEntry
 
 
 class ConflictEntry(PointedEntry):
-    """Where two texts disagree: with which, about what, and which reading is taken and why."""
+    """A disagreement of the page with another text or itself, and the reading that we follow."""
 
     with_: Text = Field(alias="with")
     about: Text
     taken: Text
 
 
-def _columns(value: object) -> object:
-    """A table with one kind of column lists plain words; each becomes a column of one word."""
+def _as_columns(value: object) -> object:
+    """Wrap each column that is a plain word, as in tables with one parameter, in a list."""
     if not isinstance(value, list):
         return value
     return [column if isinstance(column, list) else [column] for column in value]
 
 
-class TableEntry(Entry):
-    """A table of the page.
+class TableEntry(StrictModel):
+    """A table of the page: one column per mode, one row per input class.
 
-    A column stands for a target dtype (`to`) or for values of the parameters that ``columns``
-    names. A row is an input class, or the page's own name for one (``names``).
+    ``columns`` names what the columns in ``x`` are values of: the target dtype (`to`) or
+    parameters. ``names`` maps the page's own names of rows to input classes.
     """
 
-    columns: Words = ["to"]
+    columns: WordList = ["to"]
     x: Annotated[
         list[list[Word]],
-        BeforeValidator(_columns, json_schema_input_type=list[str | int | list[str | int]]),
+        BeforeValidator(_as_columns, json_schema_input_type=list[str | int | list[str | int]]),
     ]
     names: dict[Text, InputClass] = {}
     rows: dict[Text, Cell | list[Cell]]
 
 
-class ChangedCellsEntry(Entry):
-    """The cells of a table, row by row, that differ from those of the rule it replaces."""
+class ChangedCellsEntry(StrictModel):
+    """The cells of a table, by row, that differ from the table of the rule it replaces."""
 
     from_: Text = Field(alias="from")
     cells: dict[Text, list[Word]]
 
 
 class RuleEntry(PointedEntry):
-    """One rule about values: where it applies, what must come out, its clause, its level."""
+    """One rule about values: where it applies, its outcomes, its clause and its level."""
 
     clause: Text
     level: Level
-    when: dict[str, Words]
+    when: dict[str, WordList]
     then: Cell | dict[InputClass, Cell] | None = None
     table: TableEntry | None = None
     changed: ChangedCellsEntry | None = None
@@ -245,17 +250,17 @@ class RuleEntry(PointedEntry):
     note: Text | None = None
 
 
-class TensorConditions(Entry):
-    """Which tensors a tensor rule applies to; what is not named may be anything."""
+class TensorConditions(StrictModel):
+    """The tensors that a tensor rule applies to; a condition that is absent always holds."""
 
     version: list[Word] | None = None
-    rank: Annotated[Words, Field(default=list(RANKS))]
-    elements: Annotated[Words, Field(default=list(ELEMENTS))]
-    tile_rank: Annotated[Words, Field(default=list(TILE_RANKS), alias="tile-rank")]
+    rank: Annotated[WordList, Field(default=list(RANKS))]
+    elements: Annotated[WordList, Field(default=list(ELEMENTS))]
+    tile_rank: Annotated[WordList, Field(default=list(TILE_RANKS), alias="tile-rank")]
 
 
 class TensorRuleEntry(PointedEntry):
-    """One rule about the tensor as a whole: its rank, its number of elements, its tile shape."""
+    """One rule about a tensor as a whole: its rank, number of elements, and tile rank."""
 
     clause: Text
     level: Level
@@ -264,15 +269,15 @@ class TensorRuleEntry(PointedEntry):
     note: Text | None = None
 
 
-class MemberEntry(Entry):
-    """A tensor of a layer; of which dtype it is where it is the one asked about."""
+class MemberEntry(StrictModel):
+    """A tensor of a layer; ``when`` limits the dtypes for which it is a case of its own."""
 
     kind: Literal["parameter", "buffer"]
-    when: dict[str, Words] = {}
+    when: dict[str, WordList] = {}
 
 
 class PromiseEntry(PointedEntry):
-    """What a page promises beside the values: where it says so, and how firmly."""
+    """A promise of the page that is not about values: its clause and level."""
 
     clause: Text
     level: Literal["required", "recommended"]
@@ -281,82 +286,82 @@ class PromiseEntry(PointedEntry):
 
 
 class ReceiverEntry(PointedEntry):
-    """What a document's calls are made on: a tensor of the source, a layer, or a builder."""
+    """The object that a document's calls are made on: a tensor, a layer or a builder."""
 
     is_: Literal["tensor", "sharded-tensor", "layer", "net-builder"] = Field(alias="is")
     method: Identifier
     members: dict[Identifier, MemberEntry] = {}
     runs: PromiseEntry | None = None
-    """A Linear layer gives the target's dtype afterwards, on inputs of the source and target."""
+    """A converted Linear layer runs on inputs of both dtypes and returns the target's dtype."""
     unchanged: PromiseEntry | None = None
-    """The tensor that the call is made on stays as it was."""
+    """The call does not change the tensor that it is made on."""
 
 
 ReturnsWord = Literal["receiver", "another"]
 MemoryWord = Literal["shared", "own"]
 
 
-class ReturnsEntry(Entry):
-    """Whether a call gives its receiver back; at the form's level where none is named."""
+class ReturnsEntry(StrictModel):
+    """Whether a call returns its receiver; without ``level``, at the level of the form."""
 
     is_: ReturnsWord = Field(alias="is")
     level: Level | None = None
 
 
-class MemoryEntry(Entry):
-    """Whether what a call gives lies in its receiver's memory; levels as for what it returns."""
+class MemoryEntry(StrictModel):
+    """Whether a result shares its receiver's memory; without ``level``, at the form's level."""
 
     is_: MemoryWord = Field(alias="is")
     level: Level | None = None
 
 
 class FormEntry(PointedEntry):
-    """One form of a call: its arguments, the pairs it is asked of, and what it gives back.
+    """One form of a call: its arguments, the pairs it is a case for, and what it returns.
 
-    ``source`` and ``target`` as the value of an argument are the case's own dtypes.
+    `source` and `target` as the value of an argument mean the case's own dtypes.
     """
 
     clause: Text
-    when: dict[str, Words] = {}
+    when: dict[str, WordList] = {}
     on: ReceiverKind | None = None
-    """What this form is called on, where it is not the document's receiver."""
-    args: list[ArgumentWords] = []
-    kwargs: dict[Identifier, ArgumentWords] = {}
+    """What this form is called on, if it is not the document's receiver."""
+    args: list[ArgumentText] = []
+    kwargs: dict[Identifier, ArgumentText] = {}
     returns: Annotated[
         ReturnsEntry | None,
-        BeforeValidator(_entry, json_schema_input_type=ReturnsWord | ReturnsEntry),
+        BeforeValidator(_as_mapping, json_schema_input_type=ReturnsWord | ReturnsEntry),
     ] = None
     memory: Annotated[
         MemoryEntry | None,
-        BeforeValidator(_entry, json_schema_input_type=MemoryWord | MemoryEntry),
+        BeforeValidator(_as_mapping, json_schema_input_type=MemoryWord | MemoryEntry),
     ] = None
     level: Level = "required"
     device_before: Device = Field("cpu", alias="device-before")
     device_after: Device = Field("cpu", alias="device-after")
     shape: ShapeText | None = None
-    """The shape of the page's own sample, in which the form is called as well."""
+    """The shape in the page's sample code; the form is called in this shape, too."""
     note: Text | None = None
     conflict: list[ConflictEntry] = []
 
 
-class ShapesEntry(Entry):
-    """Some pairs in shapes of their own."""
+class ShapesEntry(StrictModel):
+    """Pairs, and the shapes in which they are cases."""
 
     pairs: dict[Dtype, list[Dtype]]
     shapes: Annotated[list[ShapeText], Field(min_length=1)]
 
 
 class NamedTestsEntry(ShapesEntry, PointedEntry):
-    """Bitcasts that a page demands as tests."""
+    """Bitcasts that the page requires as tests."""
 
     clause: Text
 
 
 class BitcastEntry(PointedEntry):
-    """How a document counts widths, and the shapes in which its pairs are asked.
+    """How a document counts widths, and the shapes in which its pairs are cases.
 
-    In every shape, `r` is how many elements of the narrower dtype make one of the wider, `2r` twice
-    as many. ``shapes`` are asked of every pair, ``more`` of pairs that stand for the others.
+    In a shape, `r` is the number of elements of the narrower dtype that make one of the wider;
+    `2r` is twice that. ``shapes`` are for every pair; ``more`` adds shapes to representative pairs.
     """
 
     ratio_by: Literal["bits", "bytes"] = Field(alias="ratio-by")
@@ -364,23 +369,23 @@ class BitcastEntry(PointedEntry):
     more: ShapesEntry
     demanded: dict[Identifier, NamedTestsEntry] = {}
     memory: PromiseEntry | None = None
-    """The result lies in the input's memory: nothing is copied."""
+    """The promise that the result shares the input's memory: nothing is copied."""
 
 
 class ParameterEntry(PointedEntry):
-    """A parameter of the operation, and on which pairs it has an effect."""
+    """A parameter of the operation, and the pairs that it affects."""
 
     values: Annotated[list[Identifier], Field(min_length=1)]
     default: Identifier
     since: Identifier | None = None
-    affects: dict[str, Words]
+    affects: dict[str, WordList]
 
 
 class VersionEntry(PointedEntry):
-    """A dated edition: its pairs and rules, or what it changes in the edition it extends.
+    """A version: its pairs and rules, or what it changes in the version that it extends.
 
-    ``section`` is where the page speaks of it, if the page has a part for each edition; ``lines``
-    are those of its lists of types and attributes.
+    ``section`` is the range of the page about this version, if the page has one per version;
+    ``lines`` are those of its lists of types and attributes.
     """
 
     section: LineRange | None = None
@@ -398,25 +403,25 @@ class VersionEntry(PointedEntry):
 
 
 class ExampleEntry(PointedEntry):
-    """An example the page works out: inputs and the outputs it prints."""
+    """A worked example of the page: inputs and the outputs that it prints."""
 
     clause: Text
     level: Level = "required"
-    versions: Words
+    versions: WordList
     from_: Dtype = Field(alias="from")
     to: Dtype
     with_: dict[str, Identifier] = Field({}, alias="with")
     table: dict[str, str]
 
 
-class NotEncodedEntry(Entry):
-    """Lines of the page that no rule encodes, and why."""
+class NotEncodedEntry(StrictModel):
+    """Lines of the page that nothing has to encode, and the reason."""
 
     lines: Annotated[Lines, Field(min_length=1)]
     reason: Text
 
 
-class DocumentEntry(Entry):
+class DocumentEntry(StrictModel):
     """A whole document."""
 
     document: Identifier
@@ -438,29 +443,32 @@ class DocumentEntry(Entry):
     not_encoded: list[NotEncodedEntry] = Field([], alias="not-encoded")
 
     def promises(self) -> dict[str, PromiseEntry]:
-        """What the page promises beside the values, by the names under which it is broken."""
+        """The promises that are not about values, by the names under which verdicts report them."""
         receiver, bitcast = self.receiver, self.bitcast
-        made = {
+        promises = {
             LAYER_RUNS: receiver.runs if receiver is not None else None,
             RECEIVER_UNCHANGED: receiver.unchanged if receiver is not None else None,
             NOT_COPIED: bitcast.memory if bitcast is not None else None,
         }
-        return {name: promise for name, promise in made.items() if promise is not None}
+        return {name: promise for name, promise in promises.items() if promise is not None}
 
     def conflicts(self) -> Iterator[tuple[str, str, ConflictEntry]]:
-        """Each conflict with the rule, promise or `form:NAME` that it stands at, and the clause."""
-        standing: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
+        """Each conflict, with the name and clause of its rule, promise or form (`form:NAME`)."""
+        owners: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
             **self.rules,
             **self.promises(),
             **{f"{FORM}:{name}": form for name, form in self.forms.items()},
         }
-        for name, entry in standing.items():
+        for name, entry in owners.items():
             yield from ((name, entry.clause, conflict) for conflict in entry.conflict)
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON schema of a document, for editors."""
+    """The JSON schema of a document, for text editors."""
     schema = DocumentEntry.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "A Castigate document"
     return schema
+
+
+Entry = StrictModel  # until renamed

@@ -1,8 +1,8 @@
-"""A document's page by its lines: ranges of them, and digests that stand for the text.
+"""A document's source page as numbered lines: ranges of them, and digests in place of the text.
 
 The text of a page belongs to its authors and is not shipped. ``SEED.sha256`` beside a document has
 one line for each line of the page: the first 12 hex digits of the sha256 of its text without
-trailing white space, and nothing where the page's line is blank.
+trailing white space, or nothing where the page's line is blank.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DIGEST = re.compile(r"([0-9a-f]{12})?")
 
 
 class Span(NamedTuple):
-    """Some lines of a page, from the first to the last."""
+    """A range of lines of a page, first and last included."""
 
     first: int
     last: int
@@ -36,76 +36,77 @@ class Span(NamedTuple):
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
-def _span(word: object) -> Span:
-    matched = RANGE.fullmatch(str(word)) if isinstance(word, str | int) else None
-    if matched is None or int(matched[2] or matched[1]) < int(matched[1]):
+def _parse_span(value: object) -> Span:
+    match = RANGE.fullmatch(str(value)) if isinstance(value, str | int) else None
+    if match is None or int(match[2] or match[1]) < int(match[1]):
         raise ValueError(
-            f"`{word}` is no range of lines; write 57, 57-145, a list of such, or none"
+            f"`{value}` is not a range of lines; write 57, 57-145, a list of these, or none"
         )
-    return Span(int(matched[1]), int(matched[2] or matched[1]))
+    return Span(int(match[1]), int(match[2] or match[1]))
 
 
-def _spans(value: object) -> tuple[Span, ...]:
+def _parse_spans(value: object) -> tuple[Span, ...]:
     if value == NO_LINES:
         return ()
-    return tuple(map(_span, value if isinstance(value, list) else [value]))
+    return tuple(map(_parse_span, value if isinstance(value, list) else [value]))
 
 
 _RANGE_SCHEMA = {
     "anyOf": [{"type": "integer"}, {"pattern": f"^{RANGE.pattern}$", "type": "string"}]
 }
-LineRange = Annotated[Span, BeforeValidator(_span), WithJsonSchema(_RANGE_SCHEMA)]
+LineRange = Annotated[Span, BeforeValidator(_parse_span), WithJsonSchema(_RANGE_SCHEMA)]
 Lines = Annotated[
     tuple[Span, ...],
-    BeforeValidator(_spans),
+    BeforeValidator(_parse_spans),
     WithJsonSchema(
         {"anyOf": [{"const": NO_LINES}, _RANGE_SCHEMA, {"items": _RANGE_SCHEMA, "type": "array"}]}
     ),
 ]
 
 
-def cited(spans: Sequence[Span]) -> str:
-    """Ranges as a person reads them: `line 57`, `lines 57-145, 150`; empty where there are none."""
-    several = len(spans) > 1 or any(first != last for first, last in spans)
-    return f"line{'s' if several else ''} {', '.join(map(str, spans))}" if spans else ""
+def cite_lines(spans: Sequence[Span]) -> str:
+    """Format ranges for a reader: `line 57`, `lines 57-145, 150`; empty if there are none."""
+    is_plural = len(spans) > 1 or any(first != last for first, last in spans)
+    return f"line{'s' if is_plural else ''} {', '.join(map(str, spans))}" if spans else ""
 
 
-def numbers(spans: Iterable[Span]) -> Iterator[int]:
-    """The numbers of all lines in some ranges."""
+def line_numbers(spans: Iterable[Span]) -> Iterator[int]:
+    """The number of every line in some ranges."""
     for span in spans:
         yield from range(span.first, span.last + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """A page by the digests of its lines; ``digests[0]`` is line 1, and empty where it is blank."""
+    """A page as the digests of its lines: ``digests[0]`` is line 1; a blank line's is empty."""
 
     name: str
     digests: tuple[str, ...]
 
     @cached_property
     def whole(self) -> Span:
-        """All lines of the page."""
+        """The range of all lines."""
         return Span(1, len(self.digests))
 
     def has_text(self, line: int) -> bool:
-        """Whether the page has that line, and it is not blank."""
+        """Whether the page has this line and it is not blank."""
         return line <= len(self.digests) and bool(self.digests[line - 1])
 
     def texts(self, *spans: Span) -> list[int]:
-        """The numbers of the lines of some ranges that have text."""
-        return [line for line in numbers(spans) if self.has_text(line)]
+        """The numbers of the lines within some ranges that are not blank."""
+        return [line for line in line_numbers(spans) if self.has_text(line)]
 
     def spans(self, lines: Iterable[int]) -> list[Span]:
-        """Lines as ranges; blank lines between two of them do not end a range."""
+        """Group lines into ranges; blank lines between two of them do not end a range."""
         ordered = sorted(set(lines))
-        place = {line: at for at, line in enumerate(self.texts(self.whole))}
-        runs = groupby(enumerate(ordered), lambda each: place[each[1]] - each[0])
+        index = {line: at for at, line in enumerate(self.texts(self.whole))}
+        # Neighbors in both lists have the same difference between their two indices.
+        runs = groupby(enumerate(ordered), lambda each: index[each[1]] - each[0])
         return [Span(run[0], run[-1]) for run in ([line for _, line in each] for _, each in runs)]
 
 
-def digests_of(text: str) -> tuple[str, ...]:
-    """The digests of a page's lines."""
+def line_digests(text: str) -> tuple[str, ...]:
+    """The digest of each line of a page's text."""
     lines = text.removesuffix("\n").split("\n")
     return tuple(
         sha256(line.rstrip().encode()).hexdigest()[:12] if line.strip() else "" for line in lines
@@ -113,7 +114,7 @@ def digests_of(text: str) -> tuple[str, ...]:
 
 
 def page_beside(document: Path, seed: str) -> Page | None:
-    """The digests that lie beside a document, if there are any of its page."""
+    """Read the digests beside a document's file; None if there is no such file."""
     path = document.parent / f"{seed}.sha256"
     if not path.is_file():
         return None
@@ -124,14 +125,14 @@ def page_beside(document: Path, seed: str) -> Page | None:
     for number, digest in enumerate(digests, 1):
         if not DIGEST.fullmatch(digest):
             raise DocumentError(
-                f"{path}:{number}: `{digest}` is no digest of a line;"
+                f"{path}:{number}: `{digest}` is not the digest of a line;"
                 f" write the file again by castigate specs page {seed}"
             )
     return Page(seed, tuple(digests))
 
 
 def read_page(path: Path) -> str:
-    """The text of the user's own copy of a page."""
+    """Read the text of the user's own copy of a page."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -140,7 +141,7 @@ def read_page(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Two stretches of lines compared: which lines repeat, and which took another's place."""
+    """Old line numbers mapped to new ones: of lines with the same text, and of replaced lines."""
 
     repeated: dict[int, int]
     replaced: dict[int, int]
@@ -149,7 +150,7 @@ class Alignment:
 def align(
     old: Sequence[str], new: Sequence[str], old_lines: Sequence[int], new_lines: Sequence[int]
 ) -> Alignment:
-    """Compare lines by their digests; blank lines are no part of it."""
+    """Align some lines of two pages by their digests; both lists are without blank lines."""
     before = [old[line - 1] for line in old_lines]
     after = [new[line - 1] for line in new_lines]
     repeated: dict[int, int] = {}
@@ -162,3 +163,7 @@ def align(
         elif kind == "replace":
             replaced.update(pairs)
     return Alignment(repeated, replaced)
+
+
+cited = cite_lines  # until renamed
+digests_of = line_digests  # until renamed

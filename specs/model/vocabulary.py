@@ -1,7 +1,7 @@
 """The closed vocabulary of a document: input classes, roundings, outcome words, levels.
 
 Every source pattern of a case falls into exactly one ``Atom``. An input class is a set of atoms, so
-whether a document's rules are total and unambiguous is a question about a small finite set.
+whether a document's rules are total and unambiguous can be checked on a small finite set.
 """
 
 from __future__ import annotations
@@ -41,14 +41,20 @@ CODE_WORDS: dict[str, Callable[[Format], int]] = {
 
 
 class Atom(NamedTuple):
-    """All that a rule can distinguish about one input.
+    """Everything that rules can distinguish about an input; all inputs of an atom share a rule.
 
-    ``zone`` places a finite value among the target's: ``tiny`` below the smallest positive value in
-    magnitude, ``subnormal`` below the smallest normal one, ``inside`` up to the lowest or largest,
-    ``beyond`` outside them though it rounds back in, ``overflow`` outside even after rounding with
-    unbounded exponent. Zeros, NaNs, infinities and texts that are no numbers have no zone.
-    ``subnormal`` describes the source pattern. ``representable`` means that the target has this
-    very value; a zero's sign is not part of its value, so a negative zero is never representable.
+    ``zone`` compares a finite value's magnitude with the target's range:
+
+    - ``tiny``: below the smallest positive value
+    - ``subnormal``: from there to below the smallest normal value
+    - ``inside``: from there up to the largest (or lowest) value
+    - ``beyond``: outside the range, but rounds back into it
+    - ``overflow``: outside the range even after rounding with an unbounded exponent
+    - ``none``: zeros, NaNs, infinities, and texts that are not numbers
+
+    ``subnormal`` describes the source pattern, not the target. ``representable`` means that the
+    target has exactly this value; a zero's sign is not part of its value, so a negative zero is
+    never representable.
     """
 
     kind: AtomKind
@@ -111,12 +117,12 @@ INPUT_CLASSES: dict[str, Callable[[Atom], bool]] = {
         INPUT_CLASSES["number-literal-in-range"](atom) and not atom.representable
     ),
     "positive-literal-in-range": lambda atom: (
-        _is_number_text(atom) and atom.sign == "+" and atom.zone in HAS_REPRESENTABLE
+        _is_number_text(atom) and atom.sign == "+" and atom.zone in REPRESENTABLE_ZONES
     ),
 }
 OTHERWISE = "otherwise"
-HAS_REPRESENTABLE: tuple[Zone, ...] = ("subnormal", "inside")
-"""The zones that hold values of the target; outside them nothing is representable."""
+REPRESENTABLE_ZONES: tuple[Zone, ...] = ("subnormal", "inside")
+"""The zones that contain values of the target; no value elsewhere is representable."""
 
 
 def _is_number_text(atom: Atom) -> bool:
@@ -125,7 +131,7 @@ def _is_number_text(atom: Atom) -> bool:
 
 @cache
 def atoms(source: Format) -> tuple[Atom, ...]:
-    """Every atom that an input of this source may fall into, whatever the target."""
+    """Every atom that inputs of a source format can fall into, over all targets."""
     return tuple(_atoms(source))
 
 
@@ -144,16 +150,16 @@ def _atoms(source: Format) -> Iterator[Atom]:
         yield from _zeros(signs[:1])
     elif source.entry.zero == "signed":
         yield from _zeros(signs)
-    wholes = (True,) if source.is_integral else (True, False)
-    gradual = source.kind == "float" and source.entry.zero != "none"
-    subnormals = (False, True) if gradual else (False,)
-    for sign, zone, whole, subnormal in product(signs, ZONES, wholes, subnormals):
-        for representable in (False, True) if zone in HAS_REPRESENTABLE else (False,):
+    whole_values = (True,) if source.is_integral else (True, False)
+    has_subnormals = source.kind == "float" and source.entry.zero != "none"
+    subnormals = (False, True) if has_subnormals else (False,)
+    for sign, zone, whole, subnormal in product(signs, ZONES, whole_values, subnormals):
+        for representable in (False, True) if zone in REPRESENTABLE_ZONES else (False,):
             yield Atom("finite", sign, zone, whole, subnormal, representable)
 
 
 def _zeros(signs: tuple[Sign, ...]) -> Iterator[Atom]:
-    """The zeros; one format (float8e8m0) has no zero, so even a positive one may have no match."""
+    """The zeros; float8e8m0 has no zero, so even a positive one may not be representable."""
     for sign in signs:
         for representable in (False,) if sign == "-" else (False, True):
             yield Atom("zero", sign, representable=representable)
@@ -171,5 +177,8 @@ def _text_atoms() -> Iterator[Atom]:
         if not whole and kind == "text-whole":
             continue
         yield Atom(kind, sign, zone, whole)
-        if zone in HAS_REPRESENTABLE or (zone == "none" and sign == "+"):
+        if zone in REPRESENTABLE_ZONES or (zone == "none" and sign == "+"):
             yield Atom(kind, sign, zone, whole, representable=True)
+
+
+HAS_REPRESENTABLE = REPRESENTABLE_ZONES  # until renamed

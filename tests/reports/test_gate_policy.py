@@ -80,7 +80,7 @@ def test_digest_does_not_depend_on_comments_and_defaults(tmp_path: Path) -> None
 WRONG: list[tuple[str, str, int, str]] = [
     ("levels: [required]", "levels: []", 4, "at least 1 item"),
     ("levels: [required]", "levels: [certain]", 4, "'required' or 'recommended'"),
-    ("tier: quick", "tier: quick\nfoo: 1", 6, "unknown word `foo`"),
+    ("tier: quick", "tier: quick\nfoo: 1", 6, "unknown key `foo`"),
     ("tier: quick\n", "", 1, "`tier` is missing"),
     ("onnx-cast:25']\nlevels", "onyx-cast']\nlevels", 3, "did you mean `onnx-cast`?"),
     ("onnx-cast:25']\nlevels", "onnx-cast:26']\nlevels", 3, "has no version `26`"),

@@ -223,7 +223,7 @@ MISTAKES = [
     ("versions: '1.0'", "versions: 1.0", 8, "YAML float"),
     ("versions: '1.0'", "versions: '1.2'", 14, f"{CASE} is listed already for 1.2"),
     ("inputs: 1", "inputs: -1", 9, "greater than or equal to 0"),
-    ("inputs: 1", "input: 1", 9, "unknown word `input`"),
+    ("inputs: 1", "input: 1", 9, "unknown key `input`"),
     (f"region: '{'0' * 16}'", "region: 'zz'", 10, "should match pattern"),
     ("  cases:\n", "  upstream: ftp://x\n  cases:\n", 12, "should match pattern '^https://'"),
     (f"- {CASE}", "- onnx-cast:25/float16/int9", 13, "`onnx-cast:25/float16/int9` is no case"),

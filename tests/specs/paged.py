@@ -1,4 +1,4 @@
-"""A small page of two versions, and a document that points at its lines."""
+"""A small page with two versions, and a document that points at its lines."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ not-encoded:
 
 
 def write_paged(folder: Path, document: str = DOCUMENT, page: str = PAGE) -> Document:
-    """Put the document beside the digests of its page, and read it."""
+    """Write a document and the digests of its page to a folder, and load the document."""
     path = folder / "paged.yaml"
     path.write_text(document, encoding="utf-8")
     digests = "\n".join(digests_of(page))
