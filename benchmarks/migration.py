@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class Told:
     levels: list[str]
     required: list[Set]
     allowed: list[Set]
-    inputs: int = 0
+    inputs: Any = ()
     places: Any = None
     codes: Any = None
     others: Any = None
@@ -69,7 +69,7 @@ def told(name: str, known: frozenset[str]) -> Told:
     if key in known:
         return found
     inputs = inputs_of(case, rules, 0, 1000)
-    found.inputs = inputs.size
+    found.inputs = inputs
     expected = _expected(rules, inputs)
     found.places, found.codes, found.others = expected.places, expected.codes, expected.others
     return found
@@ -130,7 +130,7 @@ def _told_of_bitcast(case: Any) -> Told:
     required: Set = ("one of", *demanded) if level == "required" else ALL
     places = np.zeros(1, np.uint8)
     # The shape is part of the key: each case is its own.
-    return Told(case.id, [rule], [level], [required], [allowed], 1, places, places, places)
+    return Told(case.id, [rule], [level], [required], [allowed], places, places, places, places)
 
 
 # The other checkout, asked through a pipe.
@@ -211,8 +211,26 @@ class Tally:
     removed: list[str] = field(default_factory=list)
 
 
+def on_common_inputs(before: Told, after: Told) -> tuple[Told, Told]:
+    """Both on the inputs that both ask: the quick tier asks next to where a rule changes."""
+    if np.array_equal(before.inputs, after.inputs):
+        return before, after
+    _, *picked = np.intersect1d(before.inputs, after.inputs, return_indices=True)
+    return tuple(
+        replace(
+            one,
+            inputs=one.inputs[here],
+            places=one.places[here],
+            codes=one.codes[here],
+            others=one.others[here],
+        )
+        for one, here in zip((before, after), picked, strict=True)
+    )
+
+
 def compared(before: Told, after: Told) -> Iterator[tuple[str, str, str, int]]:
     """Change, rule before, rule after, and how many inputs; also those that stay as they are."""
+    before, after = on_common_inputs(before, after)
     pairs, counts = np.unique(np.stack([before.places, after.places]), axis=1, return_counts=True)
     for (was, now), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
         here = (before.places == was) & (after.places == now)
@@ -305,7 +323,7 @@ def main() -> None:
             raise before
         after = ours.setdefault(after.key, after)
         tally.cases += 1
-        tally.inputs += after.inputs
+        tally.inputs += after.inputs.size
         for told_by, levels in ((before, tally.before), (after, tally.after)):
             counts = np.bincount(told_by.places, minlength=len(told_by.levels))
             for level, count in zip(told_by.levels, counts.tolist(), strict=True):
