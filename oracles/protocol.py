@@ -207,6 +207,29 @@ class WithReproduce(Protocol):
         ...
 
 
+CAPABILITIES: Mapping[str, type[Any]] = {
+    "claims": WithClaims,
+    "dtypes": WithDtypes,
+    "compiles_shapes": WithCompiledShapes,
+    "row_limits": WithRowLimits,
+    "road": WithRoad,
+    "bind": WithBind,
+    "sweep": WithSweep,
+    "cast_each": WithCastEach,
+    "bitcast": WithBitcast,
+    "bitcast_shares_memory": WithBitcastMemory,
+    "call": WithCall,
+    "identity": WithIdentity,
+    "reproduce": WithReproduce,
+}
+"""The protocol of each optional member, for an oracle that forwards the members of another."""
+
+
+def claims_of(oracle: Oracle) -> tuple[str, ...] | None:
+    """Return the oracle's claims, or None if it has none of its own and claims every document."""
+    return oracle.claims if isinstance(oracle, WithClaims) else None
+
+
 def compiles_per_shape(oracle: Oracle) -> bool:
     """Return whether each new shape costs the oracle a compilation."""
     return isinstance(oracle, WithCompiledShapes) and bool(oracle.compiles_shapes)

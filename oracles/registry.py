@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
-from oracles.protocol import NotInstalled, Oracle, Unsupported, WithClaims
+from oracles.protocol import NotInstalled, Oracle, Unsupported, claims_of
 from specs.errors import CastigateError
 from specs.suggestions import nearest
 
@@ -83,7 +83,7 @@ class Backend:
     @cached_property
     def claimed(self) -> tuple[Claim, ...]:
         """The claims of the oracle; without ``claims`` of its own, every document."""
-        claims = _claims(self.oracle)
+        claims = claims_of(self.oracle)
         if claims is None:
             return claims_of_every_document()
         return normalize_claims(map(parse_claim, claims))
@@ -121,7 +121,7 @@ def load_backend(name: str) -> Backend:
 
 def check_claims(backend: Backend) -> None:
     """Raise CastigateError for a claim that names no document: it would excuse every violation."""
-    claims = _claims(backend.oracle)
+    claims = claims_of(backend.oracle)
     if claims is None:
         return
     if isinstance(claims, str) or not all(isinstance(claim, str) for claim in claims):
@@ -134,10 +134,6 @@ def check_claims(backend: Backend) -> None:
             parse_claim(claim)
         except CastigateError as error:
             raise CastigateError(f"backend `{backend.name}` claims {error}") from None
-
-
-def _claims(oracle: Oracle) -> tuple[str, ...] | None:
-    return oracle.claims if isinstance(oracle, WithClaims) else None
 
 
 def _instantiate(name: str) -> Any:
