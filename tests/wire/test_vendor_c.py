@@ -14,7 +14,7 @@ from conformance.judging.meeting import Meeting, Settings
 from conformance.running.selection import case_named, select
 from conformance.sweep.array_forms import fastest
 from conformance.sweep.engine import sweep
-from oracles.isolation.launch_config import Home
+from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
@@ -62,7 +62,7 @@ def load() -> Iterator[Callable[[Path], Backend]]:
     made: list[Backend] = []
 
     def loaded(program: Path) -> Backend:
-        made.append(load_isolated(f"exec:{program}", Home()))
+        made.append(load_isolated(f"exec:{program}", LaunchConfig()))
         return made[-1]
 
     yield loaded

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.judging.meeting import Meeting, Settings
 from conformance.running.selection import case_named
-from oracles.isolation.launch_config import Home
+from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
 from oracles.protocol import Bits
 from oracles.registry import Backend
@@ -58,7 +58,7 @@ def command(tmp_path: Path) -> Iterator[list[Backend]]:
 def loaded(made: list[Backend], runner: Path) -> Backend:
     pytest.importorskip("onnx")
     words = [sys.executable, str(EXAMPLE / "program.py"), sys.executable, str(runner)]
-    made.append(load_isolated(f"exec:{shlex.join(words)}", Home(seconds=60)))
+    made.append(load_isolated(f"exec:{shlex.join(words)}", LaunchConfig(seconds=60)))
     return made[-1]
 
 

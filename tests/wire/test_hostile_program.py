@@ -16,7 +16,7 @@ import pytest
 
 from conformance.judging.meeting import Meeting, Settings
 from conformance.running.selection import case_named
-from oracles.isolation.launch_config import Home
+from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
 from oracles.isolation.remote_errors import Crashed
 from oracles.protocol import Unsupported
@@ -48,7 +48,7 @@ def hostile() -> Iterator[Hostile]:
     made: list[Backend] = []
 
     def give(deed: str) -> Backend:
-        made.append(load_isolated(name_of(deed), Home(seconds=SECONDS)))
+        made.append(load_isolated(name_of(deed), LaunchConfig(seconds=SECONDS)))
         return made[-1]
 
     before = set(children(os.getpid()))
@@ -200,7 +200,7 @@ HELLOS = {
 @pytest.mark.parametrize("deed", HELLOS)
 def test_a_bad_beginning_is_one_line(deed: str) -> None:
     with pytest.raises(CastigateError) as caught:
-        load_isolated(name_of(deed), Home(seconds_to_begin=SECONDS))
+        load_isolated(name_of(deed), LaunchConfig(seconds_to_begin=SECONDS))
     said = str(caught.value)
     assert said.startswith(f"backend `{name_of(deed)}`{HELLOS[deed]}"), said
     assert said.isprintable()

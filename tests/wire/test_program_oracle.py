@@ -16,7 +16,7 @@ import pytest
 from conformance.judging.meeting import Meeting, Settings
 from conformance.judging.road_agreement import first_of
 from conformance.running.selection import case_named
-from oracles.isolation.launch_config import Home, homes
+from oracles.isolation.launch_config import LaunchConfig, launch_configs
 from oracles.isolation.loading import close, load_isolated
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
@@ -31,7 +31,7 @@ PROTOCOL_LINES = 45
 
 @pytest.fixture
 def program() -> Iterator[Backend]:
-    backend = load_isolated(NAME, Home())
+    backend = load_isolated(NAME, LaunchConfig())
     yield backend
     close(backend)
 
@@ -128,7 +128,7 @@ REFUSALS = {
 @pytest.mark.parametrize("name", REFUSALS)
 def test_what_is_no_program_is_one_line(name: str) -> None:
     with pytest.raises(CastigateError) as caught:
-        load_isolated(name, Home(seconds=20))
+        load_isolated(name, LaunchConfig(seconds=20))
     said = str(caught.value)
     assert said.startswith(f"backend `{name}`")
     assert said.endswith(REFUSALS[name])
@@ -138,9 +138,9 @@ def test_what_is_no_program_is_one_line(name: str) -> None:
 def test_no_shell_sees_the_command(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     with pytest.raises(CastigateError):
-        load_isolated(f"exec:true; touch {mark}", Home(seconds=20))
+        load_isolated(f"exec:true; touch {mark}", LaunchConfig(seconds=20))
     with pytest.raises(CastigateError):
-        load_isolated(f"exec:true $(touch {mark}) > {mark}", Home(seconds=20))
+        load_isolated(f"exec:true $(touch {mark}) > {mark}", LaunchConfig(seconds=20))
     assert not mark.exists()
 
 
@@ -149,9 +149,9 @@ def test_a_program_whose_interpreter_is_not_there(tmp_path: Path) -> None:
     broken.write_text("#!/no/such/python\n")
     broken.chmod(0o755)
     with pytest.raises(CastigateError, match=r"ended by itself with code 1 .*No such file"):
-        load_isolated(f"exec:{shlex.quote(str(broken))}", Home(seconds=20))
+        load_isolated(f"exec:{shlex.quote(str(broken))}", LaunchConfig(seconds=20))
 
 
 def test_a_program_has_no_python() -> None:
     with pytest.raises(CastigateError, match="a program has no Python; name it in exec:"):
-        homes([NAME], [f"{NAME}=/bin/sh"])
+        launch_configs([NAME], [f"{NAME}=/bin/sh"])

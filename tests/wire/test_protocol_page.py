@@ -13,16 +13,25 @@ import jsonschema
 import pytest
 
 from conformance.running.selection import case_named
-from oracles.isolation.frames import Frame, written
-from oracles.wire.program_client import case_words
+from oracles.isolation.frames import Frame, encode_frame
+from oracles.wire.program_client import encode_case
 from oracles.wire.reply_checks import Expected
-from oracles.wire.schema import AskBye, AskCast, AskHello, AskSweep, Offer, Room, schema, words_of
+from oracles.wire.schema import (
+    AskBye,
+    AskCast,
+    AskHello,
+    AskSweep,
+    MemoryOffer,
+    MemorySlot,
+    schema,
+    encode_request,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 CASE = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")
 QUESTION = b"".join(
-    written(
-        words_of(AskCast(number=2, case=case_words(CASE), shape=[3])),
+    encode_frame(
+        encode_request(AskCast(number=2, case=encode_case(CASE), shape=[3])),
         struct.pack("<3f", 1, 448, float("nan")),
     )
 )
@@ -74,13 +83,15 @@ def test_the_schema_is_that_of_the_code() -> None:
     )
 
 
-CASE_WORDS = case_words(CASE)
+CASE_WORDS = encode_case(CASE)
 RIGHT: list[dict[str, Any]] = [
-    words_of(AskHello(number=1, castigate="1", memory=Offer(descriptor=5, bytes=8))),
-    words_of(AskHello(number=1, castigate="1")),
-    words_of(AskCast(number=1, case=CASE_WORDS, shape=[])),
-    words_of(AskSweep(number=1, case=CASE_WORDS, first=0, count=2, memory=Room(offset=0, bytes=8))),
-    words_of(AskBye(number=1)),
+    encode_request(AskHello(number=1, castigate="1", memory=MemoryOffer(descriptor=5, bytes=8))),
+    encode_request(AskHello(number=1, castigate="1")),
+    encode_request(AskCast(number=1, case=CASE_WORDS, shape=[])),
+    encode_request(
+        AskSweep(number=1, case=CASE_WORDS, first=0, count=2, memory=MemorySlot(offset=0, bytes=8))
+    ),
+    encode_request(AskBye(number=1)),
     {"answer": "values", "number": 1, "shape": [2]},
     {"answer": "error", "number": 1, "text": ""},
 ]
