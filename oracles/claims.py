@@ -46,11 +46,11 @@ def parse_claim(text: str) -> Claim:
 
 def normalize_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
     """Sort claims in the order of the documents, and drop any that another one includes."""
-    given = set(claims)
+    claimed = set(claims)
     return tuple(
         claim
         for claim in _all_claims()
-        if claim in given and (claim.version is None or Claim(claim.document) not in given)
+        if claim in claimed and (claim.version is None or Claim(claim.document) not in claimed)
     )
 
 

@@ -87,7 +87,7 @@ def encode_case(case: Case) -> list[Any]:
 
 
 def decode_case(encoded: list[Any]) -> Case:
-    """Decode a case: the same object while the same case is asked."""
+    """Decode a case; the last few cases are cached, so that a repeated one is the same object."""
     *names, modes, example = encoded
     return _cached_case(*names, tuple(map(tuple, modes)), example)
 

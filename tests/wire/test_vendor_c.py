@@ -122,8 +122,10 @@ def test_a_sweep_finds_the_same_divergences_as_casts(
         meeting = Meeting(load(build_vendor(fault)), {}, Settings())
         found = []
         for backend in (meeting.backend, _only_casts(meeting.backend)):
-            asked = Meeting(backend, {}, Settings())
-            [judgement] = sweep(asked, [case], Dense(HI), LO, HI, fastest(), lambda *_: None)
+            fresh_meeting = Meeting(backend, {}, Settings())
+            [judgement] = sweep(
+                fresh_meeting, [case], Dense(HI), LO, HI, fastest(), lambda *_: None
+            )
             assert judgement.inputs == HI - LO
             found.append(repr(judgement.divergences))
             wrong.append(judgement.wrong)

@@ -136,9 +136,9 @@ class Allocates(Right):
     """Allocates memory until there is none, and keeps it."""
 
     def guilty(self, case: Any, bits: Any) -> Any:
-        self.kept = []
+        self.blocks = []
         while True:
-            self.kept.append(np.empty(BLOCK, np.uint8))
+            self.blocks.append(np.empty(BLOCK, np.uint8))
 
 
 class AllocatesAndAborts(Allocates):
@@ -152,10 +152,10 @@ class AllocatesAndAborts(Allocates):
 class Leaks(Right):
     """Each answer uses up half of the memory."""
 
-    kept: list[Any] = []  # noqa: RUF012
+    blocks: list[Any] = []  # noqa: RUF012
 
     def cast(self, case: Any, bits: Any) -> Any:
-        self.kept.append(np.empty(5 * BLOCK // 2, np.uint8))
+        self.blocks.append(np.empty(5 * BLOCK // 2, np.uint8))
         return right(case, bits)
 
 

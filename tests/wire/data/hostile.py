@@ -192,16 +192,16 @@ def answer_bye(question):
 MEMORY = None
 while start := sys.stdin.buffer.read(16):
     _, length, size = struct.unpack("<4sIQ", start)
-    asked, content = json.loads(sys.stdin.buffer.read(length)), sys.stdin.buffer.read(size)
-    if asked["ask"] == "hello":
-        MEMORY = asked["memory"]
+    question, content = json.loads(sys.stdin.buffer.read(length)), sys.stdin.buffer.read(size)
+    if question["ask"] == "hello":
+        MEMORY = question["memory"]
         hello_deeds().get(DEED, lambda: send(frame(HELLO)))()
         continue
-    if asked["ask"] == "bye":
-        answer_bye(asked)
+    if question["ask"] == "bye":
+        answer_bye(question)
         break
-    inputs, answer = inputs_and_answers(asked, content)
+    inputs, answer = inputs_and_answers(question, content)
     if GUILTY in inputs and DEED != "no-bye":
-        deeds(asked, answer)[DEED]()
+        deeds(question, answer)[DEED]()
     else:
-        send(values(asked, answer, shape=shape(asked, answer)))
+        send(values(question, answer, shape=shape(question, answer)))
