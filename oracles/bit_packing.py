@@ -1,4 +1,4 @@
-"""Codes of less than a byte, packed as frameworks store them: low bits first."""
+"""Packs codes of less than a byte as frameworks store them: low bits first."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ SPREADS: Mapping[int, tuple[str, tuple[tuple[int, int], ...]]] = {
     4: ("<u2", ((4, 0x0F0F),)),
     2: ("<u4", ((12, 0x000F000F), (6, 0x03030303))),
 }
-"""By bits: the word that a byte's codes fill one per byte, and the shifts and masks to spread them.
+"""By bits per code: the word that one packed byte unpacks into, and the shifts and masks for it.
 
-Each shift halves the groups; the lowest codes are the word's first bytes, so it is little-endian.
+Each step halves the groups of codes. Words are little-endian: the lowest code is the first byte.
 """
 
 
 def is_packed(entry: Format) -> bool:
-    """Whether several codes of this format share a byte."""
+    """Return whether several codes of this format share a byte."""
     return entry.kind in ("float", "integer") and entry.bits < 8
 
 
 def pack(codes: Bytes, bits: int) -> Bytes:
-    """Codes of so many bits, one per byte, into as few bytes as hold them."""
+    """Pack codes of ``bits`` bits, one per byte, into as few bytes as possible."""
     stream = np.unpackbits(codes.reshape(-1, 1), axis=1, count=bits, bitorder="little")
     return np.packbits(stream, bitorder="little")
 
 
 def unpack(packed: Bytes, count: int, bits: int) -> Bytes:
-    """The first ``count`` codes of so many bits, one per byte."""
+    """Unpack the first ``count`` codes of ``bits`` bits, one per byte."""
     if bits in SPREADS:
         return _spread(packed[: -(-count * bits // 8)], bits)[:count]
     stream = np.unpackbits(packed, count=count * bits, bitorder="little")
@@ -41,9 +41,9 @@ def unpack(packed: Bytes, count: int, bits: int) -> Bytes:
 
 
 def _spread(packed: Bytes, bits: int) -> Bytes:
-    """All codes, a word for every byte: a hundred times the speed of single bits."""
-    word, steps = SPREADS[bits]
-    words = packed.astype(word)
+    """Unpack each byte with whole-word shifts: a hundred times as fast as bit by bit."""
+    dtype, steps = SPREADS[bits]
+    words = packed.astype(dtype)
     for shift, mask in steps:
         words |= words << shift
         words &= mask

@@ -1,4 +1,4 @@
-"""How a tensor lies in memory: steps between its elements, and where it begins."""
+"""The layout of a tensor in memory: the strides between its elements, and its alignment."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from oracles.protocol import Bits
 
 BOUNDARY = 64
-"""Bytes: what the widest vectors, and the frameworks' own memory, are aligned to."""
+"""Bytes: the alignment of the widest vectors and of the frameworks' own memory."""
 
 NATURAL = 16
-"""Bytes: what any memory of numpy's is aligned to."""
+"""Bytes: the alignment of any memory that numpy allocates."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,11 @@ class Layout:
     offset: int = 0
 
 
-def placed(values: Bits, layout: Layout) -> Bits:
-    """The values in fresh memory, the same along a stride of 0; texts have no layout."""
+def with_layout(values: Bits, layout: Layout) -> Bits:
+    """Copy the values into fresh memory of this layout; texts are copied without a layout.
+
+    Along a stride of 0 all values must be equal.
+    """
     size = values.dtype.itemsize
     if values.dtype == object or not values.size:
         return values.copy()
@@ -41,25 +44,28 @@ def placed(values: Bits, layout: Layout) -> Bits:
 
 
 def layout_of(array: Bits) -> Layout | None:
-    """What cannot be had of a fresh array; nothing where the array lies as a fresh one does."""
+    """Return the array's layout, or None if a fresh array of the same shape would lie the same."""
     size = array.dtype.itemsize
     if array.dtype == object or not array.size:
         return None
-    lowest = _address(array) + sum(_below(array))
+    lowest = _address(array) + sum(_lowest_offsets(array))
     if array.flags.c_contiguous and not lowest % NATURAL:
         return None
     if lowest % size or any(stride % size for stride in array.strides):
-        return None  # no tensor of the dtype lies so
+        return None  # misaligned for its own dtype: no framework's tensor can lie like that
     return Layout(tuple(stride // size for stride in array.strides), lowest % BOUNDARY // size)
 
 
-def _below(array: Bits) -> Iterable[int]:
-    """How far before the first element the others lie, dimension by dimension."""
+def _lowest_offsets(array: Bits) -> Iterable[int]:
+    """Yield, for each dimension, the lowest byte offset from the first element (0 or negative)."""
     for length, stride in zip(array.shape, array.strides, strict=True):
         yield min(0, (length - 1) * stride)
 
 
 def _address(array: Bits) -> int:
-    """Where the first element is; ``array.ctypes`` tells it too, at several times the cost."""
+    """Return the first element's address, several times as fast as ``array.ctypes`` does."""
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+placed = with_layout  # until renamed

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits, Unsupported, WithIdentity
 from oracles.registry import Backend
 from specs.formats import Format, formats
 
@@ -14,50 +14,61 @@ TEXTS = ("3.14", "", "NaN", "é ∞")
 
 
 def smoke(backend: Backend) -> dict[str, str]:
-    """The dtypes whose bits an adapter changes or loses, each with what it did to them."""
-    return {dtype: fault for dtype, fault in moved(backend) if fault}
+    """Return a fault message for each dtype whose bits the adapter changes or loses."""
+    return {dtype: fault for dtype, fault in check_dtypes(backend) if fault}
 
 
-def moved(backend: Backend) -> Iterator[tuple[str, str]]:
-    """The dtypes that an adapter offers, each with what it does to their bits, if anything.
+def check_dtypes(backend: Backend) -> Iterator[tuple[str, str]]:
+    """Yield each dtype that the adapter offers with its fault message, empty if there is none.
 
-    An adapter says how with ``identity(dtype, bits)``; one without it is taken at its word.
+    Needs ``identity``: without it nothing is checked, and no dtype is listed.
     """
-    identity = getattr(backend.oracle, "identity", None)
-    if identity is None:
+    oracle = backend.oracle
+    if not isinstance(oracle, WithIdentity):
         return
-    for form in formats().values():
-        sent = samples(form)
+    for entry in formats().values():
+        sent = sample_patterns(entry)
         try:
-            yield form.name, _fault(form, sent, identity(form.name, sent.copy()))
+            yield entry.name, _fault(entry, sent, oracle.identity(entry.name, sent.copy()))
         except Unsupported:
             continue
         except (Exception, SystemExit) as error:
-            yield form.name, f"{type(error).__name__}: {error}"
+            yield entry.name, f"{type(error).__name__}: {error}"
 
 
-def samples(form: Format) -> Bits:
-    """All patterns up to 16 bits; the ends, specials and single bits beyond."""
-    if form.kind == "text":
+def sample_patterns(entry: Format) -> Bits:
+    """Return all patterns up to 16 bits; beyond, the ends, single bits and the ends of the NaNs."""
+    if entry.kind == "text":
         return np.array(TEXTS, object)
-    if form.bits > 64:
-        return np.frombuffer(bytes(range(64)), form.storage).copy()
-    if form.bits <= 16:
-        return np.arange(1 << form.bits, dtype=form.storage)
-    codes = {0, form.mask, form.sign_bit, *(1 << place for place in range(form.bits))}
-    for nans in form.nan_codes:
+    if entry.bits > 64:
+        return np.frombuffer(bytes(range(64)), entry.storage).copy()
+    if entry.bits <= 16:
+        return np.arange(1 << entry.bits, dtype=entry.storage)
+    codes = {0, entry.mask, entry.sign_bit, *(1 << place for place in range(entry.bits))}
+    for nans in entry.nan_codes:
         codes.update((nans.start, nans.stop - 1))
-    return np.array(sorted(codes), form.storage)
+    return np.array(sorted(codes), entry.storage)
 
 
-def _fault(form: Format, sent: Bits, back: object) -> str:
-    if not isinstance(back, np.ndarray) or back.shape != sent.shape or back.dtype != sent.dtype:
+def _fault(entry: Format, sent: Bits, received: object) -> str:
+    """Describe how the bits were changed, or return an empty string.
+
+    Ledgers hash these texts as part of a verdict's message: changing one invalidates their digests.
+    """
+    if (
+        not isinstance(received, np.ndarray)
+        or received.shape != sent.shape
+        or received.dtype != sent.dtype
+    ):
         return "the way in and out gives another shape or storage back"
-    wrong = np.flatnonzero(back != sent)
+    wrong = np.flatnonzero(received != sent)
     if not wrong.size:
         return ""
     first = int(wrong[0])
-    if form.kind == "text" or form.bits > 64:
-        return f"the way in and out turns {sent[first]!r} into {back[first]!r}"
-    turned = f"{form.hexadecimal(int(sent[first]))} into {form.hexadecimal(int(back[first]))}"
-    return f"the way in and out turns {turned}"
+    if entry.kind == "text" or entry.bits > 64:
+        return f"the way in and out turns {sent[first]!r} into {received[first]!r}"
+    before, after = (entry.hexadecimal(int(array[first])) for array in (sent, received))
+    return f"the way in and out turns {before} into {after}"
+
+
+moved = check_dtypes  # until renamed

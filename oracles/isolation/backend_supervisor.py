@@ -1,188 +1,220 @@
-"""A backend that is served by one process after another, as long as somebody asks."""
+"""Keeps one process of a backend running, restarts it when it fails, and sends it requests."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from oracles.isolation.frames import Frame, FrameError
-from oracles.isolation.remote_errors import Crashed, Lost
-from oracles.isolation.supervised_process import Gone, Late, Process, nonsense_in_words
+from oracles.isolation.frames import Frame, FrameError, Pieces
+from oracles.isolation.remote_errors import CannotRestart, Crashed
+from oracles.isolation.supervised_process import (
+    ProcessFailed,
+    ProcessTimeout,
+    SupervisedProcess,
+    describe_invalid_reply,
+)
 from oracles.protocol import Bits
 from specs.errors import CastigateError
 
-STARTS = 3
-"""How many processes are started if somebody kills them before they are ready."""
+MAX_STARTS = 3
+"""How often a process is started if something else kills it before it is ready."""
 
-Said = TypeVar("Said", covariant=True)
-"""What a process says of itself."""
-Pieces = list[bytes | bytearray]
-Understood = Callable[[Frame], Any]
-"""Makes a value, or an error to be raised, of the answer; a ``FrameError`` of what is none."""
+Info = TypeVar("Info", covariant=True)
+"""What a process reports about itself when it starts."""
 
 
-class Tongue(Protocol[Said]):
-    """How a kind of processes is started and spoken with."""
+@dataclass(frozen=True)
+class EncodedRequest:
+    """A request as a frame, and how to read its reply."""
 
-    def started(self) -> Process:
-        """A process; ``CastigateError`` where there is none to be had."""
+    frame: Pieces
+    max_reply: int
+    """The most bytes of payload that the reply may have."""
+    decode: Callable[[Frame], Any]
+    """Returns the answer or the exception that stands for it; raises FrameError if malformed."""
+
+
+class ProtocolClient(Protocol[Info]):
+    """Speaks the protocol of one kind of backend process."""
+
+    def start(self) -> SupervisedProcess:
+        """Start a process; raise CastigateError if that is impossible."""
         ...
 
-    def greeted(self, process: Process) -> Said:
-        """What a process serves: ``Gone``, ``Late`` or ``CastigateError`` where it does not."""
+    def handshake(self, process: SupervisedProcess) -> Info:
+        """Return what a new process reports about itself.
+
+        Raises ProcessFailed, ProcessTimeout, or CastigateError if it cannot serve the backend.
+        """
         ...
 
-    def asked(
-        self, number: int, question: Mapping[str, Any], arrays: Mapping[str, Bits]
-    ) -> tuple[Pieces, int, Understood]:
-        """A question as a frame, the most that its answer may weigh, and who understands it."""
+    def encode(
+        self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
+    ) -> EncodedRequest:
+        """Encode a request with its number, which the reply repeats."""
         ...
 
-    def parted(self, process: Process) -> None:
-        """Take leave of a process that may be healthy."""
+    def say_goodbye(self, process: SupervisedProcess) -> None:
+        """Let a process end by itself, if the protocol has a message for that."""
         ...
 
 
-class Served(Generic[Said]):
-    """Asks the backend's process, and starts a fresh one where there is none (any more)."""
+@dataclass(frozen=True)
+class _PendingReply:
+    number: int
+    request: EncodedRequest
 
-    def __init__(self, backend: str, tongue: Tongue[Said], beat: Callable[[], None]) -> None:
+
+class BackendSupervisor(Generic[Info]):
+    """Sends requests to the backend's process; starts a new one whenever there is none.
+
+    The constructor starts the first, and raises CastigateError if the backend cannot be loaded.
+    """
+
+    def __init__(
+        self, backend: str, client: ProtocolClient[Info], on_reply: Callable[[], None]
+    ) -> None:
         self._backend = backend
-        self._tongue = tongue
-        self._beat = beat
-        self._process: Process | None = None
+        self._client = client
+        self._on_reply = on_reply
+        self._process: SupervisedProcess | None = None
         self._number = 0
-        self._first = 0
-        self._ahead: deque[tuple[int, int, Understood]] = deque()
-        self.hello: Said
-        self._living()
+        self._first_number = 0
+        """The number of the first request to the current process."""
+        self._pending: deque[_PendingReply] = deque()
+        self.info: Info
+        self._ensure_started()
 
     def close(self) -> None:
-        """Take leave of the process; asked again, there is another."""
+        """End the process politely; the next request starts a new one."""
         if self._process is not None:
-            self._tongue.parted(self._process)
-            self._end()
+            self._client.say_goodbye(self._process)
+            self._kill()
 
-    def _end(self) -> None:
-        self._ahead.clear()
-        if self._process is not None:
-            self._process.end()
-            self._process = None
-
-    def ask(self, question: dict[str, Any], arrays: Mapping[str, Bits], seconds: float) -> Any:
-        """The answer to a question; an error of the backend is raised, its process's end too."""
-        value, is_full = self._answer(question, arrays, seconds)
-        if is_full:
-            # What was asked before may have left no memory for this: a fresh process tells.
-            was_first = self._number == self._first
-            self._end()
+    def ask(self, request: dict[str, Any], arrays: Mapping[str, Bits], seconds: float) -> Any:
+        """Return the backend's answer; raise its exception, or Crashed if its process failed."""
+        answer, memory_is_full = self._ask_once(request, arrays, seconds)
+        if memory_is_full:
+            # Earlier requests may have used up the memory: only a new process can tell.
+            was_first = self._number == self._first_number
+            self._kill()
             if not was_first:
-                value, _ = self._answer(question, arrays, seconds)
-        if isinstance(value, BaseException):
-            raise value
-        return value
+                answer, _ = self._ask_once(request, arrays, seconds)
+        return _returned_or_raised(answer)
 
-    def ask_ahead(self, question: dict[str, Any], seconds: float) -> int:
-        """Ask, and hear the answer later; gives the number of the question."""
-        process = self._asked_process()
-        with self._ended_with_it():
-            self._tell(process, question, {}, seconds)
+    def ask_ahead(self, request: dict[str, Any], seconds: float) -> int:
+        """Send a request without waiting, and return its number for ``wait_for``."""
+        process = self._ready_process()
+        with self._killed_on_failure():
+            self._send(process, request, {}, seconds)
         return self._number
 
-    def heard(self, number: int, seconds: float) -> Any:
-        """The answer to a question that was asked ahead, as ``ask`` gives it.
+    def wait_for(self, number: int, seconds: float) -> Any:
+        """Return the answer to a request that ``ask_ahead`` has sent, as ``ask`` does.
 
-        ``Crashed`` too where nobody will answer it any more: it is to be asked again then.
+        Raises Crashed too if no answer can come any more: the caller has to ask again.
         """
-        if number not in [ahead for ahead, *_ in self._ahead]:
-            raise Crashed("the process was asked something else before it was heard")
-        with self._ended_with_it():
-            while self._ahead[0][0] != number:
-                self._hear(seconds)
-            value = self._hear(seconds)[0]
-        if isinstance(value, BaseException):
-            raise value
-        return value
+        if number not in [pending.number for pending in self._pending]:
+            raise Crashed("the process was asked something else before this answer was read")
+        with self._killed_on_failure():
+            while self._pending[0].number != number:
+                self._receive(seconds)
+            answer, _ = self._receive(seconds)
+        return _returned_or_raised(answer)
 
-    def _answer(
-        self, question: dict[str, Any], arrays: Mapping[str, Bits], seconds: float
+    def _ask_once(
+        self, request: dict[str, Any], arrays: Mapping[str, Bits], seconds: float
     ) -> tuple[Any, bool]:
-        """What came back, an error too, and whether the process has hardly any memory left."""
-        process = self._asked_process()
-        with self._ended_with_it():
-            while self._ahead:
-                self._hear(seconds)  # nobody wants to know it any more
-            self._tell(process, question, arrays, seconds)
-            return self._hear(seconds)
+        """Return the answer or exception, and whether the process has hardly any memory left."""
+        process = self._ready_process()
+        with self._killed_on_failure():
+            while self._pending:
+                self._receive(seconds)  # sent ahead, and not needed any more
+            self._send(process, request, arrays, seconds)
+            return self._receive(seconds)
 
-    def _asked_process(self) -> Process:
+    def _ready_process(self) -> SupervisedProcess:
         try:
-            return self._living()
+            return self._ensure_started()
         except CastigateError as error:
-            # It was loaded before: this is no wrong name, and no answer of the backend either.
-            raise Lost(f"no other could be started: {error}") from None
+            # The backend was loaded before, so this is no usage error, and no answer of it either.
+            raise CannotRestart(f"no other could be started: {error}") from None
 
-    def _tell(
+    def _send(
         self,
-        process: Process,
-        question: dict[str, Any],
+        process: SupervisedProcess,
+        request: dict[str, Any],
         arrays: Mapping[str, Bits],
         seconds: float,
     ) -> None:
         self._number += 1
-        pieces, most, understood = self._tongue.asked(self._number, question, arrays)
-        process.tell(pieces, seconds)
-        self._ahead.append((self._number, most, understood))
+        encoded = self._client.encode(self._number, request, arrays)
+        process.send(encoded.frame, seconds)
+        self._pending.append(_PendingReply(self._number, encoded))
 
-    def _hear(self, seconds: float) -> tuple[Any, bool]:
+    def _receive(self, seconds: float) -> tuple[Any, bool]:
         assert self._process is not None
-        number, most, understood = self._ahead.popleft()
-        answer = self._process.hear(seconds, most)
-        if answer.header.get("number") != number:
+        pending = self._pending.popleft()
+        reply = self._process.receive(seconds, pending.request.max_reply)
+        if reply.header.get("number") != pending.number:
             raise FrameError("an answer to another question")
-        return understood(answer), bool(answer.header.get("full"))
+        return pending.request.decode(reply), bool(reply.header.get("memory_is_full"))
 
     @contextmanager
-    def _ended_with_it(self) -> Iterator[None]:
-        """Whatever breaks off between question and answer ends the process."""
+    def _killed_on_failure(self) -> Iterator[None]:
+        """Kill the process if an exchange fails, and turn its failure into Crashed."""
         try:
             yield
-        except (Gone, Late) as end:
-            self._end()
-            raise Crashed(f"the process {end}", silent=isinstance(end, Late)) from None
+        except (ProcessFailed, ProcessTimeout) as failure:
+            self._kill()
+            silent = isinstance(failure, ProcessTimeout)
+            raise Crashed(f"the process {failure}", silent=silent) from None
         except FrameError as error:
-            self._end()
-            raise Crashed(f"the process {nonsense_in_words(error)}") from None
+            self._kill()
+            raise Crashed(f"the process {describe_invalid_reply(error)}") from None
         except BaseException:
-            self._end()  # the rest of an answer must not be taken for the next
+            self._kill()  # the rest of this reply must not be read as the next one
             raise
         finally:
-            self._beat()
+            self._on_reply()
 
-    def _living(self) -> Process:
-        """The process, or a new one that is ready."""
+    def _ensure_started(self) -> SupervisedProcess:
+        """Return the running process, or start one and wait until it is ready."""
         if self._process is not None and self._process.is_alive:
             return self._process
-        for start in range(STARTS):
-            self._end()
-            self._process = process = self._tongue.started()
+        for start in range(MAX_STARTS):
+            self._kill()
+            self._process = process = self._client.start()
             try:
-                self.hello = self._tongue.greeted(process)
+                self.info = self._client.handshake(process)
                 break
-            except Gone as gone:
-                if start == STARTS - 1 or not gone.was_killed:
-                    raise self._refusal(f" {gone} before its first task") from None
-            except Late as late:
-                raise self._refusal(f" {late} before its first task") from None
+            except ProcessFailed as failure:
+                if start == MAX_STARTS - 1 or not failure.was_killed:
+                    raise self._start_error(failure) from None
+            except ProcessTimeout as timeout:
+                raise self._start_error(timeout) from None
             except BaseException:
-                self._end()
+                self._kill()
                 raise
-        self._first = self._number + 1
-        self._beat()
+        self._first_number = self._number + 1
+        self._on_reply()
         return process
 
-    def _refusal(self, message: str) -> CastigateError:
-        self._end()
-        return CastigateError(f"backend `{self._backend}`{message}")
+    def _start_error(self, failure: ProcessFailed | ProcessTimeout) -> CastigateError:
+        self._kill()
+        return CastigateError(f"backend `{self._backend}` {failure} before its first task")
+
+    def _kill(self) -> None:
+        self._pending.clear()
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+
+def _returned_or_raised(answer: Any) -> Any:
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer

@@ -1,4 +1,4 @@
-"""An oracle whose backend lives in another process, and may do there whatever it likes."""
+"""An oracle in a process of its own, where it can do no harm to the run."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from oracles.isolation.backend_supervisor import Served
-from oracles.isolation.crash_bisect import Survival
-from oracles.isolation.launch_config import Home
-from oracles.isolation.message_codec import call_words, case_words
-from oracles.isolation.python_client import PythonTongue
-from oracles.isolation.remote_errors import Crashed, error_named
+from oracles.isolation.backend_supervisor import BackendSupervisor
+from oracles.isolation.crash_bisect import CrashBisector
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.message_codec import encode_call, encode_case
+from oracles.isolation.python_client import PythonClient
+from oracles.isolation.remote_errors import Crashed, remote_error
 from oracles.protocol import Bits, Bound, Returned
 from specs.calls import Call
 from specs.cases import Case
 
 
-class Isolated:
-    """Asks a backend in a process of its own, and a fresh one where that has died.
+class IsolatedOracle:
+    """Forwards requests to an oracle in another process, and to a new process when one crashes.
 
-    Beside ``cast`` it has those of an oracle's optional methods that the backend has. ``beat`` is
-    called after every answer, so that whoever waits for many can show that they come.
+    Beside ``cast`` and ``cast_each`` it has the optional methods that the oracle itself has.
+    ``on_reply`` is called after every reply, to show progress in long exchanges.
     """
 
     claims: tuple[str, ...]
@@ -34,41 +34,43 @@ class Isolated:
     identity: Callable[[str, Bits], Bits]
     reproduce: Callable[[Case, Bits], str]
 
-    def __init__(self, backend: str, home: Home, beat: Callable[[], None] = lambda: None) -> None:
-        self._served = Served(backend, PythonTongue(backend, home), beat)
-        self._seconds = home.seconds
-        self._survived = Survival(self.close, home.seconds).of
-        hello = self._served.hello
-        self.name, self.version = hello.name, hello.version
-        if hello.claims is not None:
-            self.claims = hello.claims
-        self.compiles_shapes = hello.compiles_shapes
-        self.row_limits = hello.row_limits
-        for method in hello.offers:
+    def __init__(
+        self, backend: str, config: LaunchConfig, on_reply: Callable[[], None] = lambda: None
+    ) -> None:
+        self._supervisor = BackendSupervisor(backend, PythonClient(backend, config), on_reply)
+        self._seconds = config.seconds
+        self._bisected = CrashBisector(self.close, config.seconds).ask
+        description = self._supervisor.info
+        self.name, self.version = description.name, description.version
+        if description.claims is not None:
+            self.claims = description.claims
+        self.compiles_shapes = description.compiles_shapes
+        self.row_limits = description.row_limits
+        for method in description.offers:
             setattr(self, method, getattr(self, f"_{method}"))
 
     def close(self) -> None:
-        """End the process; asked again, there is another."""
-        self._served.close()
+        """End the process; the next request starts a new one."""
+        self._supervisor.close()
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """The backend's answer, its error, or ``Crashed`` with the inputs that end its process."""
-        answer: Bits = self._survived(partial(self._ask, "cast", case), bits)
+        """Return the oracle's answer, or raise its error, or Crashed with the guilty inputs."""
+        answer: Bits = self._bisected(partial(self._ask, "cast", case), bits)
         return answer
 
     def cast_each(self, case: Case, many: Sequence[Bits]) -> list[Bits]:
-        """The answers to many tensors in one message, up to the first that is none."""
-        question = {"ask": "casts", "case": case_words(case)}
+        """Cast many tensors in one request; return the answers before the first failure."""
+        request = {"ask": "casts", "case": encode_case(case)}
         arrays = {str(place): bits for place, bits in enumerate(many)}
         try:
-            answers: dict[str, Bits] = self._served.ask(question, arrays, self._seconds)
+            answers: dict[str, Bits] = self._supervisor.ask(request, arrays, self._seconds)
         except Crashed:
-            return []  # whoever goes on one by one meets it again
+            return []  # the caller casts the rest one by one, and gets the crash there
         return list(answers.values())
 
     def _bind(self, case: Case, bits: Bits) -> Bound:
-        self._survived(partial(self._ask, "bind", case), bits)
-        return partial(self._survived, partial(self._ask, "bound", case), bits)
+        self._bisected(partial(self._ask, "bind", case), bits)
+        return partial(self._bisected, partial(self._ask, "bound", case), bits)
 
     def _bitcast(self, case: Case, bits: Bits) -> Bits:
         answer: Bits = self._ask("bitcast", case, bits, self._seconds)
@@ -78,43 +80,43 @@ class Isolated:
         return bool(self._ask("bitcast_shares_memory", case, bits, self._seconds))
 
     def _call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        question = {"ask": "call", "case": case_words(case), "call": call_words(call)}
+        request = {"ask": "call", "case": encode_case(case), "call": encode_call(call)}
 
         def ask(part: Bits, seconds: float) -> Any:
-            return self._served.ask(question, {name: part}, seconds)
+            return self._supervisor.ask(request, {name: part}, seconds)
 
-        # The members of a layer are of one length: none of them can be asked about in parts.
+        # A layer's members must keep their lengths, so only a single member can be bisected.
         if len(bits) == 1:
-            [(name, given)] = bits.items()
-            returned: Returned = self._survived(ask, given)
+            [(name, member)] = bits.items()
+            returned: Returned = self._bisected(ask, member)
         else:
-            returned = self._served.ask(question, bits, self._seconds)
+            returned = self._supervisor.ask(request, bits, self._seconds)
         return returned
 
     def _road(self, case: Case) -> str:
-        question = {"ask": "road", "case": case_words(case)}
-        with _end_is_an_error():
-            return str(self._served.ask(question, {}, self._seconds))
+        request = {"ask": "road", "case": encode_case(case)}
+        with _crash_as_exception():
+            return str(self._supervisor.ask(request, {}, self._seconds))
 
     def _reproduce(self, case: Case, bits: Bits) -> str:
-        with _end_is_an_error():
+        with _crash_as_exception():
             return str(self._ask("reproduce", case, bits, self._seconds))
 
     def _identity(self, dtype: str, bits: Bits) -> Bits:
-        question = {"ask": "identity", "dtype": dtype}
-        with _end_is_an_error():
-            same: Bits = self._served.ask(question, {"": bits}, self._seconds)
-        return same
+        request = {"ask": "identity", "dtype": dtype}
+        with _crash_as_exception():
+            answer: Bits = self._supervisor.ask(request, {"": bits}, self._seconds)
+        return answer
 
     def _ask(self, ask: str, case: Case, bits: Bits, seconds: float) -> Any:
-        question = {"ask": ask, "case": case_words(case)}
-        return self._served.ask(question, {"": bits}, seconds)
+        request = {"ask": ask, "case": encode_case(case)}
+        return self._supervisor.ask(request, {"": bits}, seconds)
 
 
 @contextmanager
-def _end_is_an_error() -> Iterator[None]:
-    """A death where nothing is judged by it: an error like others."""
+def _crash_as_exception() -> Iterator[None]:
+    """Turn a crash into an Exception, for requests that no verdict depends on."""
     try:
         yield
-    except Crashed as death:
-        raise error_named(("Crashed", "Exception"), str(death)) from None
+    except Crashed as crash:
+        raise remote_error(("Crashed", "Exception"), str(crash)) from None

@@ -1,4 +1,4 @@
-"""Where a backend lives: its interpreter, how long it is waited for, what it may take."""
+"""How to launch a backend's process: interpreter, timeouts and memory limit."""
 
 from __future__ import annotations
 
@@ -14,77 +14,87 @@ from oracles.registry import framework_of, is_program
 from specs.errors import CastigateError
 from specs.release import VERSION
 
-SECONDS = 60.0
-"""What a single call may take: a compiler's longest, many times what a cast takes."""
-SECONDS_TO_BEGIN = 300.0
-"""What loading a framework, or a program's opening of its device, may take."""
+DEFAULT_TIMEOUT = 60.0
+"""Seconds for one call: as long as the slowest compilation, many times as long as a cast."""
+STARTUP_TIMEOUT = 300.0
+"""Seconds in which a framework must be loaded, or a program must have opened its device."""
 
 
 @dataclass(frozen=True)
-class Home:
-    """What a backend's process is given; without a Python of its own it runs under ours."""
+class LaunchConfig:
+    """How to launch a backend's process; without ``python`` it runs under our own interpreter.
+
+    ``seconds`` is the timeout of one call, ``memory`` the limit of the process in bytes.
+    """
 
     python: str | None = None
-    seconds: float = SECONDS
-    seconds_to_begin: float = SECONDS_TO_BEGIN
+    seconds: float = DEFAULT_TIMEOUT
+    startup_seconds: float = STARTUP_TIMEOUT
     memory: int = field(default_factory=lambda: memory_share(1))
 
     @property
     def interpreter(self) -> str:
-        """The Python that serves the backend."""
+        """The Python that runs the backend's server."""
         return self.python or sys.executable
 
-    def command(self, name: str) -> list[str]:
-        """What serves a backend; its two pipes are still to be appended."""
-        # -P: a folder that one happens to be in holds no packages.
+    def command(self, backend: str) -> list[str]:
+        """Return the command that serves a backend; its two pipes are to be appended."""
+        # -P: modules in the current folder must not shadow installed packages.
         server = ["-P", "-m", "oracles.isolation.server"]
-        return [self.interpreter, *server, name, str(self.memory)]
+        return [self.interpreter, *server, backend, str(self.memory)]
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment; under our own interpreter modules are found where we find them."""
+        """The environment of the process; our own interpreter finds the modules that we find."""
         if self.python is not None:
             return os.environ
         return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
     @property
-    def advice(self) -> str:
-        """What to do where the interpreter has no Castigate of this version."""
+    def install_hint(self) -> str:
+        """What to do if the interpreter does not have this version of Castigate."""
         return f"install this version there: {self.interpreter} -m pip install castigate=={VERSION}"
 
 
-def homes(
+def launch_configs(
     backends: Iterable[str],
     pythons: Iterable[str] = (),
-    seconds: float = SECONDS,
+    seconds: float = DEFAULT_TIMEOUT,
     processes: int = 1,
-) -> dict[str, Home]:
-    """The home of each backend, as ``--python NAME=PATH`` and ``--timeout`` say.
+) -> dict[str, LaunchConfig]:
+    """Return each backend's configuration, from ``--python NAME=PATH`` and ``--timeout``.
 
-    A Python that is given to a name serves its variants too; the memory is shared by so many.
+    A Python for ``NAME`` also runs its variants. The memory is divided by the number of processes.
+    Raises CastigateError for options that cannot be used.
     """
     if not (math.isfinite(seconds) and seconds > 0):
         raise CastigateError(f"--timeout {seconds:g}: give a number of seconds above 0")
-    backends, found = list(backends), dict[str, str]()
-    for given in pythons:
-        name, equals, path = given.partition("=")
+    backends = list(backends)
+    interpreters = dict[str, str]()
+    for option in pythons:
+        name, equals, path = option.partition("=")
         if not (name and equals and path):
-            raise CastigateError(f"--python `{given}`: write NAME=PATH, the backend's name first")
-        if name in found:
+            raise CastigateError(f"--python `{option}`: write NAME=PATH, the backend's name first")
+        if name in interpreters:
             raise CastigateError(f"--python is given twice for `{name}`; give one of them")
-        if name not in {part for backend in backends for part in _names(backend)}:
+        if name not in {known for backend in backends for known in _names(backend)}:
             raise CastigateError(
-                f"--python `{given}`: no backend `{name}` is asked; it is for {', '.join(backends)}"
+                f"--python `{option}`: no backend `{name}` is asked; it is for "
+                f"{', '.join(backends)}"
             )
         if name == "reference":
-            raise CastigateError(f"--python `{given}`: the reference runs under this Python only")
+            raise CastigateError(
+                f"--python `{option}`: the reference runs under this Python only; leave it out"
+            )
         if is_program(name):
-            raise CastigateError(f"--python `{given}`: a program has no Python; name it in exec:")
-        found[name] = _interpreter(given, path)
+            raise CastigateError(
+                f"--python `{option}`: a program has no Python; name its interpreter in exec:"
+            )
+        interpreters[name] = _interpreter(option, path)
     memory = memory_share(processes)
     return {
-        backend: Home(
-            next((found[name] for name in _names(backend) if name in found), None),
+        backend: LaunchConfig(
+            next((interpreters[name] for name in _names(backend) if name in interpreters), None),
             seconds,
             memory=memory,
         )
@@ -93,15 +103,23 @@ def homes(
 
 
 def _names(backend: str) -> tuple[str, str]:
-    """What a backend may be called by: with its variant, and without."""
+    """Return the names that ``--python`` may call a backend by: with and without its variant."""
     return backend, framework_of(backend)
 
 
-def _interpreter(given: str, path: str) -> str:
-    # An environment is known by the link that its Python is: links are not followed.
-    where = shutil.which(os.path.expanduser(path))
-    if where is None:
-        there = os.path.exists(os.path.expanduser(path))
-        wrong = f"{path} is no program that can be run" if there else f"{path} does not exist"
-        raise CastigateError(f"--python `{given}`: {wrong}; give the path of a Python")
-    return os.path.abspath(where)
+def _interpreter(option: str, path: str) -> str:
+    """Return the absolute path of an interpreter.
+
+    Links are not followed: a virtual environment is recognized by its own link to Python.
+    """
+    executable = shutil.which(os.path.expanduser(path))
+    if executable is None:
+        exists = os.path.exists(os.path.expanduser(path))
+        problem = f"{path} is not an executable file" if exists else f"{path} does not exist"
+        raise CastigateError(f"--python `{option}`: {problem}; give the path of a Python")
+    return os.path.abspath(executable)
+
+
+SECONDS = DEFAULT_TIMEOUT  # until renamed
+Home = LaunchConfig  # until renamed
+homes = launch_configs  # until renamed

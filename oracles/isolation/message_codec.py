@@ -1,4 +1,8 @@
-"""Oracles, cases, calls and what comes back from these, as JSON and arrays."""
+"""Encodes what is sent to and from a Python backend's process as JSON and arrays.
+
+That is oracles' descriptions, cases, calls, memory layouts and the results of calls. Each
+``decode_…`` function reads what its ``encode_…`` function has written.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,35 @@ from typing import Any
 
 from oracles.isolation.frames import FrameError
 from oracles.memory_layouts import Layout, layout_of
-from oracles.protocol import Bits, Returned, Tensor
+from oracles.protocol import (
+    CAPABILITIES,
+    Bits,
+    Oracle,
+    Returned,
+    Tensor,
+    claims_of,
+    compiles_per_shape,
+    row_limits_of,
+)
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
 
-CASES_KEPT = 64
-OPTIONAL = ("bitcast", "bitcast_shares_memory", "call", "road", "bind", "identity", "reproduce")
-"""The methods that an oracle may lack."""
+CACHED_CASES = 64
+OPTIONAL_METHODS = (
+    "bitcast",
+    "bitcast_shares_memory",
+    "call",
+    "road",
+    "bind",
+    "identity",
+    "reproduce",
+)
+"""The optional methods that can be called in the backend's process."""
 
 
 @dataclass(frozen=True)
-class Hello:
-    """What a process serves; ``offers`` are those of the optional methods that are there."""
+class OracleDescription:
+    """What a backend's process reports about its oracle; ``offers`` names optional methods."""
 
     name: str
     version: str
@@ -30,126 +51,138 @@ class Hello:
     row_limits: tuple[int, ...]
 
 
-def hello_words(oracle: Any) -> dict[str, Any]:
-    """What an oracle is, as JSON."""
-    claims = getattr(oracle, "claims", None)
+def encode_description(oracle: Oracle) -> dict[str, Any]:
+    """Encode the description of an oracle."""
+    claims = claims_of(oracle)
     return {
         "name": str(oracle.name),
         "version": oracle.version,
         "claims": None if claims is None else list(claims),
-        "offers": [name for name in OPTIONAL if hasattr(oracle, name)],
-        "compiles_shapes": bool(getattr(oracle, "compiles_shapes", False)),
-        "row_limits": list(map(int, getattr(oracle, "row_limits", ()))),
+        "offers": [name for name in OPTIONAL_METHODS if isinstance(oracle, CAPABILITIES[name])],
+        "compiles_shapes": compiles_per_shape(oracle),
+        "row_limits": list(row_limits_of(oracle)),
     }
 
 
-def hello_of(words: Any) -> Hello:
-    """What an oracle is on the other side; a ``FrameError`` where that is not told."""
+def decode_description(encoded: Any) -> OracleDescription:
+    """Decode the description of an oracle; raise FrameError if it is incomplete."""
     try:
-        claims, offers = words["claims"], [name for name in OPTIONAL if name in words["offers"]]
-        told = None if claims is None else tuple(map(str, claims))
-        dear, limits = bool(words["compiles_shapes"]), tuple(map(int, words["row_limits"]))
-        return Hello(str(words["name"]), str(words["version"]), told, tuple(offers), dear, limits)
+        claims, offers = encoded["claims"], encoded["offers"]
+        return OracleDescription(
+            name=str(encoded["name"]),
+            version=str(encoded["version"]),
+            claims=None if claims is None else tuple(map(str, claims)),
+            # Other names are ignored: they could hide methods of the oracle on this side.
+            offers=tuple(name for name in OPTIONAL_METHODS if name in offers),
+            compiles_shapes=bool(encoded["compiles_shapes"]),
+            row_limits=tuple(map(int, encoded["row_limits"])),
+        )
     except (TypeError, LookupError, ValueError):
-        raise FrameError("what a process serves is not told in full") from None
+        raise FrameError("the description of the backend is incomplete") from None
 
 
-def case_words(case: Case) -> list[Any]:
-    """A case as JSON."""
+def encode_case(case: Case) -> list[Any]:
+    """Encode a case."""
     return [case.document, case.version, case.source, case.target, case.modes, case.example]
 
 
-def case_of(words: list[Any]) -> Case:
-    """The case that is meant: the same object as long as the same is asked."""
-    *names, modes, example = words
-    return _case(*names, tuple(map(tuple, modes)), example)
+def decode_case(encoded: list[Any]) -> Case:
+    """Decode a case; the last few cases are cached, so that a repeated one is the same object."""
+    *names, modes, example = encoded
+    return _cached_case(*names, tuple(map(tuple, modes)), example)
 
 
-@lru_cache(CASES_KEPT)
-def _case(*fields: Any) -> Case:
+@lru_cache(CACHED_CASES)
+def _cached_case(*fields: Any) -> Case:
     return Case(*fields)
 
 
-def call_words(call: Call) -> dict[str, Any]:
-    """A call as JSON."""
+def encode_call(call: Call) -> dict[str, Any]:
+    """Encode a call."""
     return {
         "receiver": call.receiver,
         "members": [[member.name, member.kind, member.dtype] for member in call.members],
         "method": call.method,
-        "args": [[given.kind, given.value] for given in call.args],
-        "kwargs": [[name, given.kind, given.value] for name, given in call.kwargs],
+        "args": [[argument.kind, argument.value] for argument in call.args],
+        "kwargs": [[name, argument.kind, argument.value] for name, argument in call.kwargs],
         "device": call.device,
         "inputs": list(call.inputs),
     }
 
 
-def call_of(words: dict[str, Any]) -> Call:
-    """The call that is meant."""
+def decode_call(encoded: dict[str, Any]) -> Call:
+    """Decode a call."""
     return Call(
-        words["receiver"],
-        tuple(Member(*member) for member in words["members"]),
-        words["method"],
-        tuple(Argument(*given) for given in words["args"]),
-        tuple((name, Argument(*given)) for name, *given in words["kwargs"]),
-        words["device"],
-        tuple(words["inputs"]),
+        encoded["receiver"],
+        tuple(Member(*member) for member in encoded["members"]),
+        encoded["method"],
+        tuple(Argument(*argument) for argument in encoded["args"]),
+        tuple((name, Argument(*argument)) for name, *argument in encoded["kwargs"]),
+        encoded["device"],
+        tuple(encoded["inputs"]),
     )
 
 
-def layout_words(arrays: Mapping[str, Bits]) -> dict[str, Any]:
-    """How arrays lie in memory, as JSON; nothing of those that lie as fresh ones do."""
+def encode_layouts(arrays: Mapping[str, Bits]) -> dict[str, Any]:
+    """Encode the memory layouts of arrays, leaving out those that lie as a fresh array would."""
     layouts = {name: layout_of(array) for name, array in arrays.items()}
-    return {name: [each.strides, each.offset] for name, each in layouts.items() if each is not None}
+    return {
+        name: [layout.strides, layout.offset]
+        for name, layout in layouts.items()
+        if layout is not None
+    }
 
 
-def layouts_of(words: Mapping[str, Any]) -> dict[str, Layout]:
-    """The layouts that are meant."""
-    return {name: Layout(tuple(strides), offset) for name, (strides, offset) in words.items()}
+def decode_layouts(encoded: Mapping[str, Any]) -> dict[str, Layout]:
+    """Decode memory layouts."""
+    return {name: Layout(tuple(strides), offset) for name, (strides, offset) in encoded.items()}
 
 
-def returned_words(returned: Returned) -> tuple[dict[str, Any], dict[str, Bits]]:
-    """What a call gave back, as JSON and arrays."""
+def encode_returned(returned: Returned) -> tuple[dict[str, Any], dict[str, Bits]]:
+    """Encode what a call returned as JSON, and as arrays keyed by their place in it."""
     arrays: dict[str, Bits] = {}
 
-    def noted(place: str, tensor: Tensor) -> list[str]:
+    def encode_tensor(place: str, tensor: Tensor) -> list[str]:
         arrays[place] = tensor.bits
         return [tensor.dtype, tensor.device]
 
-    def all_noted(place: str, tensors: Mapping[str, Tensor]) -> dict[str, list[str]]:
-        return {name: noted(f"{place}/{name}", tensor) for name, tensor in tensors.items()}
+    def encode_tensors(place: str, tensors: Mapping[str, Tensor]) -> dict[str, list[str]]:
+        return {name: encode_tensor(f"{place}/{name}", tensor) for name, tensor in tensors.items()}
 
-    words = {
+    encoded = {
         "is_receiver": returned.is_receiver,
         "shares_memory": returned.shares_memory,
-        "tensors": all_noted("tensors", returned.tensors),
-        "receiver": all_noted("receiver", returned.receiver),
+        "tensors": encode_tensors("tensors", returned.tensors),
+        "receiver": encode_tensors("receiver", returned.receiver),
         "outputs": {
-            dtype: noted(f"outputs/{dtype}", output) if isinstance(output, Tensor) else output
+            dtype: encode_tensor(f"outputs/{dtype}", output)
+            if isinstance(output, Tensor)
+            else output
             for dtype, output in returned.outputs.items()
         },
     }
-    return words, arrays
+    return encoded, arrays
 
 
-def returned_of(words: dict[str, Any], arrays: Mapping[str, Bits]) -> Returned:
-    """What a call gave back on the other side."""
+def decode_returned(encoded: dict[str, Any], arrays: Mapping[str, Bits]) -> Returned:
+    """Decode what a call returned."""
 
-    def all_found(place: str) -> dict[str, Tensor]:
+    def decode_tensors(place: str) -> dict[str, Tensor]:
         return {
             name: Tensor(dtype, device, arrays[f"{place}/{name}"])
-            for name, (dtype, device) in words[place].items()
+            for name, (dtype, device) in encoded[place].items()
         }
 
-    def output(dtype: str, found: Any) -> Tensor | str:
-        if isinstance(found, str):
-            return found
-        name, device = found
+    def decode_output(dtype: str, output: Any) -> Tensor | str:
+        if isinstance(output, str):
+            return output
+        name, device = output
         return Tensor(name, device, arrays[f"outputs/{dtype}"])
 
     return Returned(
-        words["is_receiver"],
-        words["shares_memory"],
-        all_found("tensors"),
-        all_found("receiver"),
-        {dtype: output(dtype, found) for dtype, found in words["outputs"].items()},
+        encoded["is_receiver"],
+        encoded["shares_memory"],
+        decode_tensors("tensors"),
+        decode_tensors("receiver"),
+        {dtype: decode_output(dtype, output) for dtype, output in encoded["outputs"].items()},
     )

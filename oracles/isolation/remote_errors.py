@@ -1,4 +1,4 @@
-"""What a backend in another process did instead of answering, told here in the same words."""
+"""Errors of a backend's process: the exceptions it sent here, and the ways it can fail itself."""
 
 from __future__ import annotations
 
@@ -8,88 +8,86 @@ from typing import Any
 from oracles.isolation.frames import FrameError
 from oracles.protocol import Bits, Unsupported
 
-LONGEST = 20_000
-"""Characters of an error's text that are told."""
-KINDS_KEPT = 256
+MAX_TEXT = 20_000
+"""Characters of an error's text that are sent."""
+CACHED_CLASSES = 256
 
 
 class Crashed(BaseException):
-    """A backend's process died, fell silent or talked nonsense when it was asked.
+    """A backend's process died, timed out or sent an invalid reply.
 
-    It is no ``Exception``: where an error may be a fair answer, this is none. ``inputs`` are the
-    fewest found on which it happens, if it was a cast; ``silent`` says that the process hung.
+    It is not an ``Exception``: an exception may be the right answer, a crash never is. ``inputs``
+    are the fewest inputs found that cause it, if the request was a cast; ``silent`` says that the
+    process timed out.
     """
 
-    def __init__(self, how: str, inputs: Bits | None = None, silent: bool = False) -> None:
-        super().__init__(how)
+    def __init__(self, reason: str, inputs: Bits | None = None, silent: bool = False) -> None:
+        super().__init__(reason)
         self.inputs = inputs
         self.silent = silent
 
     def on(self, inputs: Bits) -> Crashed:
-        """The same, met on these inputs."""
+        """Return the same crash with these inputs as its cause."""
         return Crashed(str(self), inputs, self.silent)
 
 
-class Lost(Crashed):
-    """No fresh process of a backend could be had, whatever it would have been asked."""
+class CannotRestart(Crashed):
+    """The backend's process ended, and no new one could be started."""
 
 
-class Raised(Exception):
-    """An error of a backend; its class has the name that the backend's had."""
+class RemoteException(Exception):
+    """Stands in for an exception of the backend's process; the subclass has that class's name."""
 
     kinds: tuple[str, ...] = ()
-    """The names of the error's class and of those above it."""
+    """The names of the original class and of its base classes."""
 
 
-class Quits(BaseException):
-    """What is no ``Exception`` on the other side either: the backend wanted to end the run."""
+class RemoteBaseException(BaseException):
+    """Stands in for an exception that is a BaseException in the backend's process.
+
+    Such as SystemExit: the backend tried to exit.
+    """
 
 
-def told(error: BaseException) -> dict[str, Any]:
-    """What is said of an error, as JSON."""
+def encode_error(error: BaseException) -> dict[str, Any]:
+    """Encode an exception as header members."""
     try:
         text = str(error)
     except Exception as worse:
         text = f"its text cannot be had: {type(worse).__name__}"
     if isinstance(error, Unsupported):
-        return {"unsupported": text[:LONGEST]}
+        return {"unsupported": text[:MAX_TEXT]}
     kinds = [kind.__name__ for kind in type(error).__mro__ if kind is not object]
-    return {"raised": {"kinds": kinds, "text": text[:LONGEST]}}
+    return {"raised": {"kinds": kinds, "text": text[:MAX_TEXT]}}
 
 
-def error_of(words: dict[str, Any]) -> BaseException | None:
-    """The error that is told of, if any; a ``FrameError`` where the words are no error's."""
-    if "unsupported" in words:
-        return Unsupported(str(words["unsupported"]))
-    if "raised" not in words:
+def decode_error(header: dict[str, Any]) -> BaseException | None:
+    """Decode the exception in a header, if there is one; raise FrameError if it is malformed."""
+    if "unsupported" in header:
+        return Unsupported(str(header["unsupported"]))
+    if "raised" not in header:
         return None
     try:
-        kinds, text = tuple(map(str, words["raised"]["kinds"])), str(words["raised"]["text"])
-        return error_named(kinds, text)
+        raised = header["raised"]
+        return remote_error(tuple(map(str, raised["kinds"])), str(raised["text"]))
     except (TypeError, LookupError, ValueError):
         raise FrameError("an error without its kinds and text") from None
 
 
-def error_named(kinds: tuple[str, ...], text: str) -> BaseException:
-    """What stands here for an error of the other side."""
-    error = _named(kinds[0], Raised if "Exception" in kinds else Quits)(text)
-    if isinstance(error, Raised):
+def remote_error(kinds: tuple[str, ...], text: str) -> BaseException:
+    """Build the stand-in for an exception, from the names of its class and base classes."""
+    base = RemoteException if "Exception" in kinds else RemoteBaseException
+    error = _named_class(kinds[0], base)(text)
+    if isinstance(error, RemoteException):
         error.kinds = kinds
     return error  # type: ignore[no-any-return]
 
 
-def kinds_of(error: BaseException) -> tuple[str, ...]:
-    """The names of an error's class and of those above it, here or on the other side."""
-    if isinstance(error, Raised):
-        return error.kinds
-    return tuple(kind.__name__ for kind in type(error).__mro__ if kind is not object)
+def unsendable_answer(kind: str) -> Any:
+    """Build a stand-in for an answer that no frame can carry: an object of a class of that name."""
+    return _named_class(kind, object)()
 
 
-def foreign(kind: str) -> Any:
-    """Stands for a thing that cannot be had from the other side; its class has the same name."""
-    return _named(kind, object)()
-
-
-@lru_cache(KINDS_KEPT)
-def _named(kind: str, base: type[Any]) -> type[Any]:
-    return type(kind.replace("\0", ""), (base,), {})
+@lru_cache(CACHED_CLASSES)
+def _named_class(name: str, base: type[Any]) -> type[Any]:
+    return type(name.replace("\0", ""), (base,), {})

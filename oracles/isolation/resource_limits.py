@@ -1,6 +1,7 @@
-"""What a served process may take, and how long it may live.
+"""Limits on a backend's process: its memory, its core dumps, and its lifetime.
 
-``python limits.py MEMORY COMMAND…`` becomes the command, within these limits.
+``python resource_limits.py MEMORY COMMAND…`` replaces itself by the command within these limits.
+It is run by its path in other environments, so it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -14,57 +15,58 @@ from contextlib import suppress
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
-LEAST_MEMORY = 4 << 30
-"""Less than what a large framework takes to load is no limit but a refusal."""
-CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+MIN_MEMORY = 4 << 30
+"""Bytes: with less, a large framework cannot even be loaded."""
+CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 NEARLY_FULL = 0.5
+"""The share of the limit from which an error may be due to a lack of memory."""
 
 
 def memory_share(processes: int) -> int:
-    """The memory that each of so many processes may take, so that all together leave some."""
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in CGROUPS:
-        with suppress(OSError, ValueError):  # a word, `max`, where there is no limit
-            whole = min(whole, int(Path(path).read_text()))
-    return max(LEAST_MEMORY, whole * 3 // 4 // processes)
+    """Return the bytes each process may use so that all together leave a quarter of the memory."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in CGROUP_LIMITS:
+        with suppress(OSError, ValueError):  # the file holds `max` if there is no limit
+            total = min(total, int(Path(path).read_text()))
+    return max(MIN_MEMORY, total * 3 // 4 // processes)
 
 
-def limit_memory(most: int) -> None:
-    """Let requests for more memory than this fail, unless even less is allowed already."""
-    before, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    for known in (before, hard):
-        if known != resource.RLIM_INFINITY:
-            most = min(most, known)
-    with suppress(OSError, ValueError):  # a system that has no such limit
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+def limit_memory(limit: int) -> None:
+    """Make allocations fail beyond this many bytes; a lower limit that is already set stays."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    for current in (soft, hard):
+        if current != resource.RLIM_INFINITY:
+            limit = min(limit, current)
+    with suppress(OSError, ValueError):  # not every system has this limit
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
-def is_nearly_full() -> bool:
-    """Whether so much of the memory allowed is taken that an error may be for want of it."""
-    most, _ = resource.getrlimit(resource.RLIMIT_DATA)
-    if most == resource.RLIM_INFINITY:
+def is_memory_nearly_full() -> bool:
+    """Return whether so much of the limit is used that an error may be due to a lack of memory."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    if limit == resource.RLIM_INFINITY:
         return False
     try:
-        data = int(Path("/proc/self/statm").read_text().split()[5])
+        data_pages = int(Path("/proc/self/statm").read_text().split()[5])
     except OSError:
         return False
-    return data * os.sysconf("SC_PAGE_SIZE") > NEARLY_FULL * most
+    return data_pages * os.sysconf("SC_PAGE_SIZE") > NEARLY_FULL * limit
 
 
-def leave_no_core() -> None:
-    """A crash is expected here: nothing is to be written to the disk of it."""
+def disable_core_dumps() -> None:
+    """Write no core dump: crashes of a backend are expected here."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def die_with_parent() -> None:
-    """On Linux the system itself ends a process whose parent is gone, even one in C code."""
+    """Have Linux kill this process when its parent ends, even while it runs C code."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":
     die_with_parent()
-    leave_no_core()
+    disable_core_dumps()
     limit_memory(int(sys.argv[1]))
     try:
         os.execvp(sys.argv[2], sys.argv[2:])

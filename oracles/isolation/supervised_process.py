@@ -1,4 +1,7 @@
-"""A served process as its parent has it: asked within a time, heard on stderr, and ended."""
+"""Supervises a child process: exchanges frames with timeouts, reads its stderr, and ends it.
+
+The first half finds the reason for a crash in what the process wrote to stderr.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,24 @@ import select
 import signal
 import subprocess
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import takewhile
 from time import monotonic
 
-from oracles.isolation.frames import MOST_PAYLOAD, BrokenOff, Frame, FrameError, read_frame
+from oracles.isolation.frames import (
+    MAX_PAYLOAD,
+    Frame,
+    FrameError,
+    Pieces,
+    TruncatedFrame,
+    read_frame,
+)
 
-LONGEST = 200
+MAX_REASON = 200
+"""Characters of a crash reason that are shown."""
 VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[-:./]\d+)+|\d{4,}")
-"""Addresses, times, and numbers as long as those of processes."""
+"""Addresses, times, and numbers as long as process ids: they differ from crash to crash."""
 
 FATAL = re.compile(
     r"""
@@ -29,12 +40,12 @@ FATAL = re.compile(
     """,
     re.VERBOSE,
 )
-"""Lines that a library prints to give its reason before it aborts."""
+"""A line in which a library gives its reason before it aborts."""
 
 TRACE = re.compile(
     r"""
     \*{3}\ .*                                   # glog, absl: *** Check failure stack trace: ***
-  | @\s+0x.*                                    # and its frames
+  | @\s+0x.*                                    # frames of glog, absl
   | \#\d+\s.*                                   # frames of LLVM, sanitizers, gdb
   | \S*\([^()]*\)\s?\[0x[0-9a-f]+\]             # frames of glibc
   | .*\(most\ recent\ call\ (?:first|last)\):   # Python, paddle
@@ -46,52 +57,57 @@ TRACE = re.compile(
     """,
     re.VERBOSE,
 )
-"""Lines of a stack trace."""
+"""A line of a stack trace."""
 
 
 TRACEBACK = "Traceback (most recent call last):"
 
 
-def crash_text(said: bytes) -> str:
-    """The line that says why a process died, without what differs from one death to the next.
+def crash_reason(stderr: bytes) -> str:
+    """Return the line of stderr that says why a process died; varying parts become an ellipsis.
 
-    That is a library's fatal message, else a Python exception, else the last line above the trace.
+    That is a library's fatal message, else a Python exception, else the last line above the stack
+    trace.
     """
-    lines = ["".join(filter(str.isprintable, line)) for line in _decoded(said)]
-    text = _fatal_message(lines) or _python_exception(lines) or _above_the_trace(lines)
-    return VARYING.sub("…", text)[:LONGEST]
+    lines = ["".join(filter(str.isprintable, line)) for line in _decoded_lines(stderr)]
+    reason = _fatal_message(lines) or _python_exception(lines) or _line_above_trace(lines)
+    return VARYING.sub("…", reason)[:MAX_REASON]
 
 
-def _decoded(said: bytes) -> list[str]:
-    return [line for line in said.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
+def _decoded_lines(stderr: bytes) -> list[str]:
+    text = stderr.decode("utf-8", "backslashreplace")
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def _fatal_message(lines: list[str]) -> str:
     for line in lines:
-        if found := FATAL.fullmatch(line.strip()):
-            message: str = next(filter(None, found.groups()))
+        if match := FATAL.fullmatch(line.strip()):
+            message: str = next(filter(None, match.groups()))
             return message
     return ""
 
 
 def _python_exception(lines: list[str]) -> str:
-    """The first line below the last traceback: frames and their code are indented."""
+    """Return the first unindented line below the last traceback: frames and code are indented."""
     if TRACEBACK not in lines:
         return ""
     below = lines[len(lines) - lines[::-1].index(TRACEBACK) :]
     return next((line for line in below if not line[0].isspace()), "")
 
 
-def _above_the_trace(lines: list[str]) -> str:
-    """The last line above a trace; of a trace with nothing above it, the last line that is none."""
+def _line_above_trace(lines: list[str]) -> str:
+    """Return the last line above a stack trace.
+
+    If nothing is above it, the last line that is not part of it; else the first line of all.
+    """
     stripped = [line.strip() for line in lines]
     above = list(takewhile(lambda line: not TRACE.fullmatch(line), stripped))
-    others = [line for line in stripped if not TRACE.fullmatch(line)]
-    return next(iter([*above[-1:], *others[-1:], *stripped[:1]]), "")
+    outside = [line for line in stripped if not TRACE.fullmatch(line)]
+    return next(iter([*above[-1:], *outside[-1:], *stripped[:1]]), "")
 
 
-def end_in_words(code: int | None) -> str:
-    """How a process has ended, by its exit code."""
+def describe_exit(code: int | None) -> str:
+    """Describe how a process ended, by its exit code."""
     if code is None or code >= 0:
         return f"ended by itself with code {code}"
     try:
@@ -100,204 +116,209 @@ def end_in_words(code: int | None) -> str:
         return f"was ended by signal {-code}"
 
 
-def silence_in_words(seconds: float) -> str:
-    """What to say of a process that was waited for in vain."""
+def describe_timeout(seconds: float) -> str:
+    """Describe a process that did not answer in time."""
     return f"was silent for {seconds:g} s"
 
 
-def nonsense_in_words(error: Exception) -> str:
-    """What to say of a process that answers by no answer."""
-    return f"wrote something else than answers: {error}"
+def describe_invalid_reply(error: FrameError) -> str:
+    """Describe a reply that could not be decoded."""
+    return f"sent an invalid reply: {error}"
 
 
-ROOM_IN_PIPE = 1 << 20
-READ_AT_ONCE = 1 << 18
-KEPT_OF_STDERR = 1 << 16
-"""Bytes: the reason of a death stands above its stack trace, which may be long."""
-MILLISECONDS_BETWEEN_LOOKS = 100
-"""How often it is looked whether a process lives whose children keep its pipes open."""
-MOST_SECONDS_BETWEEN_LOOKS = 0.2
-"""More than that between two looks is no silence: the machine was paused, or had no time for us."""
-SECONDS_TO_END = 2.0
-MOST_READS = 16
+PIPE_CAPACITY = 1 << 20
+READ_BYTES = 1 << 18
+STDERR_TAIL = 1 << 16
+"""Bytes kept: the reason for a crash stands above its stack trace, which may be long."""
+POLL_MILLISECONDS = 100
+"""How often to check for the exit of a process whose children keep its pipes open."""
+MAX_SECONDS_PER_POLL = 0.2
+"""A longer gap means this process was suspended; do not count it as the backend's silence."""
+SECONDS_TO_EXIT = 2.0
+"""How long a process that broke off is given to exit, so that its exit code can be reported."""
+MAX_STDERR_READS = 16
 
 
-class Gone(Exception):
-    """The process has died, or cannot be spoken with; the message says how that came."""
+class ProcessFailed(Exception):
+    """The process died, closed its pipe or sent an invalid reply; the message says which."""
 
     was_killed = False
-    """Whether somebody else has ended the process."""
+    """Whether something else, such as the kernel for lack of memory, killed the process."""
 
 
-class Late(Exception):
+class ProcessTimeout(Exception):
     """The process did not answer in time; the message says how long that was."""
 
 
-class Process:
-    """A process that answers each frame by another."""
+class SupervisedProcess:
+    """A child process that answers each request frame by a reply frame."""
 
     def __init__(
         self,
         command: list[str],
         environment: Mapping[str, str],
-        keep: Callable[[bytes], None] | None = None,
+        on_stderr: Callable[[bytes], None] | None = None,
         descriptors: tuple[int, ...] = (),
     ) -> None:
-        """Start a command; the pipes that it reads and writes are appended as two numbers.
+        """Start a command; raise OSError if that fails.
 
-        With ``keep``, which is given all that it says on stderr, they are its stdin and stdout.
+        Our own server finds its two pipes as numbers appended to the command. With ``on_stderr``,
+        which gets everything written to stderr, the pipes are the program's stdin and stdout, and
+        it inherits the ``descriptors``.
         """
-        theirs_to_read, self._questions = os.pipe()
-        self._answers, theirs_to_write = os.pipe()
-        self._stderr, theirs_to_say = os.pipe()
-        mine = (self._questions, self._answers, self._stderr)
-        theirs = (theirs_to_read, theirs_to_write)
-        self._keep = keep
+        child_requests, self._requests = os.pipe()
+        self._replies, child_replies = os.pipe()
+        self._stderr, child_stderr = os.pipe()
+        parent_ends = (self._requests, self._replies, self._stderr)
+        child_ends = (child_requests, child_replies)
+        self._on_stderr = on_stderr
         try:
             self._popen = subprocess.Popen(
-                command if keep else [*command, *map(str, theirs)],
-                stdin=theirs_to_read if keep else subprocess.DEVNULL,
-                stdout=theirs_to_write if keep else theirs_to_say,
-                stderr=theirs_to_say,
+                command if on_stderr else [*command, *map(str, child_ends)],
+                stdin=child_requests if on_stderr else subprocess.DEVNULL,
+                stdout=child_replies if on_stderr else child_stderr,
+                stderr=child_stderr,
                 env=environment,
-                pass_fds=descriptors if keep else theirs,
+                pass_fds=descriptors if on_stderr else child_ends,
                 start_new_session=True,
             )
         except OSError:
-            for pipe in mine:
+            for pipe in parent_ends:
                 os.close(pipe)
             raise
         finally:
-            for pipe in (*theirs, theirs_to_say):
+            for pipe in (*child_ends, child_stderr):
                 os.close(pipe)
-        for pipe in mine:
+        for pipe in parent_ends:
             os.set_blocking(pipe, False)
-        _widen(self._questions, self._answers)
+        _enlarge(self._requests, self._replies)
         self._polls = {
-            pipe: _poll(pipe, event, self._stderr)
-            for pipe, event in (
-                (self._questions, select.POLLOUT),
-                (self._answers, select.POLLIN),
-            )
+            self._requests: _poll(self._requests, select.POLLOUT, self._stderr),
+            self._replies: _poll(self._replies, select.POLLIN, self._stderr),
         }
-        self._said = b""
-        self._known = b""
-        self._seconds = self._left = self._looked = 0.0
-        self.end = weakref.finalize(self, _end, self._popen, mine)
-        """Ends the process and all of its children that have stayed with it."""
+        self._stderr_tail = b""
+        self._unread = b""
+        self._timeout = self._remaining = self._last_poll = 0.0
+        self.kill = weakref.finalize(self, _kill, self._popen, parent_ends)
+        """Kills the process and all of its children that are still in its session."""
 
     @property
     def is_alive(self) -> bool:
         """Whether the process still runs."""
         return self._popen.poll() is None
 
-    def ask(
-        self, pieces: Iterable[bytes | bytearray], seconds: float, most: int = MOST_PAYLOAD
-    ) -> Frame:
-        """Send a frame and give the one that answers it, of at most so many bytes of payload."""
-        self.tell(pieces, seconds)
-        return self._frame(most)
+    def request(self, frame: Pieces, seconds: float, max_payload: int = MAX_PAYLOAD) -> Frame:
+        """Send a frame and return the reply, both within the timeout.
 
-    def tell(self, pieces: Iterable[bytes | bytearray], seconds: float) -> None:
-        """Send a frame, and wait for no answer."""
-        self._hear_stderr()
-        self._said = b""
-        self._begin(seconds)
-        for piece in pieces:
+        Raises ProcessFailed or ProcessTimeout, as ``send`` and ``receive`` do.
+        """
+        self.send(frame, seconds)
+        return self._receive(max_payload)
+
+    def send(self, frame: Pieces, seconds: float) -> None:
+        """Send a frame without waiting for the reply."""
+        self._read_stderr()
+        self._stderr_tail = b""
+        self._start_timeout(seconds)
+        for piece in frame:
             self._write(memoryview(piece))
 
-    def hear(self, seconds: float, most: int = MOST_PAYLOAD) -> Frame:
-        """The frame that comes without being asked for, or was asked for before."""
-        self._begin(seconds)
-        return self._frame(most)
+    def receive(self, seconds: float, max_payload: int = MAX_PAYLOAD) -> Frame:
+        """Return the next frame that the process sends, of at most that many bytes of payload."""
+        self._start_timeout(seconds)
+        return self._receive(max_payload)
 
-    def _begin(self, seconds: float) -> None:
-        self._seconds = self._left = seconds
-        self._looked = monotonic()
-
-    def _frame(self, most: int) -> Frame:
-        try:
-            frame = read_frame(self._read, most)
-        except BrokenOff as error:
-            self.wait_for_end(SECONDS_TO_END)
-            raise self._gone(nonsense_in_words(error)) from None
-        except FrameError as error:
-            # What becomes of it later is no matter: the same is to be said each time.
-            raise Gone(nonsense_in_words(error)) from None
-        if frame is None:
-            self.wait_for_end(SECONDS_TO_END)
-            raise self._gone("closed its pipe")
-        return frame
-
-    def _gone(self, otherwise: str) -> Gone:
-        """How the process has ended, or what it did that is worse."""
-        code = self._popen.poll()
-        how = otherwise if code is None else end_in_words(code)
-        for _ in range(MOST_READS):  # it may have children that go on talking
-            self._hear_stderr()
-        said = crash_text(self._said)
-        gone = Gone(f"{how} ({said})" if said else how)
-        gone.was_killed = code == -signal.SIGKILL
-        return gone
-
-    def wait_for_end(self, seconds: float) -> None:
-        """Give it a moment to end by itself."""
+    def wait_for_exit(self, seconds: float) -> None:
+        """Give the process a moment to exit by itself."""
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(seconds)
-        self._hear_stderr()
+        self._read_stderr()
+
+    def _start_timeout(self, seconds: float) -> None:
+        self._timeout = self._remaining = seconds
+        self._last_poll = monotonic()
+
+    def _receive(self, max_payload: int) -> Frame:
+        try:
+            frame = read_frame(self._read, max_payload)
+        except TruncatedFrame as error:
+            self.wait_for_exit(SECONDS_TO_EXIT)
+            raise self._failure(describe_invalid_reply(error)) from None
+        except FrameError as error:
+            # Ignore a later exit status so that the message is deterministic.
+            raise ProcessFailed(describe_invalid_reply(error)) from None
+        if frame is None:
+            self.wait_for_exit(SECONDS_TO_EXIT)
+            raise self._failure("closed its pipe")
+        return frame
+
+    def _failure(self, if_alive: str) -> ProcessFailed:
+        """Describe how the process ended or, if it is still alive, what it did instead."""
+        code = self._popen.poll()
+        how = if_alive if code is None else describe_exit(code)
+        for _ in range(MAX_STDERR_READS):  # bounded: children of the process may go on writing
+            self._read_stderr()
+        reason = crash_reason(self._stderr_tail)
+        failure = ProcessFailed(f"{how} ({reason})" if reason else how)
+        failure.was_killed = code == -signal.SIGKILL
+        return failure
 
     def _write(self, rest: memoryview) -> None:
         while rest:
             try:
-                rest = rest[os.write(self._questions, rest) :]
+                rest = rest[os.write(self._requests, rest) :]
             except BlockingIOError:
-                self._wait(self._questions)
+                self._wait(self._requests)
             except BrokenPipeError:
-                self.wait_for_end(SECONDS_TO_END)
-                raise self._gone("closed its pipe") from None
+                self.wait_for_exit(SECONDS_TO_EXIT)
+                raise self._failure("closed its pipe") from None
 
     def _read(self, count: int) -> bytes:
-        if not self._known:
+        """Read up to ``count`` bytes of the reply; none at its end."""
+        if not self._unread:
             while True:
                 try:
-                    self._known = os.read(self._answers, max(count, READ_AT_ONCE))
+                    self._unread = os.read(self._replies, max(count, READ_BYTES))
                     break
                 except BlockingIOError:
-                    if not self._wait(self._answers):
+                    if not self._wait(self._replies):
                         return b""
-        found, self._known = self._known[:count], self._known[count:]
-        return found
+        content, self._unread = self._unread[:count], self._unread[count:]
+        return content
 
     def _wait(self, pipe: int) -> bool:
-        """Wait for a pipe and hear what is said meanwhile; false where nobody is there any more."""
+        """Wait until a pipe is ready, and read stderr meanwhile; return False if it never will be.
+
+        Raises ProcessTimeout when the remaining time is used up.
+        """
         poll = self._polls[pipe]
         while True:
             now = monotonic()
-            # Where we were not run ourselves, the process had no chance to answer either.
-            self._left -= min(now - self._looked, MOST_SECONDS_BETWEEN_LOOKS)
-            self._looked = now
-            if self._left <= 0:
-                raise Late(silence_in_words(self._seconds))
-            ready = dict(poll.poll(min(1000 * self._left, MILLISECONDS_BETWEEN_LOOKS)))
+            # While this process was suspended, the child had no chance to answer either.
+            self._remaining -= min(now - self._last_poll, MAX_SECONDS_PER_POLL)
+            self._last_poll = now
+            if self._remaining <= 0:
+                raise ProcessTimeout(describe_timeout(self._timeout))
+            ready = dict(poll.poll(min(1000 * self._remaining, POLL_MILLISECONDS)))
             if pipe in ready:
                 return True
-            if self._stderr in ready and not self._hear_stderr():
+            if self._stderr in ready and not self._read_stderr():
                 for each in self._polls.values():
                     each.unregister(self._stderr)
             if not self.is_alive:
-                # What it has written before it died is still to be read.
+                # What the process wrote before it died is still in the pipe.
                 return pipe in dict(poll.poll(0))
 
-    def _hear_stderr(self) -> bool:
-        """Keep the end of what is said; false where no more can come."""
+    def _read_stderr(self) -> bool:
+        """Read what is in the stderr pipe and keep its end; return False once it is closed."""
         try:
-            said = os.read(self._stderr, READ_AT_ONCE)
+            content = os.read(self._stderr, READ_BYTES)
         except BlockingIOError:
             return True
-        self._said = (self._said + said)[-KEPT_OF_STDERR:]
-        if self._keep is not None:
-            self._keep(said)
-        return bool(said)
+        self._stderr_tail = (self._stderr_tail + content)[-STDERR_TAIL:]
+        if self._on_stderr is not None:
+            self._on_stderr(content)
+        return bool(content)
 
 
 def _poll(pipe: int, event: int, stderr: int) -> select.poll:
@@ -307,16 +328,20 @@ def _poll(pipe: int, event: int, stderr: int) -> select.poll:
     return poll
 
 
-def _widen(*pipes: int) -> None:
-    """More room in a pipe means fewer turns of reader and writer; less is no harm."""
+def _enlarge(*pipes: int) -> None:
+    """Enlarge the pipes' buffers, which saves context switches; ignore systems that cannot."""
     with suppress(AttributeError, OSError):
         for pipe in pipes:
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, ROOM_IN_PIPE)
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_CAPACITY)
 
 
-def _end(popen: subprocess.Popen[bytes], pipes: tuple[int, ...]) -> None:
+def _kill(popen: subprocess.Popen[bytes], pipes: tuple[int, ...]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(popen.pid, signal.SIGKILL)
     popen.wait()
     for pipe in pipes:
         os.close(pipe)
+
+
+end_in_words = describe_exit  # until renamed
+silence_in_words = describe_timeout  # until renamed

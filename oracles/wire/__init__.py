@@ -1,1 +1,1 @@
-"""Programs in any language, asked over stdin and stdout; docs/protocol.md has the protocol."""
+"""Backends that are programs in any language; docs/protocol.md describes the wire protocol."""

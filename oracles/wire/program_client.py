@@ -1,4 +1,4 @@
-"""How programs are spoken with: the wire protocol of docs/protocol.md."""
+"""The client of a program that speaks the wire protocol of docs/protocol.md."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contextlib import suppress
 from typing import Any
 
 from oracles.isolation import resource_limits
-from oracles.isolation.backend_supervisor import Pieces, Understood
-from oracles.isolation.frames import FrameError, packed, written
-from oracles.isolation.launch_config import Home
-from oracles.isolation.supervised_process import Gone, Late, Process
+from oracles.isolation.backend_supervisor import EncodedRequest
+from oracles.isolation.frames import FrameError, encode_frame, pack_arrays
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.supervised_process import ProcessFailed, ProcessTimeout, SupervisedProcess
 from oracles.protocol import Bits
 from oracles.registry import EXEC
-from oracles.wire.reply_checks import Expected
+from oracles.wire.reply_checks import ReplyDecoder
 from oracles.wire.schema import (
     PROTOCOL,
     AskBitcast,
@@ -25,132 +25,142 @@ from oracles.wire.schema import (
     AskCast,
     AskHello,
     AskSweep,
-    CaseWords,
     Error,
     Hello,
-    Offer,
-    Room,
-    answer_of,
+    MemoryOffer,
+    MemorySlot,
+    WireCase,
+    encode_request,
     in_one_line,
-    words_of,
+    parse_answer,
 )
 from oracles.wire.shared_memory import SharedMemory
-from oracles.wire.stderr_log import Log
+from oracles.wire.stderr_log import StderrLog
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.release import VERSION
 
-SECONDS_TO_PART = 1.0
-LAST = 1 << 40
-"""The number of the last question."""
-MOST_GROWTH = 64
-"""Elements of the narrowest format that one of the widest has room for."""
-ASKS: Mapping[str, tuple[type[AskCast] | type[AskBitcast], int]] = {
+GOODBYE_SECONDS = 1.0
+GOODBYE_NUMBER = 1 << 40
+"""The number of the last request, larger than any before."""
+MAX_BITCAST_GROWTH = 64
+"""How many elements of the narrowest format fit into one of the widest."""
+ELEMENT_REQUESTS: Mapping[str, tuple[type[AskCast] | type[AskBitcast], int]] = {
     "cast": (AskCast, 1),
-    "bitcast": (AskBitcast, MOST_GROWTH),
+    "bitcast": (AskBitcast, MAX_BITCAST_GROWTH),
 }
-"""The questions with elements, and how many times as many their answers may have."""
+"""The requests that carry elements, and how many answers there may be for each element."""
 
 
-class WireTongue:
-    """Speaks with a program by its stdin and stdout."""
+class ProgramClient:
+    """Starts a program, and speaks with it through its stdin and stdout."""
 
-    def __init__(self, backend: str, home: Home) -> None:
+    def __init__(self, backend: str, config: LaunchConfig) -> None:
         self._backend = backend
-        self._home = home
-        self._command = command_of(backend)
+        self._config = config
+        self._command = parse_command(backend)
         self._memory = SharedMemory() if hasattr(os, "memfd_create") else None
         self._uses_memory = False
-        self.log = Log()
+        self.log = StderrLog()
 
-    def started(self) -> Process:
-        """A process of the program, within its limits."""
-        offered = (self._memory.descriptor,) if self._memory else ()
-        # Its interpreter is ours, but finds nothing of ours: the program's environment is its own.
-        launch = [sys.executable, "-I", "-S", resource_limits.__file__, str(self._home.memory)]
-        return Process([*launch, *self._command], os.environ, self.log.keep, offered)
+    def start(self) -> SupervisedProcess:
+        """Start the program within its resource limits."""
+        inherited = (self._memory.descriptor,) if self._memory else ()
+        # Our interpreter sets the limits by a script and then becomes the program: -I and -S keep
+        # our modules out of it, and the environment is passed on unchanged.
+        launcher = [sys.executable, "-I", "-S", resource_limits.__file__, str(self._config.memory)]
+        command = [*launcher, *self._command]
+        return SupervisedProcess(command, os.environ, self.log.append, inherited)
 
-    def greeted(self, process: Process) -> Hello:
-        """What the program says of itself."""
+    def handshake(self, process: SupervisedProcess) -> Hello:
+        """Exchange hellos with the program; raise CastigateError if its answer cannot be used."""
         offer = None
         if self._memory is not None:
-            offer = Offer(descriptor=self._memory.descriptor, bytes=self._memory.size)
-        asked = AskHello(number=1, castigate=VERSION, memory=offer)
+            offer = MemoryOffer(descriptor=self._memory.descriptor, bytes=self._memory.size)
+        request = AskHello(number=1, castigate=VERSION, memory=offer)
+        frame = encode_frame(encode_request(request))
         try:
-            frame = process.ask(written(words_of(asked)), self._home.seconds_to_begin, 0)
-            hello = answer_of(frame.header)
+            reply = process.request(frame, self._config.startup_seconds, 0)
+            hello = parse_answer(reply.header)
         except FrameError as error:
-            raise self._refusal(f": its hello is {error}") from None
+            raise self._error(f": its hello is {error}") from None
         if isinstance(hello, Error):
-            raise self._refusal(f": it answers hello by an error: {in_one_line(hello.text)}")
-        if not isinstance(hello, Hello) or hello.number != asked.number:
-            raise self._refusal(": its first answer is no hello with the number of the question")
+            raise self._error(f": it answers hello by an error: {in_one_line(hello.text)}")
+        if not isinstance(hello, Hello) or hello.number != request.number:
+            raise self._error(f": its first answer is not a hello with number {request.number}")
         if hello.protocol != PROTOCOL:
-            wrong = f" speaks protocol {hello.protocol}; this Castigate speaks {PROTOCOL}"
-            raise self._refusal(wrong)
+            raise self._error(
+                f" speaks protocol {hello.protocol}; this Castigate speaks {PROTOCOL}"
+            )
         for dtype in hello.dtypes:
             try:
                 format_named(dtype)
             except CastigateError as error:
-                raise self._refusal(f": its hello names a dtype that is none: {error}") from None
+                raise self._error(f": its hello names an unknown dtype: {error}") from None
         self._uses_memory = hello.memory and self._memory is not None
         return hello
 
-    def asked(
-        self, number: int, question: Mapping[str, Any], arrays: Mapping[str, Bits]
-    ) -> tuple[Pieces, int, Understood]:
-        """A question as a frame."""
-        case: Case = question["case"]
-        words, expected = case_words(case), Expected(case.target)
-        if question["ask"] == "sweep":
-            first, count = question["first"], question["count"]
-            expected = self._with_room(expected, number)
+    def encode(
+        self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
+    ) -> EncodedRequest:
+        """Encode a cast, bitcast or sweep as a frame."""
+        case = wire_case(request["case"])
+        if request["ask"] == "sweep":
+            decoder = self._sweep_decoder(case.target, number)
             sweep = AskSweep(
-                number=number, case=words, first=first, count=count, memory=expected.room
+                number=number,
+                case=case,
+                first=request["first"],
+                count=request["count"],
+                memory=decoder.slot,
             )
-            return written(words_of(sweep)), expected.most(count), expected.value
-        ask, growth = ASKS[question["ask"]]
+            frame = encode_frame(encode_request(sweep))
+            return EncodedRequest(frame, decoder.max_payload(sweep.count), decoder.decode)
+        decoder = ReplyDecoder(case.target)
+        header_type, growth = ELEMENT_REQUESTS[request["ask"]]
         bits = arrays[""]
-        _, payload = packed(arrays)
-        asked = ask(number=number, case=words, shape=list(bits.shape))
-        most = expected.most(growth * bits.size)
-        return written(words_of(asked), payload), most, expected.value
+        _, payload = pack_arrays(arrays)
+        header = header_type(number=number, case=case, shape=list(bits.shape))
+        frame = encode_frame(encode_request(header), payload)
+        return EncodedRequest(frame, decoder.max_payload(growth * bits.size), decoder.decode)
 
-    def parted(self, process: Process) -> None:
-        """Say bye, and give the program a moment to end by itself."""
-        with suppress(Gone, Late):
-            process.ask(written(words_of(AskBye(number=LAST))), SECONDS_TO_PART, 0)
-            process.wait_for_end(SECONDS_TO_PART)
+    def say_goodbye(self, process: SupervisedProcess) -> None:
+        """Say bye, and give the program a moment to exit by itself."""
+        with suppress(ProcessFailed, ProcessTimeout):
+            bye = encode_frame(encode_request(AskBye(number=GOODBYE_NUMBER)))
+            process.request(bye, GOODBYE_SECONDS, 0)
+            process.wait_for_exit(GOODBYE_SECONDS)
 
-    def _with_room(self, expected: Expected, number: int) -> Expected:
-        """The same, where the answer may be written to memory: a sweep's always has room there."""
+    def _sweep_decoder(self, dtype: str, number: int) -> ReplyDecoder:
+        """Decode a sweep's answers from shared memory, if the program uses it."""
         if self._memory is None or not self._uses_memory:
-            return expected
-        offset, room = self._memory.slot(number)
-        return Expected(expected.dtype, self._memory, Room(offset=offset, bytes=room))
+            return ReplyDecoder(dtype)
+        offset, size = self._memory.slot(number)
+        return ReplyDecoder(dtype, self._memory, MemorySlot(offset=offset, bytes=size))
 
-    def _refusal(self, message: str) -> CastigateError:
+    def _error(self, message: str) -> CastigateError:
         return CastigateError(f"backend `{self._backend}`{message}")
 
 
-def command_of(backend: str) -> list[str]:
-    """The words of a command; no shell ever sees them."""
+def parse_command(backend: str) -> list[str]:
+    """Split the command of an ``exec:`` backend as a shell would; no shell ever runs it."""
     try:
-        words = shlex.split(backend.removeprefix(EXEC))
+        command = shlex.split(backend.removeprefix(EXEC))
     except ValueError as error:
         raise CastigateError(f"backend `{backend}`: {error}; quote it as for a shell") from None
-    if not words:
+    if not command:
         raise CastigateError(f"backend `{backend}`: write exec:COMMAND, for instance exec:./vendor")
-    if shutil.which(words[0]) is None:
-        wrong = "is no program that can be run" if os.path.exists(words[0]) else "does not exist"
-        raise CastigateError(f"backend `{backend}`: {words[0]} {wrong}; give a program's path")
-    return words
+    program = command[0]
+    if shutil.which(program) is None:
+        problem = "is not an executable file" if os.path.exists(program) else "does not exist"
+        raise CastigateError(f"backend `{backend}`: {program} {problem}; give a program's path")
+    return command
 
 
-def case_words(case: Case) -> CaseWords:
-    """A case as a header names it."""
-    return CaseWords(
+def wire_case(case: Case) -> WireCase:
+    """Describe a case as a header does."""
+    return WireCase(
         id=case.id,
         document=case.document,
         version=case.version,

@@ -1,4 +1,4 @@
-"""What an answer of a program must be, and what is made of it."""
+"""Checks and decodes a program's replies."""
 
 from __future__ import annotations
 
@@ -8,65 +8,78 @@ from typing import Any
 
 import numpy as np
 
-from oracles.isolation.frames import AT_ONCE, STORAGES, TEXT, Frame, FrameError, unpacked
-from oracles.isolation.remote_errors import error_named
-from oracles.protocol import Bits
-from oracles.protocol import Unsupported as NotOffered
-from oracles.wire.schema import Error, Room, Unsupported, Values, answer_of, in_one_line
+from oracles.isolation.frames import (
+    READ_CHUNK,
+    STORAGES,
+    TEXT,
+    Frame,
+    FrameError,
+    unpack_arrays,
+)
+from oracles.isolation.remote_errors import remote_error
+from oracles.protocol import Bits, Unsupported
+from oracles.wire import schema
 from oracles.wire.shared_memory import SharedMemory
 from specs.formats import format_named
 
-MOST_TEXT = 1 << 26
+MAX_TEXT_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
-class Expected:
-    """Elements of a dtype, in the payload or in a part of the shared memory."""
+class ReplyDecoder:
+    """Decodes replies whose elements are of a dtype, in the payload or in a slot of the memory."""
 
     dtype: str
     memory: SharedMemory | None = None
-    room: Room | None = None
+    slot: schema.MemorySlot | None = None
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """What an element is stored in."""
+        """The numpy dtype that an element is stored in."""
         return np.dtype(format_named(self.dtype).storage)
 
-    def most(self, elements: int) -> int:
-        """What a payload of so many elements may weigh; one of another shape is still heard."""
-        if STORAGES[self.storage] == TEXT:
-            return MOST_TEXT
-        return max(AT_ONCE, 2 * elements * self.storage.itemsize)
+    def max_payload(self, elements: int) -> int:
+        """Return the most bytes that a reply may have.
 
-    def value(self, frame: Frame) -> Bits | BaseException:
-        """The elements, or the error to be raised; a ``FrameError`` where it is neither."""
-        answer = answer_of(frame.header)
-        if frame.payload and not isinstance(answer, Values):
+        That is more than these elements need: an answer of a wrong shape is an error of the
+        backend, so it has to be read.
+        """
+        if STORAGES[self.storage] == TEXT:
+            return MAX_TEXT_BYTES
+        return max(READ_CHUNK, 2 * elements * self.storage.itemsize)
+
+    def decode(self, reply: Frame) -> Bits | BaseException:
+        """Return the elements, or the exception that the reply stands for.
+
+        Raises FrameError if the reply is malformed or not an answer to a cast, sweep or bitcast.
+        """
+        answer = schema.parse_answer(reply.header)
+        if reply.payload and not isinstance(answer, schema.Values):
             raise FrameError(f"an answer `{answer.answer}` with a payload")
         match answer:
-            case Values(shape=shape, in_memory=True):
-                return self._from_memory(frame, shape)
-            case Values(shape=shape):
-                return self._array(shape, frame.payload)
-            case Unsupported(reason=reason):
-                return NotOffered(in_one_line(reason))
-            case Error(kind=kind, text=text):
-                return error_named((kind, "Exception"), in_one_line(text))
+            case schema.Values(shape=shape, in_memory=True):
+                return self._decode_memory(reply, shape)
+            case schema.Values(shape=shape):
+                return self._decode_payload(shape, reply.payload)
+            case schema.Unsupported(reason=reason):
+                return Unsupported(schema.in_one_line(reason))
+            case schema.Error(kind=kind, text=text):
+                return remote_error((kind, "Exception"), schema.in_one_line(text))
             case _:
                 raise FrameError(f"an answer `{answer.answer}` that was not asked for")
 
-    def _array(self, shape: list[int], elements: bytearray) -> Bits:
+    def _decode_payload(self, shape: list[int], payload: bytearray) -> Bits:
         storage = STORAGES[self.storage]
-        field = {"name": "", "storage": storage, "shape": shape, "bytes": len(elements)}
-        return unpacked([field], elements)[""]
+        field = {"name": "", "storage": storage, "shape": shape, "bytes": len(payload)}
+        return unpack_arrays([field], payload)[""]
 
-    def _from_memory(self, frame: Frame, shape: list[int]) -> Bits:
+    def _decode_memory(self, reply: Frame, shape: list[int]) -> Bits:
         size = prod(shape) * self.storage.itemsize
-        if self.memory is None or self.room is None or frame.payload or size > self.room.bytes:
-            raise FrameError("an answer in memory that was not given to it")
-        there = np.frombuffer(self.memory.content(self.room.offset, size), self.storage)
-        answers = there.reshape(shape)
+        if self.memory is None or self.slot is None or reply.payload or size > self.slot.bytes:
+            raise FrameError("an answer in memory that was not offered for it")
+        content = np.frombuffer(self.memory.content(self.slot.offset, size), self.storage)
+        answers = content.reshape(shape)
         if format_named(self.dtype).bits == 8 * self.storage.itemsize:
-            # Whatever the program writes later, it is a code of the dtype.
+            # No copy: whatever the program writes there later is still a valid code of the dtype.
             return answers
         return answers.copy()

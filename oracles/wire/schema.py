@@ -1,4 +1,7 @@
-"""``python -m oracles.wire.schema``: the JSON schema of every header, as docs/ has it."""
+"""The headers of the wire protocol as models, which check what a program sends.
+
+``python -m oracles.wire.schema`` prints their JSON schema for docs/protocol.schema.json.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,23 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from oracles.isolation.frames import MOST_ELEMENTS, MOST_RANK, FrameError
-from oracles.isolation.remote_errors import LONGEST
+from oracles.isolation.frames import MAX_ELEMENTS, MAX_RANK, FrameError
+from oracles.isolation.remote_errors import MAX_TEXT
 
 PROTOCOL: Literal[1] = 1
-LONGEST_NAME = 100
-LONGEST_FAULT = 120
+MAX_NAME = 100
+MAX_PROBLEM = 120
+"""Characters of the description of what is wrong with a header."""
 
 Operation = Literal["cast", "sweep", "bitcast"]
 Dependence = Literal["document", "version", "mode"]
-Number = Annotated[int, Field(ge=1, description="Of the question; its answer repeats it.")]
-Count = Annotated[int, Field(ge=0, le=MOST_ELEMENTS)]
-Shape = Annotated[list[Count], Field(max_length=MOST_RANK)]
-Word = Annotated[str, Field(pattern="^[ -~]+$", max_length=LONGEST_NAME)]
-Text = Annotated[str, Field(max_length=LONGEST)]
+Number = Annotated[
+    int, Field(ge=1, description="The number of the question; its answer repeats it.")
+]
+Count = Annotated[int, Field(ge=0, le=MAX_ELEMENTS)]
+Shape = Annotated[list[Count], Field(max_length=MAX_RANK)]
+Word = Annotated[str, Field(pattern="^[ -~]+$", max_length=MAX_NAME)]
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
 
 
 class Header(BaseModel):
@@ -30,8 +36,8 @@ class Header(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class CaseWords(Header):
-    """What is asked for; ``mode`` has the parameters that matter for the pair, as texts."""
+class WireCase(Header):
+    """A case; ``mode`` has the parameters that affect this pair of dtypes, as texts."""
 
     id: str
     document: str
@@ -41,72 +47,73 @@ class CaseWords(Header):
     mode: dict[str, str]
 
 
-class Offer(Header):
-    """Memory that both sides may map: a file descriptor of the program's, of so many bytes."""
+class MemoryOffer(Header):
+    """Memory that both sides may map: an inherited file descriptor and the size in bytes."""
 
     descriptor: Annotated[int, Field(ge=3)]
     bytes: Annotated[int, Field(ge=1)]
 
 
-class Room(Header):
-    """The part of the shared memory that this question's answer may be written to."""
+class MemorySlot(Header):
+    """The part of the shared memory that the answer to this question may be written to."""
 
     offset: Annotated[int, Field(ge=0)]
     bytes: Annotated[int, Field(ge=1)]
 
 
 class AskHello(Header):
-    """The first question: who is there, and what it can do."""
+    """The first question: the program's name and what it offers."""
 
     ask: Literal["hello"] = "hello"
     number: Number
     protocol: Literal[1] = PROTOCOL
     castigate: Word
-    memory: Offer | None = None
+    memory: MemoryOffer | None = None
 
 
 class AskCast(Header):
-    """Cast these elements; the payload has them."""
+    """Cast the elements in the payload."""
 
     ask: Literal["cast"] = "cast"
     number: Number
-    case: CaseWords
+    case: WireCase
     shape: Shape
 
 
 class AskSweep(Header):
-    """Cast so many consecutive patterns, from the first on; there is no payload."""
+    """Cast consecutive patterns, beginning with ``first``; there is no payload."""
 
     ask: Literal["sweep"] = "sweep"
     number: Number
-    case: CaseWords
+    case: WireCase
     first: Annotated[int, Field(ge=0, lt=1 << 32)]
     count: Annotated[int, Field(ge=1, le=1 << 32)]
-    memory: Room | None = None
+    memory: MemorySlot | None = None
 
 
 class AskBitcast(Header):
-    """Read the bits of these elements as the target; the payload has them."""
+    """Reinterpret the elements in the payload as the target."""
 
     ask: Literal["bitcast"] = "bitcast"
     number: Number
-    case: CaseWords
+    case: WireCase
     shape: Shape
 
 
 class AskBye(Header):
-    """The last question: nothing more comes, and the program is to end."""
+    """The last question: the program answers and exits."""
 
     ask: Literal["bye"] = "bye"
     number: Number
 
 
 class Hello(Header):
-    """Who is there; without ``claims`` it means to implement every document.
+    """The program's name and what it offers; without ``claims`` it claims every document.
 
     A claim is a document's name, or ``name:version`` for one version of it.
 
-    Cases that differ in nothing that ``depends_on`` names get the same answers to the same bits.
+    Cases that agree in both dtypes and in everything that ``depends_on`` names get the same answers
+    to the same bits.
     """
 
     answer: Literal["hello"]
@@ -118,11 +125,13 @@ class Hello(Header):
     operations: list[Operation]
     claims: list[str] | None = None
     depends_on: list[Dependence] = ["document", "version", "mode"]
-    memory: Annotated[bool, Field(description="Whether the memory offered is used.")] = False
+    memory: Annotated[
+        bool, Field(description="Whether the program uses the memory that was offered.")
+    ] = False
 
 
 class Values(Header):
-    """The answer's elements: in the payload, or in the memory that the question names."""
+    """The answer: its elements are in the payload, or in the memory that the question names."""
 
     answer: Literal["values"]
     number: Number
@@ -131,7 +140,7 @@ class Values(Header):
 
 
 class Unsupported(Header):
-    """The program does not offer this; it is no pass and no failure."""
+    """The program does not offer this, which is neither a pass nor a failure."""
 
     answer: Literal["unsupported"]
     number: Number
@@ -139,7 +148,7 @@ class Unsupported(Header):
 
 
 class Error(Header):
-    """The program refuses, or cannot; right where the document asks for a refusal."""
+    """The program refuses or fails, which is right where the document asks for a refusal."""
 
     answer: Literal["error"]
     number: Number
@@ -163,40 +172,39 @@ QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
 ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
 
 
-def answer_of(header: dict[str, Any]) -> Answer:
-    """The answer that a header is; a ``FrameError`` where it is none."""
+def parse_answer(header: dict[str, Any]) -> Answer:
+    """Parse the header of an answer; raise FrameError if it is malformed."""
     try:
         return ANSWER.validate_python(header)
     except ValidationError as error:
-        # Only the place and our own words: what the program wrote may be of any size.
+        # Show the place and pydantic's name of the problem only: the values may be of any size.
         [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
         place = ".".join(map(str, first["loc"])) or "header"
-        said = f"{place}: {first['type']}"
-        shown = said.encode("ascii", "backslashreplace").decode()
-        raise FrameError(f"not an answer of the protocol ({shown[:LONGEST_FAULT]})") from None
+        problem = f"{place}: {first['type']}".encode("ascii", "backslashreplace").decode()
+        raise FrameError(f"not an answer of the protocol ({problem[:MAX_PROBLEM]})") from None
 
 
 def in_one_line(text: str) -> str:
-    """A program's words without line ends and without what could steer a terminal."""
-    letters = (" " if letter.isspace() else letter for letter in text)
+    """Replace line ends in a program's text by blanks, and escape what could control a terminal."""
+    characters = (" " if character.isspace() else character for character in text)
     return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in letters
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in characters
     )
 
 
-def words_of(question: Header) -> dict[str, Any]:
-    """A question as JSON."""
-    return question.model_dump(exclude_none=True)
+def encode_request(request: Header) -> dict[str, Any]:
+    """Encode a request as a header."""
+    return request.model_dump(exclude_none=True)
 
 
-def schema() -> str:
-    """The schema as text: a header is a question or an answer."""
+def json_schema() -> str:
+    """Return the JSON schema of all headers, questions and answers, as text."""
     either: TypeAdapter[Question | Answer] = TypeAdapter(Question | Answer)
     title = f"Castigate's wire protocol, version {PROTOCOL}: a header"
-    words = {"$schema": GenerateJsonSchema.schema_dialect, "title": title, **either.json_schema()}
-    return json.dumps(words, indent=2) + "\n"
+    schema = {"$schema": GenerateJsonSchema.schema_dialect, "title": title, **either.json_schema()}
+    return json.dumps(schema, indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    print(schema(), end="")
+    print(json_schema(), end="")

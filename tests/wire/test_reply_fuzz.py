@@ -1,4 +1,4 @@
-"""Whatever stream of bytes a program writes: values, its errors, or a ``FrameError``."""
+"""Any stream of bytes that a program writes is values, errors of its own, or a ``FrameError``."""
 
 from __future__ import annotations
 
@@ -13,35 +13,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.isolation.frames import MAGIC, FrameError, read_frame
-from oracles.wire.reply_checks import Expected
-from tests.wire.streams import MOST, TARGETS, read_all, stream
+from oracles.wire.reply_checks import ReplyDecoder
+from tests.wire.streams import MAX_PAYLOAD, TARGETS, read_all, stream
 
-MOST_MEMORY = 20 << 20
+MAX_MEMORY = 20 << 20
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.randoms(use_true_random=True))
-def test_no_stream_ends_in_anything_else(chance: Random) -> None:
+def test_any_malformed_stream_is_values_errors_or_a_frame_error(chance: Random) -> None:
     read_all(stream(chance))
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200))
-def test_no_bytes_end_in_anything_else(content: bytes) -> None:
+def test_any_bytes_are_values_errors_or_a_frame_error(content: bytes) -> None:
     read_all(content)
     read_all(MAGIC + content)
 
 
-def test_the_streams_are_worth_reading() -> None:
-    """They hold right answers as well as faults, of all kinds."""
+def test_the_random_streams_hold_both_valid_answers_and_many_kinds_of_faults() -> None:
     streams = [stream(Random(seed)) for seed in range(2000)]
     assert sum(map(read_all, streams)) > 500
-    ends = Counter(fault_of(content) for content in streams)
-    assert len(ends) > 20, ends
+    faults = Counter(fault_of(content) for content in streams)
+    assert len(faults) > 20, faults
 
 
 def fault_of(content: bytes) -> str:
-    """What is wrong about a stream, without numbers."""
+    """Return the text of a stream's first fault, without its numbers."""
     rest = memoryview(content)
 
     def read(count: int) -> bytes:
@@ -50,25 +49,25 @@ def fault_of(content: bytes) -> str:
         return bytes(piece)
 
     try:
-        while (frame := read_frame(read, MOST)) is not None:
-            Expected("float16").value(frame)
+        while (frame := read_frame(read, MAX_PAYLOAD)) is not None:
+            ReplyDecoder("float16").decode(frame)
     except FrameError as fault:
         return re.sub(r"b'.*'|\d+", "…", str(fault))
     return ""
 
 
-def test_a_stream_that_is_right_is_read() -> None:
-    words = json.dumps({"answer": "error", "number": 1, "text": "no"}).encode()
-    frame = MAGIC + pack("<IQ", len(words), 0) + words
+def test_all_answers_of_a_valid_stream_are_read() -> None:
+    header = json.dumps({"answer": "error", "number": 1, "text": "no"}).encode()
+    frame = MAGIC + pack("<IQ", len(header), 0) + header
     assert read_all(3 * frame) == 3 * len(TARGETS)
 
 
-def test_announced_lengths_take_no_memory() -> None:
+def test_no_memory_is_allocated_for_announced_lengths() -> None:
     tracemalloc.start()
     try:
         for header, payload in ((2**32 - 1, 0), (2**20, 2**64 - 1), (2, 2**40), (2**20, 2**16)):
             assert read_all(MAGIC + pack("<IQ", header, payload) + b"{}") == 0
-        _, most = tracemalloc.get_traced_memory()
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < MOST_MEMORY
+    assert peak < MAX_MEMORY

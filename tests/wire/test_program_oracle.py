@@ -1,4 +1,4 @@
-"""``exec:COMMAND`` is a backend wherever one may be named, and words of it are words."""
+"""``exec:COMMAND`` is a backend wherever one may be named; no shell sees the command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from conformance.judging.meeting import Meeting, Settings
 from conformance.judging.road_agreement import first_of
 from conformance.running.selection import case_named
-from oracles.isolation.launch_config import Home, homes
+from oracles.isolation.launch_config import LaunchConfig, launch_configs
 from oracles.isolation.loading import close, load_isolated
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
@@ -31,19 +31,19 @@ PROTOCOL_LINES = 45
 
 @pytest.fixture
 def program() -> Iterator[Backend]:
-    backend = load_isolated(NAME, Home())
+    backend = load_isolated(NAME, LaunchConfig())
     yield backend
     close(backend)
 
 
-def test_the_example_is_short_and_needs_nothing_of_ours() -> None:
+def test_the_example_program_is_short_and_imports_nothing_of_castigate() -> None:
     text = PROGRAM.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= PROTOCOL_LINES
     assert "oracles" not in text
     assert "specs" not in text
 
 
-def test_it_answers_in_every_shape(program: Backend) -> None:
+def test_the_example_answers_in_every_shape(program: Backend) -> None:
     meeting = Meeting(program, {}, Settings())
     for case in (CASE, "onnx-cast:25/int64/float32", "onnx-cast:25/uint8/bool"):
         assert meeting.judge(case_named(case)).verdict == "conforms"
@@ -55,7 +55,7 @@ def test_it_answers_in_every_shape(program: Backend) -> None:
         assert (answers == 1).all()
 
 
-def test_what_it_has_not_is_unsupported(program: Backend) -> None:
+def test_what_the_example_lacks_is_unsupported(program: Backend) -> None:
     with pytest.raises(Unsupported, match="numpy has no bfloat16"):
         program.oracle.cast(case_named("onnx-cast:25/bfloat16/int8"), np.zeros(1, np.uint16))
     with pytest.raises(Unsupported, match="astype takes no "):
@@ -65,7 +65,7 @@ def test_what_it_has_not_is_unsupported(program: Backend) -> None:
     assert not hasattr(program.oracle, "bitcast")
 
 
-def test_roads_are_what_it_depends_on(program: Backend) -> None:
+def test_a_road_names_what_the_answers_depend_on(program: Backend) -> None:
     meeting = Meeting(program, {}, Settings())
     early, late, other = (
         meeting.road(case_named(case))
@@ -79,27 +79,27 @@ def test_roads_are_what_it_depends_on(program: Backend) -> None:
     assert not meeting.road(case_named("onnx-cast:25/float32/bfloat16"))
 
 
-def test_two_programs_are_no_variants_of_each_other(program: Backend) -> None:
+def test_two_programs_are_not_variants_of_each_other(program: Backend) -> None:
     other = Meeting(Backend("exec:./other", program.oracle), {}, Settings())
     first = Meeting(program, {}, Settings())
     assert first_of([first, other], other) is None
 
 
-def test_explain_and_backends() -> None:
+def test_explain_and_backends_accept_a_program() -> None:
     code, out, err = castigate("explain", CASE, "0x3c00", f"--backend={NAME}", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["answers"] == {NAME: "0x01"}
     code, out, err = castigate("backends", NAME, "--json")
     assert (code, err) == (0, "")
-    seen = json.loads(out)
-    assert (seen["version"], seen["operations"]) == (np.__version__, ["cast"])
-    assert seen["claims"] == ["onnx-cast"]
-    assert "float16" in seen["dtypes"]
+    backend = json.loads(out)
+    assert (backend["version"], backend["operations"]) == (np.__version__, ["cast"])
+    assert backend["claims"] == ["onnx-cast"]
+    assert "float16" in backend["dtypes"]
 
 
-def test_run_at_full_sweeps_and_pytest_takes_the_name(tmp_path: Path) -> None:
-    given = (f"--backend={NAME}", "--document=onnx-cast:25", "--source=uint16", "--target=uint8")
-    assert run(tmp_path / "run", *given, "--tier=full") == 0
+def test_run_at_full_tier_and_pytest_accept_a_program(tmp_path: Path) -> None:
+    options = (f"--backend={NAME}", "--document=onnx-cast:25", "--source=uint16", "--target=uint8")
+    assert run(tmp_path / "run", *options, "--tier=full") == 0
     assert verdicts(tmp_path / "run") == {"onnx-cast:25/uint16/uint8": "conforms"}
     command = [sys.executable, "-m", "pytest", "conformance", f"--backend={NAME}", "-q"]
     done = subprocess.run(
@@ -119,39 +119,39 @@ REFUSALS = {
     "exec: ": "write exec:COMMAND, for instance exec:./vendor",
     "exec:'./vendor": "No closing quotation; quote it as for a shell",
     "exec:./no-such-vendor --fast": "./no-such-vendor does not exist; give a program's path",
-    "exec:/etc/passwd": "/etc/passwd is no program that can be run; give a program's path",
+    "exec:/etc/passwd": "/etc/passwd is not an executable file; give a program's path",
     "exec:true": " ended by itself with code 0 before its first task",
     "exec:cat": ": its hello is not an answer of the protocol (header: union_tag_not_found)",
 }
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_is_no_program_is_one_line(name: str) -> None:
+def test_an_unusable_command_is_one_line(name: str) -> None:
     with pytest.raises(CastigateError) as caught:
-        load_isolated(name, Home(seconds=20))
-    said = str(caught.value)
-    assert said.startswith(f"backend `{name}`")
-    assert said.endswith(REFUSALS[name])
-    assert said.isprintable()
+        load_isolated(name, LaunchConfig(seconds=20))
+    message = str(caught.value)
+    assert message.startswith(f"backend `{name}`")
+    assert message.endswith(REFUSALS[name])
+    assert message.isprintable()
 
 
 def test_no_shell_sees_the_command(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     with pytest.raises(CastigateError):
-        load_isolated(f"exec:true; touch {mark}", Home(seconds=20))
+        load_isolated(f"exec:true; touch {mark}", LaunchConfig(seconds=20))
     with pytest.raises(CastigateError):
-        load_isolated(f"exec:true $(touch {mark}) > {mark}", Home(seconds=20))
+        load_isolated(f"exec:true $(touch {mark}) > {mark}", LaunchConfig(seconds=20))
     assert not mark.exists()
 
 
-def test_a_program_whose_interpreter_is_not_there(tmp_path: Path) -> None:
+def test_a_program_whose_interpreter_does_not_exist_is_refused(tmp_path: Path) -> None:
     broken = tmp_path / "broken vendor"
     broken.write_text("#!/no/such/python\n")
     broken.chmod(0o755)
     with pytest.raises(CastigateError, match=r"ended by itself with code 1 .*No such file"):
-        load_isolated(f"exec:{shlex.quote(str(broken))}", Home(seconds=20))
+        load_isolated(f"exec:{shlex.quote(str(broken))}", LaunchConfig(seconds=20))
 
 
-def test_a_program_has_no_python() -> None:
-    with pytest.raises(CastigateError, match="a program has no Python; name it in exec:"):
-        homes([NAME], [f"{NAME}=/bin/sh"])
+def test_the_option_python_is_refused_for_a_program() -> None:
+    with pytest.raises(CastigateError, match="a program has no Python; name its interpreter"):
+        launch_configs([NAME], [f"{NAME}=/bin/sh"])

@@ -1,4 +1,4 @@
-"""``--python NAME=PATH``: a backend lives in another Python, or one line says why it cannot."""
+"""``--python NAME=PATH`` runs a backend in another Python, or one line says why it cannot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conformance.running.selection import case_named
-from oracles.isolation.launch_config import homes
+from oracles.isolation.launch_config import launch_configs
 from oracles.isolation.loading import close, load_isolated
 from oracles.isolation.remote_errors import Crashed
 from specs.errors import CastigateError
@@ -25,29 +25,29 @@ OTHER = "0.0.0"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_found_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_pythonpath(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
-def python(folder: Path, *places: Path | str) -> Path:
-    """The Python of a new environment in which packages are found in these places."""
+def python(folder: Path, *packages: Path | str) -> Path:
+    """Create a virtual environment that finds packages in these folders; return its Python."""
     venv.create(folder, with_pip=False, symlinks=True)
-    [packages] = folder.glob("lib/python*/site-packages")
-    (packages / "places.pth").write_text("".join(f"{place}\n" for place in places))
+    [site_packages] = folder.glob("lib/python*/site-packages")
+    (site_packages / "packages.pth").write_text("".join(f"{path}\n" for path in packages))
     return folder / "bin" / "python"
 
 
-def refused(where: Path | str) -> str:
-    """What is said of a Python in which the backend cannot live."""
+def load_error(where: Path | str) -> str:
+    """Return the error for a Python in which the backend cannot be loaded."""
     with pytest.raises(CastigateError) as caught:
-        load_isolated(NAME, homes([NAME], [f"{NAME}={where}"])[NAME])
+        load_isolated(NAME, launch_configs([NAME], [f"{NAME}={where}"])[NAME])
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_a_backend_lives_in_the_python_that_is_named(tmp_path: Path) -> None:
+def test_a_backend_runs_in_the_python_that_is_named(tmp_path: Path) -> None:
     where = python(tmp_path / "env", ROOT, *site.getsitepackages())
-    found = homes([NAME, "ort"], [f"{NAME}={where}"])
+    found = launch_configs([NAME, "ort"], [f"{NAME}={where}"])
     assert found["ort"].python is None
     backend = load_isolated(NAME, found[NAME])
     try:
@@ -62,23 +62,25 @@ def test_a_backend_lives_in_the_python_that_is_named(tmp_path: Path) -> None:
         close(backend)
 
 
-def test_a_python_without_castigate_is_told_how_to_get_it(tmp_path: Path) -> None:
+def test_the_error_for_a_python_without_castigate_says_how_to_install_it(tmp_path: Path) -> None:
     where = python(tmp_path / "env")
-    said = refused(where)
-    assert said.startswith(f"backend `{NAME}`: {where} ended by itself with code 1 (")
-    assert "ModuleNotFoundError" in said
-    assert said.endswith(f"install this version there: {where} -m pip install castigate=={VERSION}")
+    message = load_error(where)
+    assert message.startswith(f"backend `{NAME}`: {where} ended by itself with code 1 (")
+    assert "ModuleNotFoundError" in message
+    assert message.endswith(
+        f"install this version there: {where} -m pip install castigate=={VERSION}"
+    )
 
 
 def test_a_python_with_another_version_is_refused(tmp_path: Path) -> None:
-    for floor in ("specs", "oracles"):
-        shutil.copytree(ROOT / floor, tmp_path / "other" / floor)
+    for layer in ("specs", "oracles"):
+        shutil.copytree(ROOT / layer, tmp_path / "other" / layer)
     release = tmp_path / "other" / "specs" / "release.py"
     text = release.read_text()
     assert VERSION in text
     release.write_text(text.replace(VERSION, OTHER))
     where = python(tmp_path / "env", tmp_path / "other", *site.getsitepackages())
-    assert refused(where) == (
+    assert load_error(where) == (
         f"backend `{NAME}`: {where} has castigate {OTHER}, this is {VERSION};"
         f" install this version there: {where} -m pip install castigate=={VERSION}"
     )
@@ -88,29 +90,29 @@ def test_a_python_with_another_version_is_refused(tmp_path: Path) -> None:
 def test_a_program_that_is_no_python_is_refused(name: str) -> None:
     where = shutil.which(name)
     assert where is not None
-    said = refused(where)
-    assert said.startswith(f"backend `{NAME}`: {where} ended by itself with code ")
-    assert f"{where} -m pip install castigate=={VERSION}" in said
+    message = load_error(where)
+    assert message.startswith(f"backend `{NAME}`: {where} ended by itself with code ")
+    assert f"{where} -m pip install castigate=={VERSION}" in message
 
 
-def test_a_path_that_is_no_program_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_not_executable_is_refused(tmp_path: Path) -> None:
     text, folder, broken = tmp_path / "text", tmp_path / "folder", tmp_path / "broken"
     text.write_text("python")
     folder.mkdir()
     broken.write_text("#!/no/such/python\n")
     broken.chmod(0o755)
     advice = "; give the path of a Python"
-    for where, wrong in (
+    for where, problem in (
         (tmp_path / "none", f"{tmp_path / 'none'} does not exist{advice}"),
-        (text, f"{text} is no program that can be run{advice}"),
-        (folder, f"{folder} is no program that can be run{advice}"),
+        (text, f"{text} is not an executable file{advice}"),
+        (folder, f"{folder} is not an executable file{advice}"),
     ):
-        assert refused(where) == f"--python `{NAME}={where}`: {wrong}"
-    assert refused(broken) == f"backend `{NAME}`: {broken}: No such file or directory"
+        assert load_error(where) == f"--python `{NAME}={where}`: {problem}"
+    assert load_error(broken) == f"backend `{NAME}`: {broken}: No such file or directory"
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         (["ort"], "--python `ort`: write NAME=PATH, the backend's name first"),
         (["=/bin/sh"], "--python `=/bin/sh`: write NAME=PATH, the backend's name first"),
@@ -122,15 +124,15 @@ def test_a_path_that_is_no_program_is_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_usage_is_one_line(given: list[str], message: str) -> None:
+def test_unusable_options_are_one_line(options: list[str], message: str) -> None:
     with pytest.raises(CastigateError) as caught:
-        homes(["ort:folded"], given)
+        launch_configs(["ort:folded"], options)
     assert str(caught.value) == message
 
 
-def test_the_command_says_it_in_one_line(tmp_path: Path) -> None:
+def test_castigate_run_prints_the_error_in_one_line(tmp_path: Path) -> None:
     where = python(tmp_path / "env")
-    given = (f"--backend={NAME}", f"--python={NAME}={where}", f"--out={tmp_path / 'run'}")
-    code, out, err = castigate("run", *given)
+    options = (f"--backend={NAME}", f"--python={NAME}={where}", f"--out={tmp_path / 'run'}")
+    code, out, err = castigate("run", *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"castigate: backend `{NAME}`: {where} ended by itself with code 1 (")

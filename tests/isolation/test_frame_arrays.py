@@ -1,4 +1,4 @@
-"""Arrays come back bit for bit in shape and storage, and malformed ones are a ``FrameError``."""
+"""Arrays in frames survive a round trip bit for bit; malformed ones are a ``FrameError``."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from oracles.isolation.frames import (
-    MOST_ELEMENTS,
-    MOST_RANK,
+    MAX_ELEMENTS,
+    MAX_RANK,
     STORAGES,
     TEXT,
     FrameError,
-    is_carried,
-    packed,
+    encode_frame,
+    is_sendable,
+    pack_arrays,
     read_frame,
-    unpacked,
-    written,
+    unpack_arrays,
 )
 from specs.formats import formats
 
 NUMBERS = sorted(name for name in STORAGES.values() if name != TEXT)
 TEXTS = st.text(st.characters())  # lone surrogates too
 SHAPES = npst.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4)
-LITTLE = 1 << 20
+LITTLE_MEMORY = 1 << 20
 
 
-def there_and_back(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Arrays after their way through a frame."""
-    fields, payload = packed(arrays)
-    content = b"".join(written({"arrays": fields}, payload))
-    read: Iterator[bytes] = iter((content[:7], content[7:16], content[16:]))
+def round_trip(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Encode arrays in a frame, read it in three pieces, and decode them."""
+    fields, payload = pack_arrays(arrays)
+    content = b"".join(encode_frame({"arrays": fields}, payload))
+    pieces: Iterator[bytes] = iter((content[:7], content[7:16], content[16:]))
     rest = bytearray()
 
-    def reading(count: int) -> bytes:
-        rest.extend(next(read, b""))
+    def read(count: int) -> bytes:
+        rest.extend(next(pieces, b""))
         piece, rest[:] = bytes(rest[:count]), rest[count:]
         return piece
 
-    frame = read_frame(reading)
+    frame = read_frame(read)
     assert frame is not None
-    return unpacked(frame.header["arrays"], frame.payload)
+    return unpack_arrays(frame.header["arrays"], frame.payload)
 
 
 def assert_same(found: Any, sent: Any) -> None:
@@ -60,8 +60,8 @@ def assert_same(found: Any, sent: Any) -> None:
 
 
 @st.composite
-def raw(draw: st.DrawFn) -> Any:
-    """An array of any number's storage and any bits."""
+def number_arrays(draw: st.DrawFn) -> Any:
+    """An array of any numeric storage with any bits."""
     dtype, shape = np.dtype(draw(st.sampled_from(NUMBERS))), draw(SHAPES)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     content = draw(st.binary(min_size=size, max_size=size))
@@ -71,61 +71,61 @@ def raw(draw: st.DrawFn) -> Any:
 
 
 @st.composite
-def texts(draw: st.DrawFn) -> Any:
+def text_arrays(draw: st.DrawFn) -> Any:
     shape = draw(SHAPES)
     size = int(np.prod(shape, dtype=np.int64))
-    made = np.empty(size, object)
-    made[:] = draw(st.lists(TEXTS, min_size=size, max_size=size))
-    return made.reshape(shape)
+    array = np.empty(size, object)
+    array[:] = draw(st.lists(TEXTS, min_size=size, max_size=size))
+    return array.reshape(shape)
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.dictionaries(TEXTS, raw() | texts(), max_size=4))
-def test_arrays_come_back(arrays: dict[str, Any]) -> None:
-    found = there_and_back(arrays)
+@given(st.dictionaries(TEXTS, number_arrays() | text_arrays(), max_size=4))
+def test_arrays_survive_a_round_trip(arrays: dict[str, Any]) -> None:
+    found = round_trip(arrays)
     assert list(found) == list(arrays)
     for name, sent in arrays.items():
         assert_same(found[name], sent)
 
 
-def test_the_storage_of_every_format_is_carried() -> None:
-    stored = {np.dtype(form.storage) for form in formats().values()}
-    assert len(stored) > 5
-    assert stored <= set(STORAGES)
+def test_the_storage_of_every_format_can_be_sent() -> None:
+    storages = {np.dtype(entry.storage) for entry in formats().values()}
+    assert len(storages) > 5
+    assert storages <= set(STORAGES)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_each_storage_in_each_layout(name: str) -> None:
+def test_each_storage_survives_a_round_trip_in_each_layout(name: str) -> None:
     dtype = np.dtype(name)
     line = (np.arange(48 * dtype.itemsize) % 255).astype(np.uint8)
     if dtype.kind == "b":
         line &= 1
     block = line.view(dtype).reshape(2, 4, 6)
-    fixed = block.copy()
-    fixed.flags.writeable = False
+    read_only = block.copy()
+    read_only.flags.writeable = False
     layouts = {
-        "block": block,
-        "turned": block.T,
-        "in Fortran's order": np.asfortranarray(block),
+        "contiguous": block,
+        "transposed": block.T,
+        "Fortran order": np.asfortranarray(block),
         "every second": block[:, ::2, ::3],
-        "backwards": block[::-1, :, ::-1],
-        "one for all": np.broadcast_to(block[0, 0, 0], (3, 5)),
-        "fixed": fixed,
+        "reversed": block[::-1, :, ::-1],
+        "broadcast": np.broadcast_to(block[0, 0, 0], (3, 5)),
+        "read-only": read_only,
         "misaligned": np.frombuffer(bytes(1) + block.tobytes(), dtype, offset=1),
         "rank 0": block[1, 2, 3].reshape(()) if name != "V16" else block[1:, 2, 3].reshape(()),
-        "nothing": block[:, :0],
-        "nothing of much": np.empty((0, 1 << 20, 3), dtype),
-        "of one": block[:1, :1, :1],
-        "of the highest rank": block[:1, 0, 0].reshape((1,) * MOST_RANK),
+        "empty": block[:, :0],
+        "empty with a large dimension": np.empty((0, 1 << 20, 3), dtype),
+        "one element": block[:1, :1, :1],
+        "highest rank": block[:1, 0, 0].reshape((1,) * MAX_RANK),
     }
-    found = there_and_back(layouts)
+    found = round_trip(layouts)
     for layout, sent in layouts.items():
         assert_same(found[layout], sent)
         assert found[layout].flags.writeable
 
 
-def test_texts_come_back_letter_by_letter() -> None:
-    hard = [
+def test_texts_survive_a_round_trip_character_by_character() -> None:
+    texts = [
         "",
         "\0",
         "\ud800",
@@ -137,14 +137,14 @@ def test_texts_come_back_letter_by_letter() -> None:
         "é",
     ]
     for sent in (
-        np.array(hard, object),
-        np.array(hard, object)[::-2],
-        np.array(hard, object).reshape(3, 3).T,
+        np.array(texts, object),
+        np.array(texts, object)[::-2],
+        np.array(texts, object).reshape(3, 3).T,
         np.array("\ud83d\ude00", object),
         np.empty((0, 3), object),
     ):
-        assert_same(there_and_back({"": sent})[""], sent)
-    assert there_and_back({"": np.array([None, "a", 3, b"b"], object)})[""].tolist() == [
+        assert_same(round_trip({"": sent})[""], sent)
+    assert round_trip({"": np.array([None, "a", 3, b"b"], object)})[""].tolist() == [
         None,
         "a",
         None,
@@ -152,15 +152,15 @@ def test_texts_come_back_letter_by_letter() -> None:
     ]
 
 
-def test_what_is_carried() -> None:
-    class Own(np.ndarray):
+def test_only_plain_arrays_of_known_storages_can_be_sent() -> None:
+    class Subclass(np.ndarray):
         pass
 
-    assert all(is_carried(np.zeros(3, dtype)) for dtype in STORAGES)
-    # Another name of a storage is the same storage.
-    assert is_carried(np.zeros(3, np.longlong))
-    for odd in (
-        np.zeros(3, np.uint16).view(Own),
+    assert all(is_sendable(np.zeros(3, dtype)) for dtype in STORAGES)
+    # Another name of the same dtype.
+    assert is_sendable(np.zeros(3, np.longlong))
+    for unsendable in (
+        np.zeros(3, np.uint16).view(Subclass),
         np.ma.zeros(3, np.uint16),
         np.zeros(3, ">u2"),
         np.zeros(3, "V8"),
@@ -171,7 +171,7 @@ def test_what_is_carried() -> None:
         [1, 2],
         None,
     ):
-        assert not is_carried(odd)
+        assert not is_sendable(unsendable)
 
 
 def field(**other: Any) -> dict[str, Any]:
@@ -179,48 +179,48 @@ def field(**other: Any) -> dict[str, Any]:
 
 
 MALFORMED = {
-    "no list": {"a": 1},
-    "nothing": None,
+    "not a list": {"a": 1},
+    "null": None,
     "a text": "name",
     "a list of texts": ["name"],
     "a list of lists": [["name", "storage", "shape", "bytes"]],
     "an empty field": [{}],
     "a missing key": [{key: value for key, value in field().items() if key != "bytes"}],
-    "a name of another kind": [field(name=3)],
-    "a storage of another kind": [field(storage=["uint16"])],
+    "a name that is a number": [field(name=3)],
+    "a storage that is a list": [field(storage=["uint16"])],
     "an unknown storage": [field(storage="uint3")],
     "a storage that numpy knows": [field(storage="O")],
     "a shape that is a number": [field(shape=6)],
     "a shape that is a text": [field(shape="23")],
     "a negative shape": [field(shape=[-2, -3])],
-    "a shape to be guessed": [field(shape=[2, -1])],
-    "a broken shape": [field(shape=[2.0, 3])],
-    "a shape of truth": [field(shape=[True, 6])],
+    "a shape with a -1": [field(shape=[2, -1])],
+    "a shape with a fraction": [field(shape=[2.0, 3])],
+    "a shape with a boolean": [field(shape=[True, 6])],
     "a nested shape": [field(shape=[[2], 3])],
-    "a shape of too many": [field(shape=[1] * MOST_RANK + [6])],
-    "too many elements": [field(shape=[MOST_ELEMENTS, 2, 3])],
-    "elements beyond number": [field(shape=[10**30])],
-    "a product beyond number": [field(shape=[MOST_ELEMENTS] * MOST_RANK)],
-    "a size beyond number, of nothing": [field(shape=[0] + [MOST_ELEMENTS] * 3, bytes=0)],
-    "a shape of less": [field(shape=[2, 2])],
-    "a shape of more": [field(shape=[2, 4])],
+    "too many dimensions": [field(shape=[1] * MAX_RANK + [6])],
+    "too many elements": [field(shape=[MAX_ELEMENTS, 2, 3])],
+    "a dimension too large for 64 bits": [field(shape=[10**30])],
+    "a product of dimensions that overflows": [field(shape=[MAX_ELEMENTS] * MAX_RANK)],
+    "an overflowing shape without elements": [field(shape=[0] + [MAX_ELEMENTS] * 3, bytes=0)],
+    "too small a shape": [field(shape=[2, 2])],
+    "too large a shape": [field(shape=[2, 4])],
     "another storage": [field(storage="uint32")],
-    "bytes of less": [field(bytes=10)],
-    "bytes of more": [field(bytes=14)],
+    "too few bytes": [field(bytes=10)],
+    "too many bytes": [field(bytes=14)],
     "negative bytes": [field(bytes=-12)],
-    "broken bytes": [field(bytes=12.0)],
-    "bytes without end": [field(bytes=1 << 62)],
-    "two of one": [field(), field(name="a")],
+    "a fraction of bytes": [field(bytes=12.0)],
+    "more bytes than any memory has": [field(bytes=1 << 62)],
+    "two fields for the bytes of one": [field(), field(name="a")],
     "half an element": [field(shape=[5], storage="uint16", bytes=11)],
-    "none": [],
+    "no fields": [],
 }
 
 
 @pytest.mark.parametrize("fields", MALFORMED.values(), ids=MALFORMED)
 def test_malformed_fields_are_a_frame_error(fields: Any) -> None:
-    assert unpacked([field()], bytearray(12))[""].shape == (2, 3)
+    assert unpack_arrays([field()], bytearray(12))[""].shape == (2, 3)
     with pytest.raises(FrameError) as caught:
-        unpacked(fields, bytearray(12))
+        unpack_arrays(fields, bytearray(12))
     assert "\n" not in str(caught.value)
 
 
@@ -247,17 +247,17 @@ JSON = st.recursive(
     | JSON,
     st.binary(max_size=40),
 )
-def test_no_fields_end_in_anything_but_arrays_or_a_frame_error(fields: Any, payload: bytes) -> None:
+def test_any_fields_are_arrays_or_a_frame_error(fields: Any, payload: bytes) -> None:
     try:
-        found = unpacked(fields, bytearray(payload))
+        found = unpack_arrays(fields, bytearray(payload))
     except FrameError:
         return
-    assert all(is_carried(array) for array in found.values())
+    assert all(is_sendable(array) for array in found.values())
 
 
-NO_TEXTS = {
-    "no JSON": b"[",
-    "nothing": b"",
+MALFORMED_TEXTS = {
+    "not JSON": b"[",
+    "empty": b"",
     "an object": b'{"a":"b"}',
     "one text": b'"ab"',
     "numbers": b"[1,2]",
@@ -265,31 +265,33 @@ NO_TEXTS = {
     "lists": b'[["a"],["b"]]',
     "one too few": b'["a"]',
     "one too many": b'["a","b","c"]',
-    "no UTF-8": b'["\xff","b"]',
+    "not UTF-8": b'["\xff","b"]',
     "deep": b"[" * 100_000,
     "a number of many digits": b"[" + b"9" * 5000 + b"]",
     "UTF-16": json.dumps(["a", "b"]).encode("utf-16"),
-    "truths": b"[true,false]",
+    "booleans": b"[true,false]",
 }
 
 
-@pytest.mark.parametrize("content", NO_TEXTS.values(), ids=NO_TEXTS)
+@pytest.mark.parametrize("content", MALFORMED_TEXTS.values(), ids=MALFORMED_TEXTS)
 def test_malformed_texts_are_a_frame_error(content: bytes) -> None:
     right = field(storage=TEXT, shape=[2], bytes=9)
-    assert unpacked([right], bytearray(b'["a","b"]'))[""].tolist() == ["a", "b"]
+    assert unpack_arrays([right], bytearray(b'["a","b"]'))[""].tolist() == ["a", "b"]
     with pytest.raises(FrameError, match="texts"):
-        unpacked([right | {"bytes": len(content)}], bytearray(content))
+        unpack_arrays([right | {"bytes": len(content)}], bytearray(content))
 
 
-def test_no_memory_is_taken_for_what_is_only_announced() -> None:
+def test_no_memory_is_allocated_for_announced_sizes() -> None:
     tracemalloc.start()
     try:
         for storage in ("uint8", "V16", TEXT):
             with pytest.raises(FrameError):
-                unpacked([field(storage=storage, shape=[1 << 38], bytes=12)], bytearray(12))
+                unpack_arrays([field(storage=storage, shape=[1 << 38], bytes=12)], bytearray(12))
             with pytest.raises(FrameError):
-                unpacked([field(storage=storage, shape=[1 << 38], bytes=1 << 38)], bytearray(12))
-        _, most = tracemalloc.get_traced_memory()
+                unpack_arrays(
+                    [field(storage=storage, shape=[1 << 38], bytes=1 << 38)], bytearray(12)
+                )
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < LITTLE
+    assert peak < LITTLE_MEMORY

@@ -1,4 +1,4 @@
-"""What is quoted of a process that died: the line on stderr that says why."""
+"""The crash reason is the line of stderr that says why a process died."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from oracles.isolation.supervised_process import KEPT_OF_STDERR, LONGEST, Gone, Process, crash_text
+from oracles.isolation.supervised_process import (
+    MAX_REASON,
+    STDERR_TAIL,
+    ProcessFailed,
+    SupervisedProcess,
+    crash_reason,
+)
 
 ABSL = """\
 WARNING: All log messages before absl::InitializeLog() is called are written to STDERR
@@ -69,7 +75,7 @@ thread 'main' panicked at src/main.rs:3:5:
 index out of bounds: the len is 3 but the index is 7
 note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
 """
-TEXTS = {
+OUTPUTS = {
     "absl": (ABSL, "unhandled type 0"),
     "tensorflow": (TSL, "Check failed: 1 == 2 (1 vs. 2)"),
     "c++": (CPP, "no kernel for type 3"),
@@ -90,29 +96,30 @@ TEXTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_process_that_dies_is_quoted_with_its_reason(name: str, tmp_path: Path) -> None:
-    """A real process writes the text and aborts."""
-    text, reason = TEXTS[name]
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_a_process_that_writes_this_and_aborts_is_quoted_with_its_reason(
+    name: str, tmp_path: Path
+) -> None:
+    text, reason = OUTPUTS[name]
     (tmp_path / "stderr").write_bytes(text.encode(errors="surrogateescape"))
     code = "import os, sys; os.write(2, open(sys.argv[1], 'rb').read()); os.abort()"
-    asked = Process([sys.executable, "-c", code, str(tmp_path / "stderr")], os.environ)
+    process = SupervisedProcess([sys.executable, "-c", code, str(tmp_path / "stderr")], os.environ)
     try:
-        with pytest.raises(Gone) as caught:
-            asked.hear(30.0)
+        with pytest.raises(ProcessFailed) as caught:
+            process.receive(30.0)
     finally:
-        asked.end()
+        process.kill()
     assert str(caught.value) == "was ended by SIGABRT" + (f" ({reason})" if reason else "")
 
 
-def test_the_reason_stands_above_a_long_trace() -> None:
+def test_the_reason_is_found_above_a_long_trace() -> None:
     frames = "".join(f"    @     0x7fc7{n:08x}  xla::Pass<{n}>()\n" for n in range(1000))
-    assert KEPT_OF_STDERR > len(frames) > KEPT_OF_STDERR // 2
-    assert crash_text(f"F1123 03:16:42.3 18963 a.h:1] no type\n{frames}".encode()) == "no type"
+    assert STDERR_TAIL > len(frames) > STDERR_TAIL // 2
+    assert crash_reason(f"F1123 03:16:42.3 18963 a.h:1] no type\n{frames}".encode()) == "no type"
 
 
-def test_what_varies_from_one_death_to_the_next_is_left_out() -> None:
-    first = crash_text(b"process 18963 at 0x7fc783a40634: 12:30:01.5 no memory")
-    again = crash_text(b"process 20011 at 0x7fc783a50000: 12:31:07.9 no memory")
+def test_what_varies_from_one_crash_to_the_next_is_left_out() -> None:
+    first = crash_reason(b"process 18963 at 0x7fc783a40634: 12:30:01.5 no memory")
+    again = crash_reason(b"process 20011 at 0x7fc783a50000: 12:31:07.9 no memory")
     assert first == again == "process … at …: … no memory"
-    assert len(crash_text(b"a" * 1000)) == LONGEST
+    assert len(crash_reason(b"a" * 1000)) == MAX_REASON

@@ -1,4 +1,4 @@
-"""What a program says on stderr is kept with its run, and a certificate is bound to it."""
+"""What a program writes to stderr is kept with its run, and a certificate is bound to it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from oracles.wire.stderr_log import KEPT
+from oracles.wire.stderr_log import MAX_BYTES
 from tests.conformance.processes import castigate
-from tests.wire.test_faults import name_of
+from tests.wire.test_hostile_program import backend_name
 
 POLICY = """\
 policy: log
@@ -26,22 +26,23 @@ max-examples: 0
 def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gated")
     (folder / "policy.yaml").write_text(POLICY)
-    asked = (f"--backend={name_of('much-stderr')}", f"--policy={folder / 'policy.yaml'}")
-    code, _, err = castigate("gate", *asked, "--jobs=1", f"--out={folder / 'gate'}")
+    options = (f"--backend={backend_name('much-stderr')}", f"--policy={folder / 'policy.yaml'}")
+    code, _, err = castigate("gate", *options, "--jobs=1", f"--out={folder / 'gate'}")
     assert code == 1, err
     return folder / "gate"
 
 
-def verified(folder: Path) -> tuple[str, str]:
+def verify(folder: Path) -> tuple[str, str]:
+    """Return the last line of stdout, and stderr."""
     _, out, err = castigate("verify", str(folder / "certificate.json"))
     return out.splitlines()[-1], err
 
 
-def test_a_run_keeps_what_a_program_says(gated: Path) -> None:
+def test_a_run_keeps_both_ends_of_stderr(gated: Path) -> None:
     log = (gated / "run" / "log.txt").read_bytes()
     assert log.startswith(b"\x80 \x1b[31mnoise\n")
     assert b"bytes are left out]" in log
-    assert len(log) < 2 * KEPT + 100
+    assert len(log) < 2 * MAX_BYTES + 100
 
 
 def test_a_certificate_is_bound_to_the_log(gated: Path) -> None:
@@ -49,12 +50,12 @@ def test_a_certificate_is_bound_to_the_log(gated: Path) -> None:
     file = gated / "run" / "log.txt"
     log = file.read_bytes()
     assert certificate["run"]["log.txt"] == sha256(log).hexdigest()
-    assert verified(gated)[0].endswith("; the certificate holds")
-    for altered in (log.replace(b"noise", b"quiet", 1), None):
+    assert verify(gated)[0].endswith("; the certificate holds")
+    for changed in (log.replace(b"noise", b"quiet", 1), None):
         file.unlink()
-        if altered is not None:
-            file.write_bytes(altered)
-        said, why = verified(gated)
-        assert said.endswith("certificate.json does not hold")
-        assert "run.log.txt" in why
+        if changed is not None:
+            file.write_bytes(changed)
+        result, reasons = verify(gated)
+        assert result.endswith("certificate.json does not hold")
+        assert "run.log.txt" in reasons
     file.write_bytes(log)
