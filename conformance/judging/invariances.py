@@ -37,7 +37,7 @@ from conformance.judging.row_answers import (
     rows,
 )
 from conformance.judging.shape_choice import SHORT, Shape, dear_shape
-from oracles.protocol import Bits, WithCall
+from oracles.protocol import Bits, WithCall, WithCastEach
 from oracles.reference.breakpoints import breakpoints
 from oracles.reference.expectations import Expected
 from reports.counterexample.drawing import brief, pattern
@@ -61,15 +61,15 @@ def answers_to(meeting: Meeting, row: Row, chosen: Sequence[Probe]) -> Iterator[
 
     Raises ``ProbeFailedError`` for an error or a malformed answer, ``Unanswered`` for a crash.
     """
-    together = getattr(meeting.backend.oracle, "cast_each", None)
-    if together is None or receiver_of(row.case.document) is not None:
+    oracle = meeting.backend.oracle
+    if not isinstance(oracle, WithCastEach) or receiver_of(row.case.document) is not None:
         for probe in chosen:
             yield from _answer_to(meeting, row, probe)
         return
     left = list(chosen)
     while left:
         tensors = [probe.tensor(row.inputs) for probe in left]
-        known = value_of(attempt(partial(together, row.case, tensors)))
+        known = value_of(attempt(partial(oracle.cast_each, row.case, tensors)))
         for probe, tensor, answer in zip(left, tensors, known, strict=False):
             check = partial(checked, row.rules.target, tensor, answer)
             yield from _survived(probe, attempt(check))

@@ -32,7 +32,15 @@ from conformance.judging.calls import answer_of, call_by, call_faults
 from conformance.judging.quick_inputs import inputs_of
 from conformance.judging.shape_choice import shapes_of
 from conformance.judging.shapes import shape_faults
-from oracles.protocol import Bits, Returned
+from oracles.protocol import (
+    Bits,
+    Returned,
+    WithCastEach,
+    WithReproduce,
+    WithRoad,
+    compiles_per_shape,
+    row_limits_of,
+)
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
@@ -118,9 +126,7 @@ class Meeting:
     @cached_property
     def is_dear(self) -> bool:
         """Whether the backend compiles for each shape, and the tier has no time for many shapes."""
-        return self.settings.tier == "quick" and getattr(
-            self.backend.oracle, "compiles_shapes", False
-        )
+        return self.settings.tier == "quick" and compiles_per_shape(self.backend.oracle)
 
     def judge(self, case: Case) -> Judgement:
         """The verdict on a case, whatever the backend does."""
@@ -196,11 +202,11 @@ class Meeting:
 
     def road(self, case: Case) -> str:
         """What selects the kernel that answers a case; empty where no kernel can be swept."""
-        road: Callable[[Case], str] | None = getattr(self.backend.oracle, "road", None)
-        if road is None:
+        oracle = self.backend.oracle
+        if not isinstance(oracle, WithRoad):
             return case.id
         try:
-            return road(case)
+            return oracle.road(case)
         except Exception:
             # The case itself, when it is asked, reports the error.
             return ""
@@ -221,10 +227,10 @@ class Meeting:
 
     def ask_each(self, case: Case, rules: Ruling, inputs: Sequence[Bits]) -> Iterator[Answer]:
         """The answers to several tensors, in one message where a message is slow."""
-        together = getattr(self.backend.oracle, "cast_each", None)
+        oracle = self.backend.oracle
         known: Sequence[object] = ()
-        if together is not None and receiver_of(case.document) is None:
-            match attempt(partial(together, case, inputs)):
+        if isinstance(oracle, WithCastEach) and receiver_of(case.document) is None:
+            match attempt(partial(oracle.cast_each, case, inputs)):
                 case Answered(known):
                     pass
                 case missing:
@@ -303,7 +309,7 @@ class Meeting:
     ) -> row_limits.Judged:
         """Each input's worst answer, in rows on both sides of the backend's length limits."""
         in_one_row = row_limits.Judged(answer, broken)
-        limits: Sequence[int] = getattr(self.backend.oracle, "row_limits", ())
+        limits = row_limits_of(self.backend.oracle)
         if not limits or case.example is not None:
             return in_one_row
         ask_each = partial(self._ask_rows, case, rules)
@@ -404,10 +410,10 @@ class Meeting:
         shown = shlex.quote(given) if isinstance(given, str) else rules.source.hexadecimal(given)
         name = shlex.quote(self.backend.name)
         command = f"castigate explain {case.id} --backend {name} -- {shown}"
-        make = getattr(self.backend.oracle, "reproduce", None)
-        if make is None:
+        oracle = self.backend.oracle
+        if not isinstance(oracle, WithReproduce):
             return printable(command)
         try:
-            return printable(str(make(case, smallest.copy())))
+            return printable(str(oracle.reproduce(case, smallest.copy())))
         except Exception as error:
             return printable(f"{command}\n# the adapter's own script failed: {described(error)}")

@@ -28,7 +28,7 @@ from conformance.judging.answers import (
 from conformance.judging.meeting import Meeting, crash_message
 from conformance.sweep.array_forms import Forms
 from conformance.sweep.joining import joined
-from oracles.protocol import Bits, Swept, WithSweep
+from oracles.protocol import Bits, Swept, WithBind, WithSweep
 from oracles.reference import expect_by_exact
 from oracles.reference.chunk_table import table
 from oracles.reference.staircase import staircase
@@ -326,10 +326,9 @@ def _check_unchanged(buffer: Bits, visit: Visit, at: int) -> None:
 def _bound(meeting: Meeting, case: Case, buffer: Bits) -> Callable[[], Bits]:
     """A call that answers what the buffer holds: the adapter's own, or its cast."""
     oracle = meeting.backend.oracle
-    bind: Callable[[Case, Bits], Callable[[], Bits]] | None = getattr(oracle, "bind", None)
-    if bind is None:
+    if not isinstance(oracle, WithBind):
         return lambda: oracle.cast(case, buffer.copy())
-    match attempt(lambda: bind(case, buffer)):
+    match attempt(lambda: oracle.bind(case, buffer)):
         case Answered(call):
             return call
         case missing:
