@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from conformance.commands.options import SourceOption, TargetOption
 from conformance.judging import bitcasts
 from conformance.judging.quick_inputs import few_inputs
-from conformance.running.run import chosen
+from conformance.running.run import selected_cases
 from oracles.adapters.lazy_import import load
 from oracles.adapters.onnx_models import ModelBuilder, bitcast_graph, cast_graph
 from oracles.adapters.ort_memory import content_of
@@ -193,7 +193,7 @@ def export_onnx(
         if word.partition(":")[0] not in DOCUMENTS:
             raise CastigateError(f"`{word}` is no document of ONNX; give {' or '.join(DOCUMENTS)}")
     wanted = Selection(documents=tuple(document or DOCUMENTS), source=source, target=target)
-    cases, exporter = chosen(wanted), Exporter()
+    cases, exporter = selected_cases(wanted), Exporter()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CastigateError(f"{out} is not empty; give a new folder as --out")
     written: dict[str, Any] = {}

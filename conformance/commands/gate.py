@@ -10,7 +10,7 @@ import typer
 
 from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
 from conformance.running.gate import Gate, baseline_of
-from conformance.running.progress import reporter
+from conformance.running.progress import progress_reporter
 from oracles.isolation.launch_config import SECONDS
 from reports.gate.certificate import FILE
 from reports.gate.outputs import told_of
@@ -47,7 +47,7 @@ def gate_command(
     before = baseline_of(gate.policy, baseline)
     key = private_key(sign) if sign is not None else None
     try:
-        with reporter() as shown:
+        with progress_reporter() as shown:
             found, is_certified = gate.held(before, key, jobs or os.cpu_count() or 1, shown)
     except KeyboardInterrupt:
         typer.echo("castigate: interrupted; nothing is certified", err=True)

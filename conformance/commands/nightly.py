@@ -13,15 +13,15 @@ from conformance.commands.options import (
     DocumentOption,
     JobsOption,
     PythonOption,
+    TierChoice,
     TierOption,
-    TierWord,
     TimeoutOption,
 )
 from conformance.commands.report import told
 from conformance.commands.run import how_to_go_on, tell
 from conformance.running.nights import Nights
-from conformance.running.progress import reporter
-from conformance.running.run import Wanted, finish, run
+from conformance.running.progress import progress_reporter
+from conformance.running.run import RunRequest, finish_run, run
 from oracles.isolation.launch_config import SECONDS
 from oracles.registry import installed
 from reports.html.site import room_for
@@ -39,7 +39,7 @@ def nightly_command(
         ),
     ] = None,
     document: DocumentOption = None,
-    tier: TierOption = TierWord.quick,
+    tier: TierOption = TierChoice.quick,
     jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = SECONDS,
@@ -49,7 +49,7 @@ def nightly_command(
     # Before the night, not after it: what could not be reported is not begun.
     room_for(nights.report)
     where = nights.next_run(now())
-    wanted = Wanted(
+    wanted = RunRequest(
         tuple(dict.fromkeys(backend or installed())),
         Selection(documents=tuple(document or ())),
         tier.value,
@@ -57,9 +57,9 @@ def nightly_command(
         seconds=timeout,
     )
     try:
-        with reporter() as shown:
+        with progress_reporter() as shown:
             store = run(wanted, str(where), jobs or os.cpu_count() or 1, False, sys.argv, shown)
-        totals = finish(store)
+        totals = finish_run(store)
         report = nights.render(lambda line: typer.echo(f"castigate: {line}", err=True))
     except KeyboardInterrupt:
         typer.echo(f"castigate: interrupted{how_to_go_on(str(where))}", err=True)

@@ -19,12 +19,12 @@ from conformance.commands.options import (
     PythonOption,
     SourceOption,
     TargetOption,
+    TierChoice,
     TierOption,
-    TierWord,
     TimeoutOption,
 )
-from conformance.running.progress import reporter
-from conformance.running.run import Wanted, finish, merge, run, wanted_of
+from conformance.running.progress import progress_reporter
+from conformance.running.run import RunRequest, finish_run, merge_shards, request_of, run
 from oracles.isolation.launch_config import SECONDS
 from oracles.registry import listing
 from reports.diff.summary_tables import NARROWEST
@@ -35,7 +35,7 @@ from reports.run_store.store import RECORD, RunStore, read_record
 from specs.errors import CastigateError
 
 MOST_EXAMPLES = 100_000_000
-UNSAID = (TierWord.quick, 0, 1000)
+UNSAID = (TierChoice.quick, 0, 1000)
 
 
 def run_command(
@@ -43,7 +43,7 @@ def run_command(
     document: DocumentOption = None,
     source: SourceOption = None,
     target: TargetOption = None,
-    tier: TierOption = TierWord.quick,
+    tier: TierOption = TierChoice.quick,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
     max_examples: Annotated[
         int, typer.Option(min=0, max=MOST_EXAMPLES, help="Random inputs per wide source.")
@@ -72,11 +72,11 @@ def run_command(
                 "--resume alone goes on as the run was begun; "
                 "give no other options, or all of them, --backend too"
             )
-        wanted = wanted_of(read_record(place_of(out or "")))
+        wanted = request_of(read_record(place_of(out or "")))
     elif backend is None:
-        raise CastigateError(f"say whom to judge with --backend NAME; {listing()}")
+        raise CastigateError(f"no backend is named; add --backend NAME; {listing()}")
     else:
-        wanted = Wanted(
+        wanted = RunRequest(
             tuple(dict.fromkeys(backend)),
             Selection(documents=tuple(document or ()), source=source, target=target),
             tier.value,
@@ -87,7 +87,7 @@ def run_command(
     wanted = replace(wanted, pythons=tuple(python or ()), seconds=timeout)
     where = out or f"runs/{now():%Y%m%d-%H%M%S}"
     try:
-        with reporter() as shown:
+        with progress_reporter() as shown:
             store = run(wanted, where, jobs or os.cpu_count() or 1, resume, sys.argv, shown)
         if store.record.complete:
             typer.echo(f"{where} is complete; there is nothing to go on with", err=True)
@@ -106,7 +106,7 @@ def merge_command(
     out: Annotated[str, typer.Option(metavar="RUN", help="The whole run's folder or URL.")],
 ) -> None:
     """Join the shards of a run into one run."""
-    _finish(merge(shards, out, sys.argv), out)
+    _finish(merge_shards(shards, out, sys.argv), out)
 
 
 def how_to_go_on(where: str) -> str:
@@ -127,7 +127,7 @@ def _shard(given: str | None) -> Shard | None:
 
 def _finish(store: RunStore, where: str) -> NoReturn:
     """Write the tables, and say what they come to."""
-    totals = finish(store)
+    totals = finish_run(store)
     if store.record.shard is None:
         tell(totals)
     typer.echo(f"{where}: {totals.inputs:,} inputs")

@@ -12,9 +12,9 @@ import typer
 
 from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
 from conformance.running.gate import claims_of
-from conformance.running.progress import reporter
+from conformance.running.progress import progress_reporter
 from conformance.running.replay import replayed
-from conformance.running.run import chosen
+from conformance.running.run import selected_cases
 from oracles.isolation.launch_config import SECONDS
 from reports.gate.canonical_json import read_canonical
 from reports.gate.certificate import Evidence
@@ -62,7 +62,7 @@ def verify_command(
     if not told and replay:
         if evidence.policy.entry.documents == CLAIMED:
             told += _claims(evidence, tuple(python or ()), timeout)
-        with reporter() as shown:
+        with progress_reporter() as shown:
             told += list(
                 replayed(
                     evidence.store,
@@ -119,4 +119,4 @@ def _bytes_of(certificate: Path) -> bytes:
 
 
 def _ids(selection: Selection) -> list[str]:
-    return [case.id for case in chosen(selection)]
+    return [case.id for case in selected_cases(selection)]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.running.progress import Reporter
-from conformance.running.run import Wanted, chosen, finish, run
+from conformance.running.progress import ProgressReporter
+from conformance.running.run import RunRequest, finish_run, run, selected_cases
 from oracles.isolation.launch_config import homes
 from oracles.isolation.loading import close, load_isolated
 from reports.gate.canonical_json import canonical
@@ -47,7 +47,7 @@ class Gate:
     pythons: tuple[str, ...]
     seconds: float
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> RunRequest:
         """What the policy wants run of this backend."""
         entry = self.policy.entry
         named = (
@@ -55,7 +55,7 @@ class Gate:
             if entry.documents == CLAIMED
             else tuple(entry.documents)
         )
-        return Wanted(
+        return RunRequest(
             (self.backend,),
             Selection(documents=named),
             entry.tier,
@@ -67,15 +67,15 @@ class Gate:
         )
 
     def held(
-        self, baseline: RunStore | None, key: Any, jobs: int, reporter: Reporter
+        self, baseline: RunStore | None, key: Any, jobs: int, reporter: ProgressReporter
     ) -> tuple[Judged, bool]:
         """Run, judge, and write all files; says whether there is anything to certify."""
         where = str(self.folder / RUN)
-        finish(run(self.wanted(), where, jobs, False, sys.argv, reporter))
+        finish_run(run(self.wanted(), where, jobs, False, sys.argv, reporter))
         store = open_run(where)
         if baseline is not None:
             baseline = copied(baseline, str(self.folder / BASELINE))
-        expected = tuple(case.id for case in chosen(store.record.selection))
+        expected = tuple(case.id for case in selected_cases(store.record.selection))
         evidence = Evidence(self.policy, store, baseline, expected)
         found = evidence.judged()
         self._tell(found, [str(self.folder / BASELINE)] if baseline is not None else [])

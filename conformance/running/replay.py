@@ -8,8 +8,8 @@ from dataclasses import replace
 from random import Random
 from tempfile import TemporaryDirectory
 
-from conformance.running.progress import Reporter
-from conformance.running.run import chosen, finish, run, wanted_of
+from conformance.running.progress import ProgressReporter
+from conformance.running.run import finish_run, request_of, run, selected_cases
 from reports.findings.cells import Cell
 from reports.findings.read_cells import cells
 from reports.run_store.open_run import open_run
@@ -26,18 +26,18 @@ def replayed(
     jobs: int,
     pythons: tuple[str, ...],
     seconds: float,
-    reporter: Reporter,
+    reporter: ProgressReporter,
 ) -> Iterator[str]:
     """Ask so many random cases of a run again; says what is not as it was."""
-    wanted = replace(wanted_of(store.record), pythons=pythons, seconds=seconds)
-    picked = some_of(chosen(store.record.selection), count, seed)
+    wanted = replace(request_of(store.record), pythons=pythons, seconds=seconds)
+    picked = some_of(selected_cases(store.record.selection), count, seed)
     before = {cell.case: cell for cell in cells(store)}
     with TemporaryDirectory(prefix="castigate-") as folder:
         again = run(wanted, f"{folder}/run", jobs, False, sys.argv, reporter, picked)
         for one, other in zip(store.record.backends, again.record.backends, strict=True):
             if one.version != other.version:
                 yield f"{one.name}: version {one.version} was certified, this is {other.version}"
-        finish(again, picked)
+        finish_run(again, picked)
         for cell in cells(open_run(f"{folder}/run")):
             yield from _changed(before[cell.case], cell)
 

@@ -301,7 +301,7 @@ def test_explain_shows_a_bitcasts_refusal() -> None:
     [
         ((BITCAST, "0x00000000"), "takes 8 elements as its input, not 1"),
         ((BITCAST, *"0000000", "16777217"), "`input[7]` `16777217` is not a value of float32"),
-        ((HALF,), "say which inputs"),
+        ((HALF,), "needs inputs of float16"),
     ],
 )
 def test_explain_without_fit_inputs_is_one_line(arguments: tuple[str, ...], wrong: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from conformance.judging.meeting import Settings
 from conformance.judging.questions import Judged, by_backend, meetings_of
 from conformance.running.selection import select
-from conformance.suite.parallel_judging import Errand, Group, Helpers
+from conformance.suite.parallel_judging import Group, HelperConfig, Helpers
 from oracles.isolation.launch_config import homes
 from oracles.registry import load_backend
 from reports.diff.judgement import Judgement
@@ -97,12 +97,12 @@ def test_what_a_helper_finds_is_what_is_found_here(tier: str, keeps: bool) -> No
     judges = {("reference", question.name): question.judge for question in asked()}
     keys = [key for key in judges if key[1].endswith("/int16/int4")]
     assert len(keys) == 2
-    errand = Errand(homes(["reference"]), settings, ("onnx-cast:25",), keeps_answers=keeps)
-    helpers = Helpers(errand, 1)
-    with helpers.at_work([Group(keys[1:]), group := Group(keys[:1])]):
+    config = HelperConfig(homes(["reference"]), settings, ("onnx-cast:25",), keeps_answers=keeps)
+    helpers = Helpers(config, 1)
+    with helpers.working_on([Group(keys[1:]), group := Group(keys[:1])]):
         assert set(group.found.result()) == set(keys[:1])
         for key in keys[:1]:
-            found = helpers.judged(group, key, nobody)
+            found = helpers.judge(group, key, nobody)
             assert recorded(*found) == recorded(*judges[key]())
             # A ledger that is rewritten names the behaviour behind these answers.
             assert (found[1].answered is not None) == keeps
@@ -114,15 +114,15 @@ def nobody() -> Judged:
 
 
 def test_what_no_helper_has_begun_is_judged_here() -> None:
-    helpers, group = Helpers(Errand({}, Settings(), ()), 0), Group([("reference", "a")])
+    helpers, group = Helpers(HelperConfig({}, Settings(), ()), 0), Group([("reference", "a")])
     judged = Case("onnx-cast", "25", "int4", "int2"), Judgement("a", "reference", "open")
-    with helpers.at_work([group]):
-        assert helpers.judged(group, group.keys[0], lambda: judged) == judged
+    with helpers.working_on([group]):
+        assert helpers.judge(group, group.keys[0], lambda: judged) == judged
 
 
 def test_a_fault_of_the_suites_own_is_left_to_pytest() -> None:
     """A helper sends no judgement on what raises; here it shows with its trace."""
-    helpers, group = Helpers(Errand({}, Settings(), ()), 0), Group([("reference", "a")])
+    helpers, group = Helpers(HelperConfig({}, Settings(), ()), 0), Group([("reference", "a")])
     group.found.set_result({})
     with pytest.raises(AssertionError, match="a helper has judged this"):
-        helpers.judged(group, group.keys[0], nobody)
+        helpers.judge(group, group.keys[0], nobody)

@@ -163,7 +163,7 @@ def test_a_stale_entry_fails(listed: Bench) -> None:
     assert (code, row(said)) == (FAILED, ["2", "0", "0", "2"])
     assert (
         "  ledger    stale: to-integer is listed, but the verdict is conforms now; if it is "
-        f"mended, pytest --pyargs conformance --backend={NAME} --update-ledger strikes it out"
+        f"fixed, pytest --pyargs conformance --backend={NAME} --update-ledger removes the entry"
     ) in said
     assert listed.suite("saturated", UPDATE)[0] == PASSED
     assert "to-integer" not in listed.text
@@ -181,7 +181,7 @@ def test_a_region_that_changed_by_one_input_fails(listed: Bench, faults: str, me
     code, said = listed.suite(faults)
     assert (code, row(said)) == (FAILED, ["2", "0", "2", "0"])
     assert message in said
-    assert f"{NAME} --update-ledger takes it over" in said
+    assert f"{NAME} --update-ledger records it" in said
 
 
 def test_without_the_ledger_all_fails_as_ever(listed: Bench) -> None:
@@ -243,7 +243,7 @@ def test_a_run_that_lost_a_worker_updates_nothing(listed: Bench, faults: str) ->
     before = listed.ledger.read_bytes()
     code, said = listed.suite(faults, UPDATE, "-n", "2", "--max-worker-restart=0")
     assert code == USAGE, said
-    assert f"of {CASES} cases of {NAME} were not judged; the ledger is as it was" in said
+    assert f"of {CASES} cases of {NAME} were not judged; the ledger is unchanged" in said
     assert listed.ledger.read_bytes() == before
 
 
@@ -267,7 +267,7 @@ def test_an_update_on_another_version_keeps_what_is_known_of_the_first(listed: B
 def test_other_inputs_than_the_ledgers_do_without_it(listed: Bench) -> None:
     code, said = listed.suite("four saturated", "--seed=1")
     assert code == FAILED
-    assert "not used; it speaks of --tier=quick --seed=0 --max-examples=1000" in said
+    assert "not used; it was written with --tier=quick --seed=0 --max-examples=1000" in said
 
 
 def test_errors_and_crashes_are_listed_and_open_answers_never(bench: Bench) -> None:

@@ -103,12 +103,12 @@ def test_the_digests_that_specs_page_prints_are_those_beside_a_document(tmp_path
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--coverage"], "give one document: castigate specs --coverage DOCUMENT"),
-        (["--coverage", "onnx-bitcast"], "onnx-bitcast points at no lines of `https://onnx.ai"),
+        (["--coverage"], "--coverage needs a document; write castigate specs --coverage DOCUMENT"),
+        (["--coverage", "onnx-bitcast"], "onnx-bitcast cites no lines of `https://onnx.ai"),
         (["--coverage", "no-such"], "unknown document `no-such`"),
         (["--coverage", "none.yaml"], "none.yaml: cannot be read"),
-        (["onnx-cast", "--page", "x"], "--page goes with --coverage"),
-        (["page"], "give one page: castigate specs page FILE"),
+        (["onnx-cast", "--page", "x"], "--page needs --coverage"),
+        (["page"], "`castigate specs page` takes one page; add its FILE"),
         (["page", "no-such.md"], "no-such.md cannot be read as UTF-8 text"),
         (["schema", "x"], "only `castigate specs lint` and `castigate specs page` take files"),
     ],

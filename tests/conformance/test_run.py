@@ -246,7 +246,7 @@ def test_the_command_line_that_is_kept_names_no_folder_of_this_machine(tmp_path:
 
 RIGHT = backend("Right")
 NEW = [
-    (["run"], "say whom to judge with --backend NAME; installed: reference"),
+    (["run"], "no backend is named; add --backend NAME; installed: reference"),
     (["run", "--backend=rot"], "unknown backend `rot`; did you mean `ort`?"),
     (["run", "--backend=/no/such.py:A"], "/no/such.py does not exist"),
     (["run", backend("Nobody")], "there is no `Nobody` in it"),

@@ -64,14 +64,14 @@ def test_the_header_says_what_was_judged_by_what() -> None:
 
 
 USAGE_ERRORS = [
-    ([ONNX], "say whom to judge with --backend=NAME; installed: reference"),
+    ([ONNX], "no backend is named; add --backend=NAME; installed: reference"),
     (["--backend=rot"], "unknown backend `rot`; did you mean `ort`? installed: reference"),
     (["--backend=reference:fast"], "the reference has no variants"),
     (["--backend=/no/such.py:A"], "/no/such.py does not exist"),
     ([hostile("Unmakeable")], "OSError: no device at all"),
     ([REFERENCE, "--document=onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
     ([REFERENCE, "--document=onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6, 9"),
-    ([REFERENCE, "--seed=-1"], "take whole numbers from 0 on"),
+    ([REFERENCE, "--seed=-1"], "--seed or --max-examples is negative"),
     ([REFERENCE, "--level=optional"], "invalid choice: 'optional'"),
 ]
 
