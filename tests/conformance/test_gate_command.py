@@ -144,7 +144,7 @@ def test_cases_are_asked_again(tmp_path: Path, passed: Path) -> None:
         vendor(passed, body=SPOILT)
         code, _, err = verify(tmp_path, "--replay=9", "--seed=5")
         assert code == 1
-        assert "verdict conforms was certified, violates comes now" in err
+        assert "verdict conforms was certified, now it is violates" in err
         assert "version 1 was certified, this is 2" in err
     finally:
         vendor(passed)
@@ -167,7 +167,7 @@ def test_a_gate_that_ran_nothing_certifies_nothing(tmp_path: Path) -> None:
     policy = f"{POLICY}may-be-unsupported: ['**']\n"
     code, _, err = gate(tmp_path, f"{RUNNABLE}:Declines", policy=policy)
     assert code == 3
-    assert "nothing ran; there is no certificate of that" in err
+    assert "nothing ran, so there is no certificate" in err
     assert {path.name for path in (tmp_path / "gate").iterdir()} == FILES - {"certificate.json"}
 
 
@@ -216,7 +216,7 @@ USAGE: list[tuple[list[str], str]] = [
     (["gate", RIGHT, "--policy=strickt"], "did you mean `strict`?"),
     (["gate", RIGHT, "--policy=/no/such.yaml"], "/no/such.yaml: cannot be read"),
     (["gate", RIGHT, "--policy=regression-only"], "give --baseline RUN"),
-    (["gate", RIGHT, "--policy=strict", "--baseline=x"], "has no use for --baseline"),
+    (["gate", RIGHT, "--policy=strict", "--baseline=x"], "uses no --baseline"),
     (["gate", "--backend=nobody", "--policy=strict"], "unknown backend `nobody`"),
     (["gate", RIGHT, "--policy=strict", "--sign=/no/such"], "/no/such cannot be read"),
     (["gate", "--policy=strict"], "Missing option '--backend'"),
@@ -239,5 +239,5 @@ def test_a_certificate_is_not_overwritten(passed: Path) -> None:
     before = (passed / "gate" / "certificate.json").read_bytes()
     code, _, err = gate(passed, vendor(passed))
     assert (code, err.count("\n")) == (2, 1)
-    assert "holds a certificate; give another --out" in err
+    assert "holds a certificate already; give another --out" in err
     assert (passed / "gate" / "certificate.json").read_bytes() == before

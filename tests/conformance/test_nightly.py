@@ -194,7 +194,7 @@ def test_an_interrupted_night_says_how_to_go_on(tmp_path: Path) -> None:
     assert (process.returncode, out, end_of(left)) == (130, "", [])
     run = found[0].parents[1]
     assert err.splitlines()[-1] == (
-        f"castigate: interrupted; castigate run --resume --out {run} goes on"
+        f"castigate: interrupted; castigate run --resume --out {run} continues it"
     )
     assert record(run)["tier"] == "full"
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]

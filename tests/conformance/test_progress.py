@@ -163,7 +163,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
     *_, said = interrupted(process).splitlines()
     assert said.startswith("castigate: interrupted; ")
     assert not list(out.glob("*.parquet"))
-    [command] = re.findall(r"castigate (run .*) goes on", said)
+    [command] = re.findall(r"castigate (run .*) continues it", said)
     assert castigate(*shlex.split(command))[0] == 1
     assert run(tmp_path / "other", *given) == 1
     assert tables(out) == tables(tmp_path / "other")

@@ -231,7 +231,7 @@ def test_a_complete_run_is_not_done_again(tmp_path: Path) -> None:
     for given in ([], [backend("Right"), *INT4]):
         code, out, err = castigate("run", *given, f"--out={tmp_path / 'run'}", "--resume")
         assert (code, out, err.count("\n")) == (0, "", 1)
-        assert "is complete; there is nothing to go on with" in err
+        assert "is complete; there is nothing to continue" in err
         assert contents(tmp_path / "run") == before
 
 
@@ -259,7 +259,7 @@ NEW = [
         "no case has this source and target",
     ),
     *(
-        (["run", RIGHT, *INT4, f"--shard={shard}"], f"--shard `{shard}` is no shard; write 1/4")
+        (["run", RIGHT, *INT4, f"--shard={shard}"], f"--shard `{shard}` is not a shard; write I/N")
         for shard in ("0/2", "3/2", "x", "1", "1/", "-1/2", "1/2/3", "01/2", "1/0", "¹/2", "1 /2")
     ),
     (["run", RIGHT, *INT4, "--tier=half"], "'half' is not one of 'quick', 'full'"),
@@ -289,7 +289,7 @@ def test_bad_usage_is_one_line_and_makes_no_folder(
 
 @pytest.mark.parametrize("arguments", [["run", "--resume"], ["run", RIGHT, "--resume"]])
 def test_resume_needs_a_folder(arguments: list[str]) -> None:
-    assert "--resume needs the --out" in refused(*arguments)
+    assert "--resume needs --out" in refused(*arguments)
 
 
 def test_merge_needs_shards_and_a_folder() -> None:
@@ -349,10 +349,10 @@ OCCUPIED = [
     ("unfinished", [RIGHT, ONNX, "--resume"], "begun with --source int4, now no --source"),
     ("unfinished", [backend("Other"), *INT4, "--resume"], f"{RUNNABLE}:Other 2"),
     ("unfinished", [*SAME, "--backend=reference", "--resume"], "now"),
-    ("unfinished", ["--resume", FULL], "as the run was begun"),
-    ("unfinished", ["--resume", "--seed=1"], "as the run was begun"),
-    ("unfinished", ["--resume", "--source=int8"], "as the run was begun"),
-    ("unfinished", ["--resume", "--shard=1/2"], "as the run was begun"),
+    ("unfinished", ["--resume", FULL], "takes all options from the run"),
+    ("unfinished", ["--resume", "--seed=1"], "takes all options from the run"),
+    ("unfinished", ["--resume", "--source=int8"], "takes all options from the run"),
+    ("unfinished", ["--resume", "--shard=1/2"], "takes all options from the run"),
 ]
 
 
