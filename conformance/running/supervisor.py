@@ -104,16 +104,19 @@ class Worker(Generic[Task]):
 AnyWorker = TypeVar("AnyWorker", bound=Worker[Any])
 
 
-class Client(Protocol[AnyWorker]):
-    """Whose tasks the workers do."""
+ItsWorker = TypeVar("ItsWorker", bound=Worker[Any], contravariant=True)
 
-    def feed(self, worker: AnyWorker) -> None:
+
+class Client(Protocol[ItsWorker]):
+    """Supplies the tasks of workers, and handles what they send."""
+
+    def feed(self, worker: ItsWorker) -> None:
         """Give an idle worker a task, if there is one."""
 
-    def heard(self, worker: AnyWorker, message: object) -> None:
+    def heard(self, worker: ItsWorker, message: object) -> None:
         """Handle a message of a worker."""
 
-    def died(self, worker: AnyWorker) -> None:
+    def died(self, worker: ItsWorker) -> None:
         """Handle the end of a worker's process."""
 
 

@@ -56,7 +56,7 @@ def test_the_table_says_it_for_people(run: str) -> None:
         ((), "Missing argument '"),
         (("RUN",), "say which two to compare by --backend"),
         (("RUN", "--backend=torch", f"--backend={RIGHT}"), "has no backend `torch`; it has"),
-        (("RUN", "RUN", "RUN"), "give one run and two backends, or two runs"),
+        (("RUN", "RUN", "RUN"), "3 runs cannot be compared; give one run and two backends"),
         (("RUN/nothing", "RUN"), "RUN/nothing"),
     ],
 )

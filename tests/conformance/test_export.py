@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.commands.export import MOST, folder_of, questions, why_not
+from conformance.commands.export import MAX_INPUTS, data_sets, folder_of, why_not
 from conformance.judging.quick_inputs import few_inputs, quick_inputs
 from conformance.running.selection import case_named
 from oracles.reference.exact import decode
@@ -138,8 +138,8 @@ def test_bitcasts_keep_their_shapes(tmp_path: Path) -> None:
 
 def test_a_wide_source_is_asked_at_breakpoints_and_specials() -> None:
     case = case_named("onnx-cast:25/float32/float16")
-    inputs = few_inputs(case, ruling(case), MOST)
-    assert 8_000 < inputs.size <= MOST
+    inputs = few_inputs(case, ruling(case), MAX_INPUTS)
+    assert 8_000 < inputs.size <= MAX_INPUTS
     assert np.isin(inputs, quick_inputs("float32", "float16", 0, 0)).all()
     for special in (0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 1, 0x7F7FFFFF):
         assert special in inputs
@@ -160,14 +160,14 @@ def test_a_wide_source_is_asked_at_breakpoints_and_specials() -> None:
     ],
 )
 def test_what_has_no_one_answer_is_no_test(case: str, why: str) -> None:
-    assert questions(case_named(case)) == []
+    assert data_sets(case_named(case)) == []
     assert why_not(case_named(case)) == why
 
 
 def test_bad_usage_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for arguments, message in (
-        (["--document=pypto-cast"], "`pypto-cast` is no document of ONNX"),
+        (["--document=pypto-cast"], "document `pypto-cast` is not one of ONNX"),
         (["--source=int4"], "is not empty; give a new folder"),
     ):
         code, out, err = castigate("export", "onnx", *arguments, f"--out={tmp_path}")

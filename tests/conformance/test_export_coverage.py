@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.commands.export import Exporter, questions
+from conformance.commands.export import Exporter, data_sets
 from conformance.running.selection import case_named, select
 from specs.formats import format_named
 
@@ -46,8 +46,8 @@ def test_what_onnx_tests_itself_is_a_part_of_what_is_exported_with_fewer_inputs(
     assert len(found) == 60
     for name, size in found.items():
         case = case_named(name)
-        assert not exporter.knows(case)
-        [question] = questions(case)
+        assert not exporter.why_unsupported(case)
+        [question] = data_sets(case)
         most = 1 << format_named(case.source).bits
         assert question.inputs.size > size or question.inputs.size >= most - 2, name
     assert set(found) < {case.id for case in select([f"onnx-cast:{OPSET}"])}
