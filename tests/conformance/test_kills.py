@@ -20,13 +20,13 @@ from tests.conformance.processes import (
     PROC,
     SECONDS_TO_END,
     backend,
-    begun,
     castigate,
     children,
-    end_of,
     is_worker,
     run,
+    start_castigate,
     tables,
+    wait_for_ends,
 )
 
 KILLS = int(os.environ.get("KILLS", "12"))
@@ -75,7 +75,7 @@ class Killer:
             else:
                 self.killed["parent"] += 1
                 process.kill()
-                assert end_of(found) == []
+                assert wait_for_ends(found) == []
                 return True
         return False
 
@@ -83,7 +83,7 @@ class Killer:
         """A run that is disturbed, and gone on with until it is complete."""
         while True:
             arguments = ("run", *GIVEN, f"--out={folder}", *resume_option(folder))
-            process = begun(*arguments, env=SLOWED)
+            process = start_castigate(*arguments, env=SLOWED)
             was_killed = self.disturb(process)
             _, err = process.communicate(timeout=4 * SECONDS_TO_END)
             # A worker that is only beginning when its parent dies says so in Python's own words.
@@ -118,7 +118,7 @@ def test_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["Hangs", "HangsAndHoldsTheLock", "HangsLoading"])
 def test_no_worker_outlives_its_parent(name: str, tmp_path: Path) -> None:
     arguments = ("run", backend(name), ONNX, "--source=int4", "--target=int2")
-    process = begun(*arguments, f"--out={tmp_path / 'run'}")
+    process = start_castigate(*arguments, f"--out={tmp_path / 'run'}")
     last = time.monotonic() + SECONDS_TO_END
     while not (found := workers(process.pid)) and time.monotonic() < last:
         time.sleep(0.05)
@@ -128,7 +128,7 @@ def test_no_worker_outlives_its_parent(name: str, tmp_path: Path) -> None:
     assert found
     process.kill()
     process.wait()
-    left = end_of(found)
+    left = wait_for_ends(found)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     process.communicate()
@@ -137,7 +137,7 @@ def test_no_worker_outlives_its_parent(name: str, tmp_path: Path) -> None:
 
 @needs_proc
 def test_a_worker_that_is_killed_while_loading_is_replaced(tmp_path: Path) -> None:
-    process = begun("run", backend("Right"), *BOOL, f"--out={tmp_path / 'run'}")
+    process = start_castigate("run", backend("Right"), *BOOL, f"--out={tmp_path / 'run'}")
     killed: set[int] = set()
     while process.poll() is None and len(killed) < 5:
         for pid in set(workers(process.pid)) - killed:
@@ -151,7 +151,9 @@ def test_a_worker_that_is_killed_while_loading_is_replaced(tmp_path: Path) -> No
 
 
 def test_resume_takes_all_options_from_the_run(tmp_path: Path) -> None:
-    process = begun("run", *GIVEN, f"--out={tmp_path / 'run'}", env={"RUNNABLE_PAUSE": "0.002"})
+    process = start_castigate(
+        "run", *GIVEN, f"--out={tmp_path / 'run'}", env={"RUNNABLE_PAUSE": "0.002"}
+    )
     parts = tmp_path / "run" / "parts"
     while process.poll() is None and not list(parts.glob("*.part")):
         time.sleep(0.05)

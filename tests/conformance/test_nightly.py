@@ -17,11 +17,11 @@ from tests.conformance.processes import (
     PROC,
     SECONDS_TO_END,
     backend,
-    begun,
     castigate,
     children,
-    end_of,
     record,
+    start_castigate,
+    wait_for_ends,
 )
 from tests.html.planted import STARTED, Elements, planted_run
 
@@ -186,14 +186,14 @@ def test_bad_options_are_one_line(tmp_path: Path) -> None:
 @pytest.mark.skipif(not PROC.is_dir(), reason="there is no /proc to look into")
 def test_an_interrupted_night_says_how_to_resume(tmp_path: Path) -> None:
     options = (backend("Right"), BOOL[0], "--tier=full", "--jobs=1", f"--out={tmp_path}")
-    process = begun("nightly", *options, start_new_session=True)
+    process = start_castigate("nightly", *options, start_new_session=True)
     last = time.monotonic() + SECONDS_TO_END
     while not (found := list(tmp_path.glob("runs/*/parts/*.part"))) and time.monotonic() < last:
         time.sleep(0.05)
     left = children(process.pid)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=SECONDS_TO_END)
-    assert (process.returncode, out, end_of(left)) == (130, "", [])
+    assert (process.returncode, out, wait_for_ends(left)) == (130, "", [])
     run = found[0].parents[1]
     assert err.splitlines()[-1] == (
         f"castigate: interrupted; castigate run --resume --out {run} continues it"

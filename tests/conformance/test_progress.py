@@ -23,12 +23,12 @@ from tests.conformance.processes import (
     RUNNABLE,
     SECONDS_TO_END,
     backend,
-    begun,
     castigate,
     children,
-    end_of,
     run,
+    start_castigate,
     tables,
+    wait_for_ends,
 )
 
 fcntl = pytest.importorskip("fcntl", reason="terminals are those of Unix")
@@ -49,7 +49,7 @@ def seen_on_a_terminal(columns: int, *arguments: str, **more: Any) -> tuple[int,
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (24, columns))
     environment = more.pop("env", {}) | {"TERM": "xterm", "COLUMNS": str(columns)}
-    process = begun("run", *arguments, stderr=slave, env=environment, **more)
+    process = start_castigate("run", *arguments, stderr=slave, env=environment, **more)
     os.close(slave)
     seen = b""
     while True:
@@ -141,7 +141,7 @@ def interrupt(process: subprocess.Popen[str]) -> str:
     found = children(process.pid)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=SECONDS_TO_END)
-    left = end_of(found)
+    left = wait_for_ends(found)
     assert (process.returncode, out, left) == (130, "", []), err
     assert "Traceback" not in err, err
     return err
@@ -158,7 +158,7 @@ def wait_for(process: subprocess.Popen[str], moment: Any) -> None:
 def test_an_interrupted_run_says_how_to_resume(tmp_path: Path) -> None:
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
     out = tmp_path / "a run"
-    process = begun("run", *given, f"--out={out}", env=SLOWED, start_new_session=True)
+    process = start_castigate("run", *given, f"--out={out}", env=SLOWED, start_new_session=True)
     wait_for(process, lambda: len(list(out.glob("parts/*.part"))) > 2)
     *_, said = interrupt(process).splitlines()
     assert said.startswith("castigate: interrupted; ")
@@ -173,7 +173,7 @@ def test_an_interrupted_run_says_how_to_resume(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_an_interrupt_at_any_moment_is_one_line(seed: int, tmp_path: Path) -> None:
     given = (backend("Right"), *BOOL, FULL, "--jobs=2", f"--out={tmp_path / 'run'}")
-    process = begun("run", *given, env=SLOWED, start_new_session=True)
+    process = start_castigate("run", *given, env=SLOWED, start_new_session=True)
     wait_for(process, lambda: children(process.pid))
     time.sleep(random.Random(seed).uniform(0, 2))
     lines = interrupt(process).splitlines()
