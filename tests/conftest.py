@@ -19,6 +19,7 @@ LONG = (
     "conformance/test_nightly.py",
     "conformance/test_diff_command.py",
     "conformance/test_history.py",
+    "conformance/test_shadowing.py",
     "conformance/test_invariances.py",
     "reports/test_behaviour_forms.py",
     "adapters/test_torch_compile.py",

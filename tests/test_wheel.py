@@ -15,6 +15,7 @@ from reports.gate.certificate import suite_digest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"specs", "oracles", "reports", "conformance"}
+ENTRY = "castigate_entry.py"
 COMMAND = "from conformance.commands.main import main; main()"
 
 
@@ -24,7 +25,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dist, tree = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("tree")
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tree / package)
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
+    for file in (ENTRY, "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, tree)
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(dist)]
     subprocess.run([*build, str(tree)], check=True, capture_output=True)
@@ -53,7 +54,7 @@ def test_it_holds_the_documents_and_nothing_foreign(unpacked: Path) -> None:
     assert (unpacked / "specs" / "formats.yaml").is_file()
     assert (unpacked / "reports" / "ledger" / "ort.yaml").is_file()
     top = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
-    assert top == PACKAGES
+    assert top == {*PACKAGES, ENTRY}
 
 
 def test_a_certificate_of_it_names_the_same_sources(unpacked: Path) -> None:

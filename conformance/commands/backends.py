@@ -1,15 +1,19 @@
-"""What a backend is, and whether it is here: asked in a process of its own."""
+"""``castigate backends``: which backends are installed, and what each supports."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from textwrap import wrap
-from typing import Any
+from typing import Annotated, Any
 
-from oracles.isolation.launch_config import Home
+import typer
+
+from conformance.commands.options import PythonOption, TimeoutOption
+from oracles.isolation.launch_config import SECONDS, Home, homes
 from oracles.isolation.loading import close, load_isolated
-from oracles.registry import BUILTINS
+from oracles.registry import BUILTINS, third_party
 from oracles.smoke_check import moved
 from specs.errors import CastigateError
 
@@ -18,8 +22,11 @@ WIDTH = 96
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A backend as it was found; one that cannot be had has a reason and no version."""
+class BackendDescription:
+    """A backend as it was loaded, or without a version and with the reason if it was not.
+
+    The fields are the keys of ``castigate backends --json``.
+    """
 
     name: str
     variants: tuple[str, ...]
@@ -30,49 +37,67 @@ class Seen:
     dtypes: tuple[str, ...] = ()
     smoke: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def words(self) -> dict[str, Any]:
-        """The same as JSON."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the description as plain data."""
         return asdict(self) | {"smoke": dict(self.smoke)}
 
     def lines(self) -> Iterator[str]:
-        """The same for people."""
+        """Yield the lines that a terminal shows."""
         if self.version is None:
             yield f"{self.name}: {self.reason}"
             return
         yield f"{self.name} {self.version}"
         faults = "; ".join(f"{dtype}: {fault}" for dtype, fault in self.smoke)
-        rows = {
+        texts = {
             "variants": ", ".join(self.variants),
             "claims": ", ".join(self.claims) or "nothing: it is only compared",
             "operations": ", ".join(self.operations),
-            "dtypes": ", ".join(self.dtypes) or "as it says case by case",
+            "dtypes": ", ".join(self.dtypes) or "decided case by case",
             "smoke": faults or "bits go in and out unchanged",
         }
-        for title, text in rows.items():
-            for place, line in enumerate(wrap(text, WIDTH - 14, break_on_hyphens=False)):
-                yield f"  {'' if place else title:<10}  {line}"
+        for title, text in texts.items():
+            for number, line in enumerate(wrap(text, WIDTH - 14, break_on_hyphens=False)):
+                yield f"  {'' if number else title:<10}  {line}"
 
 
-def look(name: str, home: Home) -> Seen:
-    """Load a backend and ask what it is; whatever goes wrong is what was seen."""
+def backends_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Backends, also variants (default: all known)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    python: PythonOption = None,
+    timeout: TimeoutOption = SECONDS,
+) -> None:
+    """List installed backends and what each supports; explain how to install the others."""
+    chosen = names or [*BUILTINS, *third_party()]
+    for name, home in homes(chosen, python or (), timeout).items():
+        found = describe_backend(name, home)
+        if as_json:
+            typer.echo(json.dumps(found.to_json(), ensure_ascii=False))
+        else:
+            for line in found.lines():
+                typer.echo(line)
+
+
+def describe_backend(name: str, home: Home) -> BackendDescription:
+    """Load a backend in a process of its own and describe it; a failure is its description."""
     variants = BUILTINS[name].variants if name in BUILTINS else ()
     try:
         backend = load_isolated(name, home)
     except CastigateError as error:
-        return Seen(
-            name, variants, reason=str(error).removeprefix(f"backend `{name}`").lstrip(": ")
-        )
+        reason = str(error).removeprefix(f"backend `{name}`").lstrip(": ")
+        return BackendDescription(name, variants, reason=reason)
     try:
-        offered = tuple(moved(backend))
-        return Seen(
+        checked = tuple(moved(backend))
+        return BackendDescription(
             name,
             variants,
             backend.version,
             claims=tuple(map(str, backend.claimed)),
             operations=tuple(each for each in OPERATIONS if hasattr(backend.oracle, each)),
-            dtypes=tuple(dtype for dtype, _ in offered) or getattr(backend.oracle, "dtypes", ()),
-            smoke=tuple((dtype, fault) for dtype, fault in offered if fault),
+            dtypes=tuple(dtype for dtype, _ in checked) or getattr(backend.oracle, "dtypes", ()),
+            smoke=tuple((dtype, fault) for dtype, fault in checked if fault),
         )
     finally:
         close(backend)

@@ -1,4 +1,4 @@
-"""``castigate diff``: where two runs, or two backends of one run, answer otherwise."""
+"""``castigate diff``: where two runs, or two backends of one run, differ."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from specs.formats import format_named
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two that are compared: a backend in a run."""
+    """One side of a comparison: a backend in a run, and the name by which it is shown."""
 
     name: str
-    kept: KeptAnswers
+    answers: KeptAnswers
     backend: str
 
 
 @dataclass
-class Alike:
-    """A difference, and the cases in which it is the same."""
+class SharedDifference:
+    """A difference, the first case that shows it, and how many others show the same."""
 
     case: Case
-    asked: int
+    inputs: int
     difference: Difference
-    others: int = 0
+    other_cases: int = 0
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides, and what comes of comparing them.
+    """Two sides, and where they differ.
 
-    ``shared`` counts the cases that were asked of both, ``answered`` those of which both answers
-    are kept; ``changed`` has the cases whose verdicts differ, by both verdicts.
+    ``shared`` counts the cases of both sides, ``answered`` those of which both sides' answers are
+    stored. ``changed`` has the cases whose verdicts differ, by the pair of verdicts.
     """
 
     one: Side
     other: Side
     shared: int
     answered: int
-    found: list[Alike]
+    differences: list[SharedDifference]
     changed: dict[tuple[str, str], list[str]]
 
 
@@ -70,27 +70,27 @@ def diff_command(
         typer.Option(
             "--backend",
             metavar="NAME",
-            help="Of two runs: whom to compare (default: all that both have). Of one: both.",
+            help="Of two runs: a backend (default: all that both have). Of one: both.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """Show where two runs, or two backends of one run, differ: inputs, answers, who is right.
 
-    Verdicts are compared, and the answers that a run keeps: those to the inputs of the tier quick.
+    Verdicts are compared, and the answers that a run stores: those to the inputs of tier quick.
     The exit code is 0 where nothing differs, 1 where something does, 3 where no case is in both.
     """
     sides = _sides([open_run(run) for run in runs], backend or [])
-    compared = [_compared(one, other) for one, other in sides]
-    for each in compared:
+    comparisons = [_compare_sides(one, other) for one, other in sides]
+    for comparison in comparisons:
         if as_json:
-            for words in _words(each):
-                typer.echo(json.dumps(words, ensure_ascii=False))
+            for line in _json_lines(comparison):
+                typer.echo(json.dumps(line, ensure_ascii=False))
         else:
-            _draw(each)
-    if not any(each.shared for each in compared):
+            _print_comparison(comparison)
+    if not any(each.shared for each in comparisons):
         raise typer.Exit(3)
-    raise typer.Exit(int(any(each.found or each.changed for each in compared)))
+    raise typer.Exit(int(any(each.differences or each.changed for each in comparisons)))
 
 
 def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, Side]]:
@@ -98,90 +98,99 @@ def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, 
         case [store]:
             if len(backends) != 2:
                 names = ", ".join(one.name for one in store.record.backends)
-                raise CastigateError(f"of one run say which two to compare by --backend: {names}")
-            kept = KeptAnswers(store)
-            first, second = (Side(_known(store, name), kept, name) for name in backends)
+                raise CastigateError(
+                    f"one run needs two backends; name two with --backend: {names}"
+                )
+            answers = KeptAnswers(store)
+            first, second = (Side(_checked(store, name), answers, name) for name in backends)
             yield first, second
         case [before, after]:
             older, newer = KeptAnswers(before), KeptAnswers(after)
             both = [one.name for one in before.record.backends if _has(after, one.name)]
-            for name in [_known(before, name) for name in backends] or both:
-                _known(after, name)
+            for name in [_checked(before, name) for name in backends] or both:
+                _checked(after, name)
                 yield (
                     Side(f"{name} of {before.place.given}", older, name),
                     Side(f"{name} of {after.place.given}", newer, name),
                 )
             if not backends and not both:
-                raise CastigateError("the two runs have no backend in common; nothing to compare")
+                raise CastigateError(
+                    "the two runs have no backend in common; give runs of the same backend"
+                )
         case _:
-            raise CastigateError("give one run and two backends, or two runs")
+            raise CastigateError(
+                f"{len(stores)} runs cannot be compared; give one run and two backends, or two runs"
+            )
 
 
 def _has(store: RunStore, name: str) -> bool:
     return any(one.name == name for one in store.record.backends)
 
 
-def _known(store: RunStore, name: str) -> str:
+def _checked(store: RunStore, name: str) -> str:
+    """Return the name of a backend; raise if the run has no such."""
     if not _has(store, name):
         names = ", ".join(one.name for one in store.record.backends)
         raise CastigateError(f"{store.place.given} has no backend `{name}`; it has {names}")
     return name
 
 
-def _compared(one: Side, other: Side) -> Comparison:
-    """What two sides answer to the cases that both were asked, the most inputs first."""
+def _compare_sides(one: Side, other: Side) -> Comparison:
+    """Compare two sides on the cases that both have; differences of most inputs come first."""
     expectations = Expectations(independent=False)
-    others = {kept.case: kept for kept in other.kept.cases(other.backend)}
-    alike: dict[Any, Alike] = {}
+    others = {row.case: row for row in other.answers.cases(other.backend)}
+    differences: dict[Any, SharedDifference] = {}
     changed: dict[tuple[str, str], list[str]] = {}
     shared = answered = 0
-    for kept in one.kept.cases(one.backend):
-        against = others.get(kept.case)
-        if against is None:
+    for row in one.answers.cases(one.backend):
+        other_row = others.get(row.case)
+        if other_row is None:
             continue
         shared += 1
-        if kept.verdict != against.verdict:
-            changed.setdefault((kept.verdict, against.verdict), []).append(kept.case)
-        found = _case(one, other, kept, against, expectations)
+        if row.verdict != other_row.verdict:
+            changed.setdefault((row.verdict, other_row.verdict), []).append(row.case)
+        found = _compare_case(one, other, row, other_row, expectations)
         if found is None:
             continue
         answered += 1
         for each in found.differences:
-            key = (kept.asked, against.asked, kept.answers, against.answers, each.right, each.count)
-            if key in alike:
-                alike[key].others += 1
+            inputs_and_answers = (row.asked, other_row.asked, row.answers, other_row.answers)
+            key = (*inputs_and_answers, each.right, each.count)
+            if key in differences:
+                differences[key].other_cases += 1
             else:
-                alike[key] = Alike(found.case, found.asked, each)
-    most_first = sorted(alike.values(), key=lambda each: -each.difference.count)
+                differences[key] = SharedDifference(found.case, found.asked, each)
+    most_first = sorted(differences.values(), key=lambda each: -each.difference.count)
     return Comparison(one, other, shared, answered, most_first, changed)
 
 
-def _case(
-    one: Side, other: Side, kept: KeptCase, against: KeptCase, expectations: Expectations
+def _compare_case(
+    one: Side, other: Side, row: KeptCase, other_row: KeptCase, expectations: Expectations
 ) -> Compared | None:
-    first = one.kept.answered(kept.asked, kept.answers)
-    second = other.kept.answered(against.asked, against.answers)
+    """Compare the answers to a case; None if either side's are not stored."""
+    first = one.answers.answered(row.asked, row.answers)
+    second = other.answers.answered(other_row.asked, other_row.answers)
     if first is None or second is None:
         return None
-    return compare(case_named(kept.case), first, second, expectations)
+    return compare(case_named(row.case), first, second, expectations)
 
 
-def _words(compared: Comparison) -> Iterator[dict[str, Any]]:
-    """What ``--json`` prints, line by line."""
-    names = {"one": compared.one.name, "other": compared.other.name}
-    for alike in compared.found:
-        yield names | _difference(alike)
-    for verdicts, cases in compared.changed.items():
+def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """Yield what ``--json`` prints, line by line."""
+    names = {"one": comparison.one.name, "other": comparison.other.name}
+    for difference in comparison.differences:
+        yield names | _to_json(difference)
+    for verdicts, cases in comparison.changed.items():
         yield names | {"verdicts": verdicts, "cases": cases}
 
 
-def _difference(alike: Alike) -> dict[str, Any]:
-    difference = alike.difference
-    source, target = format_named(alike.case.source), format_named(alike.case.target)
+def _to_json(shared: SharedDifference) -> dict[str, Any]:
+    difference = shared.difference
+    source, target = format_named(shared.case.source), format_named(shared.case.target)
     return {
-        "case": alike.case.id,
-        "cases_alike": alike.others,
-        "asked": alike.asked,
+        "case": shared.case.id,
+        "cases_alike": shared.other_cases,
+        "asked": shared.inputs,
         "inputs": difference.count,
         "runs": difference.runs.total,
         "rule": difference.rule,
@@ -195,12 +204,12 @@ def _difference(alike: Alike) -> dict[str, Any]:
     }
 
 
-def _draw(compared: Comparison) -> None:
-    one, other = compared.one.name, compared.other.name
+def _print_comparison(comparison: Comparison) -> None:
+    one, other = comparison.one.name, comparison.other.name
     width = max(NARROWEST, get_terminal_size().columns)
-    # A text that was asked, or a run's path, may hold brackets; they are no markup.
+    # No markup: a text that was asked, or a run's path, may hold brackets.
     console = Console(width=width, highlight=False, markup=False, emoji=False)
-    if compared.found:
+    if comparison.differences:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for title in ("inputs", "of"):
             table.add_column(title, justify="right", no_wrap=True)
@@ -208,18 +217,18 @@ def _draw(compared: Comparison) -> None:
         table.add_column("right", overflow="fold")
         table.add_column("rule", overflow="fold")
         table.add_column(f"for instance: {one}, {other}", overflow="fold")
-        for alike in compared.found:
-            words = _difference(alike)
-            more = f" and {alike.others} alike" if alike.others else ""
-            right = {"one": one, "other": other}.get(words["right"], words["right"])
-            numbers = (f"{words[key]:,}" for key in ("inputs", "asked"))
-            instance = f"{words['smallest']}: {', '.join(words['answers'])}"
-            table.add_row(*numbers, f"{words['case']}{more}", right, words["rule"], instance)
+        for shared in comparison.differences:
+            fields = _to_json(shared)
+            more = f" and {shared.other_cases} alike" if shared.other_cases else ""
+            right = {"one": one, "other": other}.get(fields["right"], fields["right"])
+            numbers = (f"{fields[key]:,}" for key in ("inputs", "asked"))
+            instance = f"{fields['smallest']}: {', '.join(fields['answers'])}"
+            table.add_row(*numbers, f"{fields['case']}{more}", right, fields["rule"], instance)
         console.print(table)
-    for (before, after), cases in compared.changed.items():
+    for (before, after), cases in comparison.changed.items():
         typer.echo(f"{before} here, {after} there: {len(cases)} cases, {cases[0]} the first")
-    differing = sum(1 + alike.others for alike in compared.found)
+    differing = sum(1 + shared.other_cases for shared in comparison.differences)
     typer.echo(
-        f"{one} and {other}: {compared.shared:,} cases asked of both, "
-        f"{compared.answered:,} with answers kept, {differing:,} differences"
+        f"{one} and {other}: {comparison.shared:,} cases asked of both, "
+        f"{comparison.answered:,} with answers kept, {differing:,} differences"
     )

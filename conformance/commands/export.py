@@ -1,4 +1,4 @@
-"""Cases of the ONNX documents as folders in the layout of ONNX's own backend tests."""
+"""``castigate export``: writes cases for test runners of other projects, such as ONNX's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from conformance.commands.options import SourceOption, TargetOption
 from conformance.judging import bitcasts
 from conformance.judging.quick_inputs import few_inputs
-from conformance.running.run import chosen
+from conformance.running.run import selected_cases
 from oracles.adapters.lazy_import import load
 from oracles.adapters.onnx_models import ModelBuilder, bitcast_graph, cast_graph
 from oracles.adapters.ort_memory import content_of
@@ -37,18 +37,18 @@ from specs.outcomes import Anything, Exactly, ParsesTo, PlainText, Rejected
 from specs.ruling import Ruling, ruling
 
 DOCUMENTS = ("onnx-cast", "onnx-bitcast")
-MOST = 16_384
-"""Inputs of a case; the specials of float64 are 12,000 of them."""
+MAX_INPUTS = 16_384
+"""Of a case; the special values of float64 are 12,000 of them."""
 EXACT = '{"rtol": 0, "atol": 0}\n'
-"""Tells ONNX's runner that nothing near an answer is one; without it a thousandth is let pass."""
-REFUSED = "to be refused"
+"""Tolerances for ONNX's runner, which otherwise accepts a relative error of a thousandth."""
+REJECTED = "to be refused"
 OPEN = "open"
 SEVERAL = "several answers are right"
 
 
 @dataclass(frozen=True)
-class Question:
-    """A tensor, its only right answer, and why other inputs are left out."""
+class DataSet:
+    """A tensor of inputs, the only right answers, and why other inputs are left out."""
 
     inputs: Bits
     answers: Bits
@@ -56,26 +56,26 @@ class Question:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def questions(case: Case) -> list[Question]:
-    """What a case is asked, a tensor each; nothing where no input has one right answer."""
+def data_sets(case: Case) -> list[DataSet]:
+    """Return the data sets of a case; none if no input has a single right answer."""
     if is_bitcast(case):
-        return list(_bitcasts(case))
-    question = _cast(case)
-    return [question] if question.inputs.size else []
+        return list(_bitcast_data_sets(case))
+    data_set = _cast_data_set(case)
+    return [data_set] if data_set.inputs.size else []
 
 
 def why_not(case: Case) -> str:
-    """Why a case has no question."""
+    """Say why a case has no data set."""
     if is_bitcast(case):
-        return REFUSED if bitcast_ruling(case).is_rejection else OPEN
+        return REJECTED if bitcast_ruling(case).is_rejection else OPEN
     rules = ruling(case)
     if rules.is_rejection:
-        return REFUSED
-    return OPEN if rules.is_open else ", ".join(_cast(case).left_out)
+        return REJECTED
+    return OPEN if rules.is_open else ", ".join(_cast_data_set(case).left_out)
 
 
 class Exporter:
-    """Writes folders with the onnx package."""
+    """Writes the folders of cases, with the onnx package."""
 
     def __init__(self) -> None:
         try:
@@ -84,25 +84,24 @@ class Exporter:
             raise CastigateError(f"cannot write models: {error}") from None
         self._models = ModelBuilder(onnx)
 
-    def write(self, case: Case, asked: list[Question], folder: Path) -> None:
-        """Write the model of a case, and a data set per question."""
-        bitcast = is_bitcast(case)
-        graph = bitcast_graph(case) if bitcast else cast_graph(case)
-        model = self._models.with_input(graph, asked[0].inputs.ndim)
+    def write(self, case: Case, sets: list[DataSet], folder: Path) -> None:
+        """Write the model of a case and its data sets."""
+        graph = bitcast_graph(case) if is_bitcast(case) else cast_graph(case)
+        model = self._models.with_input(graph, sets[0].inputs.ndim)
         _write(folder / "model.onnx", model)
         (folder / "data.json").write_text(EXACT)
-        for number, question in enumerate(asked):
+        for number, data_set in enumerate(sets):
             data = folder / f"test_data_set_{number}"
             for name, dtype, bits in (
-                ("x", case.source, question.inputs),
-                ("y", case.target, question.answers),
+                ("x", case.source, data_set.inputs),
+                ("y", case.target, data_set.answers),
             ):
                 content = content_of(format_named(dtype), bits)
                 tensor = self._models.tensor(name, dtype, bits.shape, content)
                 _write(data / f"{'input' if name == 'x' else 'output'}_0.pb", tensor)
 
-    def knows(self, case: Case) -> str:
-        """Why the onnx package cannot hold a case; nothing where it can."""
+    def why_unsupported(self, case: Case) -> str:
+        """Say why the onnx package cannot express a case; nothing if it can."""
         try:
             self._models.road(case)
         except Unsupported as reason:
@@ -111,33 +110,33 @@ class Exporter:
 
 
 def folder_of(case: Case) -> str:
-    """The name of a case as a test."""
+    """Return the name of a case's folder, which ONNX's runner shows as the test's name."""
     return "test_" + re.sub(r"[^A-Za-z0-9]", "_", case.id)
 
 
-def _cast(case: Case) -> Question:
+def _cast_data_set(case: Case) -> DataSet:
     rules = ruling(case)
     nothing = np.zeros(0, rules.source.storage)
     if rules.is_rejection or rules.is_open:
-        return Question(nothing, np.zeros(0, rules.target.storage))
-    inputs = few_inputs(case, rules, MOST)
+        return DataSet(nothing, np.zeros(0, rules.target.storage))
+    inputs = few_inputs(case, rules, MAX_INPUTS)
     expected = Expectations(independent=True).of(rules, inputs)
     kept, left_out = _kept(rules, expected)
-    # Of texts only those that stay the same have one right answer.
+    # To a text, only an input that stays as it is has one right answer.
     answers = inputs if rules.target.kind == "text" else with_nans(rules, expected)
-    places = expected.places[kept].tolist()
-    levels = Counter(rules.branches[place].level for place in places)
-    return Question(inputs[kept], answers[kept], Counter(dict(levels)), left_out)
+    branches = expected.places[kept].tolist()
+    levels = Counter(rules.branches[branch].level for branch in branches)
+    return DataSet(inputs[kept], answers[kept], Counter(dict(levels)), left_out)
 
 
 def _kept(rules: Ruling, expected: Expected) -> tuple[NDArray[np.bool_], Counter[str]]:
-    """Which inputs have one right answer (a NaN counts as one), and why the others have not.
+    """Return which inputs have one right answer, and count why the others have not.
 
-    Of two constants, the one that is recommended comes first and is taken.
+    Any NaN counts as one answer. Of two constants, the recommended one comes first and is used.
     """
     kept, left_out = np.ones(expected.places.size, bool), Counter[str]()
-    for place, branch in enumerate(rules.branches):
-        here = expected.places == place
+    for index, branch in enumerate(rules.branches):
+        here = expected.places == index
         match branch.strictest:
             case Exactly():
                 continue
@@ -153,12 +152,12 @@ def _kept(rules: Ruling, expected: Expected) -> tuple[NDArray[np.bool_], Counter
     return kept, left_out
 
 
-def _bitcasts(case: Case) -> Iterator[Question]:
+def _bitcast_data_sets(case: Case) -> Iterator[DataSet]:
     rules = bitcast_ruling(case)
     if rules.is_rejection or rules.result is None or not rules.keeps_bits:
         return
     for bits in bitcasts.contents(rules, seed=0):
-        yield Question(bits, by_integer(rules, bits), Counter({rules.level: bits.size}))
+        yield DataSet(bits, by_integer(rules, bits), Counter({rules.level: bits.size}))
 
 
 def _write(file: Path, message: Any) -> None:
@@ -166,12 +165,14 @@ def _write(file: Path, message: Any) -> None:
     file.write_bytes(message.SerializeToString(deterministic=True))
 
 
-export_app = typer.Typer(no_args_is_help=True, help="Write cases for the test runners of others.")
+export_app = typer.Typer(
+    no_args_is_help=True, help="Write cases for the test runners of other projects."
+)
 
 
 @export_app.callback()
 def export_options() -> None:
-    """Write cases for the test runners of others."""
+    """Write cases for the test runners of other projects."""
 
 
 @export_app.command(name="onnx")
@@ -189,38 +190,40 @@ def export_onnx(
     target: TargetOption = None,
 ) -> None:
     """Write a folder per case in the layout of ONNX's backend tests."""
-    for word in document or ():
-        if word.partition(":")[0] not in DOCUMENTS:
-            raise CastigateError(f"`{word}` is no document of ONNX; give {' or '.join(DOCUMENTS)}")
-    wanted = Selection(documents=tuple(document or DOCUMENTS), source=source, target=target)
-    cases, exporter = chosen(wanted), Exporter()
+    for name in document or ():
+        if name.partition(":")[0] not in DOCUMENTS:
+            raise CastigateError(
+                f"document `{name}` is not one of ONNX; give {' or '.join(DOCUMENTS)}"
+            )
+    selection = Selection(documents=tuple(document or DOCUMENTS), source=source, target=target)
+    cases, exporter = selected_cases(selection), Exporter()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CastigateError(f"{out} is not empty; give a new folder as --out")
     written: dict[str, Any] = {}
-    left: dict[str, str] = {}
+    left_out: dict[str, str] = {}
     for case in cases:
-        asked = questions(case)
-        reason = exporter.knows(case) if asked else why_not(case)
+        sets = data_sets(case)
+        reason = exporter.why_unsupported(case) if sets else why_not(case)
         if reason:
-            left[case.id] = reason
+            left_out[case.id] = reason
             continue
         name = folder_of(case)
         assert name not in written
         try:
-            exporter.write(case, asked, out / case.document / name)
+            exporter.write(case, sets, out / case.document / name)
         except OSError as error:
             raise CastigateError(
                 f"cannot write {out}: {error.strerror}; give another --out"
             ) from None
         written[name] = {
             "case": case.id,
-            "inputs": sum(each.inputs.size for each in asked),
-            "levels": dict(sum((each.levels for each in asked), Counter())),
-            "left-out": dict(sum((each.left_out for each in asked), Counter())),
+            "inputs": sum(each.inputs.size for each in sets),
+            "levels": dict(sum((each.levels for each in sets), Counter())),
+            "left-out": dict(sum((each.left_out for each in sets), Counter())),
         }
-    text = json.dumps({"tests": written, "left-out": left}, indent=1) + "\n"
+    text = json.dumps({"tests": written, "left-out": left_out}, indent=1) + "\n"
     place_of(str(out)).write("cases.json", text.encode(), "give another --out")
-    reasons = Counter(left.values())
+    reasons = Counter(left_out.values())
     typer.echo(f"{out}: {len(written):,} tests of {len(cases):,} cases")
     for reason, count in reasons.most_common():
         typer.echo(f"left out: {count:,} {reason}")

@@ -1,4 +1,4 @@
-"""The command ``castigate nightly``."""
+"""``castigate nightly``: runs all installed backends, and reports what has changed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from conformance.commands.options import (
     DocumentOption,
     JobsOption,
     PythonOption,
+    TierChoice,
     TierOption,
-    TierWord,
     TimeoutOption,
 )
-from conformance.commands.report import told
-from conformance.commands.run import how_to_go_on, tell
+from conformance.commands.report import describe_report
+from conformance.commands.run import how_to_resume, print_totals
 from conformance.running.nights import Nights
-from conformance.running.progress import reporter
-from conformance.running.run import Wanted, finish, run
+from conformance.running.progress import progress_reporter
+from conformance.running.run import RunRequest, finish_run, run
 from oracles.isolation.launch_config import SECONDS
 from oracles.registry import installed
 from reports.html.site import room_for
@@ -30,26 +30,28 @@ from reports.run_store.record import Selection, now
 
 def nightly_command(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Keeps all nights' runs, and the report of them.")
+        Path, typer.Option(metavar="DIR", help="The folder of all nights' runs and their report.")
     ],
     backend: Annotated[
         list[str] | None,
         typer.Option(
-            "--backend", metavar="NAME", help="Who answers (repeatable; default: all installed)."
+            "--backend",
+            metavar="NAME",
+            help="A backend (repeatable; default: all installed).",
         ),
     ] = None,
     document: DocumentOption = None,
-    tier: TierOption = TierWord.quick,
+    tier: TierOption = TierChoice.quick,
     jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = SECONDS,
 ) -> None:
-    """Run every installed backend, compare with the nights before, and make the report."""
+    """Run every installed backend, compare with the nights before, and write the report."""
     nights = Nights(out)
-    # Before the night, not after it: what could not be reported is not begun.
+    # Checked before the run, so that no night is run in vain.
     room_for(nights.report)
-    where = nights.next_run(now())
-    wanted = Wanted(
+    folder = str(nights.next_run(now()))
+    request = RunRequest(
         tuple(dict.fromkeys(backend or installed())),
         Selection(documents=tuple(document or ())),
         tier.value,
@@ -57,13 +59,14 @@ def nightly_command(
         seconds=timeout,
     )
     try:
-        with reporter() as shown:
-            store = run(wanted, str(where), jobs or os.cpu_count() or 1, False, sys.argv, shown)
-        totals = finish(store)
+        with progress_reporter() as progress:
+            jobs = jobs or os.cpu_count() or 1
+            store = run(request, folder, jobs, False, sys.argv, progress)
+        totals = finish_run(store)
         report = nights.render(lambda line: typer.echo(f"castigate: {line}", err=True))
     except KeyboardInterrupt:
-        typer.echo(f"castigate: interrupted{how_to_go_on(str(where))}", err=True)
+        typer.echo(f"castigate: interrupted{how_to_resume(folder)}", err=True)
         raise typer.Exit(130) from None
-    tell(totals)
-    typer.echo(f"{nights.report / 'index.html'}: {told(report)}")
+    print_totals(totals)
+    typer.echo(f"{nights.report / 'index.html'}: {describe_report(report)}")
     raise typer.Exit(totals.exit_code)

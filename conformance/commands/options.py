@@ -1,4 +1,4 @@
-"""The options that several commands have, each written once."""
+"""The options that several commands share."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+MOST_EXAMPLES = 100_000_000
+
 BackendOption = Annotated[
     list[str] | None,
-    typer.Option("--backend", metavar="NAME", help="Who answers (repeatable)."),
+    typer.Option("--backend", metavar="NAME", help="A backend that answers (repeatable)."),
 ]
 DocumentOption = Annotated[
     list[str] | None,
@@ -25,30 +27,36 @@ SourceOption = Annotated[
 TargetOption = Annotated[
     str | None, typer.Option(metavar="DTYPE", help="Only casts to this dtype.")
 ]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
+MaxExamplesOption = Annotated[
+    int, typer.Option(min=0, max=MOST_EXAMPLES, help="Random inputs per wide source.")
+]
 JobsOption = Annotated[
     int | None, typer.Option(min=1, help="Worker processes (default: one per core).")
 ]
 PythonOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--python", metavar="NAME=PATH", help="The Python that a backend lives in (repeatable)."
+        "--python",
+        metavar="NAME=PATH",
+        help="The Python in which a backend is installed (repeatable).",
     ),
 ]
 TimeoutOption = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", help="What one answer may take.")
+    float, typer.Option("--timeout", metavar="SECONDS", help="Time limit of one answer.")
 ]
 
 
-class TierWord(StrEnum):
-    """How much is asked."""
+class TierChoice(StrEnum):
+    """How many inputs are tested."""
 
     quick = "quick"
     full = "full"
 
 
 TierOption = Annotated[
-    TierWord,
+    TierChoice,
     typer.Option(
-        help="quick: the telling inputs; full: all of 32-bit sources, 2^30 more of wider ones."
+        help="quick: selected inputs; full: all of 32-bit sources, 2^30 more of wider ones."
     ),
 ]

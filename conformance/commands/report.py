@@ -1,4 +1,4 @@
-"""The command ``castigate report``."""
+"""``castigate report``: writes the HTML report of runs, and other formats."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ def report_command(
         typer.Argument(metavar="RUN", help="Folders or URLs of complete runs, the oldest first."),
     ],
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The report's folder; an older one is replaced.")
+        Path,
+        typer.Option(metavar="DIR", help="The report's folder; an older report is replaced."),
     ],
     summary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write a page of Markdown.")
+        Path | None, typer.Option(metavar="FILE", help="Also write a summary in Markdown.")
     ] = None,
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write a row per backend and case.")
@@ -32,19 +33,19 @@ def report_command(
         Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")
     ] = None,
 ) -> None:
-    """Make the HTML report of the last run, with what has changed since those before."""
+    """Write the HTML report of the last run, with the changes since the runs before."""
     report = write_site(runs, out)
-    for form, file in zip(FORMS, (summary, csv, junit), strict=True):
+    for name, file in zip(FORMS, (summary, csv, junit), strict=True):
         if file is not None:
-            write_output(report, form, file)
-    typer.echo(f"{out / 'index.html'}: {told(report)}")
+            write_output(report, name, file)
+    typer.echo(f"{out / 'index.html'}: {describe_report(report)}")
 
 
-def told(report: Report) -> str:
-    """A report in a line."""
+def describe_report(report: Report) -> str:
+    """Return the numbers of cases, backends and changes in one line."""
     cases = sum(map(len, report.cases.values()))
-    parts = [f"{cases:,} cases", f"{len(report.backends)} backends"]
+    counts = [f"{cases:,} cases", f"{len(report.backends)} backends"]
     if len(report.records) > 1:
         kinds = Counter(change.kind for each in report.changes.values() for change in each)
-        parts += [f"{kinds[kind]:,} {kind}" for kind in CHANGES]
-    return ", ".join(parts)
+        counts += [f"{kinds[kind]:,} {kind}" for kind in CHANGES]
+    return ", ".join(counts)

@@ -1,4 +1,4 @@
-"""The commands ``castigate run`` and ``castigate merge``."""
+"""``castigate run`` and ``castigate merge``: run cases against backends, and join shards."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from conformance.commands.options import (
     BackendOption,
     DocumentOption,
     JobsOption,
+    MaxExamplesOption,
     PythonOption,
+    SeedOption,
     SourceOption,
     TargetOption,
+    TierChoice,
     TierOption,
-    TierWord,
     TimeoutOption,
 )
-from conformance.running.progress import reporter
-from conformance.running.run import Wanted, finish, merge, run, wanted_of
+from conformance.running.progress import progress_reporter
+from conformance.running.run import RunRequest, finish_run, merge_shards, request_of, run
 from oracles.isolation.launch_config import SECONDS
 from oracles.registry import listing
 from reports.diff.summary_tables import NARROWEST
@@ -34,8 +36,8 @@ from reports.run_store.storage import place_of
 from reports.run_store.store import RECORD, RunStore, read_record
 from specs.errors import CastigateError
 
-MOST_EXAMPLES = 100_000_000
-UNSAID = (TierWord.quick, 0, 1000)
+DEFAULTS = (TierChoice.quick, 0, 1000)
+"""Of --tier, --seed and --max-examples."""
 
 
 def run_command(
@@ -43,18 +45,16 @@ def run_command(
     document: DocumentOption = None,
     source: SourceOption = None,
     target: TargetOption = None,
-    tier: TierOption = TierWord.quick,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
-    max_examples: Annotated[
-        int, typer.Option(min=0, max=MOST_EXAMPLES, help="Random inputs per wide source.")
-    ] = 1000,
+    tier: TierOption = TierChoice.quick,
+    seed: SeedOption = 0,
+    max_examples: MaxExamplesOption = 1000,
     jobs: JobsOption = None,
     shard: Annotated[
         str | None,
-        typer.Option(metavar="I/N", help="Do only every N-th task; join with castigate merge."),
+        typer.Option(metavar="I/N", help="Do every N-th task only; see castigate merge."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the unfinished run in --out.")
+        bool, typer.Option("--resume", help="Continue the unfinished run in --out.")
     ] = False,
     out: Annotated[
         str | None,
@@ -63,39 +63,40 @@ def run_command(
     python: PythonOption = None,
     timeout: TimeoutOption = SECONDS,
 ) -> None:
-    """Run cases against backends, each in processes of its own, and keep what is found."""
+    """Run cases against backends, each in its own processes, and store the verdicts."""
     if resume and out is None:
-        raise CastigateError("--resume needs the --out of the run to go on with")
+        raise CastigateError("--resume needs --out, the folder of the run to continue")
     if resume and backend is None:
-        if document or source or target or shard or (tier, seed, max_examples) != UNSAID:
+        if document or source or target or shard or (tier, seed, max_examples) != DEFAULTS:
             raise CastigateError(
-                "--resume alone goes on as the run was begun; "
-                "give no other options, or all of them, --backend too"
+                "--resume without --backend takes all options from the run; leave the others "
+                "out, or repeat all of them with --backend"
             )
-        wanted = wanted_of(read_record(place_of(out or "")))
+        request = request_of(read_record(place_of(out or "")))
     elif backend is None:
-        raise CastigateError(f"say whom to judge with --backend NAME; {listing()}")
+        raise CastigateError(f"no backend is named; add --backend NAME; {listing()}")
     else:
-        wanted = Wanted(
+        request = RunRequest(
             tuple(dict.fromkeys(backend)),
             Selection(documents=tuple(document or ()), source=source, target=target),
             tier.value,
             seed,
             max_examples,
-            _shard(shard),
+            _parse_shard(shard),
         )
-    wanted = replace(wanted, pythons=tuple(python or ()), seconds=timeout)
-    where = out or f"runs/{now():%Y%m%d-%H%M%S}"
+    request = replace(request, pythons=tuple(python or ()), seconds=timeout)
+    folder = out or f"runs/{now():%Y%m%d-%H%M%S}"
     try:
-        with reporter() as shown:
-            store = run(wanted, where, jobs or os.cpu_count() or 1, resume, sys.argv, shown)
+        with progress_reporter() as progress:
+            jobs = jobs or os.cpu_count() or 1
+            store = run(request, folder, jobs, resume, sys.argv, progress)
         if store.record.complete:
-            typer.echo(f"{where} is complete; there is nothing to go on with", err=True)
+            typer.echo(f"{folder} is complete; there is nothing to continue", err=True)
             raise typer.Exit(store.record.exit_code or 0)
-        _finish(store, where)
+        _finish(store, folder)
     except KeyboardInterrupt:
-        # typer would turn a KeyboardInterrupt into this exit code and say nothing.
-        typer.echo(f"castigate: interrupted{how_to_go_on(where)}", err=True)
+        # typer would exit with this code too, but without a message.
+        typer.echo(f"castigate: interrupted{how_to_resume(folder)}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -106,36 +107,36 @@ def merge_command(
     out: Annotated[str, typer.Option(metavar="RUN", help="The whole run's folder or URL.")],
 ) -> None:
     """Join the shards of a run into one run."""
-    _finish(merge(shards, out, sys.argv), out)
+    _finish(merge_shards(shards, out, sys.argv), out)
 
 
-def how_to_go_on(where: str) -> str:
-    """What to say of a run that was interrupted, if it had begun."""
-    place = place_of(where)
-    begun = RECORD in place.names()
-    return f"; castigate run --resume --out {shlex.quote(where)} goes on" if begun else ""
+def how_to_resume(folder: str) -> str:
+    """Say how to continue an interrupted run; nothing if it had not stored anything yet."""
+    if RECORD not in place_of(folder).names():
+        return ""
+    return f"; castigate run --resume --out {shlex.quote(folder)} continues it"
 
 
-def _shard(given: str | None) -> Shard | None:
-    if given is None:
+def _parse_shard(text: str | None) -> Shard | None:
+    if text is None:
         return None
-    match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", given)
+    match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", text)
     if match is None or int(match[1]) > int(match[2]):
-        raise CastigateError(f"--shard `{given[:20]}` is no shard; write 1/4 to 4/4")
+        raise CastigateError(f"--shard `{text[:20]}` is not a shard; write I/N, such as 1/4 to 4/4")
     return Shard(index=int(match[1]), count=int(match[2]))
 
 
-def _finish(store: RunStore, where: str) -> NoReturn:
-    """Write the tables, and say what they come to."""
-    totals = finish(store)
+def _finish(store: RunStore, folder: str) -> NoReturn:
+    """Write the tables, print the totals, and exit with the run's code."""
+    totals = finish_run(store)
     if store.record.shard is None:
-        tell(totals)
-    typer.echo(f"{where}: {totals.inputs:,} inputs")
+        print_totals(totals)
+    typer.echo(f"{folder}: {totals.inputs:,} inputs")
     raise typer.Exit(totals.exit_code)
 
 
-def tell(totals: Totals) -> None:
-    """Print the rules that were broken, and all verdicts."""
+def print_totals(totals: Totals) -> None:
+    """Print the broken rules and all verdicts as tables."""
     width = max(NARROWEST, get_terminal_size().columns)
     if totals.breaches:
         typer.echo(f"{totals.breach_table(width)}\n")

@@ -1,4 +1,4 @@
-"""The command ``castigate verify``."""
+"""``castigate verify``: checks a certificate, and asks some of its cases again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import typer
 
 from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
 from conformance.running.gate import claims_of
-from conformance.running.progress import reporter
-from conformance.running.replay import replayed
-from conformance.running.run import chosen
+from conformance.running.progress import progress_reporter
+from conformance.running.replay import replay as replay_cases
+from conformance.running.run import selected_cases
 from oracles.isolation.launch_config import SECONDS
 from reports.gate.canonical_json import read_canonical
 from reports.gate.certificate import Evidence
@@ -27,14 +27,15 @@ from specs.errors import CastigateError
 
 def verify_command(
     certificate: Annotated[
-        Path, typer.Argument(metavar="CERTIFICATE", help="The file, in the folder of its gate.")
+        Path,
+        typer.Argument(metavar="CERTIFICATE", help="The file, in the folder of its gate."),
     ],
     key: Annotated[
         Path | None,
-        typer.Option(metavar="PUBLIC", help="Who must have signed it: an Ed25519 key (PEM)."),
+        typer.Option(metavar="PUBLIC", help="The Ed25519 public key of the required signer (PEM)."),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="The policy that it must be by.")
+        str | None, typer.Option(metavar="NAME|FILE", help="The required policy.")
     ] = None,
     replay: Annotated[
         int, typer.Option(min=0, metavar="N", help="Ask N random cases of the backend again.")
@@ -44,48 +45,48 @@ def verify_command(
     python: PythonOption = None,
     timeout: TimeoutOption = SECONDS,
 ) -> None:
-    """Check a certificate again: its bytes, its seals, its run, and some answers."""
-    data = _bytes_of(certificate)
-    due = public_key(key) if key is not None else None
-    wanted = policy_named(policy) if policy is not None else None
+    """Check a certificate: its bytes, its seals, its run, and some answers."""
+    data = _read_bytes(certificate)
+    required_key = public_key(key) if key is not None else None
+    required_policy = policy_named(policy) if policy is not None else None
     if python and not replay:
-        raise CastigateError("--python is for --replay N")
+        raise CastigateError("--python needs --replay N; add it, or leave --python out")
     try:
         content = read_canonical(data, str(certificate))
-        signer = check_seals(content, str(certificate), due)
-        evidence = evidence_of(content, certificate.parent, _ids, str(certificate))
-        told = differences(content, evidence)
-        if wanted is not None and wanted.digest != evidence.policy.digest:
-            told.append(f"it is not by policy {wanted.name}: {evidence.policy.digest}")
+        signer = check_seals(content, str(certificate), required_key)
+        evidence = evidence_of(content, certificate.parent, _case_ids, str(certificate))
+        problems = differences(content, evidence)
+        if required_policy is not None and required_policy.digest != evidence.policy.digest:
+            problems.append(f"it is not by policy {required_policy.name}: {evidence.policy.digest}")
     except CastigateError as error:
-        told = [str(error)]
-    if not told and replay:
+        problems = [str(error)]
+    if not problems and replay:
         if evidence.policy.entry.documents == CLAIMED:
-            told += _claims(evidence, tuple(python or ()), timeout)
-        with reporter() as shown:
-            told += list(
-                replayed(
+            problems += _changed_claims(evidence, tuple(python or ()), timeout)
+        with progress_reporter() as progress:
+            problems += list(
+                replay_cases(
                     evidence.store,
                     replay,
                     seed,
                     jobs or os.cpu_count() or 1,
                     tuple(python or ()),
                     timeout,
-                    shown,
+                    progress,
                 )
             )
-    if told:
-        for line in told:
+    if problems:
+        for line in problems:
             typer.echo(f"castigate: {line}", err=True)
         typer.echo(f"{certificate} does not hold")
         raise typer.Exit(1)
-    for line in _words(content, evidence, signer, replay):
+    for line in _summary(content, evidence, signer, replay):
         typer.echo(line)
     raise typer.Exit(0 if content["result"] == "pass" else 1)
 
 
-def _claims(evidence: Evidence, pythons: tuple[str, ...], seconds: float) -> Iterator[str]:
-    """Whether the backend still claims just what was asked of it, where that was left to it."""
+def _changed_claims(evidence: Evidence, pythons: tuple[str, ...], seconds: float) -> Iterator[str]:
+    """Yield a line if the backend claims other documents than those it was asked about."""
     record = evidence.store.record
     now = claims_of(record.backends[0].name, pythons, seconds)
     if now != record.selection.documents:
@@ -93,30 +94,30 @@ def _claims(evidence: Evidence, pythons: tuple[str, ...], seconds: float) -> Ite
         yield f"the backend claims {', '.join(now)}; it was asked {before}"
 
 
-def _words(
+def _summary(
     content: dict[str, Any], evidence: Evidence, signer: str | None, replay: int
 ) -> Iterator[str]:
-    """What holds, and what it does not say."""
+    """Describe a certificate that holds, and what it cannot vouch for."""
     backend = evidence.store.record.backends[0]
     policy = evidence.policy
     yield f"backend   {backend.name} {backend.version}"
     yield f"policy    {policy.name} {policy.digest}"
     yield f"cases     {content['cases']['count']:,}, {replay:,} asked again"
-    yield f"signed    {f'by {signer}' if signer else 'by nobody: whoever had it could remake it'}"
+    yield f"signed    {f'by {signer}' if signer else 'by nobody: anyone could have written it'}"
     today = datetime.now(UTC).date().isoformat()
-    over = {each["expires"] for each in content["divergences"] if "expires" in each}
-    late = sorted(day for day in over if day < today)
-    if late and content["result"] == "pass":
-        yield f"note      what was accepted until {late[0]} is so no more"
+    expiries = {each["expires"] for each in content["divergences"] if "expires" in each}
+    expired = sorted(day for day in expiries if day < today)
+    if expired and content["result"] == "pass":
+        yield f"note      a divergence was accepted until {expired[0]} only"
     yield f"result    {content['result']}; the certificate holds"
 
 
-def _bytes_of(certificate: Path) -> bytes:
+def _read_bytes(certificate: Path) -> bytes:
     try:
         return certificate.read_bytes()
     except OSError as error:
         raise CastigateError(f"{certificate} cannot be read: {error.strerror}") from None
 
 
-def _ids(selection: Selection) -> list[str]:
-    return [case.id for case in chosen(selection)]
+def _case_ids(selection: Selection) -> list[str]:
+    return [case.id for case in selected_cases(selection)]

@@ -1,4 +1,4 @@
-"""A gate: a backend run as a policy wants, judged by it, and certified in a folder."""
+"""A gate: runs a backend as a policy demands, judges it, and certifies it in a folder."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.running.progress import Reporter
-from conformance.running.run import Wanted, chosen, finish, run
+from conformance.running.progress import ProgressReporter
+from conformance.running.run import RunRequest, finish_run, run, selected_cases
 from oracles.isolation.launch_config import homes
 from oracles.isolation.loading import close, load_isolated
 from reports.gate.canonical_json import canonical
@@ -39,7 +39,7 @@ from specs.errors import CastigateError
 
 @dataclass(frozen=True)
 class Gate:
-    """A backend at a policy's gate, and the folder that is handed over afterwards."""
+    """A backend, the policy that it must pass, and the folder for the certificate."""
 
     backend: str
     policy: Policy
@@ -47,17 +47,17 @@ class Gate:
     pythons: tuple[str, ...]
     seconds: float
 
-    def wanted(self) -> Wanted:
-        """What the policy wants run of this backend."""
+    def request(self) -> RunRequest:
+        """Return the run that the policy demands of the backend."""
         entry = self.policy.entry
-        named = (
+        names = (
             claims_of(self.backend, self.pythons, self.seconds)
             if entry.documents == CLAIMED
             else tuple(entry.documents)
         )
-        return Wanted(
+        return RunRequest(
             (self.backend,),
-            Selection(documents=named),
+            Selection(documents=names),
             entry.tier,
             entry.seed,
             entry.max_examples,
@@ -66,19 +66,22 @@ class Gate:
             limit=math.inf if entry.time_limit is None else entry.time_limit,
         )
 
-    def held(
-        self, baseline: RunStore | None, key: Any, jobs: int, reporter: Reporter
+    def run(
+        self, baseline: RunStore | None, key: Any, jobs: int, reporter: ProgressReporter
     ) -> tuple[Judged, bool]:
-        """Run, judge, and write all files; says whether there is anything to certify."""
+        """Run, judge, and write all files; return the result and whether there is a certificate.
+
+        There is none if nothing ran. A key signs the certificate.
+        """
         where = str(self.folder / RUN)
-        finish(run(self.wanted(), where, jobs, False, sys.argv, reporter))
+        finish_run(run(self.request(), where, jobs, False, sys.argv, reporter))
         store = open_run(where)
         if baseline is not None:
             baseline = copied(baseline, str(self.folder / BASELINE))
-        expected = tuple(case.id for case in chosen(store.record.selection))
+        expected = tuple(case.id for case in selected_cases(store.record.selection))
         evidence = Evidence(self.policy, store, baseline, expected)
         found = evidence.judged()
-        self._tell(found, [str(self.folder / BASELINE)] if baseline is not None else [])
+        self._write_reports(found, [str(self.folder / BASELINE)] if baseline is not None else [])
         try:
             certificate = sealed(body_of(evidence, found))
         except NothingRanError:
@@ -88,8 +91,8 @@ class Gate:
         self._write(FILE, canonical(certificate))
         return found, True
 
-    def _tell(self, found: Judged, before: Sequence[str]) -> None:
-        report = write_site([*before, str(self.folder / RUN)], self.folder / "report")
+    def _write_reports(self, found: Judged, earlier: Sequence[str]) -> None:
+        report = write_site([*earlier, str(self.folder / RUN)], self.folder / "report")
         self._write("junit.xml", gate_junit(report, self.policy, found).encode())
         self._write("summary.md", gate_summary(report, self.policy, found).encode())
 
@@ -98,7 +101,7 @@ class Gate:
 
 
 def claims_of(name: str, pythons: tuple[str, ...], seconds: float) -> tuple[str, ...]:
-    """The documents and versions that a backend claims, of which there must be some."""
+    """Return the documents and versions that a backend claims; raise if it claims none."""
     [home] = homes([name], pythons, seconds).values()
     backend = load_isolated(name, home)
     try:
@@ -110,12 +113,12 @@ def claims_of(name: str, pythons: tuple[str, ...], seconds: float) -> tuple[str,
     return claimed
 
 
-def baseline_of(policy: Policy, given: str | None) -> RunStore | None:
-    """The earlier run that a policy is about, where it is about one."""
-    if policy.entry.only_new and given is None:
-        raise CastigateError(f"policy {policy.name} is about an earlier run; give --baseline RUN")
-    if given is None:
+def load_baseline(policy: Policy, location: str | None) -> RunStore | None:
+    """Return the earlier run that a policy compares with; None if the policy compares with none."""
+    if location is None:
+        if policy.entry.only_new:
+            raise CastigateError(f"policy {policy.name} needs an earlier run; add --baseline RUN")
         return None
     if not policy.entry.only_new:
-        raise CastigateError(f"policy {policy.name} has no use for --baseline; leave it out")
-    return baseline_for(given, policy)
+        raise CastigateError(f"policy {policy.name} uses no --baseline; leave it out")
+    return baseline_for(location, policy)

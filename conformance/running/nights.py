@@ -1,4 +1,4 @@
-"""The folder of a nightly: all runs, the report of the last ones, and its other forms."""
+"""The folder of `castigate nightly`: all runs, and reports of the last ones in all formats."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from reports.run_store.storage import is_unfinished, place_of
 from specs.errors import CastigateError
 
 PAST = 30
-"""Runs of which the report tells: a month of nights."""
-Told = Callable[[str], None]
+"""Runs in the report: a month of nights."""
+Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Nights:
-    """A folder with a run per night in `runs`, and a report of them in `report`."""
+    """A folder with a run per night in `runs`, and their report in `report`."""
 
     folder: Path
 
     @property
     def runs(self) -> Path:
-        """Where the runs are."""
+        """The folder of the runs."""
         return self.folder / "runs"
 
     @property
     def report(self) -> Path:
-        """Where the pages are."""
+        """The folder of the HTML report."""
         return self.folder / "report"
 
     def next_run(self, now: datetime) -> Path:
-        """The folder of a new run."""
+        """Return the folder of a run that starts now."""
         return self.runs / f"{now:%Y%m%d-%H%M%S}"
 
-    def render(self, told: Told) -> Report:
-        """Make the report of the last runs, and all its forms; is told which runs are left out."""
-        runs = [str(run) for run in self._complete(told)][-PAST:]
+    def render(self, warn: Warn) -> Report:
+        """Write the report of the last runs in all formats; warn about runs that are left out."""
+        runs = [str(run) for run in self._complete(warn)][-PAST:]
         if not runs:
             raise CastigateError(f"{self.runs} holds no complete run; there is nothing to report")
         report = write_site(runs, self.report)
-        for form in FORMS:
-            write_output(report, form, self.folder / form)
+        for name in FORMS:
+            write_output(report, name, self.folder / name)
         return report
 
-    def _complete(self, told: Told) -> Iterator[Path]:
-        """The complete runs, the oldest first."""
-        found = []
+    def _complete(self, warn: Warn) -> Iterator[Path]:
+        """Yield the complete runs, the oldest first."""
+        complete = []
         for name in place_of(str(self.runs)).names():
             if is_unfinished(name):
                 continue
@@ -59,7 +59,7 @@ class Nights:
             try:
                 store = open_run(str(run))
                 check_cases(store)
-                found.append((store.record.started, run))
+                complete.append((store.record.started, run))
             except CastigateError as error:
-                told(f"left out: {error}")
-        yield from (run for _, run in sorted(found))
+                warn(f"left out: {error}")
+        yield from (run for _, run in sorted(complete))

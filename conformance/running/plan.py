@@ -1,4 +1,4 @@
-"""What a run has to do, as tasks that know nothing of processes, shards or restarts."""
+"""Splits a run into tasks, without regard to processes, shards or restarts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from specs.loader import document_named
 from specs.ruling import Ruling, ruling
 
 PARTS = 16
-"""Into how many tasks one visit of a road is cut."""
+"""The number of tasks into which a sweep is split."""
 EXHAUSTIVE_BITS = 16
 Tier = Literal["quick", "full"]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One road, all rulings that share it (each under its first case), and one way to visit."""
+    """A road, the first case of each ruling that shares it, and the sequence of its inputs."""
 
     road: str
     cases: tuple[Case, ...]
@@ -36,14 +36,14 @@ class Sweep:
         return format_named(self.cases[0].target)
 
     def tasks(self, backend: str) -> list[Task]:
-        """The parts of the sweep."""
+        """Split the sweep into tasks."""
         name = f"{backend}/{self.way}/{self.source.name}-{self.target.name}/{self.road}"
         return [Task(f"{name}/{part}", self.cases, self, part) for part in range(PARTS)]
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker does in one go: all cases of a pair at the quick tier, or a part of a sweep."""
+    """A worker's unit of work: all cases of a pair at the quick tier, or a part of a sweep."""
 
     name: str
     cases: tuple[Case, ...]
@@ -51,25 +51,25 @@ class Task:
     part: int = 0
 
     def bounds(self, size: int) -> tuple[int, int]:
-        """The task's part of so many inputs."""
+        """Return the first and the last index + 1 of the task's share of so many inputs."""
         return size * self.part // PARTS, size * (self.part + 1) // PARTS
 
     @property
     def weight(self) -> int:
-        """About how many inputs are asked, for the progress shown."""
+        """About how many inputs the task has, for the progress display; 0 at the quick tier."""
         if self.sweep is None:
             return 0
         return (SAMPLE if self.sweep.way == "sample" else 1 << 32) // PARTS
 
 
 def quick_tasks(backend: str, cases: Iterable[Case]) -> Iterator[Task]:
-    """One task per pair; cases come pair by pair."""
+    """Yield one task per pair of dtypes; the cases must come pair by pair."""
     for (source, target), group in groupby(cases, key=lambda case: (case.source, case.target)):
         yield Task(f"{backend}/quick/{source}-{target}", tuple(group))
 
 
 def is_swept(case: Case) -> bool:
-    """Whether the inputs of a case are more than the quick tier asks."""
+    """Whether the full tier asks a case more inputs than the quick tier."""
     if case.example is not None or document_named(case.document).entry.operation != "cast":
         return False
     rules = ruling(case)
@@ -83,7 +83,7 @@ def is_swept(case: Case) -> bool:
 
 
 def sweeps(cases: Iterable[Case], roads: Mapping[str, str]) -> list[Sweep]:
-    """The sweeps of a backend, from the road of each case; no road, no sweep."""
+    """Return the sweeps of a backend; ``roads`` has the road of each case, if it is known."""
     found: dict[tuple[str, str, str], dict[Ruling, Case]] = {}
     for case in cases:
         road = roads.get(case.id, "")

@@ -1,4 +1,4 @@
-"""Workers of one backend: starts them, hands tasks out, and outlives their deaths."""
+"""The workers of one backend: hands tasks out, restarts workers that died, names crashing cases."""
 
 from __future__ import annotations
 
@@ -7,76 +7,80 @@ import signal
 from collections import Counter, deque
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
 from conformance.judging.meeting import Settings
-from conformance.running.child_process import spawned
 from conformance.running.plan import Task
-from conformance.running.worker import AskRoads, Begun, Do, Done, Failed, Hello, Roads, Told, work
+from conformance.running.supervisor import (
+    Failure,
+    Worker,
+    WorkerDiedError,
+    spawn,
+    supervise,
+)
+from conformance.running.worker import (
+    CaseStarted,
+    Progress,
+    Ready,
+    Roads,
+    RoadsRequest,
+    TaskDone,
+    TaskOrder,
+    work,
+)
 from oracles.isolation.launch_config import Home
-from oracles.isolation.supervised_process import end_in_words, silence_in_words
+from oracles.isolation.supervised_process import silence_in_words
 from oracles.wire.stderr_log import Log
 from reports.run_store.store import RunStore
 from specs.cases import Case
 from specs.errors import CastigateError
 
 Death = tuple[str, str, bool]
-"""A task, a case of it, and whether the worker was killed from outside."""
-OWN_DEATHS = 2
-"""How often a task may end its process before that is its verdict."""
-KILLS = 25
-"""How often a task may be killed from outside, for want of memory say."""
+"""A task's name, the id of the case that was asked, and whether the process was killed."""
+BEFORE_ANY_TASK: Death = ("", "", True)
+MAX_CRASHES = 2
+"""A case that ends its process so often has crashed."""
+MAX_KILLS = 25
+"""A case whose process is killed so often from outside, for want of memory say, has crashed."""
 SECONDS_OF_SILENCE = 300.0
-"""What a worker may take for its own work; what a backend may take is added to it."""
+"""What a worker may take for its own work; the time limit of an answer is added to it."""
 
 
 class Listener(Protocol):
-    """Is told how a backend's tasks go on."""
+    """Is notified of a backend's progress."""
 
-    def told(self, inputs: int, wrong: int) -> None:
-        """Some inputs were visited."""
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
 
-    def done(self, task: Task) -> None:
-        """A task is done."""
+    def finish_task(self, task: Task) -> None:
+        """Count a task as done."""
 
     def say(self, message: str) -> None:
-        """Something happened that the user should know."""
+        """Show a message to the user."""
 
 
 @dataclass(eq=False)
-class Worker:
-    """A process, the link to it, and what it was sent."""
+class BackendWorker(Worker[Task]):
+    """A worker, with the case that it is at."""
 
-    process: SpawnProcess
-    link: Connection
-    seconds: float
-    """What one answer of the backend may take."""
-    task: Task | None = None
+    timeout: float = math.inf
+    """Seconds that one answer of the backend may take."""
     case: str = ""
-    heard: float = field(default_factory=monotonic)
-    silent: bool = False
 
     @property
-    def end(self) -> str:
-        """How the process has ended, in words."""
-        if self.silent:
+    def ending(self) -> str:
+        """How the process has ended, as a predicate."""
+        if self.was_silent:
             return silence_in_words(SECONDS_OF_SILENCE)
         if self.process.exitcode == -signal.SIGALRM:
-            return silence_in_words(self.seconds)
-        return end_in_words(self.process.exitcode)
-
-    @property
-    def was_killed(self) -> bool:
-        """Whether somebody else has ended the process."""
-        return not self.silent and self.process.exitcode == -signal.SIGKILL
+            return silence_in_words(self.timeout)
+        return super().ending
 
 
-class Pool:
-    """Workers of one backend; there is one from the start."""
+class ProcessPool:
+    """The workers of one backend; the first is started on entering the context."""
 
     def __init__(self, backend: str, settings: Settings, home: Home) -> None:
         self.backend = backend
@@ -84,14 +88,15 @@ class Pool:
         self.home = home
         self.version = ""
         self.log = Log()
-        self._workers: list[Worker] = []
+        self._workers: list[BackendWorker] = []
         self._deaths: Counter[Death] = Counter()
         self._crashed: dict[str, dict[str, str]] = {}
+        """The crashed cases of each task, with the reason."""
         self._hopeless: set[str] = set()
-        """Tasks that end a process even where it is only to be found out what does."""
+        """Tasks that also end a process that only searches for the input at fault."""
 
-    def __enter__(self) -> Pool:
-        self._workers.append(self._greeted(self._started()))
+    def __enter__(self) -> ProcessPool:
+        self._workers.append(self._greet(self._start()))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -102,23 +107,22 @@ class Pool:
         for worker in self._workers:
             worker.process.kill()
         for worker in self._workers:
-            worker.process.join()
-            worker.link.close()
+            worker.end()
         self._workers.clear()
 
     def roads(self, cases: Iterable[Case]) -> dict[str, str]:
-        """The road of each case."""
+        """Return the road of each case, by its id."""
         worker = self._workers[0]
         while True:
             try:
-                worker.link.send(AskRoads(tuple(cases)))
-                match self._next_word(worker):
+                worker.send(RoadsRequest(tuple(cases)))
+                match self._next_message(worker):
                     case Roads(roads=roads):
                         return roads
-                    case Failed(message=message):
+                    case Failure(message=message):
                         raise CastigateError(message)
-            except (EOFError, OSError):
-                worker = self._replaced(worker, ("", "", True))
+            except WorkerDiedError:
+                worker = self._replace(worker, BEFORE_ANY_TASK)
 
     def run(
         self,
@@ -128,102 +132,110 @@ class Pool:
         listener: Listener,
         until: float = math.inf,
     ) -> None:
-        """Do all tasks by so many workers, or as many tasks as can be done in time."""
+        """Do all tasks with so many workers, or as many tasks as can be done in time."""
         waiting = deque(tasks)
         more = min(jobs, len(waiting)) - len(self._workers)
-        self._workers += [self._greeted(new) for new in [self._started() for _ in range(more)]]
-        while monotonic() <= until:
-            for worker in [worker for worker in self._workers if worker.task is None]:
-                if waiting:
-                    self._hand_out(worker, waiting.popleft(), store)
-            busy = {worker.link: worker for worker in self._workers if worker.task is not None}
-            if not busy:
-                return
-            for link in wait(list(busy), timeout=1.0):
-                worker = busy[link]  # type: ignore[index]
-                try:
-                    self._heard(worker, listener)
-                except (EOFError, OSError):
-                    waiting.appendleft(self._buried(worker, listener))
-            for worker in busy.values():
-                if monotonic() - worker.heard > SECONDS_OF_SILENCE + self.home.seconds:
-                    worker.silent = True
-                    worker.process.kill()
+        # All are started before the first is waited for.
+        started = [self._start() for _ in range(more)]
+        self._workers += [self._greet(worker) for worker in started]
+        supervise(self._workers, _TaskQueue(self, waiting, store, listener), until)
 
-    def _started(self) -> Worker:
-        process, link = spawned(work, self.backend, self.settings, self.home)
-        return Worker(process, link, self.home.seconds)
+    def _start(self) -> BackendWorker:
+        process, link = spawn(work, self.backend, self.settings, self.home)
+        return BackendWorker(
+            process, link, SECONDS_OF_SILENCE + self.home.seconds, timeout=self.home.seconds
+        )
 
-    def _next_word(self, worker: Worker) -> object:
-        """What a worker says next, unless it is silent too long."""
-        word: object = Told(0, 0)
-        while isinstance(word, Told):
-            if not worker.link.poll(SECONDS_OF_SILENCE):
-                worker.silent = True
-                worker.process.kill()
-            word = worker.link.recv()
-        return word
+    def _next_message(self, worker: BackendWorker) -> object:
+        """Return a worker's next message that is not about progress."""
+        while isinstance(message := worker.receive(SECONDS_OF_SILENCE), Progress):
+            continue
+        return message
 
-    def _greeted(self, worker: Worker) -> Worker:
-        """A worker that has loaded its backend: this one, or another where it was killed."""
+    def _greet(self, worker: BackendWorker) -> BackendWorker:
+        """Wait until a worker has loaded its backend; replace it if it was killed meanwhile."""
         try:
-            match self._next_word(worker):
-                case Hello(version=version):
+            match self._next_message(worker):
+                case Ready(version=version):
                     self.version = version
-                case Failed(message=message):
+                    worker.is_ready = True
+                case Failure(message=message):
                     raise CastigateError(message)
-        except (EOFError, OSError):
-            return self._replaced(worker, ("", "", True))
+        except WorkerDiedError:
+            return self._replace(worker, BEFORE_ANY_TASK)
         return worker
 
-    def _replaced(self, worker: Worker, death: Death) -> Worker:
-        """A new worker in a dead one's place, unless the backend cannot be loaded at all."""
-        worker.process.join()
-        worker.link.close()
+    def _replace(self, worker: BackendWorker, death: Death) -> BackendWorker:
+        """Start a new worker in a dead one's place; raise if the backend cannot be loaded."""
+        worker.end()
         self._deaths[death] += 1
-        if self._deaths["", "", True] >= KILLS or not (worker.was_killed or worker.task):
-            raise CastigateError(f"backend `{self.backend}` {worker.end} before its first task")
-        new = self._started()
+        is_given_up = self._deaths[BEFORE_ANY_TASK] >= MAX_KILLS
+        if is_given_up or not (worker.was_killed or worker.task):
+            raise CastigateError(f"backend `{self.backend}` {worker.ending} before its first task")
+        new = self._start()
         if worker in self._workers:
             self._workers[self._workers.index(worker)] = new
-        return self._greeted(new)
+        return self._greet(new)
 
-    def _hand_out(self, worker: Worker, task: Task, store: RunStore) -> None:
-        worker.task, worker.case, worker.heard = task, "", monotonic()
-        # A worker that died in its rest is met when it is heard next.
-        with suppress(OSError):
-            crashed, is_asked_again = (
-                self._crashed.get(task.name, {}),
-                task.name not in self._hopeless,
-            )
-            worker.link.send(Do(task, store, crashed, is_asked_again))
+    def order(self, task: Task, store: RunStore) -> TaskOrder:
+        """What a worker must know to do a task."""
+        is_asked_again = task.name not in self._hopeless
+        return TaskOrder(task, store, self._crashed.get(task.name, {}), is_asked_again)
 
-    def _heard(self, worker: Worker, listener: Listener) -> None:
-        worker.heard = monotonic()
-        match worker.link.recv():
-            case Begun(case=case):
-                worker.case = case
-            case Told(inputs=inputs, wrong=wrong):
-                listener.told(inputs, wrong)
-            case Done(said=said):
-                assert worker.task is not None
-                self.log.keep(said)
-                listener.done(worker.task)
-                worker.task = None
-            case Failed(message=message):
-                raise CastigateError(message)
-
-    def _buried(self, worker: Worker, listener: Listener) -> Task:
-        """Put a new worker in a dead one's place, and its task back."""
-        worker.process.join()
+    def bury(self, worker: BackendWorker) -> None:
+        """Replace a worker that died at a task; the case counts as crashed if that is repeated."""
         task = worker.task
         assert task is not None
         death = (task.name, worker.case, worker.was_killed)
-        if self._deaths[death] + 1 >= (KILLS if worker.was_killed else OWN_DEATHS):
-            known = self._crashed.setdefault(task.name, {})
-            if worker.case in known:
+        if self._deaths[death] + 1 >= (MAX_KILLS if worker.was_killed else MAX_CRASHES):
+            crashed = self._crashed.setdefault(task.name, {})
+            if worker.case in crashed:
                 self._hopeless.add(task.name)
-            known[worker.case] = f"the process {worker.end}"
-        listener.say(f"a worker of {self.backend} {worker.end}; its task is done again")
-        self._replaced(worker, death)
-        return task
+            crashed[worker.case] = f"the process {worker.ending}"
+        self._replace(worker, death)
+
+
+class _TaskQueue:
+    """The tasks of a run that are not done yet, as the supervisor's client."""
+
+    def __init__(
+        self, pool: ProcessPool, waiting: deque[Task], store: RunStore, listener: Listener
+    ) -> None:
+        self._pool = pool
+        self._waiting = waiting
+        self._store = store
+        self._listener = listener
+
+    def feed(self, worker: BackendWorker) -> None:
+        """Hand out the next task."""
+        if not self._waiting:
+            return
+        task = self._waiting.popleft()
+        worker.task, worker.case, worker.last_heard = task, "", monotonic()
+        # If an idle worker died, the next receive reports it.
+        with suppress(WorkerDiedError):
+            worker.send(self._pool.order(task, self._store))
+
+    def heard(self, worker: BackendWorker, message: object) -> None:
+        """Note how far a task has come."""
+        match message:
+            case CaseStarted(case=case):
+                worker.case = case
+            case Progress(inputs=inputs, wrong=wrong):
+                self._listener.add_inputs(inputs, wrong)
+            case TaskDone(stderr=stderr):
+                assert worker.task is not None
+                self._pool.log.keep(stderr)
+                self._listener.finish_task(worker.task)
+                worker.task = None
+            case Failure(message=reason):
+                raise CastigateError(reason)
+
+    def died(self, worker: BackendWorker) -> None:
+        """Have another worker do the task again."""
+        assert worker.task is not None
+        self._listener.say(
+            f"a worker of {self._pool.backend} {worker.ending}; its task is done again"
+        )
+        self._pool.bury(worker)
+        self._waiting.appendleft(worker.task)

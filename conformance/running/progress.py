@@ -1,4 +1,4 @@
-"""How far a run has come: a live bar per backend on a terminal, plain lines elsewhere."""
+"""A run's progress on stderr: a live bar per backend on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from conformance.running.plan import Task
 
 SECONDS_BETWEEN_LINES = 5.0
 TASK_WEIGHT = 1 << 22
-"""What a task counts beside its inputs, so that tasks with few inputs count too."""
+"""Added to a task's inputs in the share of work done, so that tasks with few inputs count too."""
+COLUMNS_OF_NUMBERS = 70
+MIN_COLUMNS_WITH_BAR = 100
 
-ROOM_OF_NUMBERS = 70
-NARROWEST_WITH_BAR = 100
 
-
-class Advance:
-    """One backend's numbers."""
+class BackendProgress:
+    """Counts the tasks and inputs of one backend."""
 
     def __init__(self, backend: str, tasks: Iterable[Task]) -> None:
         weights = [task.weight for task in tasks]
@@ -33,17 +32,17 @@ class Advance:
 
     @property
     def share(self) -> float:
-        """How much of the work is done, from 0 to 1."""
+        """The share of the work that is done, from 0 to 1."""
         inputs = max(self._inputs_done, self.inputs)
         return min(1.0, (inputs + TASK_WEIGHT * self.tasks_done) / max(1, self._total))
 
-    def told(self, inputs: int, wrong: int) -> None:
-        """Some inputs were visited."""
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
         self.inputs += inputs
         self.wrong += wrong
 
-    def done(self, task: Task) -> None:
-        """A task is done."""
+    def finish_task(self, task: Task) -> None:
+        """Count a task as done."""
         self.tasks_done += 1
         self._inputs_done += task.weight
 
@@ -56,59 +55,59 @@ class Advance:
         )
 
 
-class Reporter:
-    """Shows the numbers of the backend that is at work."""
+class ProgressReporter:
+    """Shows the progress of the backend that is being run."""
 
     def __init__(self, console: Console, bars: Progress | None) -> None:
         self._console = console
         self._bars = bars
         self._bar = TaskID(0)
         self._last = monotonic()
-        self._now = Advance("", [])
+        self._current = BackendProgress("", [])
 
     def begin(self, backend: str, tasks: Iterable[Task]) -> None:
-        """A backend's tasks begin."""
-        self._now = Advance(backend, tasks)
+        """Start to count the tasks of a backend."""
+        self._current = BackendProgress(backend, tasks)
         if self._bars is not None:
-            room = max(10, self._console.width - ROOM_OF_NUMBERS)
-            name = backend if len(backend) <= room else f"…{backend[1 - room :]}"
+            width = max(10, self._console.width - COLUMNS_OF_NUMBERS)
+            name = backend if len(backend) <= width else f"…{backend[1 - width :]}"
             self._bar = self._bars.add_task(name, total=1.0, numbers="")
 
-    def told(self, inputs: int, wrong: int) -> None:
-        """Some inputs were visited."""
-        self._now.told(inputs, wrong)
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
+        self._current.add_inputs(inputs, wrong)
         self._show()
 
-    def done(self, task: Task) -> None:
-        """A task is done."""
-        self._now.done(task)
+    def finish_task(self, task: Task) -> None:
+        """Count a task as done."""
+        self._current.finish_task(task)
         self._show()
 
     def end(self) -> None:
-        """A backend's tasks are done."""
+        """Show the final counts of a backend."""
         self._show(at_once=True)
 
     def say(self, message: str) -> None:
-        """Something happened that the user should know."""
+        """Show a message to the user."""
         self._console.print(message, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def _show(self, at_once: bool = False) -> None:
         if self._bars is not None:
-            self._bars.update(self._bar, completed=self._now.share, numbers=str(self._now))
+            self._bars.update(self._bar, completed=self._current.share, numbers=str(self._current))
         elif at_once or monotonic() - self._last >= SECONDS_BETWEEN_LINES:
             self._last = monotonic()
-            self.say(f"{self._now.backend}: {self._now}")
+            self.say(f"{self._current.backend}: {self._current}")
 
 
 @contextmanager
-def reporter() -> Iterator[Reporter]:
-    """A reporter on stderr, live where that is a terminal."""
+def progress_reporter() -> Iterator[ProgressReporter]:
+    """Show progress on stderr, as live bars if that is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Reporter(console, None)
+        yield ProgressReporter(console, None)
         return
     name = TextColumn("{task.description}", markup=False)
     numbers = TextColumn("{task.fields[numbers]}", markup=False)
-    bar = [BarColumn()] if console.width >= NARROWEST_WITH_BAR else []
+    bar = [BarColumn()] if console.width >= MIN_COLUMNS_WITH_BAR else []
     with Progress(name, *bar, numbers, console=console, refresh_per_second=5) as bars:
-        yield Reporter(console, bars)
+        yield ProgressReporter(console, bars)

@@ -1,4 +1,4 @@
-"""Some cases of a certified run asked again, to see whether the same comes out."""
+"""Asks cases of a certified run again, and compares the results."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from random import Random
 from tempfile import TemporaryDirectory
 
-from conformance.running.progress import Reporter
-from conformance.running.run import chosen, finish, run, wanted_of
+from conformance.running.progress import ProgressReporter
+from conformance.running.run import finish_run, request_of, run, selected_cases
 from reports.findings.cells import Cell
 from reports.findings.read_cells import cells
 from reports.run_store.open_run import open_run
@@ -19,39 +19,39 @@ from specs.cases import Case
 COMPARED = ("verdict", "inputs", "open", "wrong", "runs", "asked", "answers")
 
 
-def replayed(
+def replay(
     store: RunStore,
     count: int,
     seed: int,
     jobs: int,
     pythons: tuple[str, ...],
     seconds: float,
-    reporter: Reporter,
+    reporter: ProgressReporter,
 ) -> Iterator[str]:
-    """Ask so many random cases of a run again; says what is not as it was."""
-    wanted = replace(wanted_of(store.record), pythons=pythons, seconds=seconds)
-    picked = some_of(chosen(store.record.selection), count, seed)
+    """Ask so many random cases of a run again; yield a line for each difference."""
+    request = replace(request_of(store.record), pythons=pythons, seconds=seconds)
+    picked = random_cases(selected_cases(store.record.selection), count, seed)
     before = {cell.case: cell for cell in cells(store)}
     with TemporaryDirectory(prefix="castigate-") as folder:
-        again = run(wanted, f"{folder}/run", jobs, False, sys.argv, reporter, picked)
+        again = run(request, f"{folder}/run", jobs, False, sys.argv, reporter, picked)
         for one, other in zip(store.record.backends, again.record.backends, strict=True):
             if one.version != other.version:
                 yield f"{one.name}: version {one.version} was certified, this is {other.version}"
-        finish(again, picked)
+        finish_run(again, picked)
         for cell in cells(open_run(f"{folder}/run")):
-            yield from _changed(before[cell.case], cell)
+            yield from _differences(before[cell.case], cell)
 
 
-def some_of(cases: list[Case], count: int, seed: int) -> list[Case]:
-    """So many of the cases, by chance, in their order."""
-    places = Random(seed).sample(range(len(cases)), min(count, len(cases)))
-    return [cases[place] for place in sorted(places)]
+def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:
+    """Return so many of the cases, chosen at random, in their order."""
+    indices = Random(seed).sample(range(len(cases)), min(count, len(cases)))
+    return [cases[index] for index in sorted(indices)]
 
 
-def _changed(before: Cell, now: Cell) -> Iterator[str]:
+def _differences(before: Cell, now: Cell) -> Iterator[str]:
     for name in COMPARED:
         old, new = getattr(before, name), getattr(now, name)
         if old != new:
-            yield f"{now.case}: {name} {old} was certified, {new} comes now"
+            yield f"{now.case}: {name} {old} was certified, now it is {new}"
     if before.behaves != now.behaves and before.verdict == now.verdict:
-        yield f"{now.case}: other inputs or answers are wrong than was certified"
+        yield f"{now.case}: other inputs or answers are wrong than those that were certified"

@@ -1,4 +1,4 @@
-"""A run: cases meet backends in processes of their own, and what is found is kept."""
+"""Runs cases against backends in worker processes, and stores the judgements."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from time import monotonic
 
 from conformance.judging.meeting import Settings
 from conformance.running.plan import Task, Tier, quick_tasks, sweeps
-from conformance.running.process_pool import Pool
-from conformance.running.progress import Reporter
+from conformance.running.process_pool import ProcessPool
+from conformance.running.progress import ProgressReporter
 from conformance.running.selection import select
 from conformance.sweep.joining import assembled
 from oracles.isolation.launch_config import SECONDS, homes
@@ -39,8 +39,8 @@ TIME_OVER = "the time for all cases was over"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the user wants run."""
+class RunRequest:
+    """What to run: the backends, the cases, the tier and the limits."""
 
     backends: tuple[str, ...]
     selection: Selection
@@ -51,18 +51,18 @@ class Wanted:
     pythons: tuple[str, ...] = ()
     seconds: float = SECONDS
     limit: float = math.inf
-    """Seconds after which what is not done yet is not run."""
+    """Seconds for the whole run; cases that are not done by then get the verdict `not-run`."""
 
     @property
     def settings(self) -> Settings:
-        """What every worker has to know."""
+        """The settings that every worker needs."""
         asked_for = frozenset(word.partition(":")[0] for word in self.selection.documents)
         return Settings(self.seed, self.max_examples, asked_for, self.tier)
 
 
-def wanted_of(record: RunRecord) -> Wanted:
-    """What the user wanted when a run was begun."""
-    return Wanted(
+def request_of(record: RunRecord) -> RunRequest:
+    """Return the request by which a run was started."""
+    return RunRequest(
         tuple(backend.name for backend in record.backends),
         record.selection,
         record.tier,
@@ -72,8 +72,8 @@ def wanted_of(record: RunRecord) -> Wanted:
     )
 
 
-def chosen(selection: Selection) -> list[Case]:
-    """The cases of a selection, or an error where there is none."""
+def selected_cases(selection: Selection) -> list[Case]:
+    """Return the cases of a selection; raise CastigateError if there is none."""
     for dtype in (selection.source, selection.target):
         if dtype is not None:
             format_named(dtype)
@@ -83,37 +83,40 @@ def chosen(selection: Selection) -> list[Case]:
         if selection.source in (None, case.source) and selection.target in (None, case.target)
     ]
     if not cases:
-        raise CastigateError("no case has this source and target; see castigate specs DOCUMENT")
+        raise CastigateError(
+            "no case has this source and target; castigate specs DOCUMENT lists the dtypes"
+        )
     return cases
 
 
 def run(
-    wanted: Wanted,
+    request: RunRequest,
     out: str,
     jobs: int,
-    go_on: bool,
+    resumes: bool,
     argv: Sequence[str],
-    reporter: Reporter,
+    reporter: ProgressReporter,
     only: list[Case] | None = None,
 ) -> RunStore:
-    """Do all tasks that are not done yet, and keep their parts; ``only`` some cases, or all."""
-    cases = only or chosen(wanted.selection)
-    where = homes(wanted.backends, wanted.pythons, wanted.seconds, jobs)
+    """Do all tasks that are not done yet and store their part files; of ``only`` some cases."""
+    cases = only or selected_cases(request.selection)
     with ExitStack() as stack:
         pools = [
-            stack.enter_context(Pool(name, wanted.settings, home)) for name, home in where.items()
+            stack.enter_context(ProcessPool(name, request.settings, home))
+            for name, home in homes(
+                request.backends, request.pythons, request.seconds, jobs
+            ).items()
         ]
-        until = monotonic() + wanted.limit
-        record = _record(wanted, pools, argv)
-        store = resume(out, record) if go_on else create(out, record)
-        if store.record.complete:
-            return store
-        _work(wanted, cases, pools, jobs, store, reporter, until)
+        until = monotonic() + request.limit
+        record = _record(request, pools, argv)
+        store = resume(out, record) if resumes else create(out, record)
+        if not store.record.complete:
+            _do_tasks(request, cases, pools, jobs, store, reporter, until)
     return store
 
 
-def merge(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
-    """Join the parts of all shards of a run in one store."""
+def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
+    """Copy the part files of all shards of a run into one store."""
     stores = [open_shard(shard) for shard in shards]
     record = merge_record(stores, argv)
     for shard in stores:
@@ -130,10 +133,10 @@ def merge(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
     return store
 
 
-def finish(store: RunStore, only: list[Case] | None = None) -> Totals:
-    """Write the tables of a run whose tasks are all done, or end a shard."""
+def finish_run(store: RunStore, only: list[Case] | None = None) -> Totals:
+    """Write the tables of a run whose tasks are all done, or complete a shard; count verdicts."""
     record, totals = store.record, Totals()
-    cases = only or chosen(record.selection)
+    cases = only or selected_cases(record.selection)
     if record.shard is None:
         rows = _rows(store, cases, totals)
     else:
@@ -153,51 +156,52 @@ def _rows(store: RunStore, cases: list[Case], totals: Totals) -> Iterator[Row]:
             yield backend.name, case, judgement
 
 
-def _record(wanted: Wanted, pools: list[Pool], argv: Sequence[str]) -> RunRecord:
+def _record(request: RunRequest, pools: list[ProcessPool], argv: Sequence[str]) -> RunRecord:
     return RunRecord(
         documents=documents().digests,
         backends=tuple(BackendRecord(name=pool.backend, version=pool.version) for pool in pools),
-        selection=wanted.selection,
-        tier=wanted.tier,
-        seed=wanted.seed,
-        max_examples=wanted.max_examples,
-        shard=wanted.shard,
+        selection=request.selection,
+        tier=request.tier,
+        seed=request.seed,
+        max_examples=request.max_examples,
+        shard=request.shard,
         environments=(environment(),),
         command_line=command_line(argv),
         started=now(),
     )
 
 
-def _work(
-    wanted: Wanted,
+def _do_tasks(
+    request: RunRequest,
     cases: list[Case],
-    pools: list[Pool],
+    pools: list[ProcessPool],
     jobs: int,
     store: RunStore,
-    reporter: Reporter,
+    reporter: ProgressReporter,
     until: float,
 ) -> None:
     done = store.finished(reporter.say)
-    place = 0
+    first = 0
     for pool in pools:
-        tasks = _tasks(wanted, cases, pool)
-        mine = [task for number, task in enumerate(tasks, place) if _is_mine(wanted.shard, number)]
-        place += len(tasks)
-        left = [task for task in mine if task.name not in done]
+        tasks = _tasks(request, cases, pool)
+        # Tasks are numbered across all backends, so that shards get about the same share.
+        own = [task for number, task in enumerate(tasks, first) if _is_in(request.shard, number)]
+        first += len(tasks)
+        left = [task for task in own if task.name not in done]
         reporter.begin(pool.backend, left)
         try:
             pool.run(left, jobs, store, reporter, until)
         finally:
-            if said := pool.log.taken():
-                store.add_to_log(said)
+            if stderr := pool.log.taken():
+                store.add_to_log(stderr)
         reporter.end()
         pool.close()
         if monotonic() > until:
-            _leave(left, pool.backend, store)
+            _store_not_run(left, pool.backend, store)
 
 
-def _leave(tasks: list[Task], backend: str, store: RunStore) -> None:
-    """Say of the cases of tasks that are not done that they were not run."""
+def _store_not_run(tasks: list[Task], backend: str, store: RunStore) -> None:
+    """Store the verdict `not-run` for the cases of all tasks that are not done."""
     done = store.finished()
     for task in tasks:
         if task.name not in done:
@@ -205,13 +209,16 @@ def _leave(tasks: list[Task], backend: str, store: RunStore) -> None:
             store.write(task.name, left)
 
 
-def _tasks(wanted: Wanted, cases: list[Case], pool: Pool) -> list[Task]:
+def _tasks(request: RunRequest, cases: list[Case], pool: ProcessPool) -> list[Task]:
     tasks = list(quick_tasks(pool.backend, cases))
-    if wanted.tier == "full":
+    if request.tier == "full":
         for sweep in sweeps(cases, pool.roads(cases)):
             tasks += sweep.tasks(pool.backend)
     return tasks
 
 
-def _is_mine(shard: Shard | None, number: int) -> bool:
+def _is_in(shard: Shard | None, number: int) -> bool:
     return shard is None or number % shard.count == shard.index - 1
+
+
+chosen = selected_cases  # until renamed

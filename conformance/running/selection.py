@@ -1,4 +1,4 @@
-"""Which cases a run is about."""
+"""Finds cases: of documents and versions, or by id."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from specs.loader import document_named, documents
 from specs.suggestions import closest, nearest
 
 
-def select(wanted: Iterable[str]) -> list[Case]:
-    """The cases of the wanted documents (``name`` or ``name:version``; none named: all of them).
+def select(names: Iterable[str]) -> list[Case]:
+    """Return the cases of documents (``name`` or ``name:version``; of all documents if none given).
 
     They come pair by pair, so that one pair's inputs and expectations serve all its cases.
     """
-    order = {name: place for place, name in enumerate(formats())}
-    cases = [case for edition in _editions(list(wanted)) for case in edition.cases()]
+    order = {name: index for index, name in enumerate(formats())}
+    cases = [case for edition in _editions(list(names)) for case in edition.cases()]
     return sorted(cases, key=lambda case: (order[case.source], order[case.target]))
 
 
-def _editions(wanted: list[str]) -> Iterator[Edition]:
-    if not wanted:
+def _editions(names: list[str]) -> Iterator[Edition]:
+    if not names:
         for document in documents().values():
             yield from editions(document)
         return
     chosen: dict[tuple[str, str], Edition] = {}
-    for word in wanted:
-        name, _, version = word.partition(":")
+    for given in names:
+        name, _, version = given.partition(":")
         known = {edition.version: edition for edition in editions(document_named(name))}
         if version and version not in known:
             raise CastigateError(f"{name} has no version `{version}`; it has {', '.join(known)}")
@@ -39,31 +39,31 @@ def _editions(wanted: list[str]) -> Iterator[Edition]:
     yield from chosen.values()
 
 
-def case_named(name: str) -> Case:
-    """The case of an id, or an error that suggests the nearest."""
-    document, _, rest = name.partition(":")
+def case_named(case_id: str) -> Case:
+    """Return the case of an id; raise CastigateError with the nearest id if there is none."""
+    document, _, rest = case_id.partition(":")
     version = rest.partition("/")[0]
     known = documents()
     if document in known and version in known[document].entry.versions:
-        found = _ids(document, version).get(name)
+        found = _ids(document, version).get(case_id)
         if found is not None:
             return found
-    hint = _hint(name[:200]) or "castigate specs DOCUMENT:VERSION lists the cases"
-    raise CastigateError(f"unknown case `{name[:200]}`; {hint}".rstrip())
+    hint = _hint(case_id[:200]) or "castigate specs DOCUMENT:VERSION lists the cases"
+    raise CastigateError(f"unknown case `{case_id[:200]}`; {hint}".rstrip())
 
 
-def _hint(name: str) -> str:
-    """The known id nearest to an unknown one, part by part: wrong ids come in thousands."""
-    parts = [*name.split("/"), "", ""]
+def _hint(case_id: str) -> str:
+    """Suggest a known id, or nothing; part by part, because `judge` may read many wrong ids."""
+    parts = [*case_id.split("/"), "", ""]
     document, _, version = parts[0].partition(":")
-    made = closest(document, documents())
-    if made is None:
+    known_document = closest(document, documents())
+    if known_document is None:
         return ""
-    versions = list(document_named(made).entry.versions)
-    ids = _ids(made, closest(version, versions) or versions[-1])
-    source, target = (closest(word, formats()) for word in parts[1:3])
+    versions = list(document_named(known_document).entry.versions)
+    ids = _ids(known_document, closest(version, versions) or versions[-1])
+    source, target = (closest(dtype, formats()) for dtype in parts[1:3])
     pair = [known for known, case in ids.items() if (case.source, case.target) == (source, target)]
-    return nearest(name, pair)
+    return nearest(case_id, pair)
 
 
 @cache

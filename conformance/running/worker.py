@@ -1,4 +1,4 @@
-"""A worker: one backend in a process of its own, which does the tasks it is sent."""
+"""A worker process of ``castigate run``: loads one backend and does the tasks that it is sent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from multiprocessing.connection import Connection
 from time import monotonic
 
 from conformance.judging.meeting import Meeting, Settings
-from conformance.running.child_process import live_with_parent
 from conformance.running.plan import Task, is_swept
+from conformance.running.supervisor import Failure, live_with_parent
 from conformance.sweep.full_tier import swept
 from oracles.isolation.launch_config import Home
 from oracles.isolation.loading import is_at_home_here, is_isolated, load_isolated
@@ -25,37 +25,38 @@ from specs.cases import Case
 from specs.errors import CastigateError
 from specs.ruling import ruling
 
-SECONDS_BETWEEN_WORDS = 0.2
-SECONDS_BETWEEN_SIGNS = 5.0
+SECONDS_BETWEEN_MESSAGES = 0.2
+SECONDS_BETWEEN_HEARTBEATS = 5.0
 
 
 @dataclass(frozen=True)
-class Hello:
-    """A worker is ready: what it drives."""
+class Ready:
+    """Sent when the backend is loaded, with its version."""
 
     version: str
 
 
 @dataclass(frozen=True)
-class AskRoads:
-    """Asks which road each case takes."""
+class RoadsRequest:
+    """Asks for the road of each case."""
 
     cases: tuple[Case, ...]
 
 
 @dataclass(frozen=True)
 class Roads:
-    """The road of each case by its id."""
+    """The answer: the road of each case, by its id."""
 
     roads: dict[str, str]
 
 
 @dataclass(frozen=True)
-class Do:
-    """Do a task and write its part; of the ids in ``crashed`` it is known that they end a process.
+class TaskOrder:
+    """Asks to do a task and write its part file.
 
-    An empty id stands for a sweep as a whole; it may be asked again where a death harms nobody, to
-    find the input.
+    ``crashed`` has the cases that are known to end a process, with the reason. An empty id stands
+    for a sweep as a whole. With ``is_asked_again`` that sweep is repeated in the isolated process,
+    where a crash harms nothing else, to find the input.
     """
 
     task: Task
@@ -65,145 +66,142 @@ class Do:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """The case that a worker begins to ask."""
+class CaseStarted:
+    """Sent before a case is asked; if the process dies, this case is at fault."""
 
     case: str
 
 
 @dataclass(frozen=True)
-class Told:
-    """How many inputs were visited since the last word, and how many answers were wrong."""
+class Progress:
+    """How many inputs were tested since the last such message, and how many answers were wrong."""
 
     inputs: int
     wrong: int
 
 
 @dataclass(frozen=True)
-class Done:
-    """A task's part is written; what a program has said on stderr meanwhile."""
+class TaskDone:
+    """Sent when a task's part file is written, with what a program has printed on stderr."""
 
     name: str
-    said: bytes = b""
-
-
-@dataclass(frozen=True)
-class Failed:
-    """Nothing more can be done: what is wrong, in one line."""
-
-    message: str
+    stderr: bytes = b""
 
 
 def work(link: Connection, name: str, settings: Settings, home: Home) -> None:
-    """What a worker process runs."""
+    """Load a backend and do what the link asks for, until the other end closes it."""
     live_with_parent()
     try:
-        worker = _Worker(link, name, settings, home)
-        link.send(Hello(worker.asked.backend.version))
-        while (order := link.recv()) is not None:
-            match order:
-                case AskRoads(cases=cases):
-                    link.send(Roads({case.id: worker.swept.road(case) for case in cases}))
-                case Do():
-                    order.store.write(order.task.name, worker.done(order))
-                    link.send(Done(order.task.name, worker.said()))
+        worker = _TaskRunner(link, name, settings, home)
+        link.send(Ready(worker.isolated.backend.version))
+        while True:
+            match link.recv():
+                case RoadsRequest(cases=cases):
+                    link.send(Roads({case.id: worker.fastest.road(case) for case in cases}))
+                case TaskOrder() as order:
+                    order.store.write(order.task.name, worker.judge(order))
+                    link.send(TaskDone(order.task.name, worker.take_stderr()))
     except CastigateError as error:
-        link.send(Failed(str(error)))
+        link.send(Failure(str(error)))
     except EOFError:
         return
 
 
-class _Worker:
-    """A backend in two places: in a process of its own, and in this one for the speed of a sweep.
+class _TaskRunner:
+    """Drives a backend twice: isolated in its own process, and in this process for fast sweeps.
 
-    In a Python of its own it is in no other place, and neither is a program.
+    A program, or a backend in another Python, is driven in its own process only.
     """
 
     def __init__(self, link: Connection, name: str, settings: Settings, home: Home) -> None:
-        self.words = _Words(link)
+        self.progress = _ProgressSender(link)
         self.name = name
         self.settings = settings
         self.home = home
-        backend = load_isolated(name, home, self.words.live)
-        self.asked = Meeting(backend, smoke(backend), settings)
+        backend = load_isolated(name, home, self.progress.send_heartbeat)
+        self.isolated = Meeting(backend, smoke(backend), settings)
 
     @cached_property
-    def swept(self) -> Meeting:
-        """Asks where it is fastest."""
-        backend = self.asked.backend
+    def fastest(self) -> Meeting:
+        """The backend where it answers fastest: in this process, if it can be loaded here."""
+        backend = self.isolated.backend
         if not (is_isolated(backend) and is_at_home_here(self.name, self.home)):
-            return self.asked
+            return self.isolated
         limit_memory(self.home.memory)
         own = load_backend(self.name)
         timed = Backend(self.name, Timed(own.oracle, self.home.seconds))
-        return Meeting(timed, self.asked.broken, self.settings)
+        return Meeting(timed, self.isolated.broken, self.settings)
 
-    def done(self, order: Do) -> list[Judgement]:
-        """What comes of a task."""
+    def judge(self, order: TaskOrder) -> list[Judgement]:
+        """Do a task; return a judgement per case."""
         if order.task.sweep is not None:
-            return self._swept(order)
+            return self._judge_sweep(order)
         judgements = []
         for case in order.task.cases:
             if case.id in order.crashed:
                 judgements.append(self._crashed(case, order.crashed[case.id]))
                 continue
-            self.words.link.send(Begun(case.id))
-            judgement = replace(self.asked.judge(case), road=self._road(case))
+            self.progress.link.send(CaseStarted(case.id))
+            judgement = replace(self.isolated.judge(case), road=self._road(case))
             judgements.append(judgement)
+            # The inputs of a case that is swept as well are counted there.
             if not (judgement.road and is_swept(case)):
-                self.words.link.send(Told(judgement.inputs, judgement.wrong))
+                self.progress.link.send(Progress(judgement.inputs, judgement.wrong))
         return judgements
 
-    def said(self) -> bytes:
-        """What a program has said on stderr since this was asked last."""
-        log: Log | None = getattr(self.asked.backend.oracle, "log", None)
+    def take_stderr(self) -> bytes:
+        """Return what a program has printed on stderr since the last call."""
+        log: Log | None = getattr(self.isolated.backend.oracle, "log", None)
         return log.taken() if log is not None else b""
 
     def _road(self, case: Case) -> str:
-        """The road of a case where roads are swept."""
-        return self.swept.road(case) if self.settings.tier == "full" else ""
+        """The road of a case at the full tier; the quick tier needs none."""
+        return self.fastest.road(case) if self.settings.tier == "full" else ""
 
-    def _swept(self, order: Do) -> list[Judgement]:
-        task, plan = order.task, order.task.sweep
-        assert plan is not None
+    def _judge_sweep(self, order: TaskOrder) -> list[Judgement]:
+        task, sweep = order.task, order.task.sweep
+        assert sweep is not None
         rulings = [ruling(case) for case in task.cases]
-        inputs = visit(plan.way, plan.source, plan.target, rulings, self.settings.seed)
-        part = task.bounds(inputs.size)
-        self.words.link.send(Begun(""))
+        inputs = visit(sweep.way, sweep.source, sweep.target, rulings, self.settings.seed)
+        bounds = task.bounds(inputs.size)
+        cases = list(task.cases)
+        self.progress.link.send(CaseStarted(""))
         if not order.crashed:
-            judgements = swept(self.swept, list(task.cases), inputs, *part, self.words.told)
-            self.words.send()
+            judgements = swept(self.fastest, cases, inputs, *bounds, self.progress.add)
+            self.progress.send()
             return judgements
-        if order.is_asked_again and is_isolated(self.asked.backend):
-            judgements = swept(self.asked, list(task.cases), inputs, *part, lambda *_: None)
+        if order.is_asked_again and is_isolated(self.isolated.backend):
+            judgements = swept(self.isolated, cases, inputs, *bounds, lambda *_: None)
             if all(judgement.verdict == "crashed" for judgement in judgements):
                 return judgements
-        return [self._crashed(case, order.crashed[""]) for case in task.cases]
+        return [self._crashed(case, order.crashed[""]) for case in cases]
 
     def _crashed(self, case: Case, message: str) -> Judgement:
         return Judgement(case.id, self.name, "crashed", message, road=self._road(case))
 
 
-class _Words:
-    """Says now and then how far a sweep has come."""
+class _ProgressSender:
+    """Counts inputs, and sends the counts not too often."""
 
     def __init__(self, link: Connection) -> None:
         self.link = link
         self.inputs = self.wrong = 0
-        self.last = monotonic()
+        self.last_sent = monotonic()
 
-    def told(self, inputs: int, wrong: int) -> None:
+    def add(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
         self.inputs += inputs
         self.wrong += wrong
-        if monotonic() - self.last >= SECONDS_BETWEEN_WORDS:
+        if monotonic() - self.last_sent >= SECONDS_BETWEEN_MESSAGES:
             self.send()
 
-    def live(self) -> None:
-        """Say that answers come, be it one by one."""
-        if monotonic() - self.last >= SECONDS_BETWEEN_SIGNS:
+    def send_heartbeat(self) -> None:
+        """Show that the backend still answers, so that a slow task does not count as silence."""
+        if monotonic() - self.last_sent >= SECONDS_BETWEEN_HEARTBEATS:
             self.send()
 
     def send(self) -> None:
-        self.link.send(Told(self.inputs, self.wrong))
+        """Send what was counted since the last time."""
+        self.link.send(Progress(self.inputs, self.wrong))
         self.inputs = self.wrong = 0
-        self.last = monotonic()
+        self.last_sent = monotonic()

@@ -1,4 +1,4 @@
-"""Holds what the suite finds against the ledgers of its backends, item by item."""
+"""Compares each item with the ledger of its backend: excuses what is known, fails what is not."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from specs.cases import Case
 from specs.errors import CastigateError
 
 LEDGER = "castigate-ledger"
+"""The property of a report that holds an item's record for the ledger."""
 LEDGERS = pytest.StashKey["Ledgers"]()
-ASKED = ("--tier", "--seed", "--max-examples")
-SELECTING = {
+INPUT_OPTIONS = ("--tier", "--seed", "--max-examples")
+SELECTING_OPTIONS = {
     "document": "--document",
     "keyword": "-k",
     "markexpr": "-m",
@@ -27,38 +28,45 @@ SELECTING = {
     "lf": "--last-failed",
     "collectonly": "--collect-only",
 }
-"""Options that leave cases out; each is falsy where it is not given."""
+"""Options that leave cases out, by their name in the configuration; unused ones are falsy."""
 
 
 class Ledgers:
-    """The ledgers of a run's backends, those that have one, and what the user wants of them."""
+    """The ledgers of a run's backends, and whether they are used, ignored or rewritten."""
 
     def __init__(self, config: pytest.Config, names: list[str]) -> None:
         self.names = names
         self.updating = bool(config.getoption("--update-ledger"))
-        self.asked = Asked(*map(config.getoption, ASKED))
-        self.asked_for = {word.partition(":")[0] for word in config.getoption("--document")}
+        self.input_options = Asked(*map(config.getoption, INPUT_OPTIONS))
+        self.documents = {word.partition(":")[0] for word in config.getoption("--document")}
         self.only_required = config.getoption("--level") == "required"
         self.ledgers: dict[str, Ledger] = {}
         if config.getoption("--no-ledger"):
             if self.updating:
-                raise CastigateError("--no-ledger and --update-ledger exclude each other")
+                raise CastigateError(
+                    "--no-ledger and --update-ledger exclude each other; leave one out"
+                )
         else:
             loaded = {name: load_ledger(name) for name in names}
             self.ledgers = {name: ledger for name, ledger in loaded.items() if ledger is not None}
         if self.updating:
-            self._refuse_partial(config)
+            self._require_whole_run(config)
         self.used = {
-            name: ledger for name, ledger in self.ledgers.items() if ledger.asked == self.asked
+            name: ledger
+            for name, ledger in self.ledgers.items()
+            if ledger.asked == self.input_options
         }
+        """The ledgers that were written with the same options, so that counts are comparable."""
 
-    def _refuse_partial(self, config: pytest.Config) -> None:
-        """An update needs every case, asked as the ledger says."""
-        left_out = [said for name, said in SELECTING.items() if config.getoption(name, None)]
-        left_out += [str(word) for word in config.args if "::" in str(word)]
-        if left_out:
+    def _require_whole_run(self, config: pytest.Config) -> None:
+        """Raise if cases are left out, or asked otherwise than the ledger says."""
+        selecting = [
+            option for name, option in SELECTING_OPTIONS.items() if config.getoption(name, None)
+        ]
+        selecting += [str(argument) for argument in config.args if "::" in str(argument)]
+        if selecting:
             raise CastigateError(
-                f"--update-ledger needs a whole run; leave out {', '.join(left_out)}"
+                f"--update-ledger needs a whole run; leave out {', '.join(selecting)}"
             )
         for name in self.names:
             if path_of(name) is None:
@@ -67,16 +75,16 @@ class Ledgers:
                     "with or without a variant"
                 )
             ledger = self.ledgers.get(name)
-            if ledger is not None and ledger.asked != self.asked:
+            if ledger is not None and ledger.asked != self.input_options:
                 raise CastigateError(
-                    f"--update-ledger needs a run as the ledger of {name} has it "
-                    f"({ledger.asked}); or remove {path_of(name)} first"
+                    f"the ledger of {name} was written with {ledger.asked}; use these options "
+                    f"with --update-ledger too, or remove {path_of(name)} first"
                 )
 
-    def standing(
+    def compare(
         self, backend: Backend, name: str, case: Case, found: list[Breach], verdict: str
     ) -> Standing | None:
-        """How an item stands to its backend's ledger, if that has anything to say of it."""
+        """Compare an item's breaches with the ledger; None if there is nothing to compare."""
         if self.updating:
             return Standing("known", "goes into the ledger") if found else None
         listed = self.used[backend.name].at(name, backend.version)
@@ -84,52 +92,53 @@ class Ledgers:
             listed = [each for each in listed if each.breach.verdict != "deviates"]
             found = [each for each in found if each.verdict != "deviates"]
         is_claimed = backend.claims(case.document, case.version)
-        if not listed and case.document in self.asked_for and not is_claimed:
+        # --document counts a document as claimed, which the ledger, of a plain run, does not.
+        if not listed and case.document in self.documents and not is_claimed:
             return None
         return standing(listed, found, verdict)
 
 
-def met(item: pytest.Item, backend: Backend, case: Case, judgement: Judgement) -> str:
-    """Excuse what the backend's ledger knows, and fail where it says otherwise.
+def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Judgement) -> str:
+    """Excuse an item whose breaches its backend's ledger lists; fail it if they differ from it.
 
-    Gives what is to be said beside a failure that it does not know.
+    Returns what to add to the message if an item fails that the ledger does not list.
     """
     ledgers = item.config.stash[LEDGERS]
-    has_none = backend.name not in ledgers.used and not ledgers.updating
-    if has_none or not is_known(item.name):
-        # What is not known is of two roads of a framework: a ledger speaks of one backend alone.
+    is_without = backend.name not in ledgers.used and not ledgers.updating
+    # Other items compare two roads of a framework; a ledger is about one backend alone.
+    if is_without or not is_known(item.name):
         return ""
     of_pair = item.name != case.id
     found = list(breaches(case, judgement, of_pair, explains=ledgers.updating))
-    stands = ledgers.standing(backend, item.name, case, found, judgement.verdict)
-    if stands is None and not ledgers.updating:
+    compared = ledgers.compare(backend, item.name, case, found, judgement.verdict)
+    if compared is None and not ledgers.updating:
         return ""
     record: dict[str, Any] = {
         "backend": backend.name,
         "item": item.name,
-        "standing": stands.word if stands is not None else "",
+        "standing": compared.word if compared is not None else "",
         "breaches": [breach.words for breach in found],
     }
     item.user_properties.append((LEDGER, record))
-    if stands is None:
+    if compared is None:
         return ""
-    if stands.word == "known":
-        pytest.xfail(f"known: {stands.said}")
-        # Reached under --runxfail only, where nothing may be excused.
+    if compared.word == "known":
+        pytest.xfail(f"known: {compared.said}")
+        # Only under --runxfail does xfail return; nothing may be excused then.
         return ""
-    said = f"\n  ledger    {stands.said}; {_advice(backend.name, stands.word)}"
-    if stands.word != "unlisted":
-        pytest.fail(block(case, judgement) + said, pytrace=False)
-    return said
+    message = f"\n  ledger    {compared.said}; {_advice(backend.name, compared.word)}"
+    if compared.word != "unlisted":
+        pytest.fail(block(case, judgement) + message, pytrace=False)
+    return message
 
 
 def _advice(backend: str, word: Word) -> str:
-    """What to do about a case of which the ledger says something else."""
+    """What to do about an item that differs from the ledger."""
     update = f"pytest --pyargs conformance --backend={backend} --update-ledger"
     match word:
         case "stale":
-            return f"if it is mended, {update} strikes it out"
+            return f"if the backend is fixed, {update} removes the entry"
         case "changed":
-            return f"if that is meant, {update} takes it over"
+            return f"if the change is intended, {update} records it"
         case _:
             return f"if it is to stay, {update} lists it"

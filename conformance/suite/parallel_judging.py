@@ -1,6 +1,6 @@
-"""Helpers judge in processes of their own: from the end on, while pytest goes on from the front.
+"""Helper processes of a long pytest run: they judge from the end on, pytest from the front.
 
-pytest tells all verdicts in its own order. What a helper cannot judge is judged here.
+pytest reports all verdicts in its own order. What a helper cannot judge is judged in pytest itself.
 """
 
 from __future__ import annotations
@@ -15,70 +15,85 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 
 import pytest
 
 from conformance.judging.meeting import Settings
 from conformance.judging.questions import Judged, by_backend, meetings_of
-from conformance.running.child_process import live_with_parent, spawned
 from conformance.running.selection import select
+from conformance.running.supervisor import (
+    Failure,
+    Worker,
+    WorkerDiedError,
+    live_with_parent,
+    spawn,
+    supervise,
+)
 from conformance.suite.items import JudgedItem
 from conformance.suite.xdist_workers import gives_out_work, is_worker
 from oracles.isolation.launch_config import Home
 from oracles.isolation.loading import load_isolated
-from oracles.isolation.supervised_process import end_in_words
 from specs.errors import CastigateError
 
+MAX_HELPERS = 3
+"""pytest itself takes a millisecond for an item: more helpers would wait for it."""
+MIN_ITEMS = 2000
+"""Fewer items are judged by pytest before a helper has loaded a framework."""
+
 Key = tuple[str, str]
-"""A backend and the name of a question."""
-Found = dict[Key, Judged]
+"""The names of a backend and of a question."""
+Findings = dict[Key, Judged]
 
 
 @dataclass(frozen=True)
-class Errand:
-    """What a helper must know to ask the same as pytest does."""
+class HelperConfig:
+    """What a helper needs to ask the same questions as pytest."""
 
     homes: dict[str, Home]
     settings: Settings
     documents: tuple[str, ...]
     keeps_answers: bool = False
-    """A ledger that is rewritten names the behaviour behind the answers; nobody else needs them."""
+    """Whether answers are sent along: a ledger that is rewritten names the behavior behind them."""
 
 
 @dataclass(eq=False)
 class Group:
-    """Questions that belong together, as those of a pair do, and what a helper finds of them."""
+    """Questions that are judged together, as those of a pair are, and what a helper finds."""
 
     keys: list[Key]
-    found: Future[Found] = field(default_factory=Future)
+    found: Future[Findings] = field(default_factory=Future)
 
 
-def help_out(link: Connection, errand: Errand) -> None:
-    """What a helper runs: it says that it is there, and judges what it is sent."""
+@dataclass(frozen=True)
+class Loaded:
+    """A helper's message that its backends are loaded."""
+
+
+def run_helper(link: Connection, config: HelperConfig) -> None:
+    """Load the backends, and judge each list of keys that the link sends."""
     live_with_parent()
-    cases = select(errand.documents)
+    cases = select(config.documents)
     try:
-        backends = [load_isolated(name, home) for name, home in errand.homes.items()]
+        backends = [load_isolated(name, home) for name, home in config.homes.items()]
     except CastigateError as error:
-        link.send(f"could not begin: {error}")
+        link.send(Failure(f"could not begin: {error}"))
         return
-    meetings = meetings_of(backends, errand.settings, cases)
+    meetings = meetings_of(backends, config.settings, cases)
     judges = {
         (backend.name, question.name): question.judge
-        for backend, asked in by_backend(meetings, cases)
-        for question in asked()
+        for backend, questions in by_backend(meetings, cases)
+        for question in questions()
     }
-    link.send("")
+    link.send(Loaded())
     with suppress(EOFError):
         while True:
             keys: list[Key] = link.recv()
-            found = {key: _judged(judges[key], errand.keeps_answers) for key in keys}
+            found = {key: _judge(judges[key], config.keeps_answers) for key in keys}
             link.send({key: judged for key, judged in found.items() if judged is not None})
 
 
-def _judged(judge: Callable[[], Judged], keeps_answers: bool) -> Judged | None:
-    """A judgement; none where the suite itself is at fault, which then shows in pytest."""
+def _judge(judge: Callable[[], Judged], keeps_answers: bool) -> Judged | None:
+    """Return a judgement; None if the suite itself fails, so that pytest meets the same failure."""
     try:
         case, judgement = judge()
     except Exception:
@@ -86,110 +101,133 @@ def _judged(judge: Callable[[], Judged], keeps_answers: bool) -> Judged | None:
     return case, judgement if keeps_answers else replace(judgement, answered=None)
 
 
-class Helpers:
-    """Some helpers, and the groups that nobody has begun yet."""
+Helper = Worker[Group]
 
-    def __init__(self, errand: Errand, count: int) -> None:
+
+class Helpers:
+    """The helpers, the groups that nobody has begun, and the thread that hands these out."""
+
+    def __init__(self, config: HelperConfig, count: int) -> None:
         self.lost: list[str] = []
-        """What has become of helpers that did not stay to the end."""
-        self._errand = errand
+        """How helpers ended that did not stay to the end, as predicates."""
+        self._config = config
         self._count = count
-        self._left: deque[Group] = deque()
+        self._helpers: list[Helper] = []
+        self._waiting: deque[Group] = deque()
         self._lock = threading.Lock()
         self._is_over = False
 
     @contextmanager
-    def at_work(self, groups: Iterable[Group]) -> Iterator[None]:
-        """Let all helpers work on some groups for as long as the caller does."""
-        self._left.extend(groups)
-        processes, leaders = [], []
+    def working_on(self, groups: Iterable[Group]) -> Iterator[None]:
+        """Have helpers judge groups, from the last on, for as long as the context lasts."""
+        self._waiting.extend(groups)
+        processes = []
+        supervisor = threading.Thread(target=self._supervise)
         try:
             for _ in range(self._count):
-                process, link = spawned(help_out, self._errand)
+                process, link = spawn(run_helper, self._config)
                 processes.append(process)
-                leaders.append(threading.Thread(target=self._lead, args=(process, link)))
-                leaders[-1].start()
+                self._helpers.append(Worker(process, link))
+            supervisor.start()
             yield
         finally:
             self._is_over = True
             for process in processes:
                 process.kill()
-            for leader in leaders:
-                leader.join()
+            if supervisor.ident is not None:
+                supervisor.join()
 
-    def judged(self, group: Group, key: Key, here: Callable[[], Judged]) -> Judged:
-        """What a helper has found, or will soon; else what is found here."""
+    def judge(self, group: Group, key: Key, judge_here: Callable[[], Judged]) -> Judged:
+        """Return what a helper finds; judge here what no helper has begun or could judge."""
         if not group.found.done():
             with self._lock, suppress(ValueError):
-                self._left.remove(group)
+                self._waiting.remove(group)
                 group.found.set_result({})
-        return group.found.result().get(key) or here()
+        return group.found.result().get(key) or judge_here()
 
-    def _lead(self, process: SpawnProcess, link: Connection) -> None:
-        """Hand one group after another to a helper, as long as there are both."""
-        said, found = "", Found()
+    def _supervise(self) -> None:
         try:
-            said = link.recv()
-            while not said and (group := self._last()) is not None:
-                try:
-                    link.send(group.keys)
-                    found = link.recv()
-                finally:
-                    group.found.set_result(found)
-                    found = {}
-        except (EOFError, OSError):
-            process.join()
-            said = end_in_words(process.exitcode)
-        if said and not self._is_over:
-            self.lost.append(said)
-        process.kill()
-        process.join()
-        link.close()
+            supervise(self._helpers, self)
+        finally:
+            # pytest must not wait for a group that nobody judges any more.
+            for helper in [*self._helpers]:
+                self._dismiss(helper)
 
-    def _last(self) -> Group | None:
+    def feed(self, helper: Helper) -> None:
+        """Hand a helper the last group, or end it if none is left."""
         with self._lock:
-            return self._left.pop() if self._left and not self._is_over else None
+            group = self._waiting.pop() if self._waiting and not self._is_over else None
+        if group is None:
+            self._dismiss(helper)
+            return
+        helper.task = group
+        # If the helper has died, the next receive reports it.
+        with suppress(WorkerDiedError):
+            helper.send(group.keys)
+
+    def heard(self, helper: Helper, message: object) -> None:
+        """Note that a helper is ready, or what it has found."""
+        match message:
+            case Loaded():
+                helper.is_ready = True
+            case Failure(message=reason):
+                self._lose(helper, reason)
+            case dict() as found:
+                assert helper.task is not None
+                helper.task.found.set_result(found)
+                helper.task = None
+
+    def died(self, helper: Helper) -> None:
+        """Note how a helper has ended; pytest judges its group."""
+        self._lose(helper, helper.ending)
+
+    def _lose(self, helper: Helper, reason: str) -> None:
+        if not self._is_over:
+            self.lost.append(reason)
+        self._dismiss(helper)
+
+    def _dismiss(self, helper: Helper) -> None:
+        """End a helper, and leave its group to pytest."""
+        if helper.task is not None:
+            helper.task.found.set_result({})
+            helper.task = None
+        helper.end()
+        self._helpers.remove(helper)
 
 
-MOST_HELPERS = 3
-"""pytest itself takes a millisecond for an item: more helpers would wait for it."""
-MANY_ITEMS = 2000
-"""Fewer are judged here before a helper has loaded a framework."""
-
-
-def helpers_of(config: pytest.Config) -> int:
-    """How many helpers a long run has: none where others judge, or nobody does."""
+def count_helpers(config: pytest.Config) -> int:
+    """Return how many helpers a long run has: none if xdist's workers judge, or nothing is run."""
     if is_worker(config) or gives_out_work(config) or config.getoption("collectonly"):
         return 0
-    return min(os.cpu_count() or 1, 1 + MOST_HELPERS) - 1
+    return min(os.cpu_count() or 1, 1 + MAX_HELPERS) - 1
 
 
-class Helping:
-    """A pytest plugin that has helpers judge as well, and says what has become of them."""
+class ParallelJudging:
+    """A pytest plugin that shares the items of a long run with helpers."""
 
-    def __init__(self, errand: Errand, count: int) -> None:
-        self.helpers = Helpers(errand, count)
+    def __init__(self, config: HelperConfig, count: int) -> None:
+        self.helpers = Helpers(config, count)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Let helpers begin from the end."""
+        """Start the helpers if there are enough items."""
         items = [item for item in session.items if isinstance(item, JudgedItem)]
-        if len(items) < MANY_ITEMS:
+        if len(items) < MIN_ITEMS:
             return (yield)
-        with self.helpers.at_work(list(self._shared(items))):
+        with self.helpers.working_on(list(self._grouped(items))):
             return (yield)
 
-    def _shared(self, items: list[JudgedItem]) -> Iterator[Group]:
-        """What helpers may take; each item then looks first what they have found."""
-        for _, alike in groupby(items, lambda item: (item.backend.name, item.question.pair)):
-            asked = {(item.backend.name, item.name): item for item in alike}
-            group = Group(list(asked))
-            for key, item in asked.items():
-                judge = partial(self.helpers.judged, group, key, item.question.judge)
+    def _grouped(self, items: list[JudgedItem]) -> Iterator[Group]:
+        """Group the items by pair, and have each ask the helpers first for its judgement."""
+        for _, pair in groupby(items, lambda item: (item.backend.name, item.question.pair)):
+            by_key = {(item.backend.name, item.name): item for item in pair}
+            group = Group(list(by_key))
+            for key, item in by_key.items():
+                judge = partial(self.helpers.judge, group, key, item.question.judge)
                 item.question = replace(item.question, judge=judge)
             yield group
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say why helpers did not stay."""
-        for said in self.helpers.lost:
-            terminalreporter.write_line(f"castigate: a helper {said}; pytest went on without it")
+        """Show why helpers did not stay to the end."""
+        for reason in self.helpers.lost:
+            terminalreporter.write_line(f"castigate: a helper {reason}; pytest went on without it")

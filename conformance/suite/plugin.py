@@ -1,4 +1,4 @@
-"""The options and hooks of ``pytest conformance --backend=…``."""
+"""The pytest plugin: the options and hooks of ``pytest --pyargs conformance --backend=NAME``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,15 @@ from conformance.running.selection import select
 from conformance.suite.items import Suite
 from conformance.suite.ledger_check import LEDGERS, Ledgers
 from conformance.suite.ledger_update import LedgerUpdate
-from conformance.suite.parallel_judging import Errand, Helping, helpers_of
+from conformance.suite.parallel_judging import HelperConfig, ParallelJudging, count_helpers
 from conformance.suite.tally import Tally
-from conformance.suite.xdist_workers import Workers, gives_out_work, is_worker, named, tell
+from conformance.suite.xdist_workers import (
+    WorkerVersions,
+    gives_out_work,
+    is_worker,
+    names_and_versions,
+    report_to_controller,
+)
 from oracles.isolation.launch_config import SECONDS, homes
 from oracles.isolation.loading import close, load_isolated
 from oracles.registry import Backend, listing
@@ -28,27 +34,28 @@ from specs.errors import CastigateError
 from specs.loader import documents
 
 SUITE = Path(__file__).with_name("items.py")
+"""The file that pytest collects for the suite."""
 TIMEOUT_PLUGIN = "timeout"
-"""pytest-timeout has the option too."""
+"""pytest-timeout, which defines the option --timeout too."""
 BACKENDS = pytest.StashKey[list[Backend]]()
 VERSIONS = pytest.StashKey[dict[str, str]]()
-"""The version of each backend, as far as this process knows them yet."""
-BETWEEN_COLLECTIONS = (50_000, 20, 100)
-"""Thousands of items and reports live to a run's end: to look for garbage among them as often as
-Python does by itself cost up to three seconds in each process."""
-FORGET_NOTES = pytest.StashKey["finalize[..., pytest.Config]"]()
-"""Removes the folder in which Hypothesis keeps what it would otherwise leave in the current one."""
+"""The version of each backend; empty until this process knows it."""
+GC_THRESHOLDS = (50_000, 20, 100)
+"""Thousands of items and reports live until a run ends: with Python's own thresholds the garbage
+collector searches them so often that each process loses up to three seconds."""
+REMOVE_HYPOTHESIS_FOLDER = pytest.StashKey["finalize[..., pytest.Config]"]()
+"""Removes the temporary folder in which Hypothesis stores files, instead of the current one."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """The suite's own options."""
+    """Define the suite's options."""
     group = parser.getgroup("castigate", "conformance of dtype casts")
     group.addoption(
         "--backend",
         action="append",
         default=[],
         metavar="NAME",
-        help="who answers: name, name:variant, package.module:Class, path/file.py:Class",
+        help="a backend to test: name, name:variant, package.module:Class, path/file.py:Class",
     )
     group.addoption(
         "--document",
@@ -82,13 +89,13 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         action="append",
         default=[],
         metavar="NAME=PATH",
-        help="the Python that a backend lives in (repeatable)",
+        help="the Python in which a backend is installed (repeatable)",
     )
-    group.addoption("--no-ledger", action="store_true", help="excuse no divergence, known or not")
+    group.addoption("--no-ledger", action="store_true", help="fail known divergences too")
     group.addoption(
         "--update-ledger",
         action="store_true",
-        help="write down what fails now as known, and strike out what no longer does",
+        help="list what fails now as known, and remove what no longer fails",
     )
     if not pluginmanager.hasplugin(TIMEOUT_PLUGIN):
         group.addoption(
@@ -96,61 +103,64 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
             type=float,
             default=SECONDS,
             metavar="SECONDS",
-            help=f"what one answer of a backend may take (default: {SECONDS:g})",
+            help=f"time limit of one answer of a backend (default: {SECONDS:g})",
         )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Build the oracles before anything is collected: a wrong name stops the run at once.
+    """Load the backends before anything is collected, so that a wrong name stops the run at once.
 
-    A process that gives out the work leaves that to its workers, and hears of it from them.
+    A controller of xdist leaves that to its workers, which report versions and errors to it.
     """
     config.add_cleanup(partial(gc.set_threshold, *gc.get_threshold()))
-    gc.set_threshold(*BETWEEN_COLLECTIONS)
+    gc.set_threshold(*GC_THRESHOLDS)
     config.stash[BACKENDS] = []
-    notes = mkdtemp(prefix="castigate-")
-    # A worker may be told to end before it has come to its clean-up; this is done at exit too.
-    config.stash[FORGET_NOTES] = finalize(config, rmtree, notes, ignore_errors=True)
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", notes)
+    folder = mkdtemp(prefix="castigate-")
+    # A finalizer, because xdist may stop a worker before pytest_unconfigure; it runs at exit too.
+    config.stash[REMOVE_HYPOTHESIS_FOLDER] = finalize(config, rmtree, folder, ignore_errors=True)
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
     config.pluginmanager.register(Tally(), "castigate-tally")
     if config.getoption("help"):
         return
     config.stash[VERSIONS] = versions = dict.fromkeys(config.getoption("--backend"), "")
     if not versions:
-        raise pytest.UsageError(f"say whom to judge with --backend=NAME; {listing()}")
+        raise pytest.UsageError(f"no backend is named; add --backend=NAME; {listing()}")
     if config.getoption("--seed") < 0 or config.getoption("--max-examples") < 0:
-        raise pytest.UsageError("--seed and --max-examples take whole numbers from 0 on")
-    failed = ""
+        raise pytest.UsageError(
+            "--seed or --max-examples is negative; give whole numbers from 0 on"
+        )
+    message = ""
     try:
         _prepare(config, versions)
     except CastigateError as error:
         pytest_unconfigure(config)
         if not is_worker(config):
             raise pytest.UsageError(str(error)) from None
-        failed = str(error)
+        message = str(error)
     if is_worker(config):
-        tell(config, versions, failed)
+        report_to_controller(config, versions, message)
 
 
 def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
-    """Load the backends and their ledgers, and note the backends' versions."""
+    """Load the backends and their ledgers, fill in the versions, and register the plugins."""
     names = list(versions)
-    asked_for = config.getoption("--document")
-    select(asked_for)
-    helpers = helpers_of(config)
-    processes = _workers() * (1 + helpers)
-    where = homes(names, config.getoption("--python"), _seconds(config), processes)
+    documents_only = config.getoption("--document")
+    select(documents_only)  # raises if a document is unknown
+    helpers = count_helpers(config)
+    processes = _count_pytest_processes() * (1 + helpers)
+    backend_homes = homes(names, config.getoption("--python"), _timeout(config), processes)
     if helpers:
-        updates = bool(config.getoption("--update-ledger"))
-        errand = Errand(where, _settings(config), tuple(asked_for), keeps_answers=updates)
-        helping = Helping(errand, helpers)
-        config.pluginmanager.register(helping, "castigate-helping")
+        keeps_answers = bool(config.getoption("--update-ledger"))
+        helper = HelperConfig(
+            backend_homes, _settings(config), tuple(documents_only), keeps_answers
+        )
+        config.pluginmanager.register(ParallelJudging(helper, helpers), "castigate-helping")
     if gives_out_work(config):
-        config.pluginmanager.register(Workers(versions), "castigate-workers")
+        config.pluginmanager.register(WorkerVersions(versions), "castigate-workers")
     else:
-        for name, home in where.items():
-            config.stash[BACKENDS].append(made := load_isolated(name, home))
-            versions[name] = made.version
+        for name, home in backend_homes.items():
+            config.stash[BACKENDS].append(backend := load_isolated(name, home))
+            versions[name] = backend.version
     config.stash[LEDGERS] = ledgers = Ledgers(config, names)
     update = LedgerUpdate(config, ledgers, versions)
     config.pluginmanager.register(update, "castigate-ledger-update")
@@ -158,19 +168,19 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the processes of the backends."""
-    while made := config.stash.get(BACKENDS, []):
-        close(made.pop())
-    if FORGET_NOTES in config.stash:
-        config.stash[FORGET_NOTES]()
+    while backends := config.stash.get(BACKENDS, []):
+        close(backends.pop())
+    if REMOVE_HYPOTHESIS_FOLDER in config.stash:
+        config.stash[REMOVE_HYPOTHESIS_FOLDER]()
 
 
-def _seconds(config: pytest.Config) -> float:
-    """What the user said of the time; another plugin's option of that name may have no value."""
+def _timeout(config: pytest.Config) -> float:
+    """The time limit of an answer; the option of pytest-timeout may have no value."""
     return float(config.getoption("--timeout") or SECONDS)
 
 
 def _settings(config: pytest.Config) -> Settings:
-    """What the user chose for all backends."""
+    """The settings that apply to all backends."""
     return Settings(
         config.getoption("--seed"),
         config.getoption("--max-examples"),
@@ -179,16 +189,16 @@ def _settings(config: pytest.Config) -> Settings:
     )
 
 
-def _workers() -> int:
-    """How many processes pytest has."""
+def _count_pytest_processes() -> int:
+    """The number of processes that judge: xdist's workers, or pytest itself."""
     return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """What was judged by what: enough to repeat the run."""
+    """Show the backends, documents and options: enough to repeat the run."""
     digests = ", ".join(f"{name} {digest[:12]}" for name, digest in documents().digests.items())
     return [
-        f"castigate: backends {named(config.stash[VERSIONS])}",
+        f"castigate: backends {names_and_versions(config.stash[VERSIONS])}",
         f"castigate: documents {digests}",
         f"castigate: tier {config.getoption('--tier')}, seed {config.getoption('--seed')}, "
         f"max-examples {config.getoption('--max-examples')}, level {config.getoption('--level')}",
@@ -196,7 +206,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | None:
-    """The suite stands where its module is."""
+    """Collect the suite at the file of its items."""
     config = parent.config
     backends = config.stash[BACKENDS]
     if file_path != SUITE or not backends:

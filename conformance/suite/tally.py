@@ -1,4 +1,4 @@
-"""Counts verdicts as reports come in, from this process or from others, and sums them up."""
+"""Counts verdicts as pytest's reports arrive, also from xdist's workers, and shows the totals."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from reports.diff.totals import Totals
 
 
 class PairTotals:
-    """Counts judgements on pairs, per backend and kind of item."""
+    """Counts judgements on pairs by backend and kind of item."""
 
     def __init__(self) -> None:
         self.verdicts: dict[tuple[str, str], Counter[str]] = {}
-        self.sets: list[tuple[str, str, str]] = []
+        self.open_answers: list[tuple[str, str, str]] = []
+        """Backend, item and message of each pair whose open answers are sets."""
 
     def add(self, record: dict[str, Any]) -> None:
-        """Count what was recorded of a judgement."""
+        """Count a judgement by its record."""
         kind, _, _ = str(record["item"]).rsplit("/", 2)
-        row = (record["backend"], kind)
-        self.verdicts.setdefault(row, Counter())[record["verdict"]] += 1
+        self.verdicts.setdefault((record["backend"], kind), Counter())[record["verdict"]] += 1
         if record["verdict"] == "open":
-            self.sets.append((record["backend"], record["item"], record["message"]))
+            self.open_answers.append((record["backend"], record["item"], record["message"]))
 
     @property
     def judged(self) -> int:
-        """Pairs that a backend has answered in some way."""
-        return sum(row.total() - row["unsupported"] for row in self.verdicts.values())
+        """The number of judgements that are not `unsupported`."""
+        return sum(counts.total() - counts["unsupported"] for counts in self.verdicts.values())
 
     def table(self, width: int) -> str:
-        """The verdicts, backend after backend."""
+        """A table of the counts, sorted by backend."""
         return counted_table("pairs", dict(sorted(self.verdicts.items())), width)
 
     def open_lines(self) -> Iterator[str]:
-        """Where the answers to open inputs are sets, a line per pair."""
-        for backend, item, message in sorted(self.sets):
+        """Name the pairs whose answers to open inputs are sets, one per line."""
+        for backend, item, message in sorted(self.open_answers):
             yield f"{backend} {item}: {message}"
 
 
 class Tally:
-    """A pytest plugin that ends a run with its verdicts and the rules that were broken."""
+    """A pytest plugin that shows the verdicts and the broken rules at the end of a run."""
 
     def __init__(self) -> None:
         self.totals = Totals()
         self.pairs = PairTotals()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count what an item recorded."""
+        """Count the judgement that an item recorded."""
         if report.when == "call":
             for name, record in report.user_properties:
                 if isinstance(record, dict) and name in (RECORD, INVARIANCE):
                     (self.totals if name == RECORD else self.pairs).add(record)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """A run in which nothing was judged is never green."""
+        """Fail a run in which nothing was judged."""
         only_listed = session.config.getoption("collectonly")
         judged = self.totals.judged + self.pairs.judged
         if not judged and not only_listed and session.exitstatus == pytest.ExitCode.OK:
