@@ -93,7 +93,7 @@ def _pairs(obligations: Sequence[Obligation]) -> Iterator[str]:
             _row(target, list(of_target))
             for target, of_target in groupby(here, lambda one: one.target)
         ]
-        yield from _table(("to", "rounding", "held against", "inputs", "verdicts", "s"), rows)
+        yield from _table(("to", "rounding", "compared with", "inputs", "verdicts", "s"), rows)
         yield from ("", "</details>", "")
 
 

@@ -28,7 +28,8 @@ def is_rounding(value: DecodedPattern, code: DecodedPattern, rounding: Rounding)
     magnitude. As the definition rounds, the range has no end: the largest value has a ``c+`` too.
     The pattern has the value's sign, and:
 
-    - ``nearest-even``: ``(c- + c)/2 < |x| < (c + c+)/2``, ends included if the pattern is even
+    - ``nearest-even``: ``(c- + c)/2 < |x| < (c + c+)/2``, ends included if the pattern is even (in
+      formats without mantissa bits: always the lower end)
     - ``nearest-away``: ``(c- + c)/2 <= |x| < (c + c+)/2``
     - ``odd``: ``|x| == c``, or ``c- < |x| < c+`` and the pattern is odd
     - ``toward-zero``, and ``floor`` and ``ceil`` if they lead toward zero: ``c <= |x| < c+``

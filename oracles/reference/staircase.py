@@ -59,11 +59,12 @@ def stretches(source: Format, target: Format) -> tuple[Stretch, ...]:
     return tuple(
         _stretch(source, target, first, last)
         for start, end in binades
-        for first, last in _cut(start, end, [cut for cut in cuts if start < cut <= end])
+        for first, last in _split(start, end, [cut for cut in cuts if start < cut <= end])
     )
 
 
-def _cut(start: int, end: int, cuts: list[int]) -> Iterator[tuple[int, int]]:
+def _split(start: int, end: int, cuts: list[int]) -> Iterator[tuple[int, int]]:
+    """Split a range of patterns, the ends included, before each of ``cuts``."""
     yield from zip([start, *cuts], [*(cut - 1 for cut in cuts), end], strict=True)
 
 
@@ -74,10 +75,10 @@ def _binades(source: Format) -> Iterator[tuple[int, int]]:
     """
     if source.is_integral:
         yield 0, 0
-        for place in range(source.max_code.bit_length()):
-            yield 1 << place, (2 << place) - 1
+        for bit in range(source.max_code.bit_length()):
+            yield 1 << bit, (2 << bit) - 1
             if source.is_signed:
-                yield source.mask + 2 - (2 << place), source.mask + 1 - (1 << place)
+                yield source.mask + 2 - (2 << bit), source.mask + 1 - (1 << bit)
         if source.is_signed:
             yield source.sign_bit, source.sign_bit
         return
@@ -92,8 +93,8 @@ def _magnitudes(source: Format) -> Iterator[tuple[int, int]]:
     start = 0
     if source.entry.zero != "none":
         yield 0, 0
-        for place in range(source.entry.mantissa):
-            yield 1 << place, (2 << place) - 1
+        for bit in range(source.entry.mantissa):
+            yield 1 << bit, (2 << bit) - 1
         start = hidden
     for first in range(start, source.max_code + 1, hidden):
         yield first, min(first + hidden - 1, source.max_code)
@@ -131,6 +132,7 @@ def _range_ends(target: Format, bound: Number) -> Iterator[Number]:
 
 
 def _stretch(source: Format, target: Format, first: int, last: int) -> Stretch:
+    """Find the period of a range of patterns, and the offsets next to multiples of half an ulp."""
     datum = decode(source, first)
     if not isinstance(datum, Number) or not datum.significand:
         # One step for all of them, unless a cast to the same format must keep each NaN.

@@ -30,7 +30,7 @@ from oracles.reference.staircase import STEP, Step
 from reports.diff.allowed_answers import levels_broken
 from specs.ruling import Ruling, ruling
 from tests.reference.distinct import numeric_rulings
-from tests.reference.test_grading import right_answers
+from tests.reference.test_staircase_grades import right_answers
 
 pytest.importorskip("numba", reason="the fast form needs the extra `fast`")
 
