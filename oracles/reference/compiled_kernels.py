@@ -62,12 +62,12 @@ class Compiled:
 
     def expect(self, inputs: NDArray[Any]) -> Expected:
         """Return what the ruling allows for each input."""
-        result = self.room(inputs.size)
+        result = self.allocate(inputs.size)
         self.scattered(inputs, result.places, result.codes, result.others)
         return result
 
-    def room(self, size: int) -> Expected:
-        """Allocate uninitialized arrays for so many inputs."""
+    def allocate(self, size: int) -> Expected:
+        """Allocate uninitialized arrays for ``size`` inputs."""
         storage = self.ruling.target.storage
         return Expected(np.empty(size, np.uint8), np.empty(size, storage), np.empty(size, storage))
 
@@ -97,13 +97,13 @@ def loop_body(trace: Trace, results: tuple[Term, ...]) -> tuple[str, list[str]]:
     """
     lines = [
         f"        n{index} = {_operation(trace, node)}"
-        for index, node in needed(trace, results)
+        for index, node in needed_nodes(trace, results)
         if node.operation not in ("input", "constant")
     ]
     return "\n".join(lines), [_operand(trace, result.index) for result in results]
 
 
-def needed(trace: Trace, results: tuple[Term, ...]) -> list[tuple[int, Node]]:
+def needed_nodes(trace: Trace, results: tuple[Term, ...]) -> list[tuple[int, Node]]:
     """The nodes that some results depend on, with their indices, in order."""
     reached = {result.index for result in results}
     for index in range(len(trace.nodes) - 1, -1, -1):

@@ -14,8 +14,11 @@ from specs.outcomes import Anything, Either, Exactly, Outcome, ParsesTo, PlainTe
 from specs.ruling import Ruling
 
 NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+"""A number as an input: digits on both sides of a point, if there is one."""
 PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", re.ASCII)
+"""A number in plain notation as an answer: a point may stand at either end."""
 BARE_POINT = re.compile(r"([+-]?)([0-9]*)\.([0-9]*)([eE].*)?", re.ASCII)
+"""A number with a point, whose digits may be missing on either side."""
 LITERALS: dict[str, AtomKind] = {
     "inf": "text-infinity",
     "+inf": "text-infinity",
@@ -112,9 +115,7 @@ def accepts(source: Format, outcome: Outcome, input_value: int | str, answer: st
         case Same():
             return answer == input_value
         case PlainText(reads_back=must_read_back):
-            if PLAIN.fullmatch(answer) is None:
-                return False
-            if not isinstance(input_value, int):
+            if PLAIN.fullmatch(answer) is None or not isinstance(input_value, int):
                 return False
             return reads_back(source, input_value, answer) or (
                 not must_read_back and is_near(source, input_value, answer)

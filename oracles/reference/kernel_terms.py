@@ -156,9 +156,9 @@ class Trace:
             bounds = BOUNDS[operation](*(node.bounds for node in nodes))
             if bounds[0] == bounds[1]:
                 return self.constant(bounds[0], truth)
-            same = _unchanged_argument(operation, arguments, nodes)
-            if same is not None:
-                return same
+            unchanged = _unchanged_argument(operation, arguments, nodes)
+            if unchanged is not None:
+                return unchanged
         indices = tuple(argument.index for argument in arguments)
         if operation in ("and", "or", "xor", "add", "equal"):
             indices = tuple(sorted(indices))

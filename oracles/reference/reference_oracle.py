@@ -133,7 +133,7 @@ class Reference:
         if find_spec("numba") is None:
             return partial(self.cast, case, bits)
         kernels = compiled(rules)
-        buffers = kernels.room(bits.size)
+        buffers = kernels.allocate(bits.size)
 
         def call() -> Bits:
             kernels.scattered(bits, buffers.places, buffers.codes, buffers.others)

@@ -49,7 +49,7 @@ def test_compiled_kernels_agree_on_consecutive_patterns_at_both_ends(name: str) 
     count = min(10_000, rules.source.mask + 1)
     kernels = compiled(rules)
     for first in (0, rules.source.mask + 1 - count):
-        result = kernels.room(count)
+        result = kernels.allocate(count)
         kernels.consecutive(np.uint64(first), result.places, result.codes, result.others)
         inputs = (np.arange(count, dtype=np.uint64) + np.uint64(first)).astype(rules.source.storage)
         assert same(result, expect_by_kernels.expect(rules, inputs))
