@@ -1,1 +1,1 @@
-"""The proof that the kernels agree with the definition on every input."""
+"""The proof that the reference's kernels agree with its definition on every input."""

@@ -1,4 +1,4 @@
-"""Bit vectors of a solver with Python's operators, so that a statement reads like arithmetic."""
+"""The solver's bit vectors with Python's operators, so that statements read like arithmetic."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 NoAnswer = Literal["none", "out of time"]
+"""Why the solver returns no value: none exists, or the time limit was reached."""
 
 
 class Solving:
-    """One solver's terms, and the question whether a statement can hold."""
+    """A solver session: makes terms, and looks for a value with which a statement holds."""
 
     def __init__(self) -> None:
         self.api: Any = importlib.import_module("bitwuzla")
         self.manager: Any = self.api.TermManager()
 
     def make(self, kind: str, *terms: Any, indices: tuple[int, ...] = ()) -> Any:
-        """A term of the solver, by the name of its kind."""
+        """Make a term of the solver, by the name of its kind."""
         return self.manager.mk_term(getattr(self.api.Kind, kind), list(terms), list(indices))
 
     def unknown(self, name: str, width: int) -> Vector:
-        """A vector of any value."""
+        """A vector that may have any value."""
         return Vector(self, self.manager.mk_const(self.manager.mk_bv_sort(width), name), width)
 
     def vector(self, value: int, width: int) -> Vector:
@@ -30,25 +31,25 @@ class Solving:
         return Vector(self, self.manager.mk_bv_value(sort, value % (1 << width)), width)
 
     def truth(self, value: bool) -> Truth:
-        """Always, or never."""
+        """A statement that always holds, or never."""
         return Truth(self, self.manager.mk_true() if value else self.manager.mk_false())
 
     def any_of(self, truths: list[Truth]) -> Truth:
-        """Whether one of several holds."""
+        """At least one of several statements."""
         result = self.truth(False)
         for truth in truths:
             result = result | truth
         return result
 
     def all_of(self, truths: list[Truth]) -> Truth:
-        """Whether all of several hold."""
+        """All of several statements."""
         result = self.truth(True)
         for truth in truths:
             result = result & truth
         return result
 
     def find(self, statement: Truth, unknown: Vector, seconds: float) -> int | NoAnswer:
-        """A value with which a statement can hold; none exists, or time ran out."""
+        """Return a value of ``unknown`` with which a statement holds, or why right is none."""
         options = self.api.Options()
         options.set(self.api.Option.PRODUCE_MODELS, True)
         options.set(self.api.Option.TIME_LIMIT_PER, max(1, int(seconds * 1000)))
@@ -82,33 +83,33 @@ class Truth:
         return Truth(self.solving, self.solving.make("NOT", self.term))
 
     def implies(self, other: Truth) -> Truth:
-        """Whether the other holds wherever this one does."""
+        """The statement that the other one holds wherever this one does."""
         return ~self | other
 
     def select(self, then: Vector, otherwise: Vector) -> Vector:
-        """``then`` where this holds."""
-        chosen = self.solving.make("ITE", self.term, then.term, otherwise.term)
-        return Vector(self.solving, chosen, then.width)
+        """The vector ``then`` where this holds, else ``otherwise``."""
+        term = self.solving.make("ITE", self.term, then.term, otherwise.term)
+        return Vector(self.solving, term, then.width)
 
     def choose(self, then: Truth, otherwise: Truth) -> Truth:
-        """``then`` where this holds."""
+        """The statement ``then`` where this holds, else ``otherwise``."""
         return Truth(self.solving, self.solving.make("ITE", self.term, then.term, otherwise.term))
 
     def _with(self, kind: str, other: Truth | bool) -> Truth:
-        there = self.solving.truth(other) if isinstance(other, bool) else other
-        return Truth(self.solving, self.solving.make(kind, self.term, there.term))
+        right = self.solving.truth(other) if isinstance(other, bool) else other
+        return Truth(self.solving, self.solving.make(kind, self.term, right.term))
 
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """A bit vector, read as a number that is not negative; the narrower side is widened."""
+    """A bit vector, read as an unsigned number; operators widen the narrower operand."""
 
     solving: Solving
     term: Any
     width: int
 
     def wide(self, width: int) -> Vector:
-        """The same number in at least so many bits."""
+        """The same number in at least ``width`` bits."""
         if width <= self.width:
             return self
         extra = (width - self.width,)
@@ -116,17 +117,17 @@ class Vector:
         return Vector(self.solving, term, width)
 
     def wide_signed(self, width: int) -> Vector:
-        """The same number in more bits, read as two's complement."""
+        """Sign-extend to ``width`` bits."""
         extra = (width - self.width,)
         term = self.solving.make("BV_SIGN_EXTEND", self.term, indices=extra)
         return Vector(self.solving, term, width)
 
     def low(self, width: int) -> Vector:
-        """The lowest bits."""
+        """The lowest ``width`` bits."""
         return self.bits(width - 1, 0)
 
     def bits(self, last: int, first: int) -> Vector:
-        """The bits between two places."""
+        """The bits from index ``first`` to index ``last``, both included."""
         term = self.solving.make("BV_EXTRACT", self.term, indices=(last, first))
         return Vector(self.solving, term, last - first + 1)
 
@@ -171,14 +172,14 @@ class Vector:
         return self._compare("BV_UGE", other)
 
     def _pair(self, other: Vector | int) -> tuple[Vector, Vector]:
-        there = self.solving.vector(other, self.width) if isinstance(other, int) else other
-        width = max(self.width, there.width)
-        return self.wide(width), there.wide(width)
+        right = self.solving.vector(other, self.width) if isinstance(other, int) else other
+        width = max(self.width, right.width)
+        return self.wide(width), right.wide(width)
 
     def _with(self, kind: str, other: Vector | int) -> Vector:
-        here, there = self._pair(other)
-        return Vector(self.solving, self.solving.make(kind, here.term, there.term), here.width)
+        left, right = self._pair(other)
+        return Vector(self.solving, self.solving.make(kind, left.term, right.term), left.width)
 
     def _compare(self, kind: str, other: Vector | int) -> Truth:
-        here, there = self._pair(other)
-        return Truth(self.solving, self.solving.make(kind, here.term, there.term))
+        left, right = self._pair(other)
+        return Truth(self.solving, self.solving.make(kind, left.term, right.term))

@@ -1,6 +1,6 @@
-"""The half of the proof by exhaustion: staircases and kernels say the same on every input.
+"""The proof by exhaustion: compare staircases with kernels on every input.
 
-Of sources of 64 bits, on both sides of every breakpoint.
+Sources of 64 bits are compared below, at and above every step of the staircase only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.proof.obligations import Obligation, groups, spread
+from oracles.proof.obligations import Obligation, groups, prove_in_parallel
 from oracles.reference import expect_by_kernels
 from oracles.reference.chunk_check_numba import differs
 from oracles.reference.compiled_kernels import compiled
@@ -23,12 +23,22 @@ from oracles.reference.sweep_inputs import Dense, Steps
 from specs.outcomes import Anything, Nan
 from specs.ruling import Ruling
 
+CHUNK = 1 << 16
+"""Inputs that are compared at once."""
+UNCOMPILED_BITS = 16
+"""Sources of at most this width are not worth the time of compiling their kernels."""
+
+STATEMENTS = {Dense: "every input", Steps: "every breakpoint, below, at and above"}
+
+Task = tuple[int, int]
+"""The index of a group, and the index of a ruling in it."""
+
 
 def first_difference(stairs: Staircase, inputs: NDArray[Any], expected: Expected) -> int:
-    """The place of the first input that the staircase takes otherwise; if none, how many there are.
+    """Return the index of the first input on which staircase and kernels differ, or their number.
 
-    The inputs rise. Of a branch that names no pattern, or recommends one of several constants,
-    only the place is compared.
+    Inputs must rise. Where a branch names no pattern, or recommends one of several constants, only
+    the branch's place is compared.
     """
     ruling = stairs.ruling
     named = np.array(
@@ -65,10 +75,10 @@ def _first_difference(
         low_bits = (np.uint64(1) << shift) - np.uint64(1)
         if stretch["begin"] + 1 == stretch["end"]:
             after = at + np.searchsorted(inputs[at:], stretch["last"], "right")
-            here = steps[stretch["begin"]]
+            only_step = steps[stretch["begin"]]
             part = inputs[at:after], places[at:after], codes[at:after], others[at:after]
-            if _is_off_slope(here, first, shift, named, mask, *part):
-                return at + _exact_place(here, first, shift, named, mask, *part)
+            if _any_difference(only_step, first, shift, named, mask, *part):
+                return at + _first_difference_in_step(only_step, first, shift, named, mask, *part)
             at = after
         while at < inputs.size and np.uint64(inputs[at]) <= stretch["last"]:
             inside = np.uint64(inputs[at]) - first
@@ -77,7 +87,7 @@ def _first_difference(
             while step + 1 < stretch["end"] and steps[step + 1]["offset"] <= offset:
                 step += 1
             here = steps[step]
-            # The last input of this step, in this period.
+            # Find the last input of this step in this period.
             end = (periods << shift) + low_bits
             if step + 1 < stretch["end"]:
                 end = (periods << shift) + steps[step + 1]["offset"] - np.uint64(1)
@@ -86,6 +96,7 @@ def _first_difference(
             if np.uint64(inputs[inputs.size - 1]) - np.uint64(inputs[at]) == np.uint64(
                 inputs.size - 1 - at
             ):
+                # The inputs are consecutive from here on.
                 after = min(np.int64(inputs.size), at + np.int64(last - np.uint64(inputs[at])) + 1)
             else:
                 while after < inputs.size and np.uint64(inputs[after]) <= last:
@@ -98,14 +109,14 @@ def _first_difference(
                 wrong |= differs(codes[at:after], code) or differs(others[at:after], other)
             if wrong:
                 part = inputs[at:after], places[at:after], codes[at:after], others[at:after]
-                return at + _exact_place(here, first, shift, named, mask, *part)
+                return at + _first_difference_in_step(here, first, shift, named, mask, *part)
             at = after
     return inputs.size
 
 
 @numba.njit(cache=True, nogil=True)
-def _exact_place(
-    here: Any,
+def _first_difference_in_step(
+    step: Any,
     first: Any,
     shift: Any,
     named: Any,
@@ -115,21 +126,21 @@ def _exact_place(
     codes: Any,
     others: Any,
 ) -> Any:
-    """The first input of one step that the kernels take otherwise; if none, how many there are."""
-    branch, is_named = here["place"], named[here["place"]]
-    for place in range(inputs.size):
-        periods = (np.uint64(inputs[place]) - first) >> shift
-        code = (here["low"] + periods * here["rise"]) & mask
-        other = (here["other_low"] + periods * here["other_rise"]) & mask
-        off = codes[place] != code or others[place] != other
-        if places[place] != branch or (is_named and off):
-            return place
+    """The index of the first of some inputs of one step that differs, or their number."""
+    branch, is_named = step["place"], named[step["place"]]
+    for index in range(inputs.size):
+        periods = (np.uint64(inputs[index]) - first) >> shift
+        code = (step["low"] + periods * step["rise"]) & mask
+        other = (step["other_low"] + periods * step["other_rise"]) & mask
+        is_other = codes[index] != code or others[index] != other
+        if places[index] != branch or (is_named and is_other):
+            return index
     return inputs.size
 
 
 @numba.njit(cache=True, nogil=True)
-def _is_off_slope(
-    here: Any,
+def _any_difference(
+    step: Any,
     first: Any,
     shift: Any,
     named: Any,
@@ -139,101 +150,95 @@ def _is_off_slope(
     codes: Any,
     others: Any,
 ) -> Any:
-    """Whether any is, where a stretch has one step: without a way out, so that it vectorises."""
+    """Whether any input of one step differs; the loop has no early exit, so that it vectorizes."""
     width = codes.dtype.type
-    branch, is_named = here["place"], named[here["place"]]
+    branch, is_named = step["place"], named[step["place"]]
     low, rise, other_low, other_rise = (
-        here["low"], here["rise"], here["other_low"], here["other_rise"]
+        step["low"], step["rise"], step["other_low"], step["other_rise"]
     )  # fmt: skip
     wrong = False
-    for place in range(inputs.size):
-        periods = (np.uint64(inputs[place]) - first) >> shift
+    for index in range(inputs.size):
+        periods = (np.uint64(inputs[index]) - first) >> shift
         code = width((low + periods * rise) & mask)
         other = width((other_low + periods * other_rise) & mask)
-        off = (codes[place] != code) | (others[place] != other)
-        wrong |= (places[place] != branch) | (is_named & off)
+        is_other = (codes[index] != code) | (others[index] != other)
+        wrong |= (places[index] != branch) | (is_named & is_other)
     return wrong
-
-
-CHUNK = 1 << 16
-COMPILED_BITS = 16
-"""Sources up to so many bits are answered sooner than a compiler would have begun."""
-
-STATEMENTS = {Dense: "every input", Steps: "every breakpoint, below, at and above"}
-
-Task = tuple[int, int]
-"""The number of a group, and of a ruling in it."""
 
 
 def prove_by_exhaustion(
     jobs: int = 1,
     report: Callable[[Obligation], None] = lambda obligation: None,
 ) -> list[Obligation]:
-    """The obligations of every ruling, in the order of the documents."""
+    """Prove every ruling, in the order of the documents; those not reached are ``open``."""
     tasks = [
-        (number, place)
-        for number, group in enumerate(groups())
-        for place in range(len(group.rulings))
+        (group_index, index)
+        for group_index, group in enumerate(groups())
+        for index in range(len(group.rulings))
     ]
-    done = spread(_prove, tasks, jobs, report)
-    return done + [_open(*groups()[group].rulings[place]) for group, place in tasks[len(done) :]]
+    proved = prove_in_parallel(_prove, tasks, jobs, report)
+    return proved + [
+        _not_reached(*groups()[group_index].rulings[index])
+        for group_index, index in tasks[len(proved) :]
+    ]
 
 
-def _open(name: str, ruling: Ruling) -> Obligation:
-    """An obligation that was not reached."""
+def _not_reached(name: str, ruling: Ruling) -> Obligation:
+    """The obligation of a ruling that an interrupt left unproved."""
     pair = ruling.source.name, ruling.target.name, ruling.rounding
     return Obligation("exhaustion", *pair, name, "not reached", "open", "none", 0.0)
 
 
 def _prove(task: Task) -> Obligation:
-    group = groups()[task[0]]
-    name, ruling = group.rulings[task[1]]
+    group_index, index = task
+    name, ruling = groups()[group_index].rulings[index]
     bits = ruling.source.bits
     return prove(name, staircase(ruling), Dense(1 << bits) if bits <= 32 else Steps([ruling]))
 
 
-def prove(name: str, stairs: Staircase, visit: Dense | Steps) -> Obligation:
-    """Compare a staircase with the kernels on all inputs of a visit."""
+def prove(name: str, stairs: Staircase, sequence: Dense | Steps) -> Obligation:
+    """Compare a staircase with the kernels on all inputs of a sequence."""
     started = perf_counter()
     ruling = stairs.ruling
-    found = next(_differences(stairs, visit), "")
+    found = next(_differences(stairs, sequence), "")
     return Obligation(
         half="exhaustion",
         source=ruling.source.name,
         target=ruling.target.name,
         mode=ruling.rounding,
         rulings=name,
-        statement=STATEMENTS[type(visit)],
+        statement=STATEMENTS[type(sequence)],
         verdict="counterexample" if found else "proved",
-        inputs=f"{visit.size:,}",
+        inputs=f"{sequence.size:,}",
         seconds=perf_counter() - started,
         found=found,
     )
 
 
-def _differences(stairs: Staircase, visit: Dense | Steps) -> Iterator[str]:
+def _differences(stairs: Staircase, sequence: Dense | Steps) -> Iterator[str]:
+    """Describe the first difference of each chunk of inputs."""
     ruling = stairs.ruling
-    expect = _kernels(ruling)
-    inputs = np.empty(min(CHUNK, visit.size), ruling.source.storage)
+    expect = _expect_of(ruling)
+    inputs = np.empty(min(CHUNK, sequence.size), ruling.source.storage)
     stride = inputs.dtype.type(inputs.size % (ruling.source.mask + 1))
-    for at in range(0, visit.size, CHUNK):
-        if isinstance(visit, Dense) and at:
+    for at in range(0, sequence.size, CHUNK):
+        if isinstance(sequence, Dense) and at:
             inputs += stride
         else:
-            # Past the last input it is repeated, which changes nothing.
-            visit.fill(inputs, at)
+            # Past the end the last input is repeated, which does no harm.
+            sequence.fill(inputs, at)
         expected = expect(inputs)
-        place = first_difference(stairs, inputs, expected)
-        if place < inputs.size:
-            code = int(inputs[place])
-            kernels = ruling.branches[int(expected.places[place])].rule
+        index = first_difference(stairs, inputs, expected)
+        if index < inputs.size:
+            code = int(inputs[index])
+            rule = ruling.branches[int(expected.places[index])].rule
             yield (
                 f"{ruling.source.hexadecimal(code)}: the kernels say "
-                f"{ruling.target.hexadecimal(int(expected.codes[place]))} by {kernels}"
+                f"{ruling.target.hexadecimal(int(expected.codes[index]))} by {rule}"
             )
 
 
-def _kernels(ruling: Ruling) -> Callable[[NDArray[np.unsignedinteger]], Expected]:
-    if ruling.source.bits <= COMPILED_BITS:
+def _expect_of(ruling: Ruling) -> Callable[[NDArray[np.unsignedinteger]], Expected]:
+    if ruling.source.bits <= UNCOMPILED_BITS:
         return lambda inputs: expect_by_kernels.expect(ruling, inputs)
     return compiled(ruling).expect

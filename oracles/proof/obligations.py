@@ -1,4 +1,4 @@
-"""The rulings to prove: one of each meaning that answers something, by pair and rounding."""
+"""What is to be proved: rulings grouped by pair and rounding, obligations, and running them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from specs.ruling import Ruling, ruling
 
 @dataclass(frozen=True)
 class Group:
-    """The rulings that round one pair in one way, each under the id of the first case it rules."""
+    """The rulings of one pair and one rounding, each under the id of the first case it rules."""
 
     source: Format
     target: Format
@@ -28,7 +28,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The first case, and how many rulings stand beside its own."""
+        """The id of the first case, and how many other rulings the group has."""
         others = len(self.rulings) - 1
         first = self.rulings[0][0]
         return f"{first} and {others} more" if others else first
@@ -36,14 +36,14 @@ class Group:
 
 @cache
 def groups() -> tuple[Group, ...]:
-    """Every ruling between numbers that is neither a rejection nor open as a whole."""
+    """Group all numeric rulings with distinct meanings, except rejections and open ones."""
     first: dict[Hashable, tuple[str, Ruling]] = {}
     for name, rules in _rulings():
         first.setdefault(rules.meaning, (name, rules))
-    found: dict[tuple[Format, Format, Rounding], list[tuple[str, Ruling]]] = {}
+    grouped: dict[tuple[Format, Format, Rounding], list[tuple[str, Ruling]]] = {}
     for name, rules in first.values():
-        found.setdefault((rules.source, rules.target, rules.rounding), []).append((name, rules))
-    return tuple(Group(*key, tuple(rulings)) for key, rulings in found.items())
+        grouped.setdefault((rules.source, rules.target, rules.rounding), []).append((name, rules))
+    return tuple(Group(*key, tuple(rulings)) for key, rulings in grouped.items())
 
 
 def _rulings() -> Iterator[tuple[str, Ruling]]:
@@ -66,9 +66,9 @@ Verdict = Literal["proved", "counterexample", "open"]
 class Obligation:
     """One claim about all inputs of a pair, and its verdict.
 
-    ``rulings`` names the first case it speaks of, and how many others there are. ``statement`` is
-    what the kernels were held against, ``inputs`` how many inputs that covers. ``found`` shows the
-    input that contradicts a claim, with both answers.
+    ``rulings`` names the first case it covers and counts the others. ``statement`` is what the
+    kernels were compared with, ``inputs`` how many inputs that covers. ``found`` shows a
+    counterexample, with both answers.
     """
 
     half: Half
@@ -84,6 +84,7 @@ class Obligation:
 
     @property
     def name(self) -> str:
+        """The pair, the rounding and the statement."""
         return f"{self.source} to {self.target}, {self.mode}, {self.statement}"
 
     def __str__(self) -> str:
@@ -94,15 +95,15 @@ class Obligation:
 Task = TypeVar("Task")
 
 
-def spread(
+def prove_in_parallel(
     prove: Callable[[Task], Obligation],
     tasks: Sequence[Task],
     jobs: int,
     report: Callable[[Obligation], None],
 ) -> list[Obligation]:
-    """Prove so many tasks at a time, and report each as soon as those before it are done.
+    """Prove tasks in ``jobs`` processes; report each as soon as those before it are done.
 
-    Who interrupts gets those that were done so far.
+    An interrupt (Ctrl-C) ends the run and returns the obligations reported so far.
     """
     results = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:

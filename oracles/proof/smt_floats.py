@@ -1,4 +1,4 @@
-"""The same question asked of SMT-LIB's own conversions, where it knows both formats."""
+"""Compare kernels with SMT-LIB's own conversions, for formats and roundings that it has."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ MODES: dict[Rounding, str] = {
     "ceil": "RTP",
 }
 WIDE = 72
-"""Bits in which every integer has a sign to spare."""
+"""More bits than any integer format has, sign included."""
 NEAREST = ("nearest-even", "nearest-away")
 
 
 def is_known(ruling: Ruling) -> bool:
-    """Whether SMT-LIB has a conversion of its own to compare with."""
+    """Whether SMT-LIB has a conversion to compare a ruling with."""
     formats = (ruling.source, ruling.target)
     return (
-        all(form.kind == "integer" or _is_ieee(form) for form in formats)
-        and any(_is_ieee(form) for form in formats)
+        all(fmt.kind == "integer" or _is_ieee(fmt) for fmt in formats)
+        and any(_is_ieee(fmt) for fmt in formats)
         and bool(_compared(ruling))
     )
 
 
-def _is_ieee(form: Format) -> bool:
-    return form.kind == "float" and form.entry.nan == "ieee" and form.entry.infinity
+def _is_ieee(fmt: Format) -> bool:
+    return fmt.kind == "float" and fmt.entry.nan == "ieee" and fmt.entry.infinity
 
 
 def agrees(ruling: Ruling, pattern: Vector, answer: Answer) -> Truth:
-    """Whether a kernel's answer is SMT-LIB's, wherever the branch it chose converts."""
+    """State that a kernel's answer is SMT-LIB's, wherever its branch converts as SMT-LIB does."""
     result = pattern.solving.truth(True)
     for place, outcomes in _compared(ruling):
-        here = pattern.solving.truth(True)
+        converts = pattern.solving.truth(True)
         for outcome, code in zip(outcomes, (answer.code, answer.other), strict=False):
             rounding = outcome.rounding if isinstance(outcome, Round) else ruling.rounding
-            here = here & _converts(ruling, rounding, pattern, code)
-        result = result & (answer.place == place).implies(here)
+            converts = converts & _converts(ruling, rounding, pattern, code)
+        result = result & (answer.place == place).implies(converts)
     return result
 
 
 def _compared(ruling: Ruling) -> list[tuple[int, tuple[Outcome, ...]]]:
-    """The branches whose inputs are converted as SMT-LIB would, and what they name."""
+    """The places of the branches that convert as SMT-LIB does, with the outcomes they name."""
     found: list[tuple[int, tuple[Outcome, ...]]] = []
     for place, branch in enumerate(ruling.branches):
         match branch.outcome:
@@ -68,7 +68,7 @@ def _mode(ruling: Ruling, outcome: Outcome) -> str | None:
 
 
 def _becomes_infinite(ruling: Ruling, place: int, outcome: Exactly) -> bool:
-    """Whether a branch makes infinities of infinities, or of what overflows to the nearest."""
+    """Whether a branch maps infinities, or overflow in rounding to nearest, to infinity."""
     target = ruling.target
     if not _is_ieee(target) or outcome.code & ~target.sign_bit != target.infinity_code:
         return False
@@ -82,22 +82,22 @@ def _becomes_infinite(ruling: Ruling, place: int, outcome: Exactly) -> bool:
 
 
 def _converts(ruling: Ruling, rounding: Rounding, pattern: Vector, code: Vector) -> Truth:
-    """Whether a pattern is SMT-LIB's conversion of another."""
+    """State that ``code`` is SMT-LIB's conversion of ``pattern``."""
     solving, source, target = pattern.solving, ruling.source, ruling.target
     mode = solving.manager.mk_rm_value(getattr(solving.api.RoundingMode, MODES[rounding]))
     fits = code <= target.mask
     if _is_ieee(target):
         shape = _shape(target)
         if _is_ieee(source):
-            given, kind = _float(source, pattern), "FP_TO_FP_FROM_FP"
+            operand, kind = _float(source, pattern), "FP_TO_FP_FROM_FP"
         else:
-            # Widened, as the solver errs on narrow ones (-1 of 4 bits to five bits of exponent).
-            given = (pattern.wide_signed(WIDE) if source.is_signed else pattern.wide(WIDE)).term
+            # Widened: bitwuzla errs on narrow integers (-1 of 4 bits to a 5-bit exponent).
+            operand = (pattern.wide_signed(WIDE) if source.is_signed else pattern.wide(WIDE)).term
             kind = "FP_TO_FP_FROM_SBV"
-        converted = solving.make(kind, mode, given, indices=shape)
+        converted = solving.make(kind, mode, operand, indices=shape)
         answer = _float(target, code.low(target.bits))
         return fits & Truth(solving, solving.make("EQUAL", answer, converted))
-    # Wide enough for every value of the source, since a conversion out of range is left open.
+    # SMT-LIB leaves a conversion out of range open: convert to as many bits as any value needs.
     width = target.bits
     if any(isinstance(branch.outcome, Wrap) for branch in ruling.branches):
         width = max(width, (1 << (source.entry.exponent - 1)) + 2)
@@ -107,9 +107,9 @@ def _converts(ruling: Ruling, rounding: Rounding, pattern: Vector, code: Vector)
     return code == Vector(solving, converted, width).low(target.bits)
 
 
-def _shape(form: Format) -> tuple[int, int]:
-    return form.entry.exponent, form.precision
+def _shape(fmt: Format) -> tuple[int, int]:
+    return fmt.entry.exponent, fmt.precision
 
 
-def _float(form: Format, pattern: Vector) -> Any:
-    return pattern.solving.make("FP_TO_FP_FROM_BV", pattern.term, indices=_shape(form))
+def _float(fmt: Format, pattern: Vector) -> Any:
+    return pattern.solving.make("FP_TO_FP_FROM_BV", pattern.term, indices=_shape(fmt))

@@ -1,4 +1,4 @@
-"""A group of rulings as questions to a solver: which input contradicts the claim, if any."""
+"""The proof by SMT solver: ask for an input on which the kernels contradict a statement."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from typing import Any, Literal
 
 from oracles.proof import smt_floats
 from oracles.proof.bit_vectors import NoAnswer, Solving, Truth, Vector
-from oracles.proof.obligations import Group, Obligation, Verdict, groups, spread
+from oracles.proof.obligations import (
+    Group,
+    Obligation,
+    Verdict,
+    groups,
+    prove_in_parallel,
+)
 from oracles.proof.smt_statement import Answer, holds
-from oracles.proof.smt_values import Parts
+from oracles.proof.smt_values import DecodedPattern
 from oracles.reference import expect_by_exact, expect_by_kernels
 from oracles.reference.kernel_terms import Node, Term, Trace, select_terms
 from oracles.reference.machine_words import WIDTH, Word, select_words
 from specs.ruling import Ruling
 
 Statement = Literal["exact integers", "smt-lib"]
-STATEMENTS: tuple[Statement, ...] = ("exact integers", "smt-lib")
+"""What kernels are compared with: ``smt_statement``, or SMT-LIB's conversions."""
 
-KINDS = {
+OPERATORS = {
     "add": "BV_ADD",
     "subtract": "BV_SUB",
     "left": "BV_SHL",
@@ -32,14 +38,14 @@ CONNECTIVES = {"and": "AND", "or": "OR", "xor": "XOR"}
 
 
 def statements(group: Group) -> Iterator[Statement]:
-    """What a group can be held against."""
+    """The statements that a group can be compared with."""
     yield "exact integers"
     if any(smt_floats.is_known(ruling) for _, ruling in group.rulings):
         yield "smt-lib"
 
 
 def prove(group: Group, statement: Statement, time_limit: float) -> Obligation:
-    """Let the solver look for an input that contradicts a claim, for so many seconds."""
+    """Let the solver look for an input that contradicts a statement, for ``time_limit`` seconds."""
     start = time.perf_counter()
     solving = Solving()
     pattern = solving.unknown("pattern", group.source.bits)
@@ -68,22 +74,23 @@ def prove(group: Group, statement: Statement, time_limit: float) -> Obligation:
 def _questions(
     group: Group, statement: Statement, pattern: Vector, answers: list[Answer]
 ) -> Iterator[Truth]:
-    """Statements of which none may hold for any input."""
+    """Statements that must not hold for any input; one that does has a counterexample."""
     solving = pattern.solving
     rulings = [ruling for _, ruling in group.rulings]
     if statement == "smt-lib":
-        known = [
-            pair for pair in zip(rulings, answers, strict=True) if smt_floats.is_known(pair[0])
-        ]
         yield solving.any_of(
-            [~smt_floats.agrees(ruling, pattern, answer) for ruling, answer in known]
+            [
+                ~smt_floats.agrees(ruling, pattern, answer)
+                for ruling, answer in zip(rulings, answers, strict=True)
+                if smt_floats.is_known(ruling)
+            ]
         )
         return
-    value = Parts(group.source, pattern)
+    value = DecodedPattern(group.source, pattern)
     yield solving.any_of(
         [~holds(ruling, value, answer) for ruling, answer in zip(rulings, answers, strict=True)]
     )
-    # A statement that is too weak would be proved of anything: it may hold of no other answer.
+    # A statement that is too weak would hold of any answer: it must hold of the kernels' only.
     place, code, other = (solving.unknown(name, WIDTH) for name in ("place", "code", "other"))
     any_answer = Answer(place, code, other)
     yield solving.any_of(
@@ -92,30 +99,32 @@ def _questions(
             for ruling, answer in zip(rulings, answers, strict=True)
         ]
     )
-    # What runs on arrays is the text with every operation, what is compiled is the shorter trace.
+    # Arrays run every operation of the kernels; numba compiles the simplified trace.
     yield solving.any_of(
         [
-            ~answer.equals(short)
-            for answer, short in zip(answers, traced(group, pattern, plain=False), strict=True)
+            ~answer.equals(simplified)
+            for answer, simplified in zip(
+                answers, traced(group, pattern, simplify=True), strict=True
+            )
         ]
     )
 
 
-def traced(group: Group, pattern: Vector, plain: bool = True) -> list[Answer]:
-    """What the kernels' text decides under each ruling, as the solver's terms."""
-    trace = Trace(group.source.bits, plain)
-    given = trace.input()
-    results = [expect_by_kernels.decide(ruling, given, select_terms) for _, ruling in group.rulings]
+def traced(group: Group, pattern: Vector, simplify: bool = False) -> list[Answer]:
+    """Trace the kernels' decision under each ruling of a group, as terms of the solver."""
+    trace = Trace(group.source.bits, simplify)
+    term = trace.input()
+    results = [expect_by_kernels.decide(ruling, term, select_terms) for _, ruling in group.rulings]
     terms = translated(trace, pattern)
 
-    def vector(term: Term) -> Vector:
-        return Vector(pattern.solving, terms[term.place], WIDTH)
+    def vector(result: Term) -> Vector:
+        return Vector(pattern.solving, terms[result.index], WIDTH)
 
     return [Answer(*map(vector, result)) for result in results]
 
 
 def translated(trace: Trace, pattern: Vector) -> list[Any]:
-    """Every node of a trace as a term of the solver, the pattern being its input."""
+    """Translate every node of a trace to a term of the solver, with ``pattern`` as the input."""
     terms: list[Any] = []
     for node in trace.nodes:
         terms.append(_translated(pattern, node, terms))
@@ -135,12 +144,12 @@ def _translated(pattern: Vector, node: Node, terms: list[Any]) -> Any:
             connective = CONNECTIVES[node.operation]
             kind = connective if node.truth else f"BV_{connective}"
         case _:
-            kind = KINDS[node.operation]
-    return solving.make(kind, *(terms[place] for place in node.arguments))
+            kind = OPERATORS[node.operation]
+    return solving.make(kind, *(terms[index] for index in node.arguments))
 
 
 def _shown(group: Group, code: int) -> str:
-    """The input, and what kernels and definition answer to it where they differ."""
+    """Describe a counterexample: the input, and the differing answers of kernels and definition."""
     shown = group.source.hexadecimal(code)
     for name, ruling in group.rulings:
         kernels, definition = _by_kernels(ruling, code), _by_definition(ruling, code)
@@ -163,8 +172,8 @@ def _by_definition(ruling: Ruling, code: int) -> str:
 
 def _answer(ruling: Ruling, place: int, first: int, second: int) -> str:
     codes = dict.fromkeys(ruling.target.hexadecimal(code) for code in (first, second))
-    taken = ruling.branches[place].input_class if place < len(ruling.branches) else f"no {place}"
-    return f"{taken} {' or '.join(codes)}"
+    name = ruling.branches[place].input_class if place < len(ruling.branches) else f"no {place}"
+    return f"{name} {' or '.join(codes)}"
 
 
 TIME_LIMIT = 60.0
@@ -179,13 +188,13 @@ def prove_by_solver(
     report: Callable[[Obligation], None] = lambda obligation: None,
     every: int = 1,
 ) -> list[Obligation]:
-    """The obligations of every (or every so-manyth) group, in the order of the documents' cases."""
+    """Prove every group (or each ``every``-th one), in the order of the documents' cases."""
     tasks: list[Task] = [
         (place, statement, time_limit)
         for place, group in list(enumerate(groups()))[::every]
         for statement in statements(group)
     ]
-    return spread(_prove, tasks, jobs, report)
+    return prove_in_parallel(_prove, tasks, jobs, report)
 
 
 def _prove(task: Task) -> Obligation:

@@ -1,4 +1,4 @@
-"""What it means that a target's pattern, or an integer, is a value's rounding; where values lie."""
+"""Rounding and zones as statements: which target pattern is a value's rounding, where it lies."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from oracles.proof.smt_values import (
     POWER_BITS,
     POWER_OFFSET,
     Comparison,
+    DecodedPattern,
     Magnitude,
-    Parts,
     bounded,
     compare,
     constant,
@@ -21,71 +21,79 @@ from specs.formats import Format
 from specs.model.vocabulary import Rounding, Zone
 
 
-def is_rounding(value: Parts, code: Parts, rounding: Rounding) -> Truth:
-    """Whether a float pattern is a value's rounding: no neighbour is nearer, or on the right side.
+def is_rounding(value: DecodedPattern, code: DecodedPattern, rounding: Rounding) -> Truth:
+    """State that a float pattern is the rounding of a nonzero value.
 
-    The value is not zero, and the format's range has no end: past the largest value stands the
-    next one of the same unit.
+    Let ``c`` be the pattern's magnitude, ``c-`` and ``c+`` its neighbors, and ``|x|`` the value's
+    magnitude. As the definition rounds, the range has no end: the largest value has a ``c+`` too.
+    The pattern has the value's sign, and:
+
+    - ``nearest-even``: ``(c- + c)/2 < |x| < (c + c+)/2``, ends included if the pattern is even (in
+      formats without mantissa bits: always the lower end)
+    - ``nearest-away``: ``(c- + c)/2 <= |x| < (c + c+)/2``
+    - ``odd``: ``|x| == c``, or ``c- < |x| < c+`` and the pattern is odd
+    - ``toward-zero``, and ``floor`` and ``ceil`` if they lead toward zero: ``c <= |x| < c+``
+    - ``floor`` and ``ceil`` if they lead away from zero: ``c- < |x| <= c``
     """
-    entry, exact = code.form.entry, code.magnitude
-    # In quarters of the pattern's unit, which the step below a power of two halves.
-    here = exact.significand.wide(exact.size + 3) << 2
-    first = exact.significand == 1 << entry.mantissa
-    narrow = first & (code.field > (0 if entry.zero == "none" else 1))
-    half = narrow.select((here ^ here) + 1, (here ^ here) + 2)
-    nothing = exact.significand == 0
+    entry, exact = code.fmt.entry, code.magnitude
+    # Count in quarter ulps: below a power of two the ulp halves, so that half an ulp is a quarter.
+    center = exact.significand.wide(exact.size + 3) << 2
+    is_power = exact.significand == 1 << entry.mantissa
+    is_narrow_below = is_power & (code.field > (0 if entry.zero == "none" else 1))
+    half = is_narrow_below.select((center ^ center) + 1, (center ^ center) + 2)
+    is_zero = exact.significand == 0
 
     def against(point: Vector) -> Comparison:
         quarters = Magnitude(point, exact.power - 2, exact.size + 3)
         return compare(value.magnitude, quarters)
 
     def down(steps: Vector) -> Vector:
-        return nothing.select(here, here - steps)
+        return is_zero.select(center, center - steps)
 
     even = ~(code.pattern.bits(0, 0) == 1) if entry.mantissa else code.solving.truth(False)
     match rounding:
         case "nearest-even":
-            lower, upper = against(down(half)), against(here + 2)
+            lower, upper = against(down(half)), against(center + 2)
             inside = lower.more & upper.less
-            # Where a significand has one bit only, it is odd: the next power of two is even.
+            # Without mantissa bits, a significand of one is odd and the next power of two is even.
             tie = lower.equal if not entry.mantissa else even & (lower.equal | upper.equal)
             magnitude = inside | tie
         case "nearest-away":
-            magnitude = against(down(half)).at_least & against(here + 2).less
+            magnitude = against(down(half)).at_least & against(center + 2).less
         case "odd":
-            between = against(down(half << 1)).more & against(here + 4).less
-            magnitude = against(here).equal | (~even & between)
+            between = against(down(half << 1)).more & against(center + 4).less
+            magnitude = against(center).equal | (~even & between)
         case "toward-zero" | "floor" | "ceil":
-            toward = against(here).at_least & against(here + 4).less
-            away = against(down(half << 1)).more & against(here).at_most
+            toward = against(center).at_least & against(center + 4).less
+            away = against(down(half << 1)).more & against(center).at_most
             magnitude = _outward(value, rounding).choose(away, toward)
     return magnitude & _has_sign(value, code)
 
 
-def _outward(value: Parts, rounding: Rounding) -> Truth:
-    """Whether a directed rounding leads away from zero."""
+def _outward(value: DecodedPattern, rounding: Rounding) -> Truth:
+    """State that a directed rounding leads away from zero."""
     if rounding == "toward-zero":
         return value.solving.truth(False)
     return value.negative if rounding == "floor" else ~value.negative
 
 
-def _has_sign(value: Parts, code: Parts) -> Truth:
-    """Whether a pattern is finite and has a value's sign; a zero only where zeros have signs."""
-    form = code.form
-    magnitude = code.pattern & (form.mask ^ form.sign_bit)
-    finite = magnitude <= form.max_code
-    if not form.is_signed:
+def _has_sign(value: DecodedPattern, code: DecodedPattern) -> Truth:
+    """State that a pattern is finite and has a value's sign; an unsigned zero has none."""
+    fmt = code.fmt
+    magnitude = code.pattern & (fmt.mask ^ fmt.sign_bit)
+    finite = magnitude <= fmt.max_code
+    if not fmt.is_signed:
         return finite & ~value.negative
     sign = value.negative
-    if form.entry.zero == "unsigned":
+    if fmt.entry.zero == "unsigned":
         sign = sign & (magnitude != 0)
     return finite & ~(code.negative ^ sign)
 
 
-def rounded_integer(value: Parts, target: Format, rounding: Rounding) -> Vector:
-    """A value's magnitude rounded to an integer; exact below twice the target's range.
+def rounded_integer(value: DecodedPattern, target: Format, rounding: Rounding) -> Vector:
+    """Round a value's magnitude to an integer; exact below twice the target's range.
 
-    Beyond, it stays there, and its low bits are those of the exact integer.
+    A larger result stays beyond that range, and its low bits are those of the exact integer.
     """
     exact, solving = value.magnitude, value.solving
     units = solving.vector(POWER_OFFSET, POWER_BITS)
@@ -111,14 +119,14 @@ def rounded_integer(value: Parts, target: Format, rounding: Rounding) -> Vector:
 
 @dataclass(frozen=True)
 class Zones:
-    """Where a finite value that is not zero lies among a target's values."""
+    """Statements about where a finite, nonzero value lies among a target's values."""
 
-    value: Parts
+    value: DecodedPattern
     target: Format
     rounding: Rounding
 
     def holds(self, zone: Zone) -> Truth:
-        """Whether the value lies in a zone."""
+        """State that the value lies in a zone."""
         match zone:
             case "overflow":
                 return self.overflow
@@ -132,22 +140,24 @@ class Zones:
 
     @cached_property
     def representable(self) -> Truth:
-        """Whether a value inside the range is one of the target's.
+        """Whether the target has exactly this value, given that it lies in the target's range.
 
-        It is a multiple of the smallest step, and from its first set bit to its last it has no
-        more bits than a significand.
+        It does if the value is a multiple of the target's smallest positive value, and has no more
+        significant bits than the target.
         """
         exact = self.value.magnitude
         significand = exact.significand
-        last = significand & ((significand ^ significand) - significand)
+        lowest_set = significand & ((significand ^ significand) - significand)
         step = 0 if self.target.is_integral else limits(self.target)[2].exponent
-        steps = compare(
-            Magnitude(last, exact.power, exact.size), constant(last.solving, 1, step)
+        is_multiple = compare(
+            Magnitude(lowest_set, exact.power, exact.size), constant(lowest_set.solving, 1, step)
         ).at_least
         if self.target.is_integral:
-            return steps
+            return is_multiple
         width = exact.size + self.target.precision
-        return steps & (significand.wide(width) < last.wide(width) << self.target.precision)
+        return is_multiple & (
+            significand.wide(width) < lowest_set.wide(width) << self.target.precision
+        )
 
     @cached_property
     def outside(self) -> Truth:
@@ -165,27 +175,28 @@ class Zones:
 
     @cached_property
     def beyond(self) -> Truth:
-        """Past the largest value, or the lowest."""
+        """Above the largest value of the target, or below the lowest."""
         largest, lowest, _, _ = limits(self.target)
         above = self._against(largest.significand, largest.exponent).more
-        if not self.value.form.is_signed:
+        if not self.value.fmt.is_signed:
             return above
         below = self._against(lowest.significand, lowest.exponent).more
         return self.value.negative.choose(below, above)
 
     @cached_property
     def overflow(self) -> Truth:
-        """Nearer to the value that would follow the largest one, or on the right side of it."""
+        """Rounds past the largest value of the target, or past the lowest."""
         largest, lowest, _, _ = limits(self.target)
-        above = self._past(largest.significand, largest.exponent, False)
-        if not self.value.form.is_signed:
+        above = self._rounds_past(largest.significand, largest.exponent, False)
+        if not self.value.fmt.is_signed:
             return above
         if not self.target.is_integral and not self.target.is_signed:
             return self.value.negative | above
-        below = self._past(lowest.significand, lowest.exponent, True)
+        below = self._rounds_past(lowest.significand, lowest.exponent, True)
         return self.value.negative.choose(below, above)
 
-    def _past(self, significand: int, power: int, negative: bool) -> Truth:
+    def _rounds_past(self, significand: int, power: int, negative: bool) -> Truth:
+        """The value's magnitude, rounded, exceeds the bound ``significand * 2**power``."""
         at = self._against(significand, power)
         middle = self._against(2 * significand + 1, power - 1)
         after = self._against(significand + 1, power)

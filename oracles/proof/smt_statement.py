@@ -1,4 +1,4 @@
-"""What a ruling says of an input, stated from its atoms and outcomes, branch by branch."""
+"""A ruling as a statement about an input and an answer, made from its atoms and outcomes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from oracles.proof.bit_vectors import Truth, Vector
 from oracles.proof.smt_rounding import Zones, is_rounding, rounded_integer
-from oracles.proof.smt_values import Parts
+from oracles.proof.smt_values import DecodedPattern
 from specs.model.vocabulary import ZONES, Atom, Rounding
 from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
 from specs.ruling import Ruling
@@ -15,33 +15,35 @@ from specs.ruling import Ruling
 
 @dataclass(frozen=True)
 class Answer:
-    """What the kernel's text decides about an input."""
+    """An answer about an input: the branch's place and the two patterns that it allows."""
 
     place: Vector
     code: Vector
     other: Vector
 
     def equals(self, answer: Answer) -> Truth:
-        """Whether two answers are one."""
+        """State that two answers are the same."""
         return (
             (self.place == answer.place) & (self.code == answer.code) & (self.other == answer.other)
         )
 
 
-def holds(ruling: Ruling, value: Parts, answer: Answer) -> Truth:
-    """Whether an answer is the one the definition gives."""
+def holds(ruling: Ruling, value: DecodedPattern, answer: Answer) -> Truth:
+    """State that an answer is the one that the ruling demands."""
     zones = Zones(value, ruling.target, ruling.rounding)
-    right = value.solving.truth(False)
+    result = value.solving.truth(False)
     for place, branch in enumerate(ruling.branches):
         atoms = [atom for atom, taker in ruling.branch_of.items() if taker == place]
-        taken = _taken(value, zones, atoms, list(ruling.branch_of))
+        applies = _is_any_atom(value, zones, atoms, list(ruling.branch_of))
         allowed = _allowed(ruling, branch.outcome, value, answer)
-        right = right | (taken & (answer.place == place) & allowed)
-    return right
+        result = result | (applies & (answer.place == place) & allowed)
+    return result
 
 
-def _taken(value: Parts, zones: Zones, atoms: list[Atom], every: list[Atom]) -> Truth:
-    """Whether an input is one of some atoms."""
+def _is_any_atom(
+    value: DecodedPattern, zones: Zones, atoms: list[Atom], every: list[Atom]
+) -> Truth:
+    """State that an input falls into one of ``atoms``; ``every`` are all that it may fall into."""
     solving = value.solving
     kinds = {
         "nan": value.nan,
@@ -53,15 +55,19 @@ def _taken(value: Parts, zones: Zones, atoms: list[Atom], every: list[Atom]) -> 
     for kind, is_kind in kinds.items():
         for sign in ("+", "-", "none"):
             is_sign = {"+": ~value.negative, "-": value.negative, "none": solving.truth(True)}[sign]
-            here = [atom for atom in atoms if (atom.kind, atom.sign) == (kind, sign)]
-            there = [atom for atom in every if (atom.kind, atom.sign) == (kind, sign)]
-            if here:
-                result = result | (is_kind & is_sign & _finer(value, zones, here, there))
+            chosen = [atom for atom in atoms if (atom.kind, atom.sign) == (kind, sign)]
+            possible = [atom for atom in every if (atom.kind, atom.sign) == (kind, sign)]
+            if chosen:
+                result = result | (
+                    is_kind & is_sign & _is_any_of_kind(value, zones, chosen, possible)
+                )
     return result
 
 
-def _finer(value: Parts, zones: Zones, atoms: list[Atom], every: list[Atom]) -> Truth:
-    """Whether an input of a kind and sign is one of some atoms of these."""
+def _is_any_of_kind(
+    value: DecodedPattern, zones: Zones, atoms: list[Atom], every: list[Atom]
+) -> Truth:
+    """The same for atoms of one kind and sign, which the input is known to have."""
     if len(atoms) == len(every):
         return value.solving.truth(True)
     facts = {
@@ -71,45 +77,45 @@ def _finer(value: Parts, zones: Zones, atoms: list[Atom], every: list[Atom]) -> 
     }
     terms = []
     for zone in ZONES:
-        here = {atom for atom in atoms if atom.zone == zone}
-        there = {atom for atom in every if atom.zone == zone}
-        if not here:
+        chosen = {atom for atom in atoms if atom.zone == zone}
+        possible = {atom for atom in every if atom.zone == zone}
+        if not chosen:
             continue
-        inside = zones.holds(zone)
-        telling = _telling(facts, here, there)
-        kinds = {tuple(getattr(atom, name) for name in telling) for atom in here}
-        if telling:
-            inside = inside & value.solving.any_of(
+        matches = zones.holds(zone)
+        needed = _distinguishing_facts(facts, chosen, possible)
+        combinations = {tuple(getattr(atom, name) for name in needed) for atom in chosen}
+        if needed:
+            matches = matches & value.solving.any_of(
                 [
                     value.solving.all_of(
                         [
                             ~(facts[name]() ^ holds)
-                            for name, holds in zip(telling, kind, strict=True)
+                            for name, holds in zip(needed, combination, strict=True)
                         ]
                     )
-                    for kind in sorted(kinds)
+                    for combination in sorted(combinations)
                 ]
             )
-        terms.append(inside)
+        terms.append(matches)
     return value.solving.any_of(terms)
 
 
-def _telling(facts: Iterable[str], chosen: set[Atom], every: set[Atom]) -> list[str]:
-    """Facts that tell the chosen atoms from the rest; those that are not needed are left out."""
-    telling = list(facts)
+def _distinguishing_facts(facts: Iterable[str], chosen: set[Atom], every: set[Atom]) -> list[str]:
+    """Facts that distinguish the chosen atoms from the rest, without those that are not needed."""
+    needed = list(facts)
     for fact in facts:
-        fewer = [name for name in telling if name != fact]
+        fewer = [name for name in needed if name != fact]
         inside, outside = (
             {tuple(getattr(atom, name) for name in fewer) for atom in some}
             for some in (chosen, every - chosen)
         )
         if not inside & outside:
-            telling = fewer
-    return telling
+            needed = fewer
+    return needed
 
 
-def _allowed(ruling: Ruling, outcome: Outcome, value: Parts, answer: Answer) -> Truth:
-    """Whether the answer's patterns are those of an outcome; both 0 where it names none."""
+def _allowed(ruling: Ruling, outcome: Outcome, value: DecodedPattern, answer: Answer) -> Truth:
+    """State that an answer's patterns are those of an outcome; both are 0 if it names none."""
     match outcome:
         case Either(options=options):
             return _is(ruling, options[0], value, answer.code) & _is(
@@ -120,11 +126,11 @@ def _allowed(ruling: Ruling, outcome: Outcome, value: Parts, answer: Answer) -> 
     return (answer.code == 0) & (answer.other == 0)
 
 
-def _is(ruling: Ruling, outcome: Outcome, value: Parts, code: Vector) -> Truth:
-    """Whether a pattern is what a single outcome names."""
+def _is(ruling: Ruling, outcome: Outcome, value: DecodedPattern, code: Vector) -> Truth:
+    """State that a pattern is the one that a single outcome names."""
     match outcome:
-        case Exactly(code=known):
-            return code == known
+        case Exactly(code=constant):
+            return code == constant
         case Same():
             return code == value.pattern
         case Round(rounding=rounding):
@@ -132,18 +138,18 @@ def _is(ruling: Ruling, outcome: Outcome, value: Parts, code: Vector) -> Truth:
     return _is_number(ruling, value, code, ruling.rounding)
 
 
-def _is_number(ruling: Ruling, value: Parts, code: Vector, rounding: Rounding) -> Truth:
-    """Whether a pattern is a value's rounding to the target; an integer's low bits, if wrapped."""
+def _is_number(ruling: Ruling, value: DecodedPattern, code: Vector, rounding: Rounding) -> Truth:
+    """State that a pattern is a value's rounding to the target, an integer's modulo ``2**bits``."""
     target = ruling.target
     if target.is_integral:
         magnitude = rounded_integer(value, target, rounding).low(target.bits)
-        minus = (magnitude ^ magnitude) - magnitude
-        return code == value.negative.select(minus, magnitude)
+        negated = (magnitude ^ magnitude) - magnitude
+        return code == value.negative.select(negated, magnitude)
     zero = code == 0
     if target.entry.zero == "signed":
         zero = code == value.negative.select(*_constants(code, (target.sign_bit, 0)))
     fits = code <= target.mask
-    pattern = Parts(target, code.low(target.bits))
+    pattern = DecodedPattern(target, code.low(target.bits))
     return value.zero.choose(zero, fits & is_rounding(value, pattern, rounding))
 
 

@@ -1,4 +1,4 @@
-"""The bits of a bitcast, told twice: by one large integer, and by the bytes in memory."""
+"""Bitcasts computed in two independent ways: through one large integer, and through memory."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from specs.formats import Format
 
 
 def by_integer(ruling: BitcastRuling, bits: Bits) -> Bits:
-    """All elements as one number, the first lowest, cut anew."""
+    """Bitcast by joining all elements to one integer, the first lowest, and splitting it anew."""
     assert ruling.result is not None
-    width, cut = ruling.widths.source, ruling.widths.target
+    width, new_width = ruling.widths.source, ruling.widths.target
     whole = 0
-    for place, code in enumerate(codes_of(bits)):
-        whole |= code << (place * width)
-    codes = [whole >> (place * cut) & (1 << cut) - 1 for place in range(prod(ruling.result))]
+    for index, code in enumerate(codes_of(bits)):
+        whole |= code << (index * width)
+    codes = [
+        whole >> (index * new_width) & (1 << new_width) - 1 for index in range(prod(ruling.result))
+    ]
     return elements(ruling.target, codes).reshape(ruling.result)
 
 
 def by_memory(ruling: BitcastRuling, bits: Bits) -> Bits:
-    """The same memory read as other elements; only where every element fills its bytes."""
+    """Bitcast by reading the same bytes as other elements; only valid if ``fills_bytes``."""
     assert ruling.result is not None
     little = np.dtype(ruling.source.storage).newbyteorder("<")
     memory = np.ascontiguousarray(bits).astype(little, copy=False).tobytes()
@@ -33,21 +35,21 @@ def by_memory(ruling: BitcastRuling, bits: Bits) -> Bits:
 
 
 def fills_bytes(ruling: BitcastRuling) -> bool:
-    """Whether elements lie in memory as the document counts them."""
+    """Whether elements take as many bits in memory as the document counts for them."""
     pairs = ((ruling.source, ruling.widths.source), (ruling.target, ruling.widths.target))
-    return all(8 * np.dtype(form.storage).itemsize == width for form, width in pairs)
+    return all(8 * np.dtype(fmt.storage).itemsize == width for fmt, width in pairs)
 
 
 def codes_of(bits: Bits) -> list[int]:
-    """The patterns of all elements, one after another."""
+    """Return the patterns of all elements in row-major order, as Python integers."""
     if bits.dtype.kind == "V":
         return [int.from_bytes(each.tobytes(), "little") for each in bits.reshape(-1)]
     return [int(each) for each in bits.reshape(-1).tolist()]
 
 
-def elements(form: Format, codes: list[int]) -> Bits:
-    """Patterns in a format's storage."""
-    storage = np.dtype(form.storage)
+def elements(fmt: Format, codes: list[int]) -> Bits:
+    """Make a one-dimensional array of patterns in a format's storage dtype."""
+    storage = np.dtype(fmt.storage)
     if storage.kind == "V":
         raw = b"".join(code.to_bytes(storage.itemsize, "little") for code in codes)
         return np.frombuffer(raw, storage).copy()

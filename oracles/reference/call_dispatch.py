@@ -1,4 +1,4 @@
-"""How the documents' calls are dispatched: to which dtype, and whether a copy is made."""
+"""Dispatch the calls of documents: to which dtype and device, and whether a copy is made."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from specs.calls import Argument, Call, ReceiverKind
 
 DEVICES: Mapping[str, str] = {"cpu": "cpu", "gpu": "gpu"}
 CUDA_DEVICES: Mapping[str, str] = {"cpu": "cpu", "cuda": "gpu", "cuda:1": "gpu"}
-"""The names of devices in paddle's documents and in torch's, with the kind of each."""
-NAMES = (
+"""Device names in paddle's documents and in torch's, with the kind of each device."""
+DTYPE_NAMES = (
     "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "complex64", "complex128", "bool",
 )  # fmt: skip
-"""The names of dtypes that paddle's design lists."""
+"""The dtype names that paddle's design lists."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The dtype and device that tensors take (None: their own), and whether a copy must be made."""
+    """The dtype and device of the result (None: unchanged), and whether a copy must be made."""
 
     dtype: str | None = None
     device: str | None = None
@@ -27,18 +27,18 @@ class Decision:
 
 
 class RefusedError(TypeError):
-    """The arguments are none of the forms that the document has."""
+    """The arguments match none of the document's signatures."""
 
 
 def decide(document: str, call: Call) -> Decision:
-    """What a document says that a call asks for, or a refusal."""
+    """Decide what a call asks for, as its document describes; raise RefusedError if it may not."""
     return DISPATCHES[document, call.receiver](call.args, dict(call.kwargs))
 
 
 Arguments = tuple[Argument, ...]
 Keywords = dict[str, Argument]
 Signatures = Mapping[str, tuple[str, ...]]
-"""Parameters in order, by what stands first among them."""
+"""Parameter names in order, by the role of the first one."""
 
 PADDLE_TO: Signatures = {
     "dtype": ("dtype", "blocking"),
@@ -60,46 +60,49 @@ def _paddle_to(args: Arguments, kwargs: Keywords) -> Decision:
 def _torch_to(args: Arguments, kwargs: Keywords) -> Decision:
     for argument in (*args, *kwargs.values()):
         if argument.kind == "dtype-name":
-            raise RefusedError(f"the text `{argument.value}` is no dtype")
+            raise RefusedError(f"`{argument.value}` is a text, not a dtype object")
     return _to(TORCH_TO, CUDA_DEVICES, args, kwargs)
 
 
 def _to(
     signatures: Signatures, devices: Mapping[str, str], args: Arguments, kwargs: Keywords
 ) -> Decision:
-    """Bind the arguments to the signature that their first one chooses."""
+    """Bind the arguments to the signature that the first of them selects."""
     if not args:
-        # `device` comes before the others: its signature has a `dtype` as well.
+        # `device` is tried first: its signature has a `dtype` too.
         first = next((role for role in ("device", "dtype", "other") if role in kwargs), "device")
     else:
         first = "device" if args[0] == NONE else _role(args[0], devices)
     if first not in signatures:
-        raise RefusedError(f"to() has no form that begins with an argument `{first}`")
-    given = _bound("to", signatures[first], args, kwargs)
+        raise RefusedError(f"to() has no signature that begins with `{first}`")
+    bound = _bind("to", signatures[first], args, kwargs)
     for name in ("device", "dtype", "other"):
-        if name in given and given[name] != NONE and _role(given[name], devices) != name:
-            raise RefusedError(f"`{given[name].value}` is no {name}")
-    copies = given.get("copy") == TRUE
-    other = given.get("other")
+        if name in bound and bound[name] != NONE and _role(bound[name], devices) != name:
+            raise RefusedError(f"`{bound[name].value}` is not valid for the parameter `{name}`")
+    copies = bound.get("copy") == TRUE
+    other = bound.get("other")
     if other is not None:
         return Decision(_value(other), "gpu" if other.kind == "gpu-tensor" else "cpu", copies)
-    device = _value(given.get("device"))
-    return Decision(_value(given.get("dtype")), devices[device] if device else None, copies)
+    device = _value(bound.get("device"))
+    return Decision(_value(bound.get("dtype")), devices[device] if device else None, copies)
 
 
-def _bound(
+def _bind(
     method: str, parameters: tuple[str, ...], args: Arguments, kwargs: Keywords
 ) -> dict[str, Argument]:
-    """The arguments by their parameters' names, as Python binds them."""
+    """Bind arguments to parameter names, as Python does."""
     if len(args) > len(parameters):
-        raise RefusedError(f"{method}() takes at most {len(parameters)} arguments of this form")
-    given = dict(zip(parameters, args, strict=False))
+        raise RefusedError(
+            f"{method}() takes at most {len(parameters)} arguments if the first is"
+            f" `{parameters[0]}`; it got {len(args)}"
+        )
+    bound = dict(zip(parameters, args, strict=False))
     for name in kwargs:
         if name not in parameters:
             raise RefusedError(f"{method}() has no parameter `{name}` beside `{parameters[0]}`")
-        if name in given:
-            raise RefusedError(f"{method}() is given `{name}` twice")
-    return given | kwargs
+        if name in bound:
+            raise RefusedError(f"{method}() got `{name}` by position and by keyword")
+    return bound | kwargs
 
 
 def _value(argument: Argument | None) -> str | None:
@@ -107,9 +110,9 @@ def _value(argument: Argument | None) -> str | None:
 
 
 def _role(argument: Argument, devices: Mapping[str, str] = DEVICES) -> str:
-    """Which parameter an argument can be."""
+    """The parameter that an argument fits."""
     match argument:
-        case Argument("dtype-name", value) if value in NAMES:
+        case Argument("dtype-name", value) if value in DTYPE_NAMES:
             return "dtype"
         case Argument("device-name" | "device", value) if value in devices:
             return "device"
@@ -119,16 +122,16 @@ def _role(argument: Argument, devices: Mapping[str, str] = DEVICES) -> str:
             return "other"
         case Argument("input"):
             return "input"
-    raise RefusedError(f"`{argument.value}` is neither dtype nor device nor tensor")
+    raise RefusedError(f"`{argument.value}` is neither a dtype nor a device nor a tensor")
 
 
 def _one_dtype(method: str, args: Arguments, kwargs: Keywords) -> Decision:
-    given = _bound(method, ("dst_type",), args, kwargs)
-    if "dst_type" not in given:
-        raise RefusedError(f"{method}() takes one argument, dst_type")
-    if _role(given["dst_type"]) != "dtype":
-        raise RefusedError(f"`{given['dst_type'].value}` is no dtype")
-    return Decision(given["dst_type"].value)
+    bound = _bind(method, ("dst_type",), args, kwargs)
+    if "dst_type" not in bound:
+        raise RefusedError(f"{method}() lacks its argument `dst_type`")
+    if _role(bound["dst_type"]) != "dtype":
+        raise RefusedError(f"`{bound['dst_type'].value}` is not a dtype")
+    return Decision(bound["dst_type"].value)
 
 
 def _layer_astype(args: Arguments, kwargs: Keywords) -> Decision:
@@ -140,50 +143,56 @@ def _module_type(args: Arguments, kwargs: Keywords) -> Decision:
 
 
 def _sharded_to(args: Arguments, kwargs: Keywords) -> Decision:
-    """As the quoted branches go: keywords count only where nothing stands before them."""
+    """Follow ShardedTensor.to as its document quotes it.
+
+    Beside positional arguments, every keyword but ``copy`` is ignored.
+    """
     copies = kwargs.get("copy") == TRUE
     match args:
         case [Argument("dtype" | "tensor", dtype)]:
             return Decision(dtype, copies=copies)
         case [Argument("device" | "device-name" | "dtype-name", text)] if text in CUDA_DEVICES:
-            return Decision(device=_moved(text), copies=copies)
+            return Decision(device=_target_device(text), copies=copies)
         case [Argument(_, value)]:
-            raise RefusedError(f"`{value}` is neither dtype nor device nor tensor")
+            raise RefusedError(f"`{value}` is neither a dtype nor a device nor a tensor")
         case [Argument("device" | "device-name", text), Argument("dtype", dtype)]:
-            return Decision(dtype, _moved(text), copies)
+            return Decision(dtype, _target_device(text), copies)
         case [Argument(_, value), _]:
-            raise RefusedError(f"`{value}` is no device: it has no `type`")
-    said, device = kwargs.get("dtype"), kwargs.get("device")
-    if said is not None and said.kind != "dtype" and said != NONE:
-        raise RefusedError(f"`{said.value}` is no dtype")
+            raise RefusedError(f"`{value}` is not a device: it has no `type`")
+    new_dtype, device = kwargs.get("dtype"), kwargs.get("device")
+    if new_dtype is not None and new_dtype.kind != "dtype" and new_dtype != NONE:
+        raise RefusedError(f"`{new_dtype.value}` is not a dtype")
     if device is not None and device.kind not in ("device", "device-name"):
-        raise RefusedError(f"`{device.value}` is no device: it has no `type`")
-    return Decision(_value(said), _moved(device.value) if device else None, copies)
+        raise RefusedError(f"`{device.value}` is not a device: it has no `type`")
+    return Decision(_value(new_dtype), _target_device(device.value) if device else None, copies)
 
 
-def _moved(device: str) -> str | None:
-    """Where a tensor on the CPU is moved to, if anywhere; all GPUs are the current one."""
+def _target_device(device: str) -> str | None:
+    """The device that a tensor on the CPU moves to, or None; all GPUs count as the same one."""
     return "gpu" if CUDA_DEVICES.get(device) == "gpu" else None
 
 
 def _cinn_cast(args: Arguments, kwargs: Keywords) -> Decision:
-    return _built("cast", ("A", "dtype", "name"), args, kwargs)
+    return _builder_call("cast", ("A", "dtype", "name"), args, kwargs)
 
 
 def _cinn_bitcast_convert(args: Arguments, kwargs: Keywords) -> Decision:
-    return _built("bitcast_convert", ("A", "dytpe"), args, kwargs)
+    # The document itself spells the parameter `dytpe`.
+    return _builder_call("bitcast_convert", ("A", "dytpe"), args, kwargs)
 
 
-def _built(method: str, parameters: tuple[str, ...], args: Arguments, kwargs: Keywords) -> Decision:
-    """A builder's operator: its first parameter is the tensor, its second one the dtype."""
-    given = _bound(method, parameters, args, kwargs)
+def _builder_call(
+    method: str, parameters: tuple[str, ...], args: Arguments, kwargs: Keywords
+) -> Decision:
+    """Bind a builder's operator, whose first two parameters are the tensor and the dtype."""
+    bound = _bind(method, parameters, args, kwargs)
     tensor, dtype, *_ = parameters
     for name, role in ((tensor, "input"), (dtype, "dtype")):
-        if name not in given:
+        if name not in bound:
             raise RefusedError(f"{method}() lacks its argument `{name}`")
-        if _role(given[name]) != role:
-            raise RefusedError(f"`{given[name].value}` is no `{name}`")
-    return Decision(given[dtype].value)
+        if _role(bound[name]) != role:
+            raise RefusedError(f"`{bound[name].value}` is not valid for the parameter `{name}`")
+    return Decision(bound[dtype].value)
 
 
 DISPATCHES: Mapping[tuple[str, ReceiverKind], Callable[[Arguments, Keywords], Decision]] = {

@@ -1,4 +1,4 @@
-"""The same filter compiled by numba: one pass over a chunk, in the answers' own width."""
+"""``chunk_check`` compiled by numba: one pass over a chunk, in the answers' own width."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from oracles.reference.chunk_table import ANYTHING, CODE, RANGES, ROW, Table
 
 
 def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
-    """Whether the answers of the inputs from ``first`` on are all allowed."""
-    compiled: Any = _all_right
-    right: bool = compiled(*table.laid_out, first, answers)
-    return right
+    """Whether the answers to the inputs from ``first`` on are certainly all allowed."""
+    check: Any = _all_right
+    result: bool = check(*table.arrays, first, answers)
+    return result
 
 
 @numba.njit(cache=True, nogil=True)
@@ -41,12 +41,12 @@ def _all_right(
         if kind == CODE:
             wrong = differs(answers[begin:stop], bounds[0, segment])
         elif kind == RANGES:
-            wrong = _leaves(answers[begin:stop], bounds[:, segment])
+            wrong = _outside_ranges(answers[begin:stop], bounds[:, segment])
         elif kind == ANYTHING:
             wrong = False
         elif kind >= 0:
             inside = np.int64(first - firsts[segment]) + begin
-            wrong = _leaves_row(
+            wrong = _differs_from_row(
                 answers[begin:stop], rows[kind], cares[kind], rises[kind], mask, inside
             )
         else:
@@ -57,39 +57,41 @@ def _all_right(
     return True
 
 
-# In all three loops only values of the answers' own width meet, or too few fit into a register:
-# what is written `|=` would be widened.
+# So that as many answers as possible fit into a vector register, all values in the following loops
+# have the answers' own width. `|=` would widen them; hence `width(...)`.
 
 
 @numba.njit(cache=True, nogil=True)
 def differs(answers: Any, code: Any) -> Any:
-    """Whether any answer is not that code."""
+    """Whether any answer differs from a code."""
     width = answers.dtype.type
-    seen = width(0)
-    for place in range(answers.size):
-        seen = width(seen | (answers[place] ^ code))
-    return seen != 0
+    wrong_bits = width(0)
+    for at in range(answers.size):
+        wrong_bits = width(wrong_bits | (answers[at] ^ code))
+    return wrong_bits != 0
 
 
 @numba.njit(cache=True, nogil=True)
-def _leaves(answers: Any, bounds: Any) -> Any:
+def _outside_ranges(answers: Any, bounds: Any) -> Any:
+    """Whether any answer lies in neither of two ranges."""
     low, other_low = bounds[0], bounds[2]
     width = answers.dtype.type
     span, other_span = width(bounds[1] - low), width(bounds[3] - other_low)
-    seen = False
-    for place in range(answers.size):
-        above, other_above = width(answers[place] - low), width(answers[place] - other_low)
-        seen |= (above > span) & (other_above > other_span)
-    return seen
+    wrong = False
+    for at in range(answers.size):
+        above, other_above = width(answers[at] - low), width(answers[at] - other_low)
+        wrong |= (above > span) & (other_above > other_span)
+    return wrong
 
 
 @numba.njit(cache=True, nogil=True)
-def _leaves_row(answers: Any, row: Any, cares: Any, rise: Any, mask: Any, inside: Any) -> Any:
+def _differs_from_row(answers: Any, row: Any, cares: Any, rise: Any, mask: Any, inside: Any) -> Any:
+    """Whether answers, beginning ``inside`` inputs into a segment, do not repeat its row."""
     width = answers.dtype.type
-    seen = width(0)
+    wrong_bits = width(0)
     nth, begin = inside // ROW, inside % ROW
     codes, cares = row[begin : begin + ROW], cares[begin : begin + ROW]
-    # Codes that all count and need no mask are read once for four parts.
+    # If every bit is compared and no mask is needed, load each code once for four repetitions.
     is_plain = not differs(cares, width(~width(0))) and mask == cares[0]
     fours = answers.size // (4 * ROW) if is_plain else 0
     for start in range(0, 4 * fours, 4):
@@ -97,29 +99,29 @@ def _leaves_row(answers: Any, row: Any, cares: Any, rise: Any, mask: Any, inside
         third, fourth = _part(answers, start + 2), _part(answers, start + 3)
         lift = _lift(width, rise, nth + start)
         lift_2, lift_3, lift_4 = width(lift + rise), width(lift + 2 * rise), width(lift + 3 * rise)
-        for place in range(ROW):
-            code = codes[place]
-            wrong = width(first[place] ^ width(code + lift))
-            wrong = width(wrong | (second[place] ^ width(code + lift_2)))
-            wrong = width(wrong | (third[place] ^ width(code + lift_3)))
-            wrong = width(wrong | (fourth[place] ^ width(code + lift_4)))
-            seen = width(seen | wrong)
+        for at in range(ROW):
+            code = codes[at]
+            wrong = width(first[at] ^ width(code + lift))
+            wrong = width(wrong | (second[at] ^ width(code + lift_2)))
+            wrong = width(wrong | (third[at] ^ width(code + lift_3)))
+            wrong = width(wrong | (fourth[at] ^ width(code + lift_4)))
+            wrong_bits = width(wrong_bits | wrong)
     for start in range(4 * fours, -(-answers.size // ROW)):
         part = _part(answers, start)
         lift = _lift(width, rise, nth + start)
-        for place in range(part.size):
-            wrong = part[place] ^ (width(codes[place] + lift) & mask)
-            seen = width(seen | (wrong & cares[place]))
-    return seen != 0
+        for at in range(part.size):
+            wrong = part[at] ^ (width(codes[at] + lift) & mask)
+            wrong_bits = width(wrong_bits | (wrong & cares[at]))
+    return wrong_bits != 0
 
 
 @numba.njit(cache=True, nogil=True)
 def _part(answers: Any, nth: Any) -> Any:
-    """The answers that are compared with a row for the nth time."""
+    """The answers that are compared with the nth repetition of a row."""
     return answers[nth * ROW : (nth + 1) * ROW]
 
 
 @numba.njit(cache=True, nogil=True)
 def _lift(width: Any, rise: Any, nth: Any) -> Any:
-    """By how much a row's codes are higher the nth time."""
+    """By how much the nth repetition of a row is higher than the row."""
     return width(np.uint64(rise) * np.uint64(nth))

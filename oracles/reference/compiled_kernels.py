@@ -1,4 +1,4 @@
-"""A ruling's decision compiled: the kernels' text, traced and written out as one loop."""
+"""Compile a ruling with numba: trace the kernels, write the trace as one loop, compile the loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oracles.reference.kernel_terms import Node, Term, Trace, select_terms
 from oracles.reference.machine_words import WIDTH
 from specs.ruling import Ruling
 
-FORMS = {
+EXPRESSIONS = {
     "and": "{0} & {1}",
     "or": "{0} | {1}",
     "xor": "{0} ^ {1}",
@@ -50,9 +50,9 @@ def scattered(inputs, places, codes, others):
 
 @dataclass(frozen=True)
 class Compiled:
-    """A ruling's decision as two compiled loops that fill arrays of one length.
+    """A ruling as two compiled loops, which fill the arrays of an ``Expected``.
 
-    ``consecutive(first, places, codes, others)`` decides the patterns from ``first`` on,
+    ``consecutive(first, places, codes, others)`` takes the patterns from ``first`` on,
     ``scattered(inputs, places, codes, others)`` those of an array.
     """
 
@@ -61,71 +61,74 @@ class Compiled:
     scattered: Callable[[NDArray[Any], NDArray[np.uint8], NDArray[Any], NDArray[Any]], None]
 
     def expect(self, inputs: NDArray[Any]) -> Expected:
-        """What the ruling allows for each input."""
-        result = self.room(inputs.size)
+        """Return what the ruling allows for each input."""
+        result = self.allocate(inputs.size)
         self.scattered(inputs, result.places, result.codes, result.others)
         return result
 
-    def room(self, size: int) -> Expected:
-        """Arrays to be filled."""
+    def allocate(self, size: int) -> Expected:
+        """Allocate uninitialized arrays for ``size`` inputs."""
         storage = self.ruling.target.storage
         return Expected(np.empty(size, np.uint8), np.empty(size, storage), np.empty(size, storage))
 
 
 @lru_cache(maxsize=32)
 def compiled(ruling: Ruling) -> Compiled:
-    """Compile a ruling with numeric source and target (needs the extra ``fast``)."""
+    """Compile a ruling with numeric source and target; needs numba (the extra ``fast``)."""
     numba: Any = importlib.import_module("numba")
     text = program(ruling)
     names: dict[str, Any] = {"uint64": numba.uint64}
     exec(compile(text, f"<{ruling.source.name} to {ruling.target.name}>", "exec"), names)
-    made = numba.njit(nogil=True, boundscheck=False)
-    return Compiled(ruling, made(names["consecutive"]), made(names["scattered"]))
+    jit = numba.njit(nogil=True, boundscheck=False)
+    return Compiled(ruling, jit(names["consecutive"]), jit(names["scattered"]))
 
 
 def program(ruling: Ruling) -> str:
-    """The loops as text: one line per operation that the decision needs."""
+    """Write the loops as Python: one line per operation that the results need."""
     trace = Trace(ruling.source.bits)
-    body, (place, code, other) = written(trace, decide(ruling, trace.input(), select_terms))
+    body, (place, code, other) = loop_body(trace, decide(ruling, trace.input(), select_terms))
     return LOOP.format(body=body, place=place, code=code, other=other)
 
 
-def written(trace: Trace, results: tuple[Term, ...]) -> tuple[str, list[str]]:
-    """The lines of a loop that some results need, and what these are called in it.
+def loop_body(trace: Trace, results: tuple[Term, ...]) -> tuple[str, list[str]]:
+    """Write the lines that compute some results; return them and an expression per result.
 
-    The input is called ``n0``; the lines know ``uint64``.
+    The lines read the input as ``n0`` and call ``uint64``, which the program around them defines.
     """
     lines = [
-        f"        n{place} = {_written(trace, node)}"
-        for place, node in needed(trace, results)
+        f"        n{index} = {_operation(trace, node)}"
+        for index, node in needed_nodes(trace, results)
         if node.operation not in ("input", "constant")
     ]
-    return "\n".join(lines), [_named(trace, result.place) for result in results]
+    return "\n".join(lines), [_operand(trace, result.index) for result in results]
 
 
-def needed(trace: Trace, results: tuple[Term, ...]) -> list[tuple[int, Node]]:
-    """The nodes that some results depend on, in order."""
-    wanted = {result.place for result in results}
-    for place in range(len(trace.nodes) - 1, -1, -1):
-        if place in wanted:
-            wanted.update(trace.nodes[place].arguments)
-    return [(place, trace.nodes[place]) for place in sorted(wanted)]
+def needed_nodes(trace: Trace, results: tuple[Term, ...]) -> list[tuple[int, Node]]:
+    """The nodes that some results depend on, with their indices, in order."""
+    reached = {result.index for result in results}
+    for index in range(len(trace.nodes) - 1, -1, -1):
+        if index in reached:
+            reached.update(trace.nodes[index].arguments)
+    return [(index, trace.nodes[index]) for index in sorted(reached)]
 
 
-def _written(trace: Trace, node: Node) -> str:
-    names = [_named(trace, place) for place in node.arguments]
+def _operation(trace: Trace, node: Node) -> str:
+    names = [_operand(trace, index) for index in node.arguments]
     if node.operation not in SHIFTS:
-        return FORMS[node.operation].format(*names)
+        return EXPRESSIONS[node.operation].format(*names)
     shifted = f"{names[0]} {SHIFTS[node.operation]} {names[1]}"
     if trace.nodes[node.arguments[1]].bounds[1] < WIDTH:
         return shifted
-    # What a machine does with a longer shift is its own affair; ours leaves nothing.
+    # A kernel's shift by 64 or more gives 0; a machine's is undefined.
     return f"({shifted}) if {names[1]} < uint64({WIDTH}) else uint64(0)"
 
 
-def _named(trace: Trace, place: int) -> str:
-    node = trace.nodes[place]
+def _operand(trace: Trace, index: int) -> str:
+    node = trace.nodes[index]
     if node.operation != "constant":
-        return f"n{place}"
+        return f"n{index}"
     value = node.bounds[0]
     return str(bool(value)) if node.truth else f"uint64({value})"
+
+
+written = loop_body  # until renamed

@@ -1,4 +1,4 @@
-"""Text by the definition: which literal it is, its value, whether it reads back as an input."""
+"""Casts from and to text by the definition: read a literal, and judge a text as an answer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from specs.outcomes import Anything, Either, Exactly, Outcome, ParsesTo, PlainTe
 from specs.ruling import Ruling
 
 NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+"""A number as an input: digits on both sides of a point, if there is one."""
 PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", re.ASCII)
+"""A number in plain notation as an answer: a point may stand at either end."""
 BARE_POINT = re.compile(r"([+-]?)([0-9]*)\.([0-9]*)([eE].*)?", re.ASCII)
+"""A number with a point, whose digits may be missing on either side."""
 LITERALS: dict[str, AtomKind] = {
     "inf": "text-infinity",
     "+inf": "text-infinity",
@@ -23,22 +26,23 @@ LITERALS: dict[str, AtomKind] = {
     "nan": "text-nan",
 }
 FAR = 20_000
-"""A power of two (or ten) beyond every format, standing in for exponents too large to write out."""
-BITS = 192
-"""Bits of a quotient that are kept before the rest becomes one sticky bit."""
-CHUNK = 4_000
+"""A power of two (or ten) beyond every format; it stands for all larger ones."""
+QUOTIENT_BITS = 192
+"""Bits of a quotient; the remainder becomes one sticky bit below them."""
+MOST_DIGITS = 4_000
+"""Digits that are converted at once; ``int`` refuses more than 4,300."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """What a text is, and its value if it is a number."""
+    """What kind of literal a text is, and its value if it is a number."""
 
     kind: AtomKind
     number: Number | None = None
 
 
 def read_literal(text: str) -> Literal:
-    """The literal that a whole text is."""
+    """Classify a whole text; one that is no literal has the kind ``text-other``."""
     if text == "-INF":
         return Literal("text-minus-infinity")
     if text.isascii() and text.lower() in LITERALS:
@@ -56,33 +60,33 @@ def _number(negative: bool, whole: str, fraction: str, power: str) -> Number:
     sign = int(negative)
     if not digits:
         return Number(sign, 0, 0)
-    places = power.lstrip("+-").lstrip("0") or "0"
-    exponent = int(places) if len(places) < CHUNK else FAR * CHUNK
+    exponent_digits = power.lstrip("+-").lstrip("0") or "0"
+    exponent = int(exponent_digits) if len(exponent_digits) < MOST_DIGITS else FAR * MOST_DIGITS
     exponent = -exponent if power.startswith("-") else exponent
     magnitude = len(digits) - len(fraction) + exponent
     if abs(magnitude) > FAR:
         return Number(sign, 1, FAR if magnitude > 0 else -FAR)
     value = _integer(digits)
-    ten = exponent - len(fraction)
-    if ten >= 0:
-        return Number(sign, value * 10**ten, 0)
-    divisor = 10**-ten
-    shift = max(0, BITS + divisor.bit_length() - value.bit_length())
-    quotient, rest = divmod(value << shift, divisor)
-    return Number(sign, quotient << 1 | (rest != 0), -shift - 1)
+    power_of_ten = exponent - len(fraction)
+    if power_of_ten >= 0:
+        return Number(sign, value * 10**power_of_ten, 0)
+    divisor = 10**-power_of_ten
+    shift = max(0, QUOTIENT_BITS + divisor.bit_length() - value.bit_length())
+    quotient, remainder = divmod(value << shift, divisor)
+    return Number(sign, quotient << 1 | (remainder != 0), -shift - 1)
 
 
 def _integer(digits: str) -> int:
-    """The number that decimal digits write; Python itself refuses very long ones at once."""
+    """Convert decimal digits of any length, a chunk at a time."""
     value = 0
-    for start in range(0, len(digits), CHUNK):
-        chunk = digits[start : start + CHUNK]
+    for start in range(0, len(digits), MOST_DIGITS):
+        chunk = digits[start : start + MOST_DIGITS]
         value = value * 10 ** len(chunk) + int(chunk)
     return value
 
 
 def atom_of_text(target: Format, ruling: Ruling, literal: Literal) -> Atom:
-    """The atom that a text falls into."""
+    """Return the atom of a literal: what rules can distinguish about it."""
     number = literal.number
     if number is None:
         return Atom(literal.kind)
@@ -91,7 +95,7 @@ def atom_of_text(target: Format, ruling: Ruling, literal: Literal) -> Atom:
 
 
 def allow_text(ruling: Ruling, text: str) -> Allowed:
-    """What a case allows for one text, by the definition."""
+    """Return what a case allows for one text."""
     literal = read_literal(text)
     place = ruling.branch_of[atom_of_text(ruling.target, ruling, literal)]
     branch = ruling.branches[place]
@@ -105,48 +109,44 @@ def allow_text(ruling: Ruling, text: str) -> Allowed:
     return exact.resolve(ruling, place, literal.number, 0)
 
 
-def accepts(source: Format, outcome: Outcome, given: int | str, answer: str) -> bool:
-    """Whether a text is an allowed answer to an input."""
+def accepts(source: Format, outcome: Outcome, input_value: int | str, answer: str) -> bool:
+    """Whether an outcome allows a text as the answer to an input, a pattern or a text."""
     match outcome:
         case Same():
-            return answer == given
-        case PlainText(reads_back=wanted):
-            if PLAIN.fullmatch(answer) is None:
+            return answer == input_value
+        case PlainText(reads_back=must_read_back):
+            if PLAIN.fullmatch(answer) is None or not isinstance(input_value, int):
                 return False
-            return _reads_back(source, given, answer) or (
-                not wanted and isinstance(given, int) and is_near(source, given, answer)
+            return reads_back(source, input_value, answer) or (
+                not must_read_back and is_near(source, input_value, answer)
             )
         case ParsesTo():
-            return _reads_back(source, given, answer)
+            return isinstance(input_value, int) and reads_back(source, input_value, answer)
         case Anything():
             return True
     return False
 
 
-def _reads_back(source: Format, given: int | str, answer: str) -> bool:
-    return isinstance(given, int) and reads_back(source, given, answer)
-
-
 def is_near(source: Format, code: int, answer: str) -> bool:
-    """Whether a plain text is a pattern's value, rounded either way at the text's last digit."""
+    """Whether a plain text is a pattern's value rounded up or down at the text's last digit."""
     datum = exact.decode(source, code)
     match = PLAIN.fullmatch(answer)
     if match is None or not isinstance(datum, Number):
         return False
     whole, _, fraction = match[1].partition(".")
     digits = _integer(whole + fraction)
-    written = -digits if answer.startswith("-") else digits
-    # In units of the last digit, and of the value's last bit where that lies below one.
-    tenths: int = 10 ** len(fraction)
-    value = (-datum.significand if datum.sign else datum.significand) * tenths
+    # |text - value| < one unit of the last digit, both sides scaled to integers.
+    text_value = -digits if answer.startswith("-") else digits
+    scale: int = 10 ** len(fraction)
+    value = (-datum.significand if datum.sign else datum.significand) * scale
     down = max(-datum.exponent, 0)
-    return abs((written << down) - (value << max(datum.exponent, 0))) < 1 << down
+    return abs((text_value << down) - (value << max(datum.exponent, 0))) < 1 << down
 
 
 def reads_back(source: Format, code: int, answer: str) -> bool:
-    """Whether a text, rounded to the source's nearest value, is the value of a pattern again.
+    """Whether a text, rounded to the nearest value of the source, is the value of a pattern.
 
-    A zero's sign is not asked for.
+    The sign of a zero is ignored.
     """
     datum = exact.decode(source, code)
     match datum:
@@ -155,7 +155,7 @@ def reads_back(source: Format, code: int, answer: str) -> bool:
         case Infinity(sign=sign):
             return answer.lower() in (("-inf",) if sign else ("inf", "+inf"))
         case Number():
-            number = read_literal(_with_both_sides(answer)).number
+            number = read_literal(_with_zeros_around_point(answer)).number
             if number is None:
                 return False
             if number.significand == 0 or datum.significand == 0:
@@ -169,8 +169,8 @@ def reads_back(source: Format, code: int, answer: str) -> bool:
             return exact.encode(source, number.sign, multiple, unit) == code
 
 
-def _with_both_sides(answer: str) -> str:
-    """``5.`` and ``.5`` as ``5.0`` and ``0.5``: fair as an answer, though no literal to be read."""
+def _with_zeros_around_point(answer: str) -> str:
+    """Complete ``5.`` and ``.5`` to ``5.0`` and ``0.5``: valid as answers, though not as inputs."""
     match = BARE_POINT.fullmatch(answer)
     if match is None or not (match[2] or match[3]):
         return answer
@@ -178,7 +178,7 @@ def _with_both_sides(answer: str) -> str:
 
 
 def exact_decimal(significand: int, exponent: int) -> str:
-    """``significand * 2**exponent`` in plain notation, all its digits and none too many."""
+    """Write ``significand * 2**exponent`` exactly, in plain notation without trailing zeros."""
     if exponent >= 0:
         return str(significand << exponent)
     digits = str(significand * 5**-exponent).rjust(1 - exponent, "0")

@@ -1,8 +1,7 @@
-"""Expectations of a whole array by the definition, one input after the other."""
+"""What a ruling allows, computed by the definition, one input after another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,25 +12,24 @@ from oracles.reference.expectations import Allowed, Expected
 from specs.ruling import Ruling
 
 
-def allow(ruling: Ruling, given: int | str) -> Allowed:
-    """What a case allows for one input, a pattern or a text."""
+def allow(ruling: Ruling, input_value: int | str) -> Allowed:
+    """Return what a ruling allows for one input, a pattern or a text."""
     if ruling.is_rejection or ruling.source.kind == "complex":
-        # No input of these is told from another: one branch takes them all.
+        # Such a ruling does not distinguish inputs: its only branch applies to all of them.
         return Allowed(0, ruling.branches[0])
-    if isinstance(given, str):
-        return exact_text.allow_text(ruling, given)
-    return exact.allow(ruling, given)
+    if isinstance(input_value, str):
+        return exact_text.allow_text(ruling, input_value)
+    return exact.allow(ruling, input_value)
 
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
-    """What a case allows for each input, by the definition."""
+    """Return what a ruling allows for each input of an array."""
     places = np.zeros(inputs.size, np.uint8)
     storage = ruling.target.storage if ruling.target.is_numeric else "uint8"
     codes = np.zeros(inputs.size, storage)
     others = codes.copy()
-    decide: Callable[[Ruling, Any], Allowed] = allow
-    for index, given in enumerate(inputs.tolist()):
-        allowed = decide(ruling, given)
+    for index, input_value in enumerate(inputs.tolist()):
+        allowed = allow(ruling, input_value)
         places[index] = allowed.place
         if allowed.codes:
             codes[index] = allowed.codes[0]

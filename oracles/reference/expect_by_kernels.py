@@ -1,4 +1,4 @@
-"""Expectations of a whole array by the kernels, all inputs at once."""
+"""What a ruling allows, computed by the kernels: on a whole array, one word or a traced term."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from specs.ruling import Ruling
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the input classes ask about inputs, of an array or of one input."""
+    """What the input classes test: a decoded input, its cast, and facts about both formats."""
 
     parts: Unpacked
     converted: Converted
@@ -38,12 +38,12 @@ class Facts:
 
     @property
     def finite(self) -> Any:
-        """Neither NaN nor infinite; zero included."""
+        """Neither NaN nor infinity; zero included."""
         return (self.parts.nan | self.parts.infinity) ^ True
 
     @property
     def some(self) -> Any:
-        """Finite and not zero."""
+        """Finite and nonzero."""
         return self.finite & (self.parts.zero ^ True)
 
     @property
@@ -61,7 +61,7 @@ class Facts:
 
     @property
     def representable(self) -> Any:
-        """The target has this very value; a negative zero differs from it in its sign."""
+        """The target has exactly this value; of the zeros, only the positive one counts."""
         value = self.some & (self.out ^ True) & (self.converted.inexact ^ True)
         return value | (self.parts.zero & self.plus & self.target_has_zero)
 
@@ -91,12 +91,14 @@ CLASSES: dict[str, Callable[[Facts], Any]] = {
     "fraction": lambda f: f.some & (f.out ^ True) & f.fraction,
     "not-whole": lambda f: f.some & f.fraction,
 }
+"""Input classes as documents name them; ``specs.model.vocabulary`` defines each by atoms."""
 
 
 def facts_of(ruling: Ruling, pattern: Any, select: Select) -> Facts:
-    """Everything about inputs that a numeric ruling may ask for."""
+    """Decode inputs and cast them to a numeric target."""
     parts = unpack(ruling.source, pattern, select)
-    target = _numeric(ruling.target)
+    target = ruling.target
+    assert target.is_numeric, f"{target.name} is not numeric"
     converted = convert(target, ruling.rounding, parts, select)
     return Facts(
         parts,
@@ -107,38 +109,33 @@ def facts_of(ruling: Ruling, pattern: Any, select: Select) -> Facts:
     )
 
 
-def _numeric(target: Format) -> Format:
-    assert target.is_numeric, f"{target.name} has no numbers"
-    return target
-
-
 def decide(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]:
-    """The branch that takes an input, the pattern it allows, a second one where there are two.
+    """Return the place of the branch that applies, the pattern it allows, and a second pattern.
 
-    Both patterns are 0 where the branch names none.
+    The second equals the first where only one is allowed; both are 0 where the branch names none.
     """
     facts = facts_of(ruling, pattern, select)
     place = code = other = pattern & 0
-    left = (pattern < 0) ^ True
+    remaining = (pattern < 0) ^ True
     ordered = sorted(enumerate(ruling.branches), key=lambda item: item[1].input_class == OTHERWISE)
     for at, branch in ordered:
         if branch.input_class == OTHERWISE:
-            taken = left
+            applies = remaining
         else:
-            taken = CLASSES[branch.input_class](facts)
-            left = left & (taken ^ True)
+            applies = CLASSES[branch.input_class](facts)
+            remaining = remaining & (applies ^ True)
         if at:
-            place = select(taken, at, place)
+            place = select(applies, at, place)
         patterns = _patterns(ruling, branch.outcome, facts, pattern, select)
         if patterns:
-            alike = code is other and len(patterns) == 1
-            code = select(taken, patterns[0], code)
-            other = code if alike else select(taken, patterns[-1], other)
+            is_same = code is other and len(patterns) == 1
+            code = select(applies, patterns[0], code)
+            other = code if is_same else select(applies, patterns[-1], other)
     return place, code, other
 
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
-    """What a case with numeric source and target allows for each input, by the kernels."""
+    """Return what a numeric ruling allows for each input of an array."""
     place, code, other = decide(ruling, inputs.astype(np.uint64), select_arrays)
     storage = ruling.target.storage
     return Expected(place.astype(np.uint8), code.astype(storage), other.astype(storage))
@@ -158,7 +155,7 @@ def _patterns(
 def one_pattern(
     ruling: Ruling, outcome: Outcome, facts: Facts, pattern: Any, select: Select
 ) -> Any:
-    """The pattern that a single outcome names, for every input."""
+    """Return the pattern that a single outcome names for an input."""
     match outcome:
         case Exactly(code=code):
             return code
@@ -176,6 +173,9 @@ def rounded(
     select: Select,
     converted: Converted | None = None,
 ) -> Any:
-    """The target's pattern of a finite value, zeros included."""
-    known = converted or convert(target, rounding, parts, select)
-    return select(parts.zero, zero_code(target, parts, select), known.code)
+    """Return the target's pattern of a finite value, zeros included.
+
+    ``converted`` is the value's conversion in this rounding, if the caller has it already.
+    """
+    converted = converted or convert(target, rounding, parts, select)
+    return select(parts.zero, zero_code(target, parts, select), converted.code)

@@ -1,4 +1,4 @@
-"""Expectations of an array of rising patterns by the definition, through its staircase."""
+"""What a ruling allows for rising patterns, read off its staircase."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from numpy.typing import NDArray
 
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import staircase
-from oracles.reference.staircase_grades import found_steps
+from oracles.reference.staircase_grades import locate_steps
 from specs.outcomes import Either, Exactly
 from specs.ruling import Ruling
 
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
-    """What a case with numeric source and target allows for each input, by its steps."""
+    """Return what a numeric ruling allows for each input; inputs must rise strictly."""
     stairs = staircase(ruling)
-    found, periods = found_steps(stairs, inputs)
+    steps, periods = locate_steps(stairs, inputs)
     mask, storage = np.uint64(ruling.target.mask), ruling.target.storage
     codes, others = (
-        ((stairs.column(low)[found] + periods * stairs.column(rise)[found]) & mask).astype(storage)
+        ((stairs.column(low)[steps] + periods * stairs.column(rise)[steps]) & mask).astype(storage)
         for low, rise in (("low", "rise"), ("other_low", "other_rise"))
     )
-    places = stairs.column("place")[found]
+    places = stairs.column("place")[steps]
     for place, branch in enumerate(ruling.branches):
-        # The steps hold what is recommended; the rule itself allows a second constant.
+        # Steps hold only the recommended constant; the rule itself allows a second one.
         match branch.recommended, branch.outcome:
             case Exactly(), Either(options=[*_, Exactly(code=code)]):
                 others[places == place] = code

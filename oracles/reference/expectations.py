@@ -1,4 +1,8 @@
-"""What a case allows for a whole array of inputs."""
+"""What a ruling allows: ``Allowed`` for one input, ``Expected`` for an array of inputs.
+
+``expect_by_exact``, ``expect_by_staircase`` and ``expect_by_kernels`` compute them independently. A
+``place`` is a branch's index in ``ruling.branches``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from specs.ruling import Branch
 
 
 class Allowed(NamedTuple):
-    """The branch that takes an input, and the patterns it allows where it names patterns."""
+    """The branch that applies to one input, and the patterns that it allows, if it names any."""
 
     place: int
     branch: Branch
@@ -21,9 +25,10 @@ class Allowed(NamedTuple):
 
 @dataclass(frozen=True)
 class Expected:
-    """Per input: the branch that takes it, the pattern it allows, a second one where there are two.
+    """Per input: the branch that applies, the pattern it allows, and a second pattern.
 
-    ``codes`` means something only where the branch's outcome names patterns.
+    ``others`` equals ``codes`` where only one pattern is allowed. Both are meaningless where the
+    branch's outcome names no patterns (any NaN, anything, a text).
     """
 
     places: NDArray[np.uint8]
@@ -31,5 +36,5 @@ class Expected:
     others: NDArray[Any]
 
     def at(self, where: NDArray[np.bool_] | NDArray[np.intp]) -> Expected:
-        """The expectations of some of the inputs."""
+        """Select the expectations of some inputs, by mask or by index."""
         return Expected(self.places[where], self.codes[where], self.others[where])

@@ -1,7 +1,8 @@
-"""A kernel's text as a program: every operation on a ``Term`` is written down, none is carried out.
+"""Trace a kernel: record the operations it applies to a ``Term`` instead of computing them.
 
-Equal operations are one node, and each node knows between which bounds its value lies: where the
-bounds meet, it is a constant. What the text says of any input can then be compiled or proved.
+The recorded ``Trace`` holds for every input, so that numba can compile it (``compiled_kernels``)
+and an SMT solver can prove it (``oracles.proof``). Equal operations become one node. Interval
+arithmetic bounds the value of every node; a node whose bounds meet is a constant.
 """
 
 from __future__ import annotations
@@ -16,33 +17,34 @@ Bounds = tuple[int, int]
 
 EVERY_WORD: Bounds = (0, MASK)
 EVERY_TRUTH: Bounds = (0, 1)
+"""A truth is a Boolean term, as a comparison returns it; every other term is a 64-bit word."""
 
 
-def filled(value: int) -> int:
-    """All bits up to a value's leading one."""
+def ones_up_to(value: int) -> int:
+    """Set every bit from bit 0 to a value's leading one."""
     return (1 << value.bit_length()) - 1
 
 
-def _known(left: Bounds, right: Bounds) -> bool:
+def _both_constant(left: Bounds, right: Bounds) -> bool:
     return left[0] == left[1] and right[0] == right[1]
 
 
 def _and(left: Bounds, right: Bounds) -> Bounds:
-    if _known(left, right):
+    if _both_constant(left, right):
         return (left[0] & right[0],) * 2
     return 0, min(left[1], right[1])
 
 
 def _or(left: Bounds, right: Bounds) -> Bounds:
-    if _known(left, right):
+    if _both_constant(left, right):
         return (left[0] | right[0],) * 2
-    return max(left[0], right[0]), filled(left[1] | right[1])
+    return max(left[0], right[0]), ones_up_to(left[1] | right[1])
 
 
 def _xor(left: Bounds, right: Bounds) -> Bounds:
-    if _known(left, right):
+    if _both_constant(left, right):
         return (left[0] ^ right[0],) * 2
-    return 0, filled(left[1] | right[1])
+    return 0, ones_up_to(left[1] | right[1])
 
 
 def _add(left: Bounds, right: Bounds) -> Bounds:
@@ -66,7 +68,7 @@ def _right(value: Bounds, shift: Bounds) -> Bounds:
 
 
 def _modulo(low: int, high: int) -> Bounds:
-    """The bounds of a word that counts from ``low`` to ``high``: any word, if it starts anew."""
+    """Reduce bounds modulo 2**64; a range that wraps around may hold any word."""
     if low >> WIDTH == high >> WIDTH:
         return low & MASK, high & MASK
     return EVERY_WORD
@@ -75,7 +77,7 @@ def _modulo(low: int, high: int) -> Bounds:
 def _equal(left: Bounds, right: Bounds) -> Bounds:
     if left[1] < right[0] or right[1] < left[0]:
         return 0, 0
-    return (1, 1) if _known(left, right) else EVERY_TRUTH
+    return (1, 1) if _both_constant(left, right) else EVERY_TRUTH
 
 
 def _less(left: Bounds, right: Bounds) -> Bounds:
@@ -102,6 +104,7 @@ BOUNDS: dict[str, Callable[..., Bounds]] = {
     "less": _less,
     "select": _select,
 }
+"""Per operation: the bounds of its result, from the bounds of its arguments."""
 
 
 Operation = Literal[
@@ -112,7 +115,7 @@ Operation = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation on earlier nodes; a truth is a node whose value is 0 or 1."""
+    """One operation on earlier nodes, given by their indices; a truth has the value 0 or 1."""
 
     operation: Operation
     arguments: tuple[int, ...]
@@ -122,70 +125,71 @@ class Node:
 
 @dataclass(eq=False)
 class Trace:
-    """The operations of a text on one input, in the order in which they can be carried out.
+    """The operations of a kernel on one input of ``bits`` bits; each node follows its arguments.
 
-    A ``plain`` trace keeps every operation, also where bounds tell what comes out.
+    With ``simplify``, an operation whose result the bounds determine becomes a constant or one of
+    its own arguments; without, every operation is kept.
     """
 
     bits: int
-    plain: bool = False
+    simplify: bool = True
     nodes: list[Node] = field(default_factory=list)
-    known: dict[Node, int] = field(default_factory=dict, repr=False)
+    index_of: dict[Node, int] = field(default_factory=dict, repr=False)
 
     def input(self) -> Term:
-        """The pattern that the text is about, of ``bits`` bits."""
+        """The pattern that the kernel is applied to."""
         return self._node(Node("input", (), False, (0, (1 << self.bits) - 1)))
 
     def constant(self, value: int, truth: bool = False) -> Term:
-        """A word, or a truth."""
+        """A constant word, or a constant truth."""
         value = int(value) & (1 if truth else MASK)
         return self._node(Node("constant", (), truth, (value, value)))
 
     def apply(self, operation: Operation, *arguments: Term) -> Term:
-        """The result of an operation: an earlier node or a constant where that says the same."""
-        nodes = [self.nodes[argument.place] for argument in arguments]
+        """Record an operation, return its result; raise TypeError if it mixes words and truths."""
+        nodes = [self.nodes[argument.index] for argument in arguments]
         truth = operation in ("equal", "less") or nodes[-1].truth
         if nodes[-1].truth != nodes[-2].truth:
-            raise TypeError(f"`{operation}` of a word and a truth")
+            raise TypeError(f"`{operation}` mixes a word and a truth")
         bounds = EVERY_TRUTH if truth else EVERY_WORD
-        if not self.plain:
+        if self.simplify:
             bounds = BOUNDS[operation](*(node.bounds for node in nodes))
             if bounds[0] == bounds[1]:
                 return self.constant(bounds[0], truth)
-            same = _same(operation, arguments, nodes)
-            if same is not None:
-                return same
-        places = tuple(argument.place for argument in arguments)
+            unchanged = _unchanged_argument(operation, arguments, nodes)
+            if unchanged is not None:
+                return unchanged
+        indices = tuple(argument.index for argument in arguments)
         if operation in ("and", "or", "xor", "add", "equal"):
-            places = tuple(sorted(places))
-        return self._node(Node(operation, places, truth, bounds))
+            indices = tuple(sorted(indices))
+        return self._node(Node(operation, indices, truth, bounds))
 
     def _node(self, node: Node) -> Term:
-        place = self.known.setdefault(node, len(self.nodes))
-        if place == len(self.nodes):
+        index = self.index_of.setdefault(node, len(self.nodes))
+        if index == len(self.nodes):
             self.nodes.append(node)
-        return Term(self, place)
+        return Term(self, index)
 
 
 class Term:
-    """A word or a truth of a trace, with the operators of a kernel's text."""
+    """A word or a truth of a trace, with the operators that kernels use."""
 
-    __slots__ = ("place", "trace")
+    __slots__ = ("index", "trace")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, trace: Trace, place: int) -> None:
+    def __init__(self, trace: Trace, index: int) -> None:
         self.trace = trace
-        self.place = place
+        self.index = index
 
     @property
     def node(self) -> Node:
-        """What this term stands for."""
-        return self.trace.nodes[self.place]
+        """The node that computes this term."""
+        return self.trace.nodes[self.index]
 
     def _with(self, operation: Operation, other: Any) -> Term:
         return self.trace.apply(operation, self, _term(self, other))
 
-    def _after(self, operation: Operation, other: Any) -> Term:
+    def _reflected(self, operation: Operation, other: Any) -> Term:
         return self.trace.apply(operation, _term(self, other), self)
 
     def __and__(self, other: Any) -> Term:
@@ -206,7 +210,7 @@ class Term:
         return self._with("subtract", other)
 
     def __rsub__(self, other: Any) -> Term:
-        return self._after("subtract", other)
+        return self._reflected("subtract", other)
 
     def __lshift__(self, other: Any) -> Term:
         return self._with("left", other)
@@ -221,14 +225,14 @@ class Term:
         return self._with("less", other)
 
     def __gt__(self, other: Any) -> Term:
-        return self._after("less", other)
+        return self._reflected("less", other)
 
     def __bool__(self) -> bool:
-        raise TypeError("a kernel's text may not branch on data")
+        raise TypeError("a kernel must not branch on data; use `select`")
 
 
 def select_terms(condition: Any, then: Any, otherwise: Any) -> Any:
-    """``then`` where the condition holds."""
+    """The ``select`` of terms; a condition that is a plain bool is decided at once."""
     if not isinstance(condition, Term):
         return then if condition else otherwise
     trace = condition.trace
@@ -237,22 +241,24 @@ def select_terms(condition: Any, then: Any, otherwise: Any) -> Any:
 
 
 def _term(like: Term, value: Any) -> Term:
-    """A term as it is, a plain value as a constant of the other side's kind."""
+    """Return a term unchanged; make a plain value a constant of the same kind as ``like``."""
     return value if isinstance(value, Term) else like.trace.constant(value, like.node.truth)
 
 
-def _same(operation: Operation, arguments: tuple[Term, ...], nodes: list[Node]) -> Term | None:
-    """The argument that the operation leaves as it is, if it does."""
+def _unchanged_argument(
+    operation: Operation, arguments: tuple[Term, ...], nodes: list[Node]
+) -> Term | None:
+    """Return the argument that an operation leaves unchanged (``x + 0``, ``x & ones``), if any."""
     if operation == "select":
         chosen = nodes[0].bounds
         if chosen[0] == chosen[1]:
             return arguments[1] if chosen[0] else arguments[2]
-        return arguments[1] if arguments[1].place == arguments[2].place else None
+        return arguments[1] if arguments[1].index == arguments[2].index else None
     for this, other in ((0, 1), (1, 0)):
         low, high = nodes[other].bounds
         if low != high or (this and operation in ("subtract", "left", "right", "less", "equal")):
             continue
-        nothing = operation not in ("and", "less", "equal") and low == 0
-        if nothing or (operation == "and" and low == filled(low) >= nodes[this].bounds[1]):
+        adds_zero = operation not in ("and", "less", "equal") and low == 0
+        if adds_zero or (operation == "and" and low == ones_up_to(low) >= nodes[this].bounds[1]):
             return arguments[this]
     return None

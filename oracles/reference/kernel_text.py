@@ -1,4 +1,4 @@
-"""Text as the kernels have it: a scanner, a converter to words, and a writer of shortest digits."""
+"""Casts from and to text by the kernels: scan a number, convert it, write shortest digits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from specs.ruling import Ruling
 
 DIGITS = "0123456789"
 HIGHEST_EXPONENT = 2_000
-"""Beyond every format, and still small enough for a pattern to keep counting in 64 bits."""
+"""Beyond every format, yet small enough that a pattern can count up to it in 64 bits."""
 LARGEST_POWER = 6_000
-"""Beyond this many decimal places every format has long overflowed or run empty."""
+"""A power of ten beyond which a number overflows every format, or rounds to zero in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A number read from text: ``digits * 10**power``, and whether it was digits only."""
+    """A number read from text: ``digits * 10**power``.
+
+    ``plain_whole`` means that the text has neither a point nor an exponent.
+    """
 
     negative: bool
     digits: int
@@ -32,33 +35,34 @@ class Scanned:
 
 
 def scan(text: str) -> Scanned | None:
-    """Read a number from a whole text, character by character."""
+    """Read a number character by character; None unless the whole text is one."""
     rest = text
     negative = rest.startswith("-")
     rest = rest[1:] if rest[:1] in ("+", "-") else rest
-    whole, rest = _run(rest)
+    whole, rest = _leading_digits(rest)
     fraction = ""
-    pointed = rest.startswith(".")
-    if pointed:
-        fraction, rest = _run(rest[1:])
+    has_point = rest.startswith(".")
+    if has_point:
+        fraction, rest = _leading_digits(rest[1:])
         if not fraction:
             return None
     power = 0
-    scientific = rest[:1] in ("e", "E")
-    if scientific:
+    has_exponent = rest[:1] in ("e", "E")
+    if has_exponent:
         tail = rest[1:]
         sign = -1 if tail.startswith("-") else 1
-        run, rest = _run(tail[1:] if tail[:1] in ("+", "-") else tail)
-        if not run:
+        exponent, rest = _leading_digits(tail[1:] if tail[:1] in ("+", "-") else tail)
+        if not exponent:
             return None
-        power = sign * min(_integer(run), LARGEST_POWER * 100)
+        power = sign * min(_integer(exponent), LARGEST_POWER * 100)
     if not whole or rest:
         return None
     digits = _integer(whole + fraction)
-    return Scanned(negative, digits, power - len(fraction), not pointed and not scientific)
+    return Scanned(negative, digits, power - len(fraction), not has_point and not has_exponent)
 
 
-def _run(text: str) -> tuple[str, str]:
+def _leading_digits(text: str) -> tuple[str, str]:
+    """Split a text after its leading ASCII digits."""
     length = 0
     while length < len(text) and text[length] in DIGITS:
         length += 1
@@ -66,12 +70,12 @@ def _run(text: str) -> tuple[str, str]:
 
 
 def ten_to(power: int) -> int:
-    """10**power for a power that is not negative."""
+    """Compute ``10**power`` as an int; ``power`` must not be negative."""
     return int(10**power)
 
 
 def _integer(digits: str) -> int:
-    """A decimal integer of any length, halved until the pieces are short."""
+    """Convert digits of any length by halving them: ``int`` refuses more than 4,300."""
     if len(digits) <= 1000:
         return int(digits)
     middle = len(digits) // 2
@@ -79,8 +83,8 @@ def _integer(digits: str) -> int:
     return _integer(digits[:middle]) * ten_to(len(low)) + _integer(low)
 
 
-def words_of(number: Scanned) -> Unpacked:
-    """A number as the kernels' parts, everything beyond 64 bits jammed into the last one."""
+def unpack_number(number: Scanned) -> Unpacked:
+    """Make the kernels' input of a number: 64 significant bits, the lowest of them sticky."""
     size = number.digits.bit_length() * 3 // 10
     power = number.power if number.digits else 0
     if size + power > LARGEST_POWER:
@@ -119,30 +123,30 @@ def _divide(numerator: int, denominator: int, shift: int) -> tuple[int, int]:
 def read_number(
     target: Format, number: Scanned, rounding: Rounding = "nearest-even"
 ) -> tuple[int, Converted]:
-    """The target's pattern that a number rounds to, and where the number lay."""
-    parts = words_of(number)
+    """Round a number to a target; return its pattern and the kernels' full result."""
+    parts = unpack_number(number)
     converted = convert(target, rounding, parts, select_words)
     return int(rounded(target, parts, rounding, select_words, converted)), converted
 
 
 def answer_text(ruling: Ruling, text: str) -> int | str:
-    """A conforming answer to a text; 0 where the document leaves it open."""
+    """Return a conforming answer to a text; 0 where the document leaves the input open."""
     if not ruling.target.is_numeric:
         return text
-    # Letters beyond ASCII have upper cases within it: "ı".upper() is "I".
-    letters = text.upper() if text.isascii() else ""
-    kinds = {"infinity-literal"} if letters in ("INF", "+INF") else set()
-    if letters == "-INF":
-        kinds = {"minus-infinity-literal" + ("" if text == "-INF" else "-other-case")}
-    if letters == "NAN":
-        kinds = {"nan-literal"}
+    # Some letters beyond ASCII have an ASCII upper case: "ı".upper() is "I".
+    upper = text.upper() if text.isascii() else ""
+    classes = {"infinity-literal"} if upper in ("INF", "+INF") else set()
+    if upper == "-INF":
+        classes = {"minus-infinity-literal" + ("" if text == "-INF" else "-other-case")}
+    if upper == "NAN":
+        classes = {"nan-literal"}
     number = scan(text)
     code = 0
     if number is not None:
         code, converted = read_number(ruling.target, number, ruling.rounding)
-        kinds = set(_classes(ruling.target, number, converted))
+        classes = set(_number_classes(ruling.target, number, converted))
     for branch in ruling.branches:
-        if branch.input_class in kinds:
+        if branch.input_class in classes:
             match branch.outcome:
                 case Exactly(code=constant) | Either(options=[Exactly(code=constant), Exactly()]):
                     return constant
@@ -152,8 +156,8 @@ def answer_text(ruling: Ruling, text: str) -> int | str:
     return 0
 
 
-def _classes(target: Format, number: Scanned, converted: Converted) -> Iterator[str]:
-    """The input classes that a number in text belongs to."""
+def _number_classes(target: Format, number: Scanned, converted: Converted) -> Iterator[str]:
+    """The input classes of documents that a number in text belongs to."""
     if number.digits == 0:
         is_in_range, is_value = True, not number.negative and target.has_zero
     else:
@@ -169,8 +173,8 @@ def _classes(target: Format, number: Scanned, converted: Converted) -> Iterator[
 
 
 @lru_cache(maxsize=1 << 18)
-def write(source: Format, code: int) -> str:
-    """A pattern's value as text: plain notation with the fewest digits that read back."""
+def shortest_text(source: Format, code: int) -> str:
+    """Write a pattern's value in plain notation, with the fewest digits that read back."""
     parts = unpack(source, Word(code), select_words)
     if parts.nan:
         return "NaN"
@@ -185,35 +189,39 @@ def write(source: Format, code: int) -> str:
         return f"{minus}{significand >> -power_of_two}"
     numerator = significand << max(power_of_two, 0)
     denominator = 1 << max(-power_of_two, 0)
-    place = _leading_place(numerator, denominator)
+    leading = _leading_power(numerator, denominator)
     for count in range(1, WIDTH):
-        last = place - count + 1
-        digits = _nearest_multiple(numerator, denominator, last)
-        read, _ = read_number(source, Scanned(bool(minus), digits, last, False))
-        if read == code:
-            return minus + _plain(digits, last)
+        power = leading - count + 1
+        digits = _nearest_multiple(numerator, denominator, power)
+        read_back, _ = read_number(source, Scanned(bool(minus), digits, power, False))
+        if read_back == code:
+            return minus + _plain(digits, power)
     raise AssertionError(f"{source.name} {code:#x} needs more than {WIDTH} digits")
 
 
-def _leading_place(numerator: int, denominator: int) -> int:
-    """The power of ten of a value's first digit."""
-    place = (numerator.bit_length() - denominator.bit_length()) * 30_103 // 100_000
-    while numerator * ten_to(max(-place - 1, 0)) >= denominator * ten_to(max(place + 1, 0)):
-        place += 1
-    while numerator * ten_to(max(-place, 0)) < denominator * ten_to(max(place, 0)):
-        place -= 1
-    return place
+def _leading_power(numerator: int, denominator: int) -> int:
+    """The power of ten of a value's first digit: ``floor(log10(value))``."""
+    power = (numerator.bit_length() - denominator.bit_length()) * 30_103 // 100_000
+    while numerator * ten_to(max(-power - 1, 0)) >= denominator * ten_to(max(power + 1, 0)):
+        power += 1
+    while numerator * ten_to(max(-power, 0)) < denominator * ten_to(max(power, 0)):
+        power -= 1
+    return power
 
 
-def _nearest_multiple(numerator: int, denominator: int, place: int) -> int:
-    """The value in units of 10**place, to the nearest."""
-    upper = numerator * ten_to(max(-place, 0))
-    lower = denominator * ten_to(max(place, 0))
+def _nearest_multiple(numerator: int, denominator: int, power: int) -> int:
+    """Round a value to units of ``10**power``, ties away from zero."""
+    upper = numerator * ten_to(max(-power, 0))
+    lower = denominator * ten_to(max(power, 0))
     return (2 * upper + lower) // (2 * lower)
 
 
-def _plain(digits: int, place: int) -> str:
-    if place >= 0:
-        return f"{digits}{'0' * place}"
-    text = str(digits).rjust(1 - place, "0")
-    return f"{text[:place]}.{text[place:]}".rstrip("0").rstrip(".")
+def _plain(digits: int, power: int) -> str:
+    """Write ``digits * 10**power`` without an exponent."""
+    if power >= 0:
+        return f"{digits}{'0' * power}"
+    text = str(digits).rjust(1 - power, "0")
+    return f"{text[:power]}.{text[power:]}".rstrip("0").rstrip(".")
+
+
+write = shortest_text  # until renamed

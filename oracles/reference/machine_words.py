@@ -1,7 +1,7 @@
-"""What a kernel computes on: 64-bit words, as numpy arrays or as Python integers.
+"""The 64-bit words that kernels compute on, as numpy arrays or as Python integers.
 
-A kernel uses only and, or, xor, shift, add, subtract, compare and ``select``. All are modulo 2**64,
-and a shift by 64 or more gives 0, as in numpy and in SMT-LIB.
+A kernel uses only and, or, xor, shift, add, subtract, compare and ``select``. Arithmetic is modulo
+2**64, and a shift by 64 or more gives 0, as in numpy and in SMT-LIB.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ MASK = (1 << WIDTH) - 1
 
 
 def select_arrays(condition: Any, then: Any, otherwise: Any) -> Any:
-    """``then`` where the condition holds, element by element."""
+    """The ``select`` of arrays: ``then`` where the condition holds, element by element."""
     return np.where(condition, then, otherwise).astype(np.uint64, copy=False)
 
 
 def select_words(condition: Any, then: Any, otherwise: Any) -> Any:
-    """``then`` if the condition holds."""
+    """The ``select`` of single words."""
     return Word(int(then)) if condition else Word(int(otherwise))
 
 
 class Word:
-    """A 64-bit word on a Python integer."""
+    """One 64-bit word, held in a Python integer."""
 
     __slots__ = ("value",)
     __hash__ = None  # type: ignore[assignment]

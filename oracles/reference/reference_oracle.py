@@ -1,4 +1,4 @@
-"""The backend ``reference``: the kernels' answers behind the same protocol as any framework."""
+"""The backend ``reference``: answers with the kernels, behind the same protocol as a framework."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ BUILDERS: tuple[ReceiverKind, ...] = ("net-builder", "base-builder")
 
 
 class RejectedError(ValueError):
-    """The document wants the case refused."""
+    """The document requires an error for this case."""
 
 
 class Reference:
-    """Answers every case as its document says; where the document is open, with all bits zero."""
+    """Answers every case as its document says; with zeros where the document leaves it open."""
 
     name = "reference"
     version = VERSION
@@ -46,10 +46,12 @@ class Reference:
             raise Unsupported("the reference has no variants")
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by the kernels."""
+        """Answer a case by the kernels; raise RejectedError if the document rejects it."""
         rules = ruling(replace(case, example=None))
         if rules.is_rejection:
-            raise RejectedError(f"{case.document}:{case.version} does not list this pair")
+            raise RejectedError(
+                f"`{case.document}:{case.version}` does not list {case.source} to {case.target}"
+            )
         flat = bits.reshape(-1)
         if rules.source.kind == "text":
             values = [kernel_text.answer_text(rules, text) for text in flat.tolist()]
@@ -61,23 +63,25 @@ class Reference:
             return np.zeros(bits.shape, rules.target.storage)
         expected = expect_by_kernels.expect(rules, flat)
         answers = with_nans(rules, expected)
-        # What the rules leave open, an example may still tell.
+        # An example of the document may fix an answer that its rules leave open.
         is_open = np.isin(expected.places, rules.open_places)
-        for given, answer in ruling(case).worked:
-            answers[is_open & (flat == given)] = answer
+        for example_input, answer in ruling(case).worked:
+            answers[is_open & (flat == example_input)] = answer
         return answers.reshape(bits.shape)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """The same bits in the shape that the document gives them; zeros where that is open."""
+        """Return the same bits in the shape that the document gives; zeros where that is open."""
         rules = bitcast_ruling(case)
         if rules.is_rejection:
-            raise RejectedError(f"{case.document}:{case.version} refuses this: {rules.rule}")
+            raise RejectedError(
+                f"`{case.document}:{case.version}` rejects this case by its rule `{rules.rule}`"
+            )
         if rules.result is None:
             return np.zeros(bits.shape, rules.target.storage)
         return by_memory(rules, bits) if fills_bytes(rules) else by_integer(rules, bits)
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call as its document describes it; a layer is changed in place."""
+        """Perform a call as its document describes it; a layer is changed in place."""
         decision = decide(case.document, call) if call.method is not None else Decision()
         device = decision.device or call.device
         dtypes = {member.name: decision.dtype or member.dtype for member in call.members}
@@ -108,54 +112,57 @@ class Reference:
         )
 
     def _output(self, dtype: str) -> Tensor:
-        """What a Linear gives: its inputs take its parameters' dtype."""
+        """The output of a Linear layer, which has its parameters' dtype."""
         return Tensor(dtype, "cpu", np.zeros((1, 1), format_named(dtype).storage))
 
     def _converted(self, case: Case, member: Member, dtype: str, bits: Bits) -> Bits:
-        """The bits of the member that is looked at; all others hold nothing that is asked."""
+        """Cast the member that the case is about; the bits of all others do not matter."""
         if member.name == member_of(case) and (member.dtype, dtype) == (case.source, case.target):
             return self.cast(case, bits)
         return np.zeros(bits.shape, format_named(dtype).storage)
 
     def road(self, case: Case) -> str:
-        """What a ruling comes to: cases that come to the same are answered the same."""
+        """Describe what a ruling computes: cases with the same description get the same answers."""
         rules = ruling(case)
         outcomes = ", ".join(f"{branch.input_class}: {branch.outcome}" for branch in rules.branches)
         return f"{rules.source.name}->{rules.target.name}, {rules.rounding}, {outcomes}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """The compiled kernels, where numba is installed."""
+        """Bind the compiled kernels to one array of inputs; without numba, a plain cast."""
         rules = ruling(case)
         if find_spec("numba") is None:
             return partial(self.cast, case, bits)
         kernels = compiled(rules)
-        room = kernels.room(bits.size)
+        buffers = kernels.allocate(bits.size)
 
         def call() -> Bits:
-            kernels.scattered(bits, room.places, room.codes, room.others)
-            return with_nans(rules, room)
+            kernels.scattered(bits, buffers.places, buffers.codes, buffers.others)
+            return with_nans(rules, buffers)
 
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """The reference has no tensors of its own: bits are bits."""
+        """Copy the bits: the reference has no tensors of its own to move them through."""
         return bits.copy()
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A command that shows the reference's answer beside what is allowed."""
+        """Return a command that shows the reference's answer beside what is allowed."""
         source = format_named(case.source)
-        shown = (
-            shlex.quote(given) if isinstance(given, str) else source.hexadecimal(given)
-            for given in bits.tolist()
+        arguments = (
+            shlex.quote(element) if isinstance(element, str) else source.hexadecimal(element)
+            for element in bits.tolist()
         )
-        return f"castigate explain {case.id} --backend reference -- {' '.join(shown)}"
+        return f"castigate explain {case.id} --backend reference -- {' '.join(arguments)}"
 
 
 def with_nans(rules: Ruling, expected: Expected) -> Bits:
-    """The patterns expected, and a NaN where any is."""
-    answer = expected.codes
+    """Return the expected patterns, with a NaN written in where any NaN is allowed.
+
+    Changes ``expected.codes`` in place.
+    """
+    answers = expected.codes
     for place, branch in enumerate(rules.branches):
         if isinstance(branch.outcome, Nan):
             codes = rules.target.nan_codes[-1 if branch.outcome.sign == "-" else 0]
-            answer[expected.places == place] = codes[-1]
-    return answer
+            answers[expected.places == place] = codes[-1]
+    return answers

@@ -1,4 +1,4 @@
-"""The same grading compiled by numba: one walk over the inputs and the stretches beside them."""
+"""``staircase_grades.grades`` compiled by numba, as one walk over inputs and stretches."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference.staircase import Staircase
-from oracles.reference.staircase_grades import OPEN
+from oracles.reference.staircase_grades import ALLOWED, BROKEN, OPEN, Grades
 
 
-def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.uint8]:
-    """Per input: 0 if its answer is allowed, ``OPEN`` if any is, else 1 + the branch's place."""
+def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Grades:
+    """Grade each answer: ``ALLOWED``, ``OPEN``, or ``BROKEN`` + the place of the broken branch."""
     result = np.empty(inputs.size, np.uint8)
     mask = np.uint64(stairs.ruling.target.mask)
     _grade(stairs.stretches, stairs.steps, mask, inputs, answers, result)
@@ -22,13 +22,13 @@ def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> ND
 
 @numba.njit(cache=True, nogil=True)
 def _grade(stretches: Any, steps: Any, mask: Any, inputs: Any, answers: Any, result: Any) -> None:
-    place = 0
-    while place < inputs.size:
-        number = np.searchsorted(stretches["first"], np.uint64(inputs[place]), "right") - 1
+    at = 0
+    while at < inputs.size:
+        number = np.searchsorted(stretches["first"], np.uint64(inputs[at]), "right") - 1
         stretch = stretches[number]
         shift, step = stretch["shift"], stretch["begin"]
-        while place < inputs.size and np.uint64(inputs[place]) <= stretch["last"]:
-            inside = np.uint64(inputs[place]) - stretch["first"]
+        while at < inputs.size and np.uint64(inputs[at]) <= stretch["last"]:
+            inside = np.uint64(inputs[at]) - stretch["first"]
             periods = inside >> shift
             offset = inside - (periods << shift)
             if offset < steps[step]["offset"]:
@@ -38,10 +38,10 @@ def _grade(stretches: Any, steps: Any, mask: Any, inputs: Any, answers: Any, res
             end = np.uint64(1) << shift
             if step + 1 < stretch["end"]:
                 end = steps[step + 1]["offset"]
-            # By lengths: the place where a period would end may lie beyond the last pattern.
+            # Compare lengths, not patterns: the end of a period may lie past 2**64 and wrap.
             left = min(end - offset - np.uint64(1), stretch["last"] - stretch["first"] - inside)
             last = stretch["first"] + inside + left
-            place = _grade_step(steps[step], periods, mask, last, inputs, answers, result, place)
+            at = _grade_step(steps[step], periods, mask, last, inputs, answers, result, at)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -53,16 +53,17 @@ def _grade_step(
     inputs: Any,
     answers: Any,
     result: Any,
-    place: Any,
+    at: Any,
 ) -> Any:
-    """Grade what lies in one step of one period; where that ends."""
+    """Grade the inputs of one step in one period; return the index of the first input after it."""
     low = step["low"] + periods * step["rise"]
     other_low = step["other_low"] + periods * step["other_rise"]
     span, other_span = step["high"] - step["low"], step["other_high"] - step["other_low"]
-    broken, fine = np.uint8(step["place"] + 1), np.uint8(OPEN if span == mask else 0)
-    while place < inputs.size and np.uint64(inputs[place]) <= last:
-        code = np.uint64(answers[place])
+    broken = np.uint8(step["place"] + BROKEN)
+    not_broken = np.uint8(OPEN if span == mask else ALLOWED)
+    while at < inputs.size and np.uint64(inputs[at]) <= last:
+        code = np.uint64(answers[at])
         allowed = ((code - low) & mask <= span) | ((code - other_low) & mask <= other_span)
-        result[place] = fine if allowed and code <= mask else broken
-        place += 1
-    return place
+        result[at] = not_broken if allowed and code <= mask else broken
+        at += 1
+    return at

@@ -1,4 +1,7 @@
-"""Which inputs of a wide source a sweep visits, numbered in the order of their patterns."""
+"""The sequences of inputs that a sweep of a wide source casts, in the order of their patterns.
+
+A sequence is numbered, so that a task can take any range of it.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,21 @@ from oracles.reference.staircase import BOUNDS, Step, staircase
 from specs.formats import Format
 from specs.ruling import Ruling
 
-Way = Literal["dense", "steps", "sample"]
+SequenceKind = Literal["dense", "steps", "sample"]
 SAMPLE = 1 << 30
+"""Inputs of a random sample."""
 END_PERIODS = 1 << 12
-"""Periods visited at either end of a stretch that has more steps than a target of 32 bits."""
+"""Periods taken at either end of a stretch that has more steps than a 32-bit target can have."""
 
 
-def ways(source: Format) -> tuple[Way, ...]:
-    """How the inputs of a source are visited."""
+def sequence_kinds(source: Format) -> tuple[SequenceKind, ...]:
+    """Return the kinds of sequences that together sweep a source."""
     return ("dense",) if source.bits <= 32 else ("steps", "sample")
 
 
 @dataclass(frozen=True)
 class Dense:
-    """Every pattern."""
+    """Every pattern of a source."""
 
     size: int
 
@@ -40,7 +44,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Sample:
-    """One random pattern out of each of ``size`` equal parts of the source."""
+    """One random pattern out of each of ``size`` equal ranges of the source's patterns."""
 
     source: Format
     seed: tuple[int, int]
@@ -49,29 +53,30 @@ class Sample:
     def fill(self, buffer: Bits, at: int) -> None:
         """Put the inputs from number ``at`` on into a buffer."""
         width = self.source.bits - (self.size - 1).bit_length()
-        # A counter makes four words: a number has its own, wherever a chunk begins.
+        # Philox makes four words per counter, so that input n is the same in whatever chunk it is.
         counter, skipped = divmod(at, 4)
-        chance = np.random.Philox(key=self.seed, counter=counter).random_raw(buffer.size + skipped)
-        parts = np.arange(at, at + buffer.size, dtype=np.uint64) << np.uint64(width)
-        buffer[:] = parts | chance[skipped:] >> np.uint64(64 - width)
+        random = np.random.Philox(key=self.seed, counter=counter).random_raw(buffer.size + skipped)
+        starts = np.arange(at, at + buffer.size, dtype=np.uint64) << np.uint64(width)
+        buffer[:] = starts | random[skipped:] >> np.uint64(64 - width)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Places inside a period, visited in so many periods from a pattern on."""
+    """The same ``offsets`` in each of ``periods`` periods of ``2**shift`` patterns."""
 
     start: int
     shift: int
     periods: int
-    inside: NDArray[np.uint64]
+    offsets: NDArray[np.uint64]
 
     @property
     def size(self) -> int:
-        return self.periods * self.inside.size
+        """How many inputs the block has."""
+        return self.periods * self.offsets.size
 
 
 class Steps:
-    """Where any of several staircases takes a step: the step's first two patterns and its last."""
+    """The first two patterns and the last of every step of any of several staircases."""
 
     def __init__(self, rulings: Iterable[Ruling]) -> None:
         self._blocks = list(_blocks(rulings))
@@ -79,18 +84,18 @@ class Steps:
         self.size = int(self._starts[-1])
 
     def fill(self, buffer: Bits, at: int) -> None:
-        """Put the inputs from number ``at`` on into a buffer; past the last it is repeated."""
+        """Put the inputs from number ``at`` on into a buffer; repeat the last one past the end."""
         number = int(np.searchsorted(self._starts, at, "right")) - 1
         done = 0
         while done < buffer.size and number < len(self._blocks):
             block = self._blocks[number]
             begin = at + done - int(self._starts[number])
             count = min(block.size - begin, buffer.size - done)
-            first, skipped = divmod(begin, block.inside.size)
-            last = (begin + count - 1) // block.inside.size
+            first, skipped = divmod(begin, block.offsets.size)
+            last = (begin + count - 1) // block.offsets.size
             periods = np.arange(first, last + 1, dtype=np.uint64) << np.uint64(block.shift)
-            places = (np.uint64(block.start) + periods)[:, np.newaxis] + block.inside
-            buffer[done : done + count] = places.ravel()[skipped : skipped + count]
+            patterns = (np.uint64(block.start) + periods)[:, np.newaxis] + block.offsets
+            buffer[done : done + count] = patterns.ravel()[skipped : skipped + count]
             done, number = done + count, number + 1
         buffer[done:] = buffer[done - 1]
 
@@ -98,7 +103,8 @@ class Steps:
 def _blocks(rulings: Iterable[Ruling]) -> Iterator[Block]:
     stairs = [staircase(ruling) for ruling in rulings]
     target = stairs[0].ruling.target
-    # No binade holds more steps than half the values of one sign; where there are more, codes wrap.
+    # A binade has at most half as many steps as the target has values of one sign; a stretch with
+    # more of them wraps around.
     most = (target.max_code + 1) // 2 if target.bits <= 32 else 0
     for number, stretch in enumerate(stairs[0].stretches):
         first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
@@ -107,49 +113,51 @@ def _blocks(rulings: Iterable[Ruling]) -> Iterator[Block]:
         if len(offsets) == 1 and not any(each["rise"].any() for each in steps):
             shift = (last - first).bit_length()
         if len(offsets) > 1 and all(
-            _goes_round(each, stairs[0].ruling.target.mask) for each in steps
+            _last_step_continues(each, stairs[0].ruling.target.mask) for each in steps
         ):
-            # No step begins where a period does: visit from the first true beginning on.
+            # No step begins where a period does, so let periods begin where the first step does.
             lead = offsets[1]
             yield Block(first, shift, 1, _points([0, lead]))
             first, offsets = first + lead, [offset - lead for offset in offsets[1:]]
-        yield from _of_stretch(first, last, shift, offsets, most)
+        yield from _blocks_of_stretch(first, last, shift, offsets, most)
 
 
-def _goes_round(steps: NDArray[np.void], mask: int) -> bool:
-    """Whether a period's last step goes on as the first of the next."""
+def _last_step_continues(steps: NDArray[np.void], mask: int) -> bool:
+    """Whether a period's last step and the first step of the next period are one."""
     start, end = (dict(zip(Step._fields, steps[at].tolist(), strict=True)) for at in (0, -1))
     risen = {bound: start[bound] + start[rise] & mask for bound, rise in BOUNDS}
     return start | risen | {"offset": end["offset"]} == end
 
 
-def _of_stretch(
+def _blocks_of_stretch(
     first: int, last: int, shift: int, offsets: list[int], most: int
 ) -> Iterator[Block]:
-    """Whole periods, all or those at both ends, and what is left of one at the end."""
-    whole, rest = divmod(last - first + 1, 1 << shift)
-    inside = _points([*offsets, 1 << shift])
+    """Whole periods (all, or those at both ends), and the last one if it is cut short."""
+    whole, remainder = divmod(last - first + 1, 1 << shift)
+    points = _points([*offsets, 1 << shift])
     if whole <= max(most, 2 * END_PERIODS):
-        pieces = [(0, whole)]
+        ranges = [(0, whole)]
     else:
-        pieces = [(0, END_PERIODS), (whole - END_PERIODS, END_PERIODS)]
-    for begin, periods in pieces:
+        ranges = [(0, END_PERIODS), (whole - END_PERIODS, END_PERIODS)]
+    for begin, periods in ranges:
         if periods:
-            yield Block(first + (begin << shift), shift, periods, inside)
-    if rest:
-        reached = [offset for offset in offsets if offset < rest]
-        yield Block(first + (whole << shift), shift, 1, _points([*reached, rest]))
+            yield Block(first + (begin << shift), shift, periods, points)
+    if remainder:
+        reached = [offset for offset in offsets if offset < remainder]
+        yield Block(first + (whole << shift), shift, 1, _points([*reached, remainder]))
 
 
 def _points(steps: list[int]) -> NDArray[np.uint64]:
-    """The first two places and the last of each step; steps end where the next begin."""
+    """The first two offsets and the last of each step; each step ends where the next begins."""
     points = [{begin, min(begin + 1, end - 1), end - 1} for begin, end in pairwise(steps)]
     return np.array(sorted(set().union(*points)), np.uint64)
 
 
-def visit(way: Way, source: Format, target: Format, rulings: list[Ruling], seed: int) -> Visit:
-    """The inputs of a pair, visited in one way."""
-    match way:
+def input_sequence(
+    kind: SequenceKind, source: Format, target: Format, rulings: list[Ruling], seed: int
+) -> InputSequence:
+    """Return a sequence of inputs for the casts of a pair; ``steps`` are those of all rulings."""
+    match kind:
         case "dense":
             return Dense(1 << source.bits)
         case "steps":
@@ -158,4 +166,9 @@ def visit(way: Way, source: Format, target: Format, rulings: list[Ruling], seed:
             return Sample(source, (seed, crc32(f"{source.name}/{target.name}".encode())))
 
 
-Visit = Dense | Sample | Steps
+InputSequence = Dense | Sample | Steps
+
+Way = SequenceKind  # until renamed
+ways = sequence_kinds  # until renamed
+Visit = InputSequence  # until renamed
+visit = input_sequence  # until renamed

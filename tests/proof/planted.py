@@ -1,4 +1,4 @@
-"""Faults planted in the kernels' own text."""
+"""Plant faults in the source of the kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FUNCTIONS = ("unpack", "convert", "has_fraction", "zero_code")
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, right: str, wrong: str) -> None:
-    """Let the decision run on a text in which one line is wrong."""
+    """Let rulings run on kernels in whose source ``right`` is replaced by ``wrong``."""
     text = inspect.getsource(kernels)
     assert text.count(right) == 1, right
     module = ModuleType("planted_kernels")

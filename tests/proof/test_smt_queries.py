@@ -1,4 +1,4 @@
-"""The solver proves the kernels, and finds an input for every fault planted in them."""
+"""The solver proves the kernels, and finds a counterexample for every fault planted in them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def group_of(source: str, target: str, rounding: str) -> Group:
     return found
 
 
-def named(group: Group, statement: str) -> str:
+def case_id(group: Group, statement: str) -> str:
     return f"{group.source.name}-{group.target.name}-{group.rounding}-{statement}"
 
 
-def differs(group: Group, found: str) -> bool:
-    """Whether kernels and definition really part ways at the input that was found."""
+def is_counterexample(group: Group, found: str) -> bool:
+    """Whether kernels and definition really differ on the input that was found."""
     code = int(found.partition(":")[0], 16)
     for _, rules in group.rulings:
         place, first, second = expect_by_kernels.decide(rules, Word(code), select_words)
@@ -51,15 +51,15 @@ def differs(group: Group, found: str) -> bool:
     return False
 
 
-def test_the_groups_hold_every_ruling_that_answers_something() -> None:
-    held = [rules for group in groups() for _, rules in group.rulings]
+def test_every_ruling_that_is_not_open_is_in_one_group() -> None:
+    grouped = [rules for group in groups() for _, rules in group.rulings]
     every = [rules for rules in numeric_rulings().values() if not rules.is_open]
-    assert len(held) == len(set(held)) == len(every)
-    assert set(held) == set(every)
+    assert len(grouped) == len(set(grouped)) == len(every)
+    assert set(grouped) == set(every)
 
 
 @pytest.mark.parametrize(
-    ("group", "statement"), SPREAD, ids=[named(group, statement) for group, statement in SPREAD]
+    ("group", "statement"), SPREAD, ids=[case_id(group, statement) for group, statement in SPREAD]
 )
 def test_kernels_are_proved(group: Group, statement: Statement) -> None:
     obligation = prove(group, statement, SECONDS)
@@ -69,13 +69,13 @@ def test_kernels_are_proved(group: Group, statement: Statement) -> None:
 
 FAULTS = {
     "ties away": (
-        "increment = first & (sticky | odd)",
-        "increment = first",
+        "increment = guard & (sticky | lsb)",
+        "increment = guard",
         ("float32", "float16", "nearest-even"),
     ),
     "ties to odd": (
-        "increment = first & (sticky | odd)",
-        "increment = first & (sticky | (odd ^ 1))",
+        "increment = guard & (sticky | lsb)",
+        "increment = guard & (sticky | (lsb ^ 1))",
         ("float64", "float8e4m3fn", "nearest-even"),
     ),
     "shift capped one too low": (
@@ -108,9 +108,9 @@ FAULTS = {
         "beyond = ((truncated > largest) | (truncated == largest))",
         ("float32", "float8e8m0", "toward-zero"),
     ),
-    "odd without what is sticky": (
-        "increment = (odd ^ 1) & some",
-        "increment = (odd ^ 1) & first",
+    "odd without the sticky bit": (
+        "increment = (lsb ^ 1) & some",
+        "increment = (lsb ^ 1) & guard",
         ("float32", "float16", "odd"),
     ),
     "wrap without mask": (
@@ -157,29 +157,29 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_found_with_an_input(
-    fault: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    right, wrong, where = FAULTS[fault]
-    group = group_of(*where)
+def test_a_planted_fault_has_a_counterexample(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, wrong, pair = FAULTS[fault]
+    group = group_of(*pair)
     plant(monkeypatch, right, wrong)
     obligation = prove(group, "exact integers", SECONDS)
     assert obligation.verdict == "counterexample"
     assert " by kernels, " in obligation.found
-    assert differs(group, obligation.found)
+    assert is_counterexample(group, obligation.found)
 
 
 @pytest.mark.parametrize("fault", ["ties away", "shift of a wide source capped one too low"])
-def test_smt_lib_finds_planted_faults_too(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, wrong, where = FAULTS[fault]
-    group = group_of(*where)
+def test_smt_lib_finds_planted_faults(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, wrong, pair = FAULTS[fault]
+    group = group_of(*pair)
     plant(monkeypatch, right, wrong)
     obligation = prove(group, "smt-lib", SECONDS)
     assert obligation.verdict == "counterexample"
-    assert differs(group, obligation.found)
+    assert is_counterexample(group, obligation.found)
 
 
-def test_a_class_that_takes_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_input_class_that_is_too_wide_has_a_counterexample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     group = group_of("float32", "float8e8m0", "toward-zero")
     monkeypatch.setitem(expect_by_kernels.CLASSES, "negative", lambda f: f.finite & f.minus)
     obligation = prove(group, "exact integers", SECONDS)
@@ -187,7 +187,7 @@ def test_a_class_that_takes_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -
     assert int(obligation.found.partition(":")[0], 16) == 0x80000000
 
 
-def test_a_statement_that_says_too_little_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_that_is_too_weak_has_a_counterexample(monkeypatch: pytest.MonkeyPatch) -> None:
     def anything(value: Any, code: Any, rounding: Any) -> Truth:
         return value.solving.truth(True)
 
@@ -197,7 +197,7 @@ def test_a_statement_that_says_too_little_is_found(monkeypatch: pytest.MonkeyPat
     assert obligation.found.endswith("the statement or the trace is at fault")
 
 
-def test_a_trace_shortened_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrongly_simplified_trace_has_a_counterexample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
         kernel_terms.BOUNDS, "right", lambda value, shift: (0, value[1] >> shift[1])
     )
@@ -206,7 +206,7 @@ def test_a_trace_shortened_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert obligation.found.endswith("the statement or the trace is at fault")
 
 
-def test_running_out_of_time_is_open() -> None:
+def test_an_obligation_that_times_out_is_open() -> None:
     group = group_of("float64", "int64", "toward-zero")
     for seconds in (0.0, 0.3):
         obligation = prove(group, "exact integers", seconds)
@@ -216,34 +216,39 @@ def test_running_out_of_time_is_open() -> None:
 
 @settings(max_examples=40)
 @given(STEPS, st.sampled_from([4, 32, WIDTH]), st.integers(0, 2**64 - 1))
-def test_a_trace_means_the_same_to_the_solver(
-    steps: list[Step], bits: int, given_pattern: int
+def test_a_translated_trace_computes_the_same_as_words(
+    steps: list[Step], bits: int, full_pattern: int
 ) -> None:
-    pattern = given_pattern >> (WIDTH - bits)
+    pattern = full_pattern >> (WIDTH - bits)
     trace = Trace(bits)
     words, truths = run(steps, trace.input(), select_terms)
     expected_words, expected_truths = run(steps, Word(pattern), select_words)
     solving = Solving()
-    given_term = solving.unknown("pattern", bits)
-    terms = translated(trace, given_term)
+    vector = solving.unknown("pattern", bits)
+    terms = translated(trace, vector)
     wrong = [
-        Vector(solving, terms[word.place], WIDTH) != int(expected)
+        Vector(solving, terms[word.index], WIDTH) != int(expected)
         for word, expected in zip(words, expected_words, strict=True)
     ]
     wrong += [
-        Truth(solving, terms[truth.place]) ^ bool(expected)
+        Truth(solving, terms[truth.index]) ^ bool(expected)
         for truth, expected in zip(truths, expected_truths, strict=True)
     ]
-    here = given_term == pattern
-    assert solving.find(here & solving.any_of(wrong), given_term, SECONDS) == "none"
+    question = (vector == pattern) & solving.any_of(wrong)
+    assert solving.find(question, vector, SECONDS) == "none"
 
 
-def test_obligations_come_in_order_whatever_the_number_of_processes() -> None:
-    seen: list[Obligation] = []
-    alone, beside = prove_by_solver(1, SECONDS, seen.append, 60), prove_by_solver(2, every=60)
-    assert seen == alone
-    assert [replace(one, seconds=0) for one in alone] == [replace(one, seconds=0) for one in beside]
-    assert [(one.rulings, one.statement) for one in alone] == [
+def test_obligations_are_in_order_for_any_number_of_processes() -> None:
+    reported: list[Obligation] = []
+    serial, parallel = (
+        prove_by_solver(1, SECONDS, reported.append, 60),
+        prove_by_solver(2, every=60),
+    )
+    assert reported == serial
+    assert [replace(one, seconds=0) for one in serial] == [
+        replace(one, seconds=0) for one in parallel
+    ]
+    assert [(one.rulings, one.statement) for one in serial] == [
         (group.name, statement) for group in groups()[::60] for statement in statements(group)
     ]
-    assert {one.verdict for one in alone} == {"proved"}
+    assert {one.verdict for one in serial} == {"proved"}

@@ -1,4 +1,4 @@
-"""A traced text says what the text itself says, on words and on arrays."""
+"""A traced kernel computes what the kernel itself computes on words and on arrays."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ def test_terms_words_and_arrays_agree_on_any_program(
     on_words = run(steps, Word(pattern), select_words)
     on_arrays = run(steps, np.array([pattern], np.uint64), select_arrays)
     for traced, word, array in zip(words, on_words[0], on_arrays[0], strict=True):
-        assert values[traced.place] == int(word) == int(array[0])
+        assert values[traced.index] == int(word) == int(array[0])
         assert not traced.node.truth
     for traced, truth, array in zip(truths, on_words[1], on_arrays[1], strict=True):
-        assert bool(values[traced.place]) == truth == bool(array[0])
+        assert bool(values[traced.index]) == truth == bool(array[0])
         assert traced.node.truth
 
 
 @given(STEPS, st.integers(0, 2**32 - 1))
-def test_a_plain_trace_keeps_every_operation_and_says_the_same(
-    steps: list[Step], pattern: int
-) -> None:
-    short, plain = Trace(32), Trace(32, plain=True)
-    here, there = (run(steps, trace.input(), select_terms)[0] for trace in (short, plain))
-    values, others = evaluate(short, pattern), evaluate(plain, pattern)
-    assert [values[term.place] for term in here] == [others[term.place] for term in there]
+def test_a_trace_without_simplification_computes_the_same(steps: list[Step], pattern: int) -> None:
+    short, full = Trace(32), Trace(32, simplify=False)
+    short_words, full_words = (
+        run(steps, trace.input(), select_terms)[0] for trace in (short, full)
+    )
+    short_values, full_values = evaluate(short, pattern), evaluate(full, pattern)
+    assert [short_values[term.index] for term in short_words] == [
+        full_values[term.index] for term in full_words
+    ]
 
 
 @given(STEPS)
@@ -51,12 +53,12 @@ def test_equal_operations_are_one_node(steps: list[Step]) -> None:
     size = len(trace.nodes)
     second, _ = run(steps, trace.input(), select_terms)
     assert len(trace.nodes) == size
-    assert [term.place for term in first] == [term.place for term in second]
+    assert [term.index for term in first] == [term.index for term in second]
 
 
-def test_what_does_not_depend_on_the_input_is_a_constant() -> None:
+def test_a_result_that_does_not_depend_on_the_input_is_a_constant() -> None:
     pattern = Trace(8).input()
-    for known, value in [
+    for term, value in [
         (pattern & 0, 0),
         (pattern >> 8, 0),
         (pattern < 256, 1),
@@ -65,29 +67,29 @@ def test_what_does_not_depend_on_the_input_is_a_constant() -> None:
         ((pattern & 0) - 1, 2**64 - 1),
         (pattern << 64, 0),
     ]:
-        assert known.node.operation == "constant"
-        assert known.node.bounds == (value, value)
+        assert term.node.operation == "constant"
+        assert term.node.bounds == (value, value)
 
 
-def test_what_changes_nothing_is_no_operation() -> None:
+def test_an_operation_that_changes_nothing_adds_no_node() -> None:
     pattern = Trace(8).input()
-    for same in (
+    for term in (
         *(pattern & 255, pattern | 0, pattern ^ 0, pattern + 0, 0 + pattern, pattern - 0),
         *(pattern << 0, pattern >> 0, select_terms(pattern > 3, pattern, pattern)),
     ):
-        assert same.place == pattern.place
+        assert term.index == pattern.index
 
 
-def test_a_text_may_not_branch_on_data_or_mix_words_and_truths() -> None:
+def test_branching_on_data_and_mixing_words_with_truths_raise() -> None:
     pattern = Trace(8).input()
-    with pytest.raises(TypeError, match="branch"):
+    with pytest.raises(TypeError, match="a kernel must not branch on data"):
         assert pattern > 3
-    with pytest.raises(TypeError, match="a word and a truth"):
+    with pytest.raises(TypeError, match="`and` mixes a word and a truth"):
         _ = pattern & (pattern > 3)
 
 
 @pytest.mark.parametrize("name", [*RULINGS][::9])
-def test_a_traced_decision_is_the_decision(name: str) -> None:
+def test_a_traced_ruling_decides_as_on_words_and_arrays(name: str) -> None:
     rules = RULINGS[name]
     generator = np.random.default_rng(3)
     shift = np.uint64(WIDTH - rules.source.bits)
@@ -99,4 +101,4 @@ def test_a_traced_decision_is_the_decision(name: str) -> None:
         values = evaluate(trace, code)
         on_words = expect_by_kernels.decide(rules, Word(code), select_words)
         for traced, word, array in zip(results, on_words, on_arrays, strict=True):
-            assert values[traced.place] == int(word) == int(array[at])
+            assert values[traced.index] == int(word) == int(array[at])

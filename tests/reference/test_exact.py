@@ -1,4 +1,4 @@
-"""The definition against what rounding means: exact fractions and the neighbours of the result."""
+"""The definition against the meaning of rounding: exact fractions and neighboring values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGNED_FLOATS = [form for form in FLOATS if form.is_signed]
 
 
 @st.composite
-def finite(draw: st.DrawFn) -> tuple[Format, int]:
+def finite_patterns(draw: st.DrawFn) -> tuple[Format, int]:
     """A source and one of its finite patterns."""
     source = draw(st.sampled_from(NUMERIC))
     code = draw(st.integers(0, source.mask))
@@ -28,32 +28,32 @@ def finite(draw: st.DrawFn) -> tuple[Format, int]:
     return source, code
 
 
-@given(finite())
-def test_decoding_gives_the_fields_value(given_pattern: tuple[Format, int]) -> None:
-    source, code = given_pattern
+@given(finite_patterns())
+def test_decoding_gives_the_value_of_the_fields(finite_pattern: tuple[Format, int]) -> None:
+    source, code = finite_pattern
     number = decode(source, code)
     assert isinstance(number, Number)
     value = number.significand * Fraction(2) ** number.exponent
     assert (-value if number.sign else value) == value_of(source, code)
 
 
-@given(finite())
-def test_encoding_undoes_decoding(given_pattern: tuple[Format, int]) -> None:
-    source, code = given_pattern
+@given(finite_patterns())
+def test_encoding_inverts_decoding(finite_pattern: tuple[Format, int]) -> None:
+    source, code = finite_pattern
     number = decode(source, code)
     assert isinstance(number, Number)
     assert encode(source, number.sign, number.significand, number.exponent) == code
 
 
-@given(finite(), st.sampled_from(SIGNED_FLOATS), st.sampled_from(list(ROUNDINGS.values())))
-def test_rounding_picks_the_right_neighbour(
-    given_pattern: tuple[Format, int], target: Format, rounding: Rounding
+@given(finite_patterns(), st.sampled_from(SIGNED_FLOATS), st.sampled_from(list(ROUNDINGS.values())))
+def test_rounding_picks_the_right_neighbor(
+    finite_pattern: tuple[Format, int], target: Format, rounding: Rounding
 ) -> None:
-    number = decode(*given_pattern)
+    number = decode(*finite_pattern)
     assert isinstance(number, Number)
     if number.significand == 0:
         return
-    x = abs(value_of(*given_pattern))
+    x = abs(value_of(*finite_pattern))
     unit = unit_of(target, number)
     multiple = round_magnitude(number, unit, rounding)
     if zone_of(target, number, multiple, unit) == "overflow":

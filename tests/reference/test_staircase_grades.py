@@ -1,4 +1,4 @@
-"""Grading over staircases says what the comparison of the quick tier says, in either form."""
+"""Grades by staircases equal the quick tier's comparison, in numpy and in numba."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.sweep.array_forms import forms
 from oracles.reference import expect_by_kernels, staircase_grades
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import STEP, STRETCH, Staircase, Step, staircase
-from oracles.reference.staircase_grades import OPEN
+from oracles.reference.staircase_grades import ALLOWED, BROKEN, OPEN
 from reports.diff.allowed_answers import levels_broken
 from specs.outcomes import Anything, Either, Exactly, Nan
 from specs.ruling import Ruling
@@ -56,7 +56,7 @@ def some_inputs(rules: Ruling) -> NDArray[Any]:
 def right_answers(
     rules: Ruling, expected: Expected, chance: np.random.Generator
 ) -> NDArray[np.uint64]:
-    """Any of the answers that break nothing, not even a recommendation, by chance."""
+    """Random answers that break nothing, not even a recommendation."""
     size = expected.places.size
     second = chance.random(size) < 0.5
     answers = np.where(second, expected.others, expected.codes).astype(np.uint64)
@@ -80,28 +80,28 @@ def right_answers(
     return answers
 
 
-def known_grades(
+def expected_grades(
     rules: Ruling, inputs: NDArray[Any], expected: Expected, answers: NDArray[Any]
 ) -> NDArray[np.uint8]:
-    """The grades by the quick tier's comparison, which checks an answer's width beforehand."""
+    """The grades by the quick tier's comparison, which leaves the check of widths to its caller."""
     wrong = levels_broken(rules, inputs, expected, answers) > 0
     wrong |= answers > rules.target.mask
-    fine = np.where(np.isin(expected.places, rules.open_places), OPEN, 0)
-    return np.where(wrong, expected.places + 1, fine).astype(np.uint8)
+    not_broken = np.where(np.isin(expected.places, rules.open_places), OPEN, ALLOWED)
+    return np.where(wrong, expected.places + BROKEN, not_broken).astype(np.uint8)
 
 
 def flipped(
     answers: NDArray[np.uint64], bits: int, chance: np.random.Generator
 ) -> NDArray[np.uint64]:
-    """A random bit of every other answer flipped."""
-    place = chance.integers(0, bits, answers.size, np.uint64)
-    return answers ^ ((np.uint64(1) << place) * (chance.random(answers.size) < 0.5))
+    """The answers with a random bit flipped in about half of them."""
+    bit = chance.integers(0, bits, answers.size, np.uint64)
+    return answers ^ ((np.uint64(1) << bit) * (chance.random(answers.size) < 0.5))
 
 
 @pytest.fixture(params=["numpy", "numba"])
 def grades(request: pytest.FixtureRequest) -> Any:
     if request.param == "numba":
-        pytest.importorskip("numba", reason="the fast form needs the extra `fast`")
+        pytest.importorskip("numba", reason="needs numba (the extra `fast`)")
     return forms(request.param == "numba").grades
 
 
@@ -117,27 +117,27 @@ def test_grades_are_those_of_the_comparison(name: str, grades: Any) -> None:
         flipped(right, rules.target.bits, chance),
         flipped(right, 8 * storage.itemsize, chance),
     ):
-        known = known_grades(rules, inputs, expected, answers.astype(storage))
+        compared = expected_grades(rules, inputs, expected, answers.astype(storage))
         graded = grades(stairs, inputs, answers.astype(storage))
         assert graded.dtype == np.uint8
-        assert np.array_equal(graded, known)
+        assert np.array_equal(graded, compared)
         if answers is right:
-            assert np.isin(graded, (0, OPEN)).all()
+            assert np.isin(graded, (ALLOWED, OPEN)).all()
 
 
 @pytest.mark.parametrize("name", PICKED[::4])
-def test_any_selection_of_inputs_is_graded_alike(name: str, grades: Any) -> None:
+def test_an_answers_grade_does_not_depend_on_the_other_inputs(name: str, grades: Any) -> None:
     rules, chance = RULINGS[name], np.random.default_rng(SEED)
     stairs, inputs = staircase(rules), some_inputs(rules)
     answers = chance.integers(0, rules.target.mask, inputs.size, np.uint64, endpoint=True)
     answers = answers.astype(rules.target.storage)
     whole = grades(stairs, inputs, answers)
-    some = np.flatnonzero(chance.random(inputs.size) < 0.1)
-    for where in (some, some[:1], some[:0], slice(-3, None)):
+    selection = np.flatnonzero(chance.random(inputs.size) < 0.1)
+    for where in (selection, selection[:1], selection[:0], slice(-3, None)):
         assert np.array_equal(grades(stairs, inputs[where], answers[where]), whole[where])
 
 
-def test_the_selection_holds_every_kind_of_ruling() -> None:
+def test_the_selected_rulings_are_of_every_kind() -> None:
     picked = [RULINGS[name] for name in PICKED]
     assert any(rules.is_open for rules in picked)
     assert any(has(rules, Either) for rules in picked)
@@ -148,15 +148,16 @@ def test_the_selection_holds_every_kind_of_ruling() -> None:
 
 
 @pytest.mark.parametrize("name", PICKED[::2])
-def test_the_branch_of_every_input_is_known(name: str) -> None:
+def test_branch_places_are_those_of_the_kernels(name: str) -> None:
     rules = RULINGS[name]
     inputs = some_inputs(rules)
-    places = staircase_grades.places(staircase(rules), inputs)
+    places = staircase_grades.branch_places(staircase(rules), inputs)
     assert np.array_equal(places, expect_by_kernels.expect(rules, inputs).places)
-    assert staircase_grades.places(staircase(rules), inputs[:0]).size == 0
+    assert staircase_grades.branch_places(staircase(rules), inputs[:0]).size == 0
 
 
-def counted(rules: Ruling, lo: int, hi: int) -> int:
+def count_open(rules: Ruling, lo: int, hi: int) -> int:
+    """Count the open inputs of a range by looking at each."""
     inputs = np.arange(lo, hi, dtype=np.uint64).astype(rules.source.storage)
     return int(np.isin(expect_by_kernels.expect(rules, inputs).places, rules.open_places).sum())
 
@@ -167,12 +168,12 @@ WIDE_OPEN = [n for n, r in RULINGS.items() if r.open_places and r.source.bits > 
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_open_inputs_are_counted_without_looking_at_them(data: st.DataObject) -> None:
+def test_open_inputs_of_a_narrow_source_are_counted(data: st.DataObject) -> None:
     rules = RULINGS[data.draw(st.sampled_from(NARROW_OPEN))]
     end = rules.source.mask + 1
     ends = st.integers(0, end) | st.sampled_from([0, end, rules.source.sign_bit])
     lo, hi = sorted((data.draw(ends), data.draw(ends)))
-    assert staircase_grades.open_inputs(staircase(rules), lo, hi) == counted(rules, lo, hi)
+    assert staircase_grades.open_inputs(staircase(rules), lo, hi) == count_open(rules, lo, hi)
 
 
 @given(st.data())
@@ -184,25 +185,23 @@ def test_open_inputs_of_a_wide_source_are_counted(data: st.DataObject) -> None:
     near = int(row[data.draw(st.sampled_from(["first", "last"]))])
     lo = max(0, near - data.draw(st.integers(0, 5_000)))
     hi = min(rules.source.mask + 1, near + data.draw(st.integers(0, 5_000)))
-    assert staircase_grades.open_inputs(stairs, lo, hi) == counted(rules, lo, hi)
+    assert staircase_grades.open_inputs(stairs, lo, hi) == count_open(rules, lo, hi)
 
 
-def test_a_count_of_open_inputs_that_no_one_could_walk() -> None:
-    # Version 1 cuts off the fractions of what lies between -1.0 and 256.0; all else is open.
+def test_open_inputs_of_all_of_float64_are_counted() -> None:
+    # Version 1 truncates values between -1.0 and 256.0 and leaves all others open.
     stairs = staircase(RULINGS["onnx-cast:1/float64/uint8"])
-    told = 0x4070_0000_0000_0000 + 0x3FF0_0000_0000_0000
-    assert staircase_grades.open_inputs(stairs, 0, 1 << 64) == (1 << 64) - told
+    not_open = 0x4070_0000_0000_0000 + 0x3FF0_0000_0000_0000
+    assert staircase_grades.open_inputs(stairs, 0, 1 << 64) == (1 << 64) - not_open
     cuts = [0, 12_345, 1 << 62, (1 << 63) + 77, 1 << 64]
     parts = [staircase_grades.open_inputs(stairs, *cut) for cut in pairwise(cuts)]
-    assert sum(parts) == (1 << 64) - told
+    assert sum(parts) == (1 << 64) - not_open
 
 
 @given(st.integers(0, 120), st.integers(0, 120), st.integers(0, 2))
 @settings(deadline=None)
-def test_open_steps_are_counted_wherever_in_a_period_they_lie(
-    one: int, other: int, at: int
-) -> None:
-    # No document asks for it today: an open step between others, in a last period cut short.
+def test_open_steps_are_counted_anywhere_in_a_period(one: int, other: int, at: int) -> None:
+    # No document has this today: an open step between others, and a last period cut short.
     steps = [Step(offset, 0, 7, 7, 0, 7, 7, 0) for offset in (0, 2, 5)]
     steps[at] = steps[at]._replace(low=0, high=255, other_low=0, other_high=255)
     parts = [(0, 9, 4, 0, 1), (10, 99, 3, 1, 4), (100, (1 << 16) - 1, 16, 4, 5)]
@@ -217,7 +216,7 @@ def test_open_steps_are_counted_wherever_in_a_period_they_lie(
 
 @given(st.sampled_from(PICKED), st.data())
 @settings(max_examples=150, deadline=None)
-def test_inputs_of_one_step_allow_the_same(name: str, data: st.DataObject) -> None:
+def test_all_inputs_of_one_step_are_allowed_the_same(name: str, data: st.DataObject) -> None:
     rules = RULINGS[name]
     stairs = staircase(rules)
     row = stairs.stretches[data.draw(st.integers(0, stairs.stretches.size - 1))]
@@ -231,8 +230,8 @@ def test_inputs_of_one_step_allow_the_same(name: str, data: st.DataObject) -> No
     assert staircase_grades.is_one_step(stairs, first, first)
 
 
-def test_where_one_step_ends_and_the_next_begins() -> None:
-    # 65520 is the first that overflows; what is larger is infinite too, infinity itself is not.
+def test_one_step_ends_where_the_next_begins() -> None:
+    # 65520 (0x477FF000) is the first value that overflows to infinity.
     stairs = staircase(RULINGS["onnx-cast:13/float32/float16"])
     assert staircase_grades.is_one_step(stairs, 0x4780_0001, 0x4780_0FFF)
     assert not staircase_grades.is_one_step(stairs, 0x477F_EFFF, 0x477F_F000)

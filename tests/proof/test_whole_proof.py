@@ -1,4 +1,4 @@
-"""The solver's half of the proof as a whole: every ruling of every document, every input."""
+"""The whole proof by solver: every ruling of every document, every input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ pytest.importorskip("bitwuzla")
 from oracles.proof.smt_queries import prove_by_solver
 
 
-def test_no_input_of_any_ruling_contradicts_the_definition() -> None:
+def test_the_solver_proves_every_ruling() -> None:
     obligations = prove_by_solver(jobs=2)
     assert [str(one) for one in obligations if one.verdict != "proved"] == []
     assert len(obligations) > 800

@@ -1,4 +1,4 @@
-"""Compiled decisions are the kernels' decisions."""
+"""Compiled kernels compute what the kernels compute on arrays."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ def same(left: Expected, right: Expected) -> bool:
 
 
 @pytest.mark.parametrize("name", [*PICKED, *SPREAD])
-def test_on_breakpoints_and_random_patterns(name: str) -> None:
+def test_compiled_kernels_agree_on_breakpoints_and_random_patterns(name: str) -> None:
     rules = RULINGS[name]
     inputs = quick_inputs(rules.source.name, rules.target.name, SEED, 20_000)
     assert same(compiled(rules).expect(inputs), expect_by_kernels.expect(rules, inputs))
 
 
 @pytest.mark.parametrize("name", PICKED)
-def test_on_consecutive_patterns_up_to_the_last(name: str) -> None:
+def test_compiled_kernels_agree_on_consecutive_patterns_at_both_ends(name: str) -> None:
     rules = RULINGS[name]
     count = min(10_000, rules.source.mask + 1)
-    decision = compiled(rules)
+    kernels = compiled(rules)
     for first in (0, rules.source.mask + 1 - count):
-        result = decision.room(count)
-        decision.consecutive(np.uint64(first), result.places, result.codes, result.others)
+        result = kernels.allocate(count)
+        kernels.consecutive(np.uint64(first), result.places, result.codes, result.others)
         inputs = (np.arange(count, dtype=np.uint64) + np.uint64(first)).astype(rules.source.storage)
         assert same(result, expect_by_kernels.expect(rules, inputs))
 
 
-def test_a_program_holds_only_what_the_decision_needs() -> None:
+def test_a_program_contains_only_the_operations_that_it_needs() -> None:
     text = program(RULINGS["onnx-cast:1/float32/bool"])
     assert ">>" not in text or "<<" not in text
     assert len(text) < len(program(RULINGS["onnx-cast:13/float32/float16"]))

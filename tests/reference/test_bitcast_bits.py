@@ -1,4 +1,4 @@
-"""Bits of a bitcast told twice, by one integer and by memory: they agree, and they come back."""
+"""Bitcasts by one integer and by memory agree with each other and with worked examples."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ BYTES = [form for form in NUMERIC if form.bits % 8 == 0]
 LENGTHS = st.lists(st.integers(0, 3), max_size=4).map(tuple)
 
 
-def bitcast(source: Format, target: Format, shape: Shape, word: str) -> BitcastRuling:
-    """A bitcast as a document that counts bits would rule it."""
+def bitcast(source: Format, target: Format, shape: Shape, rule: str) -> BitcastRuling:
+    """The ruling of a document that counts bits; ``rule`` names how the shape changes."""
     widths = Widths(source.bits, target.bits)
-    result = resulting(word, shape, widths)
+    result = resulting(rule, shape, widths)
     return BitcastRuling(
         source,
         target,
@@ -42,12 +42,12 @@ def bitcast(source: Format, target: Format, shape: Shape, word: str) -> BitcastR
     )
 
 
-def asked(source: Format, target: Format, shape: Shape) -> BitcastRuling:
-    """The bitcast that keeps all bits: a dimension comes, goes, or neither."""
+def lossless_bitcast(source: Format, target: Format, shape: Shape) -> BitcastRuling:
+    """A bitcast that keeps all bits; ``shape`` is that of the array with the wider elements."""
     if target.bits > source.bits:
         return bitcast(source, target, (*shape, target.bits // source.bits), "drop-last")
-    word = "same-shape" if target.bits == source.bits else "append-ratio"
-    return bitcast(source, target, shape, word)
+    rule = "same-shape" if target.bits == source.bits else "append-ratio"
+    return bitcast(source, target, shape, rule)
 
 
 def patterns(data: st.DataObject, form: Format, shape: Shape) -> Any:
@@ -72,10 +72,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(st.sampled_from(OF_BYTES), LENGTHS, st.data())
-def test_both_ways_agree_where_elements_fill_their_bytes(
+def test_integer_and_memory_agree_where_elements_fill_their_bytes(
     pair: tuple[Format, Format], shape: Shape, data: st.DataObject
 ) -> None:
-    ruling = asked(*pair, shape)
+    ruling = lossless_bitcast(*pair, shape)
     assert fills_bytes(ruling)
     bits = patterns(data, ruling.source, ruling.shape)
     before = bits.copy()
@@ -86,10 +86,10 @@ def test_both_ways_agree_where_elements_fill_their_bytes(
 
 
 @given(st.sampled_from(OF_BYTES), st.integers(1, 3), st.data())
-def test_they_agree_on_what_is_not_contiguous_too(
+def test_the_memory_order_of_the_input_does_not_matter(
     pair: tuple[Format, Format], length: int, data: st.DataObject
 ) -> None:
-    ruling = asked(*pair, (length, 2))
+    ruling = lossless_bitcast(*pair, (length, 2))
     bits = patterns(data, ruling.source, ruling.shape)
     fortran = np.asfortranarray(bits)
     assert same(by_memory(ruling, fortran), by_memory(ruling, bits))
@@ -97,23 +97,23 @@ def test_they_agree_on_what_is_not_contiguous_too(
 
 
 @given(st.sampled_from(PAIRS), LENGTHS, st.data())
-def test_there_and_back_is_nothing(
+def test_a_bitcast_there_and_back_returns_the_same_bits(
     pair: tuple[Format, Format], shape: Shape, data: st.DataObject
 ) -> None:
-    there, (source, target) = asked(*pair, shape), pair
+    there, (source, target) = lossless_bitcast(*pair, shape), pair
     bits = patterns(data, source, there.shape)
     there_shape = there.result
     assert there_shape is not None
-    word = "append-ratio" if target.bits > source.bits else "drop-last"
+    rule = "append-ratio" if target.bits > source.bits else "drop-last"
     if source.bits == target.bits:
-        word = "same-shape"
-    back = bitcast(target, source, there_shape, word)
+        rule = "same-shape"
+    back = bitcast(target, source, there_shape, rule)
     answer = by_integer(back, by_integer(there, bits))
     assert same(answer, bits)
     assert int(by_integer(there, bits).size) * target.bits == bits.size * source.bits
 
 
-# Written out by hand: source, target, elements, what comes out; the low end first.
+# Source, target, shape and codes; the shape and codes of the result. The low end comes first.
 WORKED: list[tuple[str, str, Shape, list[int], Shape, list[int]]] = [
     ("float32", "float16", (), [0x3F80_1234], (2,), [0x1234, 0x3F80]),
     ("float16", "float32", (2,), [0x1234, 0x3F80], (), [0x3F80_1234]),
@@ -134,15 +134,15 @@ WORKED: list[tuple[str, str, Shape, list[int], Shape, list[int]]] = [
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "shape", "given_codes", "result", "expected"),
+    ("source", "target", "shape", "codes", "result", "expected"),
     WORKED,
     ids=[f"{row[0]}{row[2]}-{row[1]}" for row in WORKED],
 )
-def test_worked_out_by_hand(
+def test_results_worked_out_by_hand(
     source: str,
     target: str,
     shape: Shape,
-    given_codes: list[int],
+    codes: list[int],
     result: Shape,
     expected: list[int],
 ) -> None:
@@ -151,19 +151,19 @@ def test_worked_out_by_hand(
         raw = b"".join(code.to_bytes(storage.itemsize, "little") for code in codes)
         return np.frombuffer(raw, storage.newbyteorder("<")).astype(storage).reshape(shape)
 
-    word = "append-ratio" if len(result) > len(shape) else "drop-last"
-    word = "same-shape" if len(result) == len(shape) else word
-    ruling = bitcast(format_named(source), format_named(target), shape, word)
-    wanted = array(target, expected, result)
-    bits = array(source, given_codes, shape)
-    assert same(by_integer(ruling, bits), wanted)
+    rule = "append-ratio" if len(result) > len(shape) else "drop-last"
+    rule = "same-shape" if len(result) == len(shape) else rule
+    ruling = bitcast(format_named(source), format_named(target), shape, rule)
+    expected_bits = array(target, expected, result)
+    bits = array(source, codes, shape)
+    assert same(by_integer(ruling, bits), expected_bits)
     if fills_bytes(ruling):
-        assert same(by_memory(ruling, bits), wanted)
+        assert same(by_memory(ruling, bits), expected_bits)
 
 
-def test_elements_of_less_than_a_byte_do_not_fill_theirs() -> None:
+def test_elements_narrower_than_a_byte_do_not_fill_it() -> None:
     def fills(source: str, target: str) -> bool:
-        return fills_bytes(asked(format_named(source), format_named(target), (1,)))
+        return fills_bytes(lossless_bitcast(format_named(source), format_named(target), (1,)))
 
     assert fills("float32", "int32")
     assert fills("complex128", "int8")
@@ -176,7 +176,7 @@ def test_elements_of_less_than_a_byte_do_not_fill_theirs() -> None:
         assert not fills(source, target), source
 
 
-def test_by_bytes_a_bool_fills_its_own() -> None:
+def test_a_bool_counts_eight_bits_where_a_document_counts_bytes() -> None:
     # torch's page counts whole bytes, XLA's code counts bits.
     by_document = {
         case.document: bitcast_ruling(case).widths

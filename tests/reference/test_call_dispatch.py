@@ -1,8 +1,8 @@
-"""How the reference reads calls: by position, by keyword, and the mixtures that it refuses."""
+"""The reference binds calls by position and by keyword, and refuses mixtures of both."""
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conformance.running.selection import case_named
 from oracles.protocol import Returned
-from oracles.reference.call_dispatch import NAMES, Decision, RefusedError, decide
+from oracles.reference.call_dispatch import DTYPE_NAMES, Decision, RefusedError, decide
 from oracles.reference.reference_oracle import Reference
 from specs.calls import Argument, ArgumentKind, ArgumentWord, Call, Member, ReceiverKind
 from specs.case_calls import call_of, linear_call
@@ -30,9 +30,10 @@ def call(receiver: ReceiverKind, method: str, args: list[str], kwargs: dict[str,
 
 
 F64 = Decision("float64")
-Form = tuple[list[str], dict[str, str], Decision]
+Accepted = tuple[list[str], dict[str, str], Decision]
+Refused = tuple[list[str], dict[str, str]]
 
-TO: list[Form] = [
+TO: list[Accepted] = [
     (["dtype-name float64"], {}, F64),
     (["dtype float64"], {}, F64),
     (["dtype-name float64", "word true"], {}, F64),
@@ -52,7 +53,7 @@ TO: list[Form] = [
     ([], {"other": "tensor int8"}, Decision("int8", "cpu")),
     ([], {}, Decision()),
 ]  # fmt: skip
-NOT_TO: list[tuple[list[str], dict[str, str]]] = [
+NOT_TO: list[Refused] = [
     (["dtype-name flaot64"], {}),
     (["dtype-name uint32"], {}),
     (["dtype-name "], {}),
@@ -82,12 +83,12 @@ NOT_TO: list[tuple[list[str], dict[str, str]]] = [
     ([], {"other": "dtype float64"}),
     ([], {"other": "tensor float64", "dtype": "dtype float64"}),
 ]
-ONE: list[Form] = [
+ONE: list[Accepted] = [
     (["dtype-name float64"], {}, F64),
     (["dtype float64"], {}, F64),
     ([], {"dst_type": "dtype-name float64"}, F64),
 ]
-NOT_ONE: list[tuple[list[str], dict[str, str]]] = [
+NOT_ONE: list[Refused] = [
     ([], {}),
     (["dtype float64", "dtype float64"], {}),
     (["dtype float64"], {"dst_type": "dtype float64"}),
@@ -98,7 +99,7 @@ NOT_ONE: list[tuple[list[str], dict[str, str]]] = [
     (["tensor float64"], {}),
     (["word none"], {}),
 ]
-SHARDED: list[Form] = [
+SHARDED: list[Accepted] = [
     (["dtype float64"], {}, F64),
     (["tensor float64"], {}, F64),
     (["device cpu"], {}, Decision()),
@@ -106,21 +107,21 @@ SHARDED: list[Form] = [
     (["device cuda"], {}, Decision(device="gpu")),
     (["device-name cuda:1"], {}, Decision(device="gpu")),
     (["device cuda", "dtype float64"], {}, Decision("float64", "gpu")),
-    # Keywords beside one argument are not looked at, but for `copy`.
+    # Beside positional arguments, all keywords but `copy` are ignored.
     (["device cpu"], {"dtype": "dtype int8"}, Decision()),
     (["dtype float64"], {"dtype": "dtype int8"}, F64),
     (["dtype float32"], {"copy": "word true"}, Decision("float32", copies=True)),
     (["dtype float32"], {"copy": "word false"}, Decision("float32")),
     (["device cpu", "dtype float64"], {}, F64),
     (["device-name cpu", "dtype float64"], {}, F64),
-    # Three are as good as none.
+    # Three positional arguments are ignored.
     (["device cpu", "dtype float64", "word false"], {}, Decision()),
     ([], {"dtype": "dtype float64"}, F64),
     ([], {"dtype": "word none"}, Decision()),
     ([], {"device": "device cpu", "dtype": "dtype float64"}, F64),
     ([], {}, Decision()),
 ]
-NOT_SHARDED: list[tuple[list[str], dict[str, str]]] = [
+NOT_SHARDED: list[Refused] = [
     (["dtype-name float64"], {}),
     (["device-name nowhere"], {}),
     (["word number"], {}),
@@ -133,7 +134,7 @@ NOT_SHARDED: list[tuple[list[str], dict[str, str]]] = [
     (["word none", "dtype float64"], {}),
     (["dtype float64", "device cpu"], {}),
 ]
-LISTED: list[Form] = [
+LISTED: list[Accepted] = [
     (["dtype float64"], {}, F64),
     (["dtype float64", "word true", "word false", "memory-format preserve"], {}, F64),
     (["dtype float64", "word false", "word true"], {}, Decision("float64", copies=True)),
@@ -152,7 +153,7 @@ LISTED: list[Form] = [
     (["gpu-tensor float64"], {}, Decision("float64", "gpu")),
     ([], {"other": "tensor float64", "non_blocking": "word true"}, Decision("float64", "cpu")),
 ]  # fmt: skip
-NOT_LISTED: list[tuple[list[str], dict[str, str]]] = [
+NOT_LISTED: list[Refused] = [
     (["dtype-name float64"], {}),
     ([], {"dtype": "dtype-name float64"}),
     (["dtype float64", "word true", "word true", "memory-format preserve", "word true"], {}),
@@ -165,13 +166,13 @@ NOT_LISTED: list[tuple[list[str], dict[str, str]]] = [
     (["dtype float64"], {"blocking": "word true"}),
     (["word number"], {}),
 ]  # fmt: skip
-CAST: list[Form] = [
+CAST: list[Accepted] = [
     (["input source", "dtype float64"], {}, F64),
     (["input source"], {"dtype": "dtype float64", "name": "text out"}, F64),
     (["input source", "dtype float64", "text out"], {}, F64),
     ([], {"A": "input source", "dtype": "dtype float64"}, F64),
 ]
-NOT_CAST: list[tuple[list[str], dict[str, str]]] = [
+NOT_CAST: list[Refused] = [
     ([], {}),
     (["input source"], {}),
     (["dtype float64"], {}),
@@ -180,17 +181,17 @@ NOT_CAST: list[tuple[list[str], dict[str, str]]] = [
     (["input source", "dtype float64"], {"dtype": "dtype float64"}),
     (["input source", "dtype float64", "text out", "word true"], {}),
 ]
-BITCAST: list[Form] = [
+BITCAST: list[Accepted] = [
     (["input source", "dtype-name float64"], {}, F64),
     ([], {"A": "input source", "dytpe": "dtype-name float64"}, F64),
 ]
-NOT_BITCAST: list[tuple[list[str], dict[str, str]]] = [
+NOT_BITCAST: list[Refused] = [
     (["word ten", "dtype-name float64"], {}),
     (["input source", "dtype-name flaot64"], {}),
     (["input source", "dtype-name float64", "text out"], {}),
 ]
 
-DISPATCHED: dict[str, tuple[ReceiverKind, str, list[Form], list[tuple[Any, Any]]]] = {
+DISPATCHED: dict[str, tuple[ReceiverKind, str, list[Accepted], list[Refused]]] = {
     "paddle-tensor-to": ("tensor", "to", TO, NOT_TO),
     "paddle-layer-astype": ("layer", "astype", ONE, NOT_ONE),
     "torch-module-type": ("layer", "type", ONE, NOT_ONE),
@@ -199,12 +200,8 @@ DISPATCHED: dict[str, tuple[ReceiverKind, str, list[Form], list[tuple[Any, Any]]
     "cinn-cast-calls": ("net-builder", "cast", CAST, NOT_CAST),
     "cinn-bitcast-calls": ("net-builder", "bitcast_convert", BITCAST, NOT_BITCAST),
 }
-TAKEN = [(name, *form) for name, (_, _, forms, _) in DISPATCHED.items() for form in forms]
-REFUSED = [(name, *form) for name, (_, _, _, forms) in DISPATCHED.items() for form in forms]
-
-
-def words(value: object) -> str:
-    return str(value)
+ACCEPTED = [(name, *entry) for name, (_, _, calls, _) in DISPATCHED.items() for entry in calls]
+REFUSED = [(name, *entry) for name, (_, _, _, calls) in DISPATCHED.items() for entry in calls]
 
 
 def decided(name: str, args: list[str], kwargs: dict[str, str]) -> Decision:
@@ -212,15 +209,15 @@ def decided(name: str, args: list[str], kwargs: dict[str, str]) -> Decision:
     return decide(name.partition(",")[0], call(receiver, method, args, kwargs))
 
 
-@pytest.mark.parametrize(("name", "args", "kwargs", "decision"), TAKEN, ids=words)
-def test_a_form_is_taken(
+@pytest.mark.parametrize(("name", "args", "kwargs", "decision"), ACCEPTED, ids=str)
+def test_a_valid_call_is_dispatched(
     name: str, args: list[str], kwargs: dict[str, str], decision: Decision
 ) -> None:
     assert decided(name, args, kwargs) == decision
 
 
-@pytest.mark.parametrize(("name", "args", "kwargs"), REFUSED, ids=words)
-def test_a_mixture_is_refused_in_one_line(
+@pytest.mark.parametrize(("name", "args", "kwargs"), REFUSED, ids=str)
+def test_an_invalid_call_is_refused_in_one_line(
     name: str, args: list[str], kwargs: dict[str, str]
 ) -> None:
     with pytest.raises(RefusedError) as caught:
@@ -229,9 +226,11 @@ def test_a_mixture_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-ANY = st.one_of(
-    st.builds(Argument, st.sampled_from(["dtype-name"]), st.sampled_from([*NAMES, "half", ""])),
-    st.builds(Argument, st.sampled_from(["dtype", "tensor"]), st.sampled_from(NAMES)),
+ARGUMENTS = st.one_of(
+    st.builds(
+        Argument, st.sampled_from(["dtype-name"]), st.sampled_from([*DTYPE_NAMES, "half", ""])
+    ),
+    st.builds(Argument, st.sampled_from(["dtype", "tensor"]), st.sampled_from(DTYPE_NAMES)),
     st.builds(
         Argument,
         st.sampled_from(["device-name", "device"]),
@@ -240,92 +239,98 @@ ANY = st.one_of(
     st.builds(Argument, st.sampled_from(["input", "memory-format", "text"]), st.just("preserve")),
     st.builds(Argument, st.just("word"), st.sampled_from(get_args(ArgumentWord))),
 )
-KEYS = st.sampled_from(
+KEYWORDS = st.sampled_from(
     ["dtype", "device", "other", "blocking", "copy", "dst_type", "dtpye", "A", "dytpe", "name"]
 )
 
 
 @given(
     st.sampled_from(list(DISPATCHED)),
-    st.lists(ANY, max_size=4),
-    st.dictionaries(KEYS, ANY, max_size=3),
+    st.lists(ARGUMENTS, max_size=4),
+    st.dictionaries(KEYWORDS, ARGUMENTS, max_size=3),
 )
-def test_whatever_is_passed_is_taken_or_refused(
+def test_any_call_is_dispatched_or_refused(
     name: str, args: list[Argument], kwargs: dict[str, Argument]
 ) -> None:
     receiver, method, *_ = DISPATCHED[name]
-    made = Call(
+    random_call = Call(
         receiver, (Member("", "tensor", "int8"),), method, tuple(args), tuple(kwargs.items())
     )
     try:
-        decision = decide(name.partition(",")[0], made)
+        decision = decide(name.partition(",")[0], random_call)
     except RefusedError:
         return
-    assert decision.dtype in (None, *NAMES)
+    assert decision.dtype in (None, *DTYPE_NAMES)
     assert decision.device in (None, "cpu", "gpu")
 
 
 ONE_F32, THREE = 0x3F800000, 3
 
 
-def returned(name: str, **held: list[int]) -> Returned:
+def returned(name: str, **members: list[int]) -> Returned:
+    """The reference's result of a case; ``tensor`` are the bits of a receiver that is a tensor."""
     case = case_named(name)
-    made = call_of(case)
+    case_call = call_of(case)
     bits = {
-        member.name: np.array(held.get(member.name.replace(".", "_") or "it", [0, 0]), np.uint32)
-        for member in made.members
+        member.name: np.array(
+            members.get(member.name.replace(".", "_") or "tensor", [0, 0]), np.uint32
+        )
+        for member in case_call.members
     }
-    return Reference().call(case, made, bits)
+    return Reference().call(case, case_call, bits)
 
 
-class TestWhatComesBack:
-    def test_another_dtype_gives_another_tensor(self) -> None:
-        gave = returned("torch-tensor-to:2023/float32/float64/form:dtype", it=[ONE_F32, 0])
-        assert (gave.is_receiver, gave.shares_memory) == (False, False)
-        assert gave.tensors[""].dtype == "float64"
-        assert gave.tensors[""].bits.tolist() == [0x3FF0 << 48, 0]
-        assert gave.receiver[""].bits.tolist() == [ONE_F32, 0]
+class TestResultsOfCalls:
+    def test_another_dtype_returns_a_new_tensor(self) -> None:
+        result = returned("torch-tensor-to:2023/float32/float64/form:dtype", tensor=[ONE_F32, 0])
+        assert (result.is_receiver, result.shares_memory) == (False, False)
+        assert result.tensors[""].dtype == "float64"
+        assert result.tensors[""].bits.tolist() == [0x3FF0 << 48, 0]
+        assert result.receiver[""].bits.tolist() == [ONE_F32, 0]
 
-    def test_its_own_dtype_gives_the_receiver(self) -> None:
-        gave = returned("torch-tensor-to:2023/float32/float32/form:same-dtype", it=[ONE_F32, 5])
-        assert (gave.is_receiver, gave.shares_memory) == (True, True)
-        assert gave.tensors[""].bits.tolist() == [ONE_F32, 5]
+    def test_its_own_dtype_returns_the_receiver(self) -> None:
+        result = returned(
+            "torch-tensor-to:2023/float32/float32/form:same-dtype", tensor=[ONE_F32, 5]
+        )
+        assert (result.is_receiver, result.shares_memory) == (True, True)
+        assert result.tensors[""].bits.tolist() == [ONE_F32, 5]
 
-    def test_a_copy_that_is_asked_for_is_made(self) -> None:
-        gave = returned("torch-tensor-to:2023/float32/float32/form:copies", it=[ONE_F32, 5])
-        assert (gave.is_receiver, gave.shares_memory) == (False, False)
+    def test_copy_true_returns_a_new_tensor(self) -> None:
+        result = returned("torch-tensor-to:2023/float32/float32/form:copies", tensor=[ONE_F32, 5])
+        assert (result.is_receiver, result.shares_memory) == (False, False)
 
-    def test_another_device_gives_another_tensor(self) -> None:
-        gave = returned("paddle-tensor-to:1.0/float32/float32/form:to-gpu", it=[ONE_F32, 5])
-        assert not gave.is_receiver
-        assert (gave.tensors[""].device, gave.receiver[""].device) == ("gpu", "cpu")
-        back = returned("paddle-tensor-to:1.0/float32/float32/form:from-gpu", it=[ONE_F32, 5])
+    def test_another_device_returns_a_new_tensor(self) -> None:
+        result = returned("paddle-tensor-to:1.0/float32/float32/form:to-gpu", tensor=[ONE_F32, 5])
+        assert not result.is_receiver
+        assert (result.tensors[""].device, result.receiver[""].device) == ("gpu", "cpu")
+        back = returned("paddle-tensor-to:1.0/float32/float32/form:from-gpu", tensor=[ONE_F32, 5])
         assert (back.tensors[""].device, back.receiver[""].device) == ("cpu", "gpu")
-        stays = returned("paddle-tensor-to:1.0/float32/float64/form:on-gpu", it=[ONE_F32, 5])
+        stays = returned("paddle-tensor-to:1.0/float32/float64/form:on-gpu", tensor=[ONE_F32, 5])
         assert (stays.tensors[""].device, stays.tensors[""].dtype) == ("gpu", "float64")
 
-    def test_a_layer_is_changed_where_it_stands_with_all_its_members(self) -> None:
+    def test_a_layer_is_changed_in_place_with_all_its_members(self) -> None:
         name = "torch-module-type:2023/float32/float64/form:dtype/member:inner.scale"
-        gave = returned(name, inner_scale=[ONE_F32, 0])
-        assert gave.is_receiver
-        assert {tensor.dtype for tensor in gave.tensors.values()} == {"float64"}
-        assert gave.tensors["inner.scale"].bits.tolist() == [0x3FF0 << 48, 0]
+        result = returned(name, inner_scale=[ONE_F32, 0])
+        assert result.is_receiver
+        assert {tensor.dtype for tensor in result.tensors.values()} == {"float64"}
+        assert result.tensors["inner.scale"].bits.tolist() == [0x3FF0 << 48, 0]
 
-    def test_a_linear_takes_inputs_of_both_dtypes_and_gives_the_new_one(self) -> None:
+    def test_a_converted_linear_takes_inputs_of_both_dtypes_and_returns_the_new_one(self) -> None:
         case = case_named("paddle-layer-astype:1.0/float32/float64/form:name/member:weight")
         bits = {"weight": np.zeros((2, 2), np.uint32), "bias": np.zeros(2, np.uint32)}
-        gave = Reference().call(case, linear_call(case, "float32", "astype"), bits)
-        assert [gave.outputs[dtype].dtype for dtype in ("float32", "float64")] == ["float64"] * 2
-        assert {tensor.dtype for tensor in gave.receiver.values()} == {"float64"}
-        # One on which nothing is called runs in its own dtype.
-        gave = Reference().call(case, linear_call(case, "float32", None), bits)
-        assert {name: one.dtype for name, one in gave.outputs.items()} == {"float32": "float32"}
+        result = Reference().call(case, linear_call(case, "float32", "astype"), bits)
+        assert [result.outputs[dtype].dtype for dtype in ("float32", "float64")] == ["float64"] * 2
+        assert {tensor.dtype for tensor in result.receiver.values()} == {"float64"}
+        # A layer on which no method is called runs in its own dtype.
+        result = Reference().call(case, linear_call(case, "float32", None), bits)
+        assert {name: one.dtype for name, one in result.outputs.items()} == {"float32": "float32"}
 
-    def test_a_builder_gives_a_new_tensor_even_of_the_same_dtype(self) -> None:
-        gave = returned("cinn-cast-calls:1.0/float32/float32/form:dtype", it=[ONE_F32, 5])
-        assert (gave.is_receiver, gave.shares_memory) == (False, False)
-        assert gave.tensors[""].bits.tolist() == gave.receiver[""].bits.tolist() == [ONE_F32, 5]
+    def test_a_builder_returns_a_new_tensor_even_of_the_same_dtype(self) -> None:
+        result = returned("cinn-cast-calls:1.0/float32/float32/form:dtype", tensor=[ONE_F32, 5])
+        assert (result.is_receiver, result.shares_memory) == (False, False)
+        assert result.tensors[""].bits.tolist() == result.receiver[""].bits.tolist() == [ONE_F32, 5]
 
-    def test_what_is_no_form_is_refused(self) -> None:
-        with pytest.raises(RefusedError, match="`flaot64` is neither dtype nor device nor tensor"):
+    def test_an_unknown_name_is_refused(self) -> None:
+        message = "`flaot64` is neither a dtype nor a device nor a tensor"
+        with pytest.raises(RefusedError, match=message):
             returned("paddle-tensor-to:1.0/float32/float32/form:no-such-name")

@@ -1,4 +1,4 @@
-"""Definition and kernels sort inputs into the same classes; `representable` is what it says."""
+"""Definition and kernels sort inputs into the same classes; `representable` is checked by value."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ NUMERIC = [form for form in formats().values() if form.is_numeric]
 SOURCES = ["float16", "bfloat16", "int16", "uint16", *(f.name for f in NUMERIC if f.bits <= 8)]
 TARGETS = [form.name for form in NUMERIC]
 STRIDE = 97
-"""Of sources of 16 bits, every so many patterns; a prime to no power of two."""
+"""Every so-manyth pattern of a 16-bit source; odd, so that all low bits occur."""
 
 
 def patterns(source: Format) -> range:
     return range(0, source.mask + 1, STRIDE if source.bits == 16 else 1)
 
 
-def finite_codes(form: Format) -> list[int]:
-    codes = range(form.mask + 1)
-    return [code for code in codes if isinstance(exact.decode(form, code), exact.Number)]
+def finite_codes(fmt: Format) -> list[int]:
+    codes = range(fmt.mask + 1)
+    return [code for code in codes if isinstance(exact.decode(fmt, code), exact.Number)]
 
 
 @cache
 def values(name: str) -> frozenset[object]:
-    """Every value of a format of up to 16 bits, as fractions: no rounding is involved."""
-    form = format_named(name)
-    return frozenset(value_of(form, code) for code in finite_codes(form))
+    """Every value of a format of at most 16 bits, as fractions, without any rounding."""
+    fmt = format_named(name)
+    return frozenset(value_of(fmt, code) for code in finite_codes(fmt))
 
 
 def facts_of(source: Format, target: Format, rounding: Rounding) -> Facts:
@@ -76,7 +76,9 @@ def test_definition_and_kernels_put_inputs_into_the_same_classes(source_name: st
             for code in patterns(source)
         ]
         assert set(atoms) <= set(possible_atoms(source, target)), target_name
-        for word, holds in expect_by_kernels.CLASSES.items():
-            told = np.broadcast_to(np.asarray(holds(facts), bool), len(atoms))
-            defined = [INPUT_CLASSES[word](atom) for atom in atoms]
-            assert told.tolist() == defined, f"{word}, {source_name} to {target_name}, {rounding}"
+        for name, holds in expect_by_kernels.CLASSES.items():
+            by_kernels = np.broadcast_to(np.asarray(holds(facts), bool), len(atoms))
+            by_definition = [INPUT_CLASSES[name](atom) for atom in atoms]
+            assert by_kernels.tolist() == by_definition, (
+                f"{name}, {source_name} to {target_name}, {rounding}"
+            )
