@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
 from reports.diff.failure_runs import Runs
 from reports.diff.judgement import VERDICTS, Divergence, Fault, Judgement
-from reports.diff.kept_answers import Answered, Kept
 from reports.run_store.record import BackendRecord, Environment, RunRecord, Shard
 from specs.cases import Case
 
@@ -73,7 +73,7 @@ CACHES = ("kept", "data", "digest")
 def same(one: Any, other: Any) -> bool:
     """Equality to the last column and its dtype."""
     match one:
-        case Judgement() | Divergence() | Runs() | Fault() | Answered() | Kept():
+        case Judgement() | Divergence() | Runs() | Fault() | InputsAndAnswers() | DatumArray():
             return type(one) is type(other) and all(
                 same(value, vars(other)[name])
                 for name, value in vars(one).items()
@@ -132,8 +132,9 @@ DIVERGENCES = st.builds(
     DATUMS,
     st.lists(TEXTS, max_size=3).map(tuple),
 )
-KEPT = st.builds(Kept, st.just("string"), st.lists(TEXTS, max_size=3).map(objects)) | st.builds(
-    Kept, st.just("uint64"), st.lists(WORDS, max_size=3).map(patterns)
+ARRAYS = st.one_of(
+    st.builds(DatumArray, st.just("string"), st.lists(TEXTS, max_size=3).map(objects)),
+    st.builds(DatumArray, st.just("uint64"), st.lists(WORDS, max_size=3).map(patterns)),
 )
 JUDGEMENTS = st.builds(
     Judgement,
@@ -147,5 +148,5 @@ JUDGEMENTS = st.builds(
     st.lists(st.builds(Fault, *[st.text(max_size=8)] * 4, TEXTS), max_size=2).map(tuple),
     TEXTS,
     TEXTS,
-    st.none() | st.builds(Answered, KEPT, KEPT),
+    st.none() | st.builds(InputsAndAnswers, ARRAYS, ARRAYS),
 )

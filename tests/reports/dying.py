@@ -9,9 +9,9 @@ from itertools import count
 from typing import Any
 
 from reports.run_store import store as stores
-from reports.run_store.storage import Place
+from reports.run_store.storage import Folder
 from reports.run_store.store import RunStore
-from reports.run_store.tables import Row
+from reports.run_store.tables import JudgedCase
 from tests.reports.common import HALF, divergence, judgement, record, steps
 
 TASKS = ("one", "two", "three")
@@ -22,7 +22,7 @@ def found(task: str) -> Any:
     return [judgement(HALF, divergence(steps(10_000 + len(task)), rule=task))]
 
 
-def rows(store: RunStore) -> Iterator[Row]:
+def rows(store: RunStore) -> Iterator[JudgedCase]:
     for task in TASKS:
         for each in store.read(task):
             yield "ort", HALF, each
@@ -54,8 +54,8 @@ def finish(out: str, step: int) -> None:
         return acting
 
     store = stores.resume(out, record())
-    for name in ("_renamed", "remove_folder"):
-        setattr(Place, name, dying(getattr(Place, name)))
+    for name in ("_rename", "remove_folder"):
+        setattr(Folder, name, dying(getattr(Folder, name)))
     store.finish(rows(store), lambda: 1)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from conformance.judging.quick_inputs import quick_inputs
 from oracles.reference.machine_words import Word, select_words
-from reports.behaviors.closed_forms import evaluate, forms_between
+from reports.behaviors.closed_forms import behaviors_between, evaluate
 from reports.behaviors.steps import Evaluation
 from specs.behaviors import Behaviour, behaviours
 from specs.formats import Format, format_named, formats
@@ -60,7 +60,7 @@ def wrong(form: Behaviour, source: Format, target: Format, inputs: NDArray[Any])
 
 def check(names: tuple[str, str], inputs: NDArray[Any]) -> None:
     source, target = map(format_named, names)
-    forms = forms_between(source, target)
+    forms = behaviors_between(source, target)
     assert forms
     assert [line for form in forms for line in wrong(form, source, target, inputs)] == []
 
@@ -105,7 +105,7 @@ def test_every_form_is_defined_and_every_definition_is_of_a_form() -> None:
 
 def test_every_form_speaks_of_some_pair() -> None:
     pairs = [(format_named(one), format_named(other)) for one in NUMERIC for other in NUMERIC]
-    spoken = {form.name for pair in pairs for form in forms_between(*pair)}
+    spoken = {form.name for pair in pairs for form in behaviors_between(*pair)}
     assert spoken == set(behaviours())
 
 
@@ -115,7 +115,7 @@ def test_every_form_speaks_of_some_pair() -> None:
 def test_python_words_and_arrays_say_the_same(names: tuple[str, str]) -> None:
     source, target = map(format_named, names)
     inputs = np.arange(256, dtype=np.uint8)
-    for form in forms_between(source, target):
+    for form in behaviors_between(source, target):
         answers, told = evaluate(form, source, target, inputs)
         for code in range(256):
             word, is_told = Evaluation(source, target, Word(code), select_words).answer(form)
@@ -127,7 +127,7 @@ def test_of_complex_numbers_the_real_part_is_asked() -> None:
     source, part, target = map(format_named, ("complex128", "float64", "int8"))
     real = quick_inputs("float64", "bool", SEED, 100)
     pairs = np.stack([real, real[::-1]], axis=1).copy().view("V16").reshape(-1)
-    for form in forms_between(source, target):
+    for form in behaviors_between(source, target):
         for one, other in zip(
             evaluate(form, source, target, pairs), evaluate(form, part, target, real), strict=True
         ):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from oracles.reference.reference_oracle import Reference
 from reports.diff.allowed_answers import Expectations
-from reports.diff.backends import Compared, compare
-from reports.diff.kept_answers import Answered, Kept
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
+from reports.diff.backend_comparison import CaseComparison, compare_answers
 from specs.cases import Case
 
 HALF = Case("onnx-cast", "25", "float16", "float8e4m3fn", (("saturate", "1"),))
@@ -21,16 +21,16 @@ ALL = np.arange(1 << 16, dtype=np.uint16)
 ONE = 0x3C00
 
 
-def answered(case: Case, answers: Any, inputs: Any = ALL) -> Answered:
-    return Answered(Kept(case.source, inputs), Kept(case.target, answers))
+def answered(case: Case, answers: Any, inputs: Any = ALL) -> InputsAndAnswers:
+    return InputsAndAnswers(DatumArray(case.source, inputs), DatumArray(case.target, answers))
 
 
 def right_answers(case: Case) -> Any:
     return Reference().cast(case, ALL)
 
 
-def compared(case: Case, one: Any, other: Any) -> Compared:
-    return compare(case, answered(case, one), answered(case, other), Expectations(False))
+def compared(case: Case, one: Any, other: Any) -> CaseComparison:
+    return compare_answers(case, answered(case, one), answered(case, other), Expectations(False))
 
 
 def test_who_answers_alike_does_not_differ() -> None:
@@ -79,7 +79,7 @@ def test_any_nan_is_as_right_as_another() -> None:
     case = Case("onnx-cast", "25", "float32", "float16")
     inputs = np.array([0x7FC0_0000], np.uint32)
     pair = [answered(case, np.array([nan], np.uint16), inputs) for nan in (0x7E00, 0x7C01)]
-    [difference] = compare(case, *pair, Expectations(False)).differences
+    [difference] = compare_answers(case, *pair, Expectations(False)).differences
     assert (difference.right, difference.allowed) == ("both", ("any-nan",))
 
 
@@ -100,5 +100,5 @@ def test_only_what_both_were_asked_is_compared(
     first, second = (right(case, inputs) for inputs in asked)
     second[np.isin(asked[1], list(wrong))] ^= 1
     pair = (answered(case, first, asked[0]), answered(case, second, asked[1]))
-    found = compare(case, *pair, Expectations(False))
+    found = compare_answers(case, *pair, Expectations(False))
     assert (found.asked, found.count) == (len(one & other), len(one & other & wrong))

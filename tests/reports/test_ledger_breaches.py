@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from conformance.running.selection import case_named
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
 from reports.diff.failure_runs import gather
 from reports.diff.judgement import Divergence, Fault, Judgement, Verdict
-from reports.diff.kept_answers import Answered, Kept
-from reports.ledger.breaches import breaches, example
-from reports.ledger.listing import Asked
-from reports.ledger.update import updated
+from reports.ledger.breaches import breaches, shorten_example
+from reports.ledger.listing import InputOptions
+from reports.ledger.update import update_ledger
 
 CASE = "onnx-cast:25/float16/int8"
 OTHER = "onnx-cast:25/float16/int16"
 BYTE = "onnx-cast:25/float8e5m2/bool"
-ASKED = Asked()
+OPTIONS = InputOptions()
 
 
 def divergence(inputs: list[int], answers: list[int], level: str = "required") -> Divergence:
@@ -108,10 +108,10 @@ def test_nothing_else_is_a_breach(verdict: Verdict) -> None:
 
 
 def test_an_example_names_no_folder_and_stays_short() -> None:
-    assert example("no /home/someone/a/kernel.cc here") == "no kernel.cc here"
-    assert example(r"no C:\Users\someone\kernel.cc") == "no kernel.cc"
-    assert example("float32/float16") == "float32/float16"
-    assert len(example("x" * 1000)) == 120
+    assert shorten_example("no /home/someone/a/kernel.cc here") == "no kernel.cc here"
+    assert shorten_example(r"no C:\Users\someone\kernel.cc") == "no kernel.cc"
+    assert shorten_example("float32/float16") == "float32/float16"
+    assert len(shorten_example("x" * 1000)) == 120
 
 
 def test_an_update_names_the_behaviour_that_gives_all_wrong_answers() -> None:
@@ -119,14 +119,16 @@ def test_an_update_names_the_behaviour_that_gives_all_wrong_answers() -> None:
     inputs = np.array([0x3800, 0x3E00, 0x4100, 0x4300, 0x4400], np.uint16)
     answers = np.array([1, 2, 3, 4, 4], np.uint8)
     wrong = divergence([0x3800, 0x3E00, 0x4100, 0x4300], [1, 2, 3, 4])
-    asked = Answered(Kept("float16", inputs), Kept("int8", answers))
+    asked = InputsAndAnswers(DatumArray("float16", inputs), DatumArray("int8", answers))
     found = replace(judged(wrong), answered=asked)
     assert [each.behaviour for each in breaches(case_named(CASE), found)] == [None]
     [explained] = breaches(case_named(CASE), found, explains=True)
     assert explained.behaviour == "half-away-saturate"
-    assert updated(None, "b", "1", ASKED, {CASE: [explained]}).listings[CASE][0].behaviour == (
-        "half-away-saturate"
+    assert update_ledger(None, "b", "1", OPTIONS, {CASE: [explained]}).listings[CASE][
+        0
+    ].behavior == ("half-away-saturate")
+    moody = InputsAndAnswers(
+        asked.inputs, DatumArray("int8", answers ^ np.array([0, 0, 64, 0, 0], np.uint8))
     )
-    moody = Answered(asked.inputs, Kept("int8", answers ^ np.array([0, 0, 64, 0, 0], np.uint8)))
     [unexplained] = breaches(case_named(CASE), replace(found, answered=moody), explains=True)
     assert unexplained.behaviour is None

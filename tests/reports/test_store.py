@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from reports.run_store.open_run import batches, open_run, open_shard
-from reports.run_store.record import command_line, environment
+from reports.run_store.open_run import open_run, open_shard, read_batches
+from reports.run_store.record import current_environment, shareable_command
 from reports.run_store.store import create, resume
 from tests.reports.common import HALF, MACHINE, record, same, shard
 from tests.reports.folders import FOUND, ROWS, complete, refusal
@@ -38,7 +38,7 @@ def test_a_run_from_begin_to_end(out: str) -> None:
         "divergences.parquet",
         "run.json",
     ]
-    (batch,) = batches(done, "divergences.parquet", ["first", "case"])
+    (batch,) = read_batches(done, "divergences.parquet", ["first", "case"])
     assert batch.to_pylist() == [{"first": place, "case": HALF.id} for place in (0, 4, 8)]
 
 
@@ -131,7 +131,9 @@ def test_a_command_line_tells_no_folders() -> None:
         "/a/b.py:Class",
         "exec:/a/b --c /d/e",
     ]
-    assert command_line([*given, "s3://bucket/key", "file:///home/me/run", "a/b", "int8/int4"]) == (
+    assert shareable_command(
+        [*given, "s3://bucket/key", "file:///home/me/run", "a/b", "int8/int4"]
+    ) == (
         "castigate",
         "run",
         "--out=run",
@@ -145,6 +147,6 @@ def test_a_command_line_tells_no_folders() -> None:
 
 
 def test_the_environment_is_this_one() -> None:
-    here = environment()
+    here = current_environment()
     assert here.packages["pyarrow"] == pa.__version__
     assert here.python == sys.version.split()[0]

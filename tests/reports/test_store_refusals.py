@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reports.run_store.open_run import batches, open_run, open_shard
-from reports.run_store.record import BackendRecord, Selection, written
+from reports.run_store.open_run import open_run, open_shard, read_batches
+from reports.run_store.record import BackendRecord, Selection, serialize_record
 from reports.run_store.store import create, resume
 from specs.errors import CastigateError
 from tests.reports.common import record, shard
@@ -64,7 +64,7 @@ def _shard(out: str) -> None:
 
 
 def _record_with(**changes: Any) -> str:
-    return json.dumps(json.loads(written(record())) | changes)
+    return json.dumps(json.loads(serialize_record(record())) | changes)
 
 
 RESUME = "resume it as it was begun, or give another --out"
@@ -99,22 +99,22 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "an empty name": (
         lambda out: None,
         lambda out: create("", record()),
-        "`` is no name of a folder; give a path or a URL",
+        "`` does not name a folder; give a path or a URL",
     ),
     "a name with a NUL": (
         lambda out: None,
         lambda out: create("a\0b", record()),
-        "`a\0b` is no name of a folder; give a path or a URL",
+        "`a\0b` does not name a folder; give a path or a URL",
     ),
     "a name that is no UTF-8": (
         lambda out: None,
         lambda out: create("a\udcff", record()),
-        "`a\\udcff` is no name of a folder; give a path or a URL",
+        "`a\\udcff` does not name a folder; give a path or a URL",
     ),
     "an unknown kind of URL": (
         lambda out: None,
         lambda out: create("gopher://x/y", record()),
-        "`gopher://x/y` is no folder that can be reached: "
+        "`gopher://x/y` cannot be reached as a folder: "
         "Unrecognized filesystem type in URI: gopher://x/y",
     ),
     "nothing to resume": (
@@ -227,7 +227,7 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "a table of something else": (
         _other_columns,
         open_run,
-        "OUT/cases.parquet has not the columns of castigate 0.1.0; "
+        "OUT/cases.parquet does not have the columns of castigate 0.1.0; "
         "read it with the version that wrote it",
     ),
 }
@@ -245,13 +245,13 @@ def test_a_refusal_says_what_is_wrong_and_what_to_do(what: str, out: str) -> Non
 def test_damage_in_the_middle_of_a_table_never_passes_for_rows(out: str) -> None:
     store = complete(out)
     path = Path(out, "divergences.parquet")
-    data, rows = path.read_bytes(), pa.Table.from_batches(batches(store, path.name))
+    data, rows = path.read_bytes(), pa.Table.from_batches(read_batches(store, path.name))
     told: list[str] = []
     # Up to the footer; some bits of a page's header mean nothing to the reader.
     for place in range(4, len(data) - 8 - int.from_bytes(data[-8:-4], "little")):
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         try:
-            assert list(batches(store, path.name)) == rows.to_batches()
+            assert list(read_batches(store, path.name)) == rows.to_batches()
         except CastigateError as error:
             told.append(str(error))
     assert len(told) > len(data) // 4

@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_array
 from reports.diff.failure_runs import KEPT_RUNS, Runs
 from reports.diff.judgement import Fault, Judgement
-from reports.diff.kept_answers import Answered, Kept, kept_of
-from reports.run_store.storage import place_of
+from reports.run_store.storage import folder_at
 from reports.run_store.tables import (
     CASES,
     DIVERGENCES,
-    GROUPS,
+    ROWS_PER_GROUP,
     SCHEMAS,
-    Row,
+    JudgedCase,
     case_row,
     divergence_rows,
     write_tables,
@@ -46,8 +46,8 @@ ROOT = Path(__file__).parents[2]
 RISING = np.array([3], np.int64), np.array([True])
 
 
-def table(folder: Path, name: str, rows: list[Row]) -> list[dict[str, Any]]:
-    write_tables(place_of(str(folder)), rows)
+def table(folder: Path, name: str, rows: list[JudgedCase]) -> list[dict[str, Any]]:
+    write_tables(folder_at(str(folder)), rows)
     return pq.read_table(folder / name).to_pylist()
 
 
@@ -58,7 +58,7 @@ def text_steps(rows: int) -> Runs:
     return Runs(rows, texts, texts, *runs.columns[2:])
 
 
-def many_rows() -> list[Row]:
+def many_rows() -> list[JudgedCase]:
     """Rows that fill several row groups of divergences."""
     many = divergence(steps(KEPT_RUNS + 1, total=1 << 20), rule="clamps")
     texts = judgement(FROM_TEXT, divergence(text_steps(30_000)))
@@ -125,13 +125,13 @@ def test_a_row_of_cases(tmp_path: Path) -> None:
 
 
 def test_answers_are_kept_once_and_found_by_their_digest(tmp_path: Path) -> None:
-    inputs = Kept("float32", np.array([1, 2, 0xFFFF_FFFF], np.uint32))
-    answers = Kept("float16", np.array([0, 0x7C00, 3], np.uint16))
-    found = judgement(HALF, answered=Answered(inputs, answers))
+    inputs = DatumArray("float32", np.array([1, 2, 0xFFFF_FFFF], np.uint32))
+    answers = DatumArray("float16", np.array([0, 0x7C00, 3], np.uint16))
+    found = judgement(HALF, answered=InputsAndAnswers(inputs, answers))
     rows = [(name, HALF, found) for name in ("ort", "torch")]
     kept = table(tmp_path, "answers.parquet", rows)
     assert [(row["dtype"], row["count"]) for row in kept] == [("float32", 3), ("float16", 3)]
-    back = {row["digest"]: kept_of(row["dtype"], row["data"]) for row in kept}
+    back = {row["digest"]: decode_array(row["dtype"], row["data"]) for row in kept}
     for row in table(tmp_path, "cases.parquet", rows):
         assert back[row["asked"]].values.tolist() == inputs.values.tolist()
         assert back[row["answers"]].values.tolist() == answers.values.tolist()
@@ -197,17 +197,17 @@ def test_every_judgement_has_rows(found: list[Judgement]) -> None:
 
 
 def test_tables_without_rows_have_their_columns(tmp_path: Path) -> None:
-    write_tables(place_of(str(tmp_path)), [])
+    write_tables(folder_at(str(tmp_path)), [])
     for name, schema in SCHEMAS.items():
         assert pq.read_table(tmp_path / name).schema.equals(schema, check_metadata=True)
 
 
 def test_row_groups_depend_on_the_rows_alone(tmp_path: Path) -> None:
-    write_tables(place_of(str(tmp_path)), many_rows())
+    write_tables(folder_at(str(tmp_path)), many_rows())
     footer = pq.ParquetFile(tmp_path / "divergences.parquet").metadata
     sizes = [footer.row_group(place).num_rows for place in range(footer.num_row_groups)]
-    full, rest = divmod(2 * (KEPT_RUNS + 30_000) + 5, GROUPS["divergences.parquet"])
-    assert sizes == [GROUPS["divergences.parquet"]] * full + [rest]
+    full, rest = divmod(2 * (KEPT_RUNS + 30_000) + 5, ROWS_PER_GROUP["divergences.parquet"])
+    assert sizes == [ROWS_PER_GROUP["divergences.parquet"]] * full + [rest]
     # The same rows from judgements that are cut otherwise.
     apart = [
         (backend, case, judgement(case, divergence(one.runs.kept.at(rows), one.rule)))
@@ -215,7 +215,7 @@ def test_row_groups_depend_on_the_rows_alone(tmp_path: Path) -> None:
         for one in found.divergences
         for rows in (slice(1000), slice(1000, None))
     ]
-    write_tables(place_of(str(tmp_path / "apart")), apart)
+    write_tables(folder_at(str(tmp_path / "apart")), apart)
     one, other = (tmp_path / folder / "divergences.parquet" for folder in ("", "apart"))
     assert one.read_bytes() == other.read_bytes()
 
@@ -223,10 +223,10 @@ def test_row_groups_depend_on_the_rows_alone(tmp_path: Path) -> None:
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     code = (
         "import sys;"
-        "from reports.run_store.storage import place_of;"
+        "from reports.run_store.storage import folder_at;"
         "from reports.run_store.tables import write_tables;"
         "from tests.reports.test_tables import many_rows;"
-        "write_tables(place_of(sys.argv[1]), many_rows())"
+        "write_tables(folder_at(sys.argv[1]), many_rows())"
     )
     for seed in ("1", "2"):
         command = [sys.executable, "-c", code, str(tmp_path / seed)]
@@ -242,5 +242,5 @@ def test_nothing_has_a_name_before_all_is_written(tmp_path: Path) -> None:
         raise RuntimeError("a worker has died")
 
     with pytest.raises(RuntimeError, match="a worker"):
-        write_tables(place_of(str(tmp_path)), rows())
+        write_tables(folder_at(str(tmp_path)), rows())
     assert list(tmp_path.iterdir()) == []
