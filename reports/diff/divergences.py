@@ -28,7 +28,11 @@ def find_divergences(
     keys: list[tuple[str, str, str]] = []
     groups = np.zeros(grades.shape, np.uint8)
     for index, branch in enumerate(rules.branches):
-        for grade, level in ((NOT_ALLOWED, branch.level), (NOT_RECOMMENDED, "recommended")):
+        level_of_grade: dict[int, str] = {
+            NOT_ALLOWED: branch.level,
+            NOT_RECOMMENDED: "recommended",
+        }
+        for grade, level in level_of_grade.items():
             here = (grades == grade) & (expected.places == index)
             if here.any():
                 key = (branch.rule, branch.clause, level)

@@ -39,7 +39,7 @@ def out(
             memory.rm(folder["name"], recursive=True)
 
 
-def test_a_run_from_begin_to_end(out: str, tmp_path: Path) -> None:
+def test_a_run_from_creation_to_completion(out: str, tmp_path: Path) -> None:
     store = create(out, record())
     for name in ("a", "b", "a"):
         store.write(name, FOUND)
@@ -64,7 +64,7 @@ def test_a_run_from_begin_to_end(out: str, tmp_path: Path) -> None:
         assert local.folder.read(table) == done.folder.read(table)
 
 
-def test_a_missing_table_is_told(out: str) -> None:
+def test_opening_a_run_reports_a_missing_table(out: str) -> None:
     store = create(out, record()).finish(ROWS, lambda: 0)
     store.folder.system.delete_file(f"{store.folder.path}/cases.parquet")
     with pytest.raises(CastigateError, match=r"run/cases\.parquet is missing; "):
@@ -75,25 +75,25 @@ def test_a_file_appears_whole_or_not_at_all(out: str) -> None:
     folder = folder_at(out)
     folder.write("x/one", b"old")
 
-    def halfway(raised: BaseException) -> None:
+    def fail_while_writing(error: BaseException) -> None:
         with folder.new_file("x/one") as stream:
             stream.write(b"ne")
             assert folder.read("x/one") == b"old"
-            raise raised
+            raise error
 
-    for raised, seen in (
+    for error, expected in (
         (OSError(5, "no matter"), CastigateError),
         (KeyboardInterrupt(), KeyboardInterrupt),
         (SystemExit(3), SystemExit),
     ):
-        with pytest.raises(seen):
-            halfway(raised)
+        with pytest.raises(expected):
+            fail_while_writing(error)
         assert (folder.read("x/one"), folder.names("x")) == (b"old", ["one"])
     folder.write("x/one", b"new")
     assert (folder.read("x/one"), folder.names("x")) == (b"new", ["one"])
 
 
-def test_left_overs_go_and_nothing_else(out: str) -> None:
+def test_remove_unfinished_removes_nothing_else(out: str) -> None:
     folder = folder_at(out)
     for name in ("x/one", f"x/.one.12{UNFINISHED}", f".two.3{UNFINISHED}", "two"):
         folder.write(name, b"")
@@ -103,7 +103,7 @@ def test_left_overs_go_and_nothing_else(out: str) -> None:
     assert folder.names() == ["two", "x"]
 
 
-def test_what_is_not_there_is_no_error(out: str) -> None:
+def test_missing_files_and_folders_are_no_error(out: str) -> None:
     folder = folder_at(out)
     assert (folder.names(), folder.names("x"), folder.read("x/y")) == ([], [], None)
     folder.remove_unfinished()
@@ -113,7 +113,7 @@ def test_what_is_not_there_is_no_error(out: str) -> None:
     assert folder.names() == []
 
 
-def test_a_local_file_has_reached_the_disk_before_it_has_its_name(
+def test_a_local_file_is_synced_to_disk_before_it_gets_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -140,7 +140,7 @@ def test_the_root_is_a_folder_like_any_other() -> None:
     assert folder_at("/").display_path("run.json") == "/run.json"
 
 
-def test_a_place_stays_where_it_is_when_the_process_moves(
+def test_a_relative_folder_stays_the_same_when_the_working_directory_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
