@@ -1,4 +1,7 @@
-"""Which behaviours can be asked of a pair, and what they answer to arrays of patterns."""
+"""Which behaviors apply to a pair of dtypes, and what they answer to arrays of patterns.
+
+A behavior is asked about the real part of a complex source.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,28 @@ from reports.behaviors.steps import Evaluation
 from specs.behaviors import Answer, Behaviour, Constant, Nan, behaviours
 from specs.formats import Format, format_named
 
-HAS: dict[Constant, Any] = {
+HAS_CONSTANT: dict[Constant, Any] = {
     "zero": lambda target: target.entry.zero != "none",
     "minus-zero": lambda target: target.entry.zero == "signed",
     "infinity": lambda target: target.entry.infinity,
     "minus-infinity": lambda target: target.entry.infinity,
     "nan": lambda target: bool(target.nan_codes),
 }
-"""Constants that not every format has."""
+"""Whether a format has a constant; the constants that are not here every format has."""
 
 
-def speaks_of(behaviour: Behaviour, source: Format, target: Format) -> bool:
-    """Whether a form says anything of a pair; of a complex source it is asked of the real part."""
+def applies_to(behavior: Behaviour, source: Format, target: Format) -> bool:
+    """Whether a behavior says anything about a pair."""
     source = real_format(source)
-    if source.kind not in behaviour.from_ or target.kind not in behaviour.to:
+    if source.kind not in behavior.from_ or target.kind not in behavior.to:
         return False
-    return all(_can_be_taken(step, source, target) for step in behaviour.steps)
+    return all(_is_possible(step, source, target) for step in behavior.steps)
 
 
-def _can_be_taken(step: Any, source: Format, target: Format) -> bool:
+def _is_possible(step: Any, source: Format, target: Format) -> bool:
     match step:
         case Answer(answer=word) | Nan(nan=word):
-            return word not in HAS or bool(HAS[word](target))
+            return word not in HAS_CONSTANT or bool(HAS_CONSTANT[word](target))
         case "low-bits":
             return target.is_integral
         case "to-infinity":
@@ -45,37 +48,41 @@ def _can_be_taken(step: Any, source: Format, target: Format) -> bool:
     return True
 
 
-def are_numbers(source: Format, target: Format) -> bool:
-    """Whether forms can speak of a pair at all: complex targets and texts have none."""
+def has_behaviors(source: Format, target: Format) -> bool:
+    """Whether a pair can have behaviors at all: complex targets and texts have none."""
     return real_format(source).is_numeric and target.is_numeric
 
 
-def forms_between(source: Format, target: Format) -> tuple[Behaviour, ...]:
-    """The shipped forms that speak of a pair, the simplest first."""
-    return tuple(form for form in behaviours().values() if speaks_of(form, source, target))
+def behaviors_between(source: Format, target: Format) -> tuple[Behaviour, ...]:
+    """The shipped behaviors that apply to a pair, the simplest first."""
+    return tuple(each for each in behaviours().values() if applies_to(each, source, target))
 
 
 def real_format(source: Format) -> Format:
-    """The format of what a form is asked of."""
+    """The format of what a behavior is asked about: of a complex source, that of its parts."""
     return format_named(source.entry.part) if source.kind == "complex" else source
 
 
 def real_patterns(source: Format, inputs: NDArray[Any]) -> NDArray[np.uint64]:
-    """The patterns a form is asked of; of complex numbers, the real parts."""
+    """The patterns that a behavior is asked about; of complex numbers, the real parts."""
     if source.kind != "complex":
         return inputs.astype(np.uint64)
     part = real_format(source).storage
-    # A complex number is its real part, then its imaginary one.
+    # In memory, a complex number is its real part and then its imaginary part.
     return np.ascontiguousarray(inputs).view(part).reshape(-1, 2)[:, 0].astype(np.uint64)
 
 
 def evaluate(
-    behaviour: Behaviour, source: Format, target: Format, inputs: NDArray[Any]
+    behavior: Behaviour, source: Format, target: Format, inputs: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """A form's answers to an array of patterns, and to which inputs it has one.
+    """A behavior's answers to an array of patterns, and for which inputs they are defined.
 
-    A NaN among the answers stands for any.
+    A NaN among the answers stands for any NaN.
     """
     patterns = real_patterns(source, inputs)
-    code, told = Evaluation(real_format(source), target, patterns, select_arrays).answer(behaviour)
-    return code.astype(target.storage), told
+    evaluation = Evaluation(real_format(source), target, patterns, select_arrays)
+    codes, defined = evaluation.answer(behavior)
+    return codes.astype(target.storage), defined
+
+
+are_numbers = has_behaviors  # until renamed

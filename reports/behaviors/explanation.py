@@ -1,4 +1,4 @@
-"""The smallest set of behaviours that explains all open answers, and what nothing explains."""
+"""Finds the fewest behaviors that explain all open answers, and states what none explains."""
 
 from __future__ import annotations
 
@@ -6,153 +6,175 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from reports.behaviors.regions import words
-from reports.behaviors.tally import Example, Met, Question, Tally
+from reports.behaviors.regions import phrases_for
+from reports.behaviors.tally import BehaviorSearch, CountedInputs, Example, Tally
 from specs.behaviors import behaviours
 from specs.model.vocabulary import Atom
 
-MOST_FORMS = 4
-"""How many forms are tried together; beyond it, the form that explains most goes first."""
+MAX_COMBINED = 4
+"""Behaviors tried together; if more are needed, the one that explains most is taken first."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Some regions, the form that explains all their answers, and the smallest of these.
+    """Some regions, the behavior that explains all answers there, and the smallest of these.
 
-    Where no form does, ``form`` is nothing; ``nearest`` then names the one that explains all but
-    ``exceptions`` inputs, and the examples are exceptions.
+    If none does, ``behavior`` is None. Then ``nearest`` is one that is right more often than not,
+    ``exceptions`` counts the inputs on which it is wrong, and the examples are such exceptions.
     """
 
     regions: tuple[str, ...]
-    form: str | None
+    behavior: str | None
     inputs: int
     examples: tuple[Example, ...]
     nearest: str | None = None
     exceptions: int = 0
 
+    @property
+    def form(self) -> str | None:
+        """The former name of ``behavior``, until its users are renamed."""
+        return self.behavior
 
-def explained(found: Tally) -> list[Explanation]:
-    """One explanation per form that is needed, those with the most inputs first."""
-    lines = [_line(found, *line) for line in _lines(found)]
-    return sorted(lines, key=lambda line: (line.form is None, -line.inputs, line.regions))
+
+def explain(tally: Tally) -> list[Explanation]:
+    """One explanation per behavior that is needed, those of most inputs first, unexplained last."""
+    found = [_explanation(tally, *group) for group in _groups(tally)]
+    return sorted(found, key=lambda each: (each.behavior is None, -each.inputs, each.regions))
 
 
-def narrowed(found: Tally) -> Question:
-    """The same question with only the forms that explain all of some line, or are nearest to it.
+def narrow(tally: Tally) -> BehaviorSearch:
+    """The same search among only the behaviors that explain a whole group, or are nearest to it.
 
-    More inputs can refute a form, but never make a refuted one right. Where they refute all that
-    are left of a line, forms that explain a part of it may have been dropped: ask all again.
+    More inputs can refute a behavior, but never make a refuted one right. If they refute all that
+    are left for a group, one that explains a part of it may be missing: search among all again.
     """
-    lines = list(_lines(found))
-    kept = {nearest for _, _, nearest in lines}
+    groups = list(_groups(tally))
+    kept = {nearest for _, _, nearest in groups}
     kept |= {
-        form.name
-        for form in found.question.forms
-        for atoms, name, _ in lines
-        if name and all((atom, form.name) not in found.misses for atom in atoms)
+        candidate.name
+        for candidate in tally.search.candidates
+        for atoms, name, _ in groups
+        if name and all((atom, candidate.name) not in tally.misses for atom in atoms)
     }
-    forms = tuple(form for form in found.question.forms if form.name in kept)
-    return replace(found.question, forms=forms)
+    candidates = tuple(each for each in tally.search.candidates if each.name in kept)
+    return replace(tally.search, candidates=candidates)
 
 
-def _lines(found: Tally) -> Iterator[tuple[list[Atom], str | None, str | None]]:
-    """The regions of each explanation, their form, or the nearest to one."""
+def _groups(tally: Tally) -> Iterator[tuple[list[Atom], str | None, str | None]]:
+    """Atoms with one explanation: the atoms, and their behavior or, without one, the nearest."""
     right = {
-        atom: [form.name for form in found.question.forms if (atom, form.name) not in found.misses]
-        for atom in found.inputs
+        atom: [
+            candidate.name
+            for candidate in tally.search.candidates
+            if (atom, candidate.name) not in tally.misses
+        ]
+        for atom in tally.inputs
     }
-    chosen = _fewest(found.question, {atom: names for atom, names in right.items() if names})
-    for form, atoms in chosen.items():
-        yield atoms, form, None
+    chosen = _fewest(tally.search, {atom: names for atom, names in right.items() if names})
+    for behavior, atoms in chosen.items():
+        yield atoms, behavior, None
     unexplained: dict[str | None, list[Atom]] = {}
     for atom, names in right.items():
         if not names:
-            unexplained.setdefault(_nearest(found, atom), []).append(atom)
+            unexplained.setdefault(_nearest(tally, atom), []).append(atom)
     for nearest, atoms in unexplained.items():
         yield atoms, None, nearest
 
 
-def _fewest(asked: Question, right: Mapping[Atom, list[str]]) -> dict[str, list[Atom]]:
-    """The fewest forms that explain all these atoms, the simplest of as many."""
+def _fewest(search: BehaviorSearch, right: Mapping[Atom, list[str]]) -> dict[str, list[Atom]]:
+    """The fewest behaviors that explain all these atoms; of equally many, the simplest.
+
+    An atom that two of them explain goes to the one that explains more atoms.
+    """
     covers: dict[str, frozenset[Atom]] = {}
-    for form in asked.forms:
-        atoms = frozenset(atom for atom, names in right.items() if form.name in names)
+    for candidate in search.candidates:
+        atoms = frozenset(atom for atom, names in right.items() if candidate.name in names)
         if atoms and atoms not in covers.values():
-            covers[form.name] = atoms
-    chosen = _cover(covers, frozenset(right))
+            covers[candidate.name] = atoms
+    chosen = _smallest_cover(covers, frozenset(right))
     left, result = set(right), {}
     for name in sorted(chosen, key=lambda each: -len(covers[each])):
-        if mine := covers[name] & left:
-            result[name] = sorted(mine)
-            left -= mine
+        if own := covers[name] & left:
+            result[name] = sorted(own)
+            left -= own
     return result
 
 
-def _cover(covers: Mapping[str, frozenset[Atom]], every: frozenset[Atom]) -> tuple[str, ...]:
-    for size in range(MOST_FORMS + 1):
+def _smallest_cover(
+    covers: Mapping[str, frozenset[Atom]], every: frozenset[Atom]
+) -> tuple[str, ...]:
+    """The names of few sets that cover everything: the fewest, if ``MAX_COMBINED`` are enough."""
+    for size in range(MAX_COMBINED + 1):
         for names in combinations(covers, size):
             if frozenset().union(*(covers[name] for name in names)) == every:
                 return names
     first = max(covers, key=lambda name: len(covers[name]))
     rest = every - covers[first]
     others = {name: atoms & rest for name, atoms in covers.items() if atoms & rest}
-    return (first, *_cover(others, rest))
+    return (first, *_smallest_cover(others, rest))
 
 
-def _nearest(found: Tally, atom: Atom) -> str | None:
-    """The form that is wrong least often, if it is right more often than not."""
-    names = (form.name for form in found.question.forms)
-    name = min(names, key=lambda each: found.misses[atom, each].count, default=None)
-    if name is None or 2 * found.misses[atom, name].count >= found.inputs[atom].count:
+def _nearest(tally: Tally, atom: Atom) -> str | None:
+    """The behavior that is wrong least often in an atom, if it is right more often than not."""
+    names = (candidate.name for candidate in tally.search.candidates)
+    name = min(names, key=lambda each: tally.misses[atom, each].count, default=None)
+    if name is None or 2 * tally.misses[atom, name].count >= tally.inputs[atom].count:
         return None
     return name
 
 
-def _line(found: Tally, of: list[Atom], form: str | None, nearest: str | None) -> Explanation:
-    inputs = _sum((found.inputs[atom] for atom in of), found)
-    shown = _sum((found.misses[atom, nearest] for atom in of), found) if nearest else inputs
+def _explanation(
+    tally: Tally, atoms: list[Atom], behavior: str | None, nearest: str | None
+) -> Explanation:
+    inputs = _sum((tally.inputs[atom] for atom in atoms), tally)
+    shown = _sum((tally.misses[atom, nearest] for atom in atoms), tally) if nearest else inputs
     return Explanation(
-        words(of, found.inputs),
-        form,
+        phrases_for(atoms, tally.inputs),
+        behavior,
         inputs.count,
         shown.examples,
         nearest,
-        0 if form is not None else shown.count,
+        0 if behavior is not None else shown.count,
     )
 
 
-def _sum(met: Iterable[Met], found: Tally) -> Met:
-    total = Met(0, ())
-    for each in met:
-        total = total.merged(each, found.question.source)
+def _sum(parts: Iterable[CountedInputs], tally: Tally) -> CountedInputs:
+    total = CountedInputs(0, ())
+    for each in parts:
+        total = total.merged(each, tally.search.source)
     return total
 
 
-def sentence(found: Tally, line: Explanation) -> str:
-    """An explanation as one line for people."""
-    asked = found.question
-    return f"{asked.source.name}→{asked.target.name}, {told(found, line)}"
+def sentence(tally: Tally, explanation: Explanation) -> str:
+    """An explanation as one line, which begins with the pair."""
+    search = tally.search
+    return f"{search.source.name}→{search.target.name}, {sentence_without_pair(tally, explanation)}"
 
 
-def told(found: Tally, line: Explanation) -> str:
-    """The same where the pair is known."""
-    asked, where = found.question, _listed(line.regions)
-    forms = behaviours()
-    if line.form is not None:
-        return f"{where}: {forms[line.form].says}: 100 % of {line.inputs:,} inputs"
+def sentence_without_pair(tally: Tally, explanation: Explanation) -> str:
+    """An explanation as one line, for readers who know the pair."""
+    search, where, texts = tally.search, _join(explanation.regions), behaviours()
+    if explanation.behavior is not None:
+        says = texts[explanation.behavior].says
+        return f"{where}: {says}: 100 % of {explanation.inputs:,} inputs"
     examples = ", ".join(
-        f"{asked.source.hexadecimal(given)} → {asked.target.hexadecimal(got)}"
-        for given, got in line.examples
+        f"{search.source.hexadecimal(given)} → {search.target.hexadecimal(got)}"
+        for given, got in explanation.examples
     )
-    if line.nearest is not None:
-        says = forms[line.nearest].says
+    if explanation.nearest is not None:
+        says = texts[explanation.nearest].says
         return (
-            f"{where}: unexplained: {says}, but not for {line.exceptions:,} of {line.inputs:,}"
-            f" inputs: {examples}"
+            f"{where}: unexplained: {says}, but not for {explanation.exceptions:,} of "
+            f"{explanation.inputs:,} inputs: {examples}"
         )
-    return f"{where}: unexplained: {line.inputs:,} inputs: {examples}"
+    return f"{where}: unexplained: {explanation.inputs:,} inputs: {examples}"
 
 
-def _listed(regions: tuple[str, ...]) -> str:
+def _join(regions: tuple[str, ...]) -> str:
     *most, last = regions
     return f"{', '.join(most)} and {last}" if most else last
+
+
+explained = explain  # until renamed
+narrowed = narrow  # until renamed
+told = sentence_without_pair  # until renamed

@@ -1,4 +1,7 @@
-"""Regions: the atoms that inputs fall into, and the words for some of them."""
+"""Classifies inputs into atoms, and finds phrases for sets of atoms: the regions of a report.
+
+An atom is a class of inputs that a document can tell apart: kind, sign, zone and so on.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,6 @@ from specs.model.vocabulary import INPUT_CLASSES, ZONES, Atom, Rounding, Zone, a
 
 KINDS = ("nan", "infinity", "zero", "finite")
 ALL_ZONES: tuple[Zone, ...] = ("none", *ZONES)
-MARKS = len(KINDS) * 2 * len(ALL_ZONES) * 2 * 2
-"""Kind, sign, zone, whole, subnormal: a mark is an atom as one small number."""
 
 
 def _is_out(atom: Atom) -> bool:
@@ -42,7 +43,7 @@ AREAS: dict[str, Callable[[Atom], bool]] = {
     "above the range after rounding": INPUT_CLASSES["overflow"],
     "below the range after rounding": INPUT_CLASSES["-overflow"],
 }
-SORTS: dict[str, Callable[[Atom], bool]] = {
+FRACTION_PREFIXES: dict[str, Callable[[Atom], bool]] = {
     "": lambda atom: True,
     "fractions ": lambda atom: not atom.whole,
     "whole values ": lambda atom: atom.whole and atom.kind != "infinity",
@@ -51,9 +52,9 @@ PHRASES: dict[str, Callable[[Atom], bool]] = {
     "every open input": lambda atom: True,
     "finite inputs": lambda atom: atom.is_finite,
     **{
-        sort + area: partial(_both, holds, is_such)
-        for area, holds in AREAS.items()
-        for sort, is_such in SORTS.items()
+        prefix + area: partial(_both, in_area, has_prefix)
+        for area, in_area in AREAS.items()
+        for prefix, has_prefix in FRACTION_PREFIXES.items()
     },
     "negative values": INPUT_CLASSES["negative"],
     "positive values": lambda atom: atom.kind == "finite" and atom.sign != "-",
@@ -71,30 +72,39 @@ PHRASES: dict[str, Callable[[Atom], bool]] = {
 }
 
 
-def words(some: Iterable[Atom], among: Iterable[Atom]) -> tuple[str, ...]:
-    """The fewest phrases for some atoms among those there are, the widest first."""
-    left, there = set(some), set(among)
-    said = []
-    fits = {
-        phrase: taken
+def phrases_for(some: Iterable[Atom], among: Iterable[Atom]) -> tuple[str, ...]:
+    """Few phrases that name exactly ``some`` of the atoms ``among``, the widest first.
+
+    Atoms that no phrase names are written out.
+    """
+    left, every = set(some), set(among)
+    chosen: list[str] = []
+    candidates = {
+        phrase: covered
         for phrase, holds in PHRASES.items()
-        if (taken := {atom for atom in there if holds(atom)}) and taken <= left
+        if (covered := {atom for atom in every if holds(atom)}) and covered <= left
     }
     while left:
-        gain = {phrase: (len(taken & left), -len(taken)) for phrase, taken in fits.items()}
+        # Of the phrases that cover most of what is left, the narrowest.
+        gain = {
+            phrase: (len(covered & left), -len(covered)) for phrase, covered in candidates.items()
+        }
         phrase = max(gain, key=gain.__getitem__, default="")
-        if not phrase or not fits[phrase] & left:
-            said.extend(sorted(map(str, left)))
+        if not phrase or not candidates[phrase] & left:
+            chosen.extend(sorted(map(str, left)))
             break
-        said.append(phrase)
-        left -= fits[phrase]
-    return tuple(said)
+        chosen.append(phrase)
+        left -= candidates[phrase]
+    return tuple(chosen)
 
 
-def mark_text(
+def mark_of(
     source: Format, target: Format, rounding: Rounding, pattern: Any, select: Select
 ) -> Any:
-    """The marks of patterns, as kernel text."""
+    """The marks of patterns: each an atom as a number of at most 8 bits.
+
+    Like the kernels, it runs on numpy arrays, words and solver terms.
+    """
     parts = unpack(source, pattern, select)
     converted = convert(target, rounding, parts, select)
     fraction = has_fraction(parts, select)
@@ -114,15 +124,15 @@ def mark_text(
 
 
 def _mark(kind: Any, sign: Any, zone: Any, fraction: Any, subnormal: Any) -> Any:
-    # The kind and the zone by shifts alone: a kernel does not multiply.
+    # By shifts, because kernels may not multiply.
     return (zone << 5) + (kind << 3) + (sign << 2) + (fraction << 1) + subnormal
 
 
 @cache
 def atoms_by_mark(source: Format) -> dict[int, Atom]:
-    """The atoms of a source by their marks.
+    """The atoms of a source format by their marks.
 
-    A mark does not record whether the target has the value: documents leave open what rounds.
+    A mark does not record whether the target has the value: documents leave open only what rounds.
     """
     return {
         _mark(

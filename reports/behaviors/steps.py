@@ -1,6 +1,6 @@
-"""The steps of a behaviour as kernel text: one text for numpy arrays, Python words and terms.
+"""Evaluates the steps of a behavior; the same code runs on numpy arrays, words and solver terms.
 
-Like the reference's kernels, on which it stands, it uses only and, or, xor, shift, add, subtract,
+Like the reference's kernels, on which it builds, it uses only and, or, xor, shift, add, subtract,
 compare and select (see ``oracles.reference.machine_words``).
 """
 
@@ -37,30 +37,30 @@ CONSTANTS: dict[Constant, str] = {
     "infinity": "inf",
     "minus-infinity": "-inf",
 }
-"""Constants by their word in ``specs.model.vocabulary``; a NaN stands for any."""
+"""The key in ``CODE_WORDS`` of each constant but `nan`, which stands for any NaN."""
 
 
 @dataclass
 class State:
-    """Patterns on their way, and for which inputs the steps have told what comes out.
+    """The patterns between two steps, and for which inputs they are defined.
 
-    ``told`` is False where a NaN or an infinity went into a step that knows only numbers.
+    ``defined`` is False where a NaN or an infinity went into a step that is only about numbers.
     """
 
-    form: Format
+    format: Format
     pattern: Any
-    told: Any
+    defined: Any
     select: Select
     rounding: Rounding = "nearest-even"
     converted: dict[tuple[str, Rounding], Converted] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> Unpacked:
-        return unpack(self.form, self.pattern, self.select)
+        return unpack(self.format, self.pattern, self.select)
 
     @property
     def some(self) -> Any:
-        """Finite and not zero."""
+        """Which patterns are finite and not zero."""
         return (self.parts.nan | self.parts.infinity | self.parts.zero) ^ True
 
     @property
@@ -68,40 +68,40 @@ class State:
         return self.parts.sign == 1
 
     def to(self, target: Format) -> Converted:
-        """The values rounded to a target, once for all forms that ask."""
+        """The values rounded to a target, computed once for all behaviors that need them."""
         key = target.name, self.rounding
         if key not in self.converted:
             self.converted[key] = convert(target, self.rounding, self.parts, self.select)
         return self.converted[key]
 
     def code(self, target: Format) -> Any:
-        """The target's patterns of finite values; past the largest they count on or wrap."""
+        """The target's patterns of finite values; beyond the largest they count on or wrap."""
         return rounded(target, self.parts, self.rounding, self.select, self.to(target))
 
-    def then(self, form: Format, pattern: Any, told: Any) -> State:
-        """The next state."""
-        return State(form, pattern, told, self.select, self.rounding)
+    def then(self, format: Format, pattern: Any, defined: Any) -> State:
+        """The state after a step that gives these patterns."""
+        return State(format, pattern, defined, self.select, self.rounding)
 
 
 class Evaluation:
-    """What behaviours make of some patterns; steps that several begin with are taken once."""
+    """Evaluates behaviors on some patterns; steps that several begin with are evaluated once."""
 
     def __init__(self, source: Format, target: Format, pattern: Any, select: Select) -> None:
         self.target = target
         always = (pattern < 0) ^ True
         self._states: dict[tuple[Step, ...], State] = {(): State(source, pattern, always, select)}
 
-    def answer(self, behaviour: Behaviour) -> tuple[Any, Any]:
-        """Patterns of the target, and for which inputs the form has an answer."""
-        state = self._after(behaviour.steps)
-        return state.pattern, state.told
+    def answer(self, behavior: Behaviour) -> tuple[Any, Any]:
+        """A behavior's answers as patterns of the target, and for which inputs they are defined."""
+        state = self._after(behavior.steps)
+        return state.pattern, state.defined
 
     def _after(self, steps: tuple[Step, ...]) -> State:
         if steps not in self._states:
-            self._states[steps] = self._taken(self._after(steps[:-1]), steps[-1])
+            self._states[steps] = self._step(self._after(steps[:-1]), steps[-1])
         return self._states[steps]
 
-    def _taken(self, state: State, step: Step) -> State:
+    def _step(self, state: State, step: Step) -> State:
         match step:
             case "truncate" | "floor" | "ceil" | "round-half-even" | "round-half-away":
                 return replace(state, rounding=ROUNDING_STEPS[step])
@@ -109,10 +109,10 @@ class Evaluation:
                 return _magnitude(state)
             case "flush-subnormals":
                 sign = state.pattern & (
-                    state.form.sign_bit if state.form.entry.zero == "signed" else 0
+                    state.format.sign_bit if state.format.entry.zero == "signed" else 0
                 )
                 flushed = state.select(state.parts.subnormal, sign, state.pattern)
-                return state.then(state.form, flushed, state.told)
+                return state.then(state.format, flushed, state.defined)
             case Via(via=name):
                 nearest = replace(state, rounding="nearest-even")
                 return _rounded(nearest, format_named(name), "to-infinity")
@@ -124,32 +124,32 @@ class Evaluation:
             case Nan(nan=word):
                 nan = self._states[()].parts.nan
                 pattern = state.select(nan, constant(self.target, word), state.pattern)
-                return state.then(state.form, pattern, state.told | nan)
+                return state.then(state.format, pattern, state.defined | nan)
             case "nonzero":
-                return state.then(self.target, state.select(state.parts.zero, 0, 1), state.told)
+                return state.then(self.target, state.select(state.parts.zero, 0, 1), state.defined)
             case _:
                 return _rounded(state, self.target, step)
 
 
 def _magnitude(state: State) -> State:
-    if state.form.kind == "float" or not state.form.is_signed:
-        kept = state.pattern & (state.form.mask ^ state.form.sign_bit)
-        # The pattern of -0 may be the NaN.
-        return state.then(
-            state.form, state.select(state.parts.nan, state.pattern, kept), state.told
-        )
-    positive = (0 - state.pattern) & state.form.mask
-    unsigned = format_named(f"u{state.form.name}")
-    return state.then(unsigned, state.select(state.minus, positive, state.pattern), state.told)
+    if state.format.kind == "float" or not state.format.is_signed:
+        unsigned = state.pattern & (state.format.mask ^ state.format.sign_bit)
+        # In some formats the pattern of -0 is the NaN, so that a NaN must stay as it is.
+        pattern = state.select(state.parts.nan, state.pattern, unsigned)
+        return state.then(state.format, pattern, state.defined)
+    positive = (0 - state.pattern) & state.format.mask
+    unsigned_format = format_named(f"u{state.format.name}")
+    pattern = state.select(state.minus, positive, state.pattern)
+    return state.then(unsigned_format, pattern, state.defined)
 
 
 def constant(target: Format, word: Constant) -> int:
-    """A pattern of the target by its word."""
+    """The pattern of a constant in the target."""
     return target.nan_codes[0][-1] if word == "nan" else CODE_WORDS[CONSTANTS[word]](target)
 
 
 def _into(state: State, step: Into) -> State:
-    """The rounded value as an integer, sentinels in the place of what does not fit."""
+    """The rounded value as an integer, with sentinels for what does not fit."""
     low, high = format_named(step.into), format_named(step.up_to or step.into)
     ends: dict[Sentinel, Any] = {"minimum": low.lowest_code, "maximum": high.max_code, "zero": 0}
     plus = state.minus ^ True
@@ -163,19 +163,19 @@ def _into(state: State, step: Into) -> State:
     code = select(above, (ends | {"nearest": high.max_code})[step.above], code)
     code = select(below, (ends | {"nearest": low.lowest_code})[step.below], code)
     code = select(state.parts.nan, ends[step.nan], code)
-    return state.then(high, code, state.told)
+    return state.then(high, code, state.defined)
 
 
 def _rounded(state: State, target: Format, beyond: LastStep) -> State:
-    """The value in a target, and what becomes of all that lies beyond."""
-    select, parts, told = state.select, state.parts, state.told
+    """The value rounded to a target; ``beyond`` says what becomes of values out of its range."""
+    select, parts, defined = state.select, state.parts, state.defined
     code = state.code(target)
     if target.kind == "float" and target.entry.zero == "none":
         code = select(state.some & state.to(target).tiny & (code > target.mask), 0, code)
     out = state.some & state.to(target).overflow | parts.infinity
     match beyond:
         case "low-bits":
-            told = told & (parts.infinity ^ True)
+            defined = defined & (parts.infinity ^ True)
             code = code & target.mask
         case "saturate":
             lowest, largest = (code & 0) | target.lowest_code, (code & 0) | target.max_code
@@ -186,5 +186,5 @@ def _rounded(state: State, target: Format, beyond: LastStep) -> State:
         case "to-infinity" | "to-nan":
             code = select(out, constant(target, "nan"), code)
     if target.nan_codes:
-        return state.then(target, select(parts.nan, constant(target, "nan"), code), told)
-    return state.then(target, code, told & (parts.nan ^ True))
+        return state.then(target, select(parts.nan, constant(target, "nan"), code), defined)
+    return state.then(target, code, defined & (parts.nan ^ True))

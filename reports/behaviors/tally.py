@@ -1,6 +1,6 @@
-"""What is counted of open answers: per atom how many, per atom and form how many differ.
+"""Counts open answers: per atom all inputs, and per atom and behavior those it does not explain.
 
-Tallies of any parts of the inputs, in any order, merge to the tally of all of them.
+Tallies of parts of the inputs merge, in any order, to the tally of all of them.
 """
 
 from __future__ import annotations
@@ -13,173 +13,175 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference.machine_words import select_arrays
-from reports.behaviors.closed_forms import forms_between, real_format, real_patterns
-from reports.behaviors.regions import atoms_by_mark, mark_text
+from reports.behaviors.closed_forms import behaviors_between, real_format, real_patterns
+from reports.behaviors.regions import atoms_by_mark, mark_of
 from reports.behaviors.steps import Evaluation
+from reports.diff.allowed_answers import is_nan
 from specs.behaviors import Behaviour
 from specs.formats import Format
 from specs.model.vocabulary import Atom, Rounding
 
-AT_ONCE = 1 << 14
-"""Inputs that forms are asked of at a time: what lies between their steps stays in a cache."""
-KEPT = 5
-"""Examples that are kept of one atom, and of one form's mismatches in it."""
+BLOCK = 1 << 14
+"""Inputs evaluated at a time, so that intermediate arrays stay in the processor's cache."""
+MAX_EXAMPLES = 5
+"""Examples that are kept per atom, and per atom and behavior."""
 
 Example = tuple[int, int]
 """An input and its answer."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """A pair, the rounding by which its atoms are told apart, and the forms to be tried."""
+class BehaviorSearch:
+    """A pair, the rounding by which its atoms are told apart, and the behaviors to try."""
 
     source: Format
     target: Format
     rounding: Rounding
-    forms: tuple[Behaviour, ...]
+    candidates: tuple[Behaviour, ...]
 
 
 @dataclass(frozen=True)
-class Met:
+class CountedInputs:
     """How many inputs, and the smallest of them with their answers."""
 
     count: int
     examples: tuple[Example, ...]
 
-    def merged(self, other: Met, source: Format) -> Met:
+    def merged(self, other: CountedInputs, source: Format) -> CountedInputs:
         """These inputs and others."""
-        return Met(self.count + other.count, smallest(source, self.examples + other.examples))
+        examples = smallest_examples(source, self.examples + other.examples)
+        return CountedInputs(self.count + other.count, examples)
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Inputs per atom, and per atom and form those on which the form is wrong or says nothing."""
+    """The inputs of each atom, and the misses: those on which a behavior is wrong or undefined."""
 
-    question: Question
-    inputs: Mapping[Atom, Met] = field(default_factory=dict)
-    misses: Mapping[tuple[Atom, str], Met] = field(default_factory=dict)
+    search: BehaviorSearch
+    inputs: Mapping[Atom, CountedInputs] = field(default_factory=dict)
+    misses: Mapping[tuple[Atom, str], CountedInputs] = field(default_factory=dict)
 
     def merged(self, other: Tally) -> Tally:
         """The tally of these inputs and of others."""
-        source = self.question.source
+        source = self.search.source
         return Tally(
-            self.question,
-            _joined(self.inputs, other.inputs, source),
-            _joined(self.misses, other.misses, source),
+            self.search,
+            _merge_counts(self.inputs, other.inputs, source),
+            _merge_counts(self.misses, other.misses, source),
         )
 
 
-def _joined(one: Mapping[Any, Met], other: Mapping[Any, Met], source: Format) -> dict[Any, Met]:
+def _merge_counts(
+    one: Mapping[Any, CountedInputs], other: Mapping[Any, CountedInputs], source: Format
+) -> dict[Any, CountedInputs]:
     result = dict(one)
-    for key, met in other.items():
-        result[key] = result[key].merged(met, source) if key in result else met
+    for key, counted in other.items():
+        result[key] = result[key].merged(counted, source) if key in result else counted
     return result
 
 
-def question(source: Format, target: Format, rounding: Rounding) -> Question:
-    """A pair with all forms that speak of it."""
-    return Question(source, target, rounding, forms_between(source, target))
+def behavior_search(source: Format, target: Format, rounding: Rounding) -> BehaviorSearch:
+    """The search among all behaviors that apply to a pair."""
+    return BehaviorSearch(source, target, rounding, behaviors_between(source, target))
 
 
-def look(asked: Question, inputs: NDArray[Any], answers: NDArray[Any]) -> Tally:
-    """The tally of some open inputs and their answers, in whatever order."""
-    [found] = look_at_each(asked, inputs, [answers])
-    return found
+def tally_answers(search: BehaviorSearch, inputs: NDArray[Any], answers: NDArray[Any]) -> Tally:
+    """Tally open inputs, in any order, and one backend's answers to them."""
+    [tally] = tally_each(search, inputs, [answers])
+    return tally
 
 
-def look_at_each(
-    asked: Question, inputs: NDArray[Any], answers: Sequence[NDArray[Any]]
+def tally_each(
+    search: BehaviorSearch, inputs: NDArray[Any], answers: Sequence[NDArray[Any]]
 ) -> list[Tally]:
-    """The tallies of what several answered to the same open inputs: a form answers once for all."""
-    source, target = real_format(asked.source), asked.target
-    patterns = real_patterns(asked.source, inputs)
-    marks = mark_text(source, target, asked.rounding, patterns, select_arrays).astype(np.uint8)
+    """Tally several backends' answers to the same inputs; each behavior is evaluated only once."""
+    source, target = real_format(search.source), search.target
+    patterns = real_patterns(search.source, inputs)
+    marks = mark_of(source, target, search.rounding, patterns, select_arrays).astype(np.uint8)
     order = np.argsort(marks, kind="stable")
     inputs, patterns, marks = inputs[order], patterns[order], marks[order]
     answers = [each[order] for each in answers]
-    wrong = [{form.name: np.empty(inputs.size, bool) for form in asked.forms} for _ in answers]
-    for begin in range(0, inputs.size, AT_ONCE):
-        part = slice(begin, begin + AT_ONCE)
-        told = Evaluation(source, target, patterns[part], select_arrays)
-        for form in asked.forms:
-            codes = told.answer(form)
-            for each, misses in zip(answers, wrong, strict=True):
-                misses[form.name][part] = _differs(target, *codes, each[part].astype(np.uint64))
+    names = [behavior.name for behavior in search.candidates]
+    misses = [{name: np.empty(inputs.size, bool) for name in names} for _ in answers]
+    for begin in range(0, inputs.size, BLOCK):
+        block = slice(begin, begin + BLOCK)
+        evaluation = Evaluation(source, target, patterns[block], select_arrays)
+        for behavior in search.candidates:
+            codes, defined = evaluation.answer(behavior)
+            for each, missed in zip(answers, misses, strict=True):
+                got = each[block].astype(np.uint64)
+                missed[behavior.name][block] = _is_miss(target, codes, defined, got)
     return [
-        tally(asked, inputs, each, marks, misses)
-        for each, misses in zip(answers, wrong, strict=True)
+        build_tally(search, inputs, each, marks, missed)
+        for each, missed in zip(answers, misses, strict=True)
     ]
 
 
-def tally(
-    asked: Question,
+def build_tally(
+    search: BehaviorSearch,
     inputs: NDArray[Any],
     answers: NDArray[Any],
     marks: NDArray[np.uint8],
-    wrong: Mapping[str, NDArray[np.bool_]],
+    misses: Mapping[str, NDArray[np.bool_]],
 ) -> Tally:
-    """The tally of inputs in the order of their marks, where it is known who is wrong."""
-    atoms = atoms_by_mark(real_format(asked.source))
-    met: dict[Atom, Met] = {}
-    misses: dict[tuple[Atom, str], Met] = {}
+    """The tally of inputs that are sorted by their marks, from the misses of each behavior."""
+    atoms = atoms_by_mark(real_format(search.source))
+    by_atom: dict[Atom, CountedInputs] = {}
+    missed: dict[tuple[Atom, str], CountedInputs] = {}
     for mark in np.flatnonzero(np.bincount(marks)).tolist():
         atom = atoms[mark]
         here = slice(*np.searchsorted(marks, [mark, mark + 1]).tolist())
-        met[atom] = _met(asked.source, inputs[here], answers[here])
-        for name, differs in wrong.items():
-            places = np.flatnonzero(differs[here]) + here.start
-            if places.size == met[atom].count:
-                misses[atom, name] = met[atom]
-            elif places.size:
-                misses[atom, name] = _met(asked.source, inputs[places], answers[places])
-    return Tally(asked, met, misses)
+        by_atom[atom] = _counted(search.source, inputs[here], answers[here])
+        for name, is_miss in misses.items():
+            where = np.flatnonzero(is_miss[here]) + here.start
+            if where.size == by_atom[atom].count:
+                missed[atom, name] = by_atom[atom]
+            elif where.size:
+                missed[atom, name] = _counted(search.source, inputs[where], answers[where])
+    return Tally(search, by_atom, missed)
 
 
-def _met(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> Met:
-    """How many these are, and the smallest of them."""
-    few = np.arange(inputs.size)
+def _counted(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> CountedInputs:
+    """How many inputs of one atom these are, and the smallest of them."""
+    candidates = np.arange(inputs.size)
     if inputs.dtype.kind == "u":
         ones = np.bitwise_count(inputs)
-        last = min(KEPT, inputs.size) - 1
-        few = np.flatnonzero(ones <= np.partition(ones, last)[last])
-        codes, got = inputs[few], answers[few]
-        # In one atom all have one sign: the codes are in the order of the magnitudes.
-        few = few[np.lexsort((got, codes, ones[few]))[:KEPT]]
-    examples = [(code_of(inputs[place]), code_of(answers[place])) for place in few]
-    return Met(inputs.size, smallest(source, examples))
+        last = min(MAX_EXAMPLES, inputs.size) - 1
+        candidates = np.flatnonzero(ones <= np.partition(ones, last)[last])
+        codes, got = inputs[candidates], answers[candidates]
+        # Inputs of one atom share a sign, so that codes sort like magnitudes.
+        candidates = candidates[np.lexsort((got, codes, ones[candidates]))[:MAX_EXAMPLES]]
+    examples = [(code_of(inputs[index]), code_of(answers[index])) for index in candidates]
+    return CountedInputs(inputs.size, smallest_examples(source, examples))
 
 
-def smallest(source: Format, examples: Iterable[Example]) -> tuple[Example, ...]:
-    """The few smallest: few set bits, then a small magnitude; then that of the smallest answer."""
-    magnitude = _magnitude(source)
-    return tuple(
-        sorted(examples, key=lambda each: (each[0].bit_count(), each[0] & magnitude, *each))[:KEPT]
-    )
+def smallest_examples(source: Format, examples: Iterable[Example]) -> tuple[Example, ...]:
+    """The smallest ``MAX_EXAMPLES``: few set bits, a small magnitude, then a small answer."""
+    magnitude = source.mask if source.is_integral else source.mask ^ source.sign_bit
+
+    def size(example: Example) -> tuple[int, ...]:
+        return example[0].bit_count(), example[0] & magnitude, *example
+
+    return tuple(sorted(examples, key=size)[:MAX_EXAMPLES])
 
 
-def _magnitude(source: Format) -> int:
-    """The bits that make an input small or large."""
-    return source.mask if source.is_integral else source.mask ^ source.sign_bit
+def code_of(element: Any) -> int:
+    """An element of an array of patterns as an integer."""
+    return int.from_bytes(element.tobytes(), "little")
 
 
-def code_of(given: Any) -> int:
-    """An element of an array of patterns as a number."""
-    return int.from_bytes(given.tobytes(), "little")
-
-
-def _differs(
-    target: Format, code: NDArray[Any], told: NDArray[Any], answers: NDArray[np.uint64]
+def _is_miss(
+    target: Format, codes: NDArray[Any], defined: NDArray[Any], answers: NDArray[np.uint64]
 ) -> NDArray[np.bool_]:
-    """Where a form's answer is another, or is none; one NaN is as good as another."""
-    alike = code == answers
+    """Where a behavior's answer is undefined, or another than the backend's; all NaNs are equal."""
+    equal = codes == answers
     if target.nan_codes:
-        alike = alike | (_is_nan(target, code) & _is_nan(target, answers))
-    different: NDArray[np.bool_] = ~(alike & told)
-    return different
+        equal = equal | (is_nan(target, codes) & is_nan(target, answers))
+    misses: NDArray[np.bool_] = ~(equal & defined)
+    return misses
 
 
-def _is_nan(target: Format, codes: NDArray[Any]) -> NDArray[np.bool_]:
-    here = np.zeros(codes.shape, bool)
-    for nans in target.nan_codes:
-        here |= (codes >= nans.start) & (codes < nans.stop)
-    return here
+Question = BehaviorSearch  # until renamed
+question = behavior_search  # until renamed
+look = tally_answers  # until renamed
+look_at_each = tally_each  # until renamed

@@ -1,4 +1,4 @@
-"""Bit patterns drawn by their fields, and what they are worth."""
+"""Bit patterns as text: in hex, split into their fields, and with their exact value."""
 
 from __future__ import annotations
 
@@ -10,58 +10,63 @@ from oracles.reference.kernel_text import write
 from reports.diff.judgement import Datum
 from specs.formats import Format
 
-LONGEST = 24
-"""Characters of a value that are still read at a glance."""
+MAX_DECIMAL = 24
+"""Characters of a decimal that is still written in full."""
+DatumColumns = tuple[str, str, str]
+"""How a datum is shown: pattern, fields and value."""
 
 
-def pattern(form: Format, datum: Datum) -> str:
+def datum_text(dtype: Format, datum: Datum) -> str:
     """A pattern in hex, or a text in quotes."""
-    return repr(datum) if isinstance(datum, str) else form.hexadecimal(datum)
+    return repr(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
 
 
-def fields(form: Format, datum: Datum) -> str:
-    """``sign | exponent | mantissa`` of a float, the bits of anything else."""
+def bit_fields(dtype: Format, datum: Datum) -> str:
+    """``sign | exponent | mantissa`` of a float, the bits of anything else, a text's length."""
     if isinstance(datum, str):
         return f"{len(datum)} characters"
-    bits = f"{datum:0{form.bits}b}"
+    bits = f"{datum:0{dtype.bits}b}"
     widths: tuple[int, ...]
-    if form.kind == "float":
-        widths = (form.entry.sign, form.entry.exponent, form.entry.mantissa)
+    if dtype.kind == "float":
+        widths = (dtype.entry.sign, dtype.entry.exponent, dtype.entry.mantissa)
     else:
-        widths = (1, form.bits - 1) if form.is_signed else (form.bits,)
-    parts, start = [], 0
+        widths = (1, dtype.bits - 1) if dtype.is_signed else (dtype.bits,)
+    fields, start = [], 0
     for width in widths:
         if width:
-            parts.append(bits[start : start + width])
+            fields.append(bits[start : start + width])
         start += width
-    return " | ".join(parts)
+    return " | ".join(fields)
 
 
-def value(form: Format, datum: Datum) -> str:
-    """The exact value in decimal where it is short, else its first digits; a NaN's payload."""
-    if isinstance(datum, str) or not form.is_numeric:
+def value_text(dtype: Format, datum: Datum) -> str:
+    """A number's exact decimal, or its first digits if that is long; a NaN's sign and payload.
+
+    Empty for texts and for dtypes without numbers.
+    """
+    if isinstance(datum, str) or not dtype.is_numeric:
         return ""
-    decoded = decode(form, datum)
+    decoded = decode(dtype, datum)
     if isinstance(decoded, NotANumber):
         sign = {None: "", 0: "+", 1: "-"}[decoded.sign]
-        payload = datum & ((1 << form.entry.mantissa) - 1)
+        payload = datum & ((1 << dtype.entry.mantissa) - 1)
         return f"{sign}NaN, payload {payload:#x}"
-    text = write(form, datum)
+    text = write(dtype, datum)
     if isinstance(decoded, Number):
         minus = "-" if decoded.sign else ""
-        whole = minus + exact_decimal(decoded.significand, decoded.exponent)
-        text = whole if len(whole) <= LONGEST else f"about {_scientific(text)}"
+        exact = minus + exact_decimal(decoded.significand, decoded.exponent)
+        text = exact if len(exact) <= MAX_DECIMAL else f"about {_scientific(text)}"
     return text
 
 
-def brief(form: Format, datum: Datum) -> str:
-    """A pattern, and what it is worth where it is a number."""
-    worth = value(form, datum)
-    return pattern(form, datum) + (f" ({worth})" if worth else "")
+def datum_with_value(dtype: Format, datum: Datum) -> str:
+    """A pattern, and in brackets the value if it is a number."""
+    value = value_text(dtype, datum)
+    return datum_text(dtype, datum) + (f" ({value})" if value else "")
 
 
 def _scientific(text: str) -> str:
-    """A long plain number with its first digits and a power of ten."""
+    """The first digits of a plain decimal, and a power of ten."""
     minus = "-" if text.startswith("-") else ""
     whole, _, fraction = text.lstrip("-").partition(".")
     digits = (whole + fraction).lstrip("0")
@@ -69,26 +74,31 @@ def _scientific(text: str) -> str:
     return f"{minus}{digits[0]}.{digits[1:9] or '0'}e{power}"
 
 
-Columns = tuple[str, str, str]
-"""Pattern, fields and value."""
+def datum_columns(dtype: Format, datum: Datum) -> DatumColumns:
+    """Pattern, fields and value of a datum."""
+    return datum_text(dtype, datum), bit_fields(dtype, datum), value_text(dtype, datum)
 
 
-def line(form: Format, datum: Datum) -> Columns:
-    """The three columns in which a datum is shown."""
-    return pattern(form, datum), fields(form, datum), value(form, datum)
+def allowed_columns(target: Format, allowed: str) -> DatumColumns:
+    """The columns of what is allowed: of a pattern in hex, or of a name such as ``any-nan``."""
+    if allowed.startswith("0x") and target.kind != "text":
+        return datum_columns(target, int(allowed, 16))
+    return allowed, "", ""
 
 
-def allowed_line(target: Format, word: str) -> Columns:
-    """The columns of what is allowed: a pattern, or a word that stands alone."""
-    if word.startswith("0x") and target.kind != "text":
-        return line(target, int(word, 16))
-    return word, "", ""
-
-
-def columns(rows: list[tuple[str, Columns]]) -> Iterator[str]:
-    """Named rows under one another, their columns aligned."""
-    first = max(9, *(len(name) for name, _ in rows))
-    widths = [max(len(cells[place]) for _, cells in rows) for place in range(3)]
+def aligned_rows(rows: list[tuple[str, DatumColumns]]) -> Iterator[str]:
+    """Named rows as indented lines with aligned columns."""
+    name_width = max(9, *(len(name) for name, _ in rows))
+    widths = [max(len(cells[column]) for _, cells in rows) for column in range(3)]
     for name, cells in rows:
         aligned = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        yield f"  {name:<{first}} {aligned}".rstrip()
+        yield f"  {name:<{name_width}} {aligned}".rstrip()
+
+
+Columns = DatumColumns  # until renamed
+pattern = datum_text  # until renamed
+value = value_text  # until renamed
+brief = datum_with_value  # until renamed
+line = datum_columns  # until renamed
+allowed_line = allowed_columns  # until renamed
+columns = aligned_rows  # until renamed

@@ -1,10 +1,15 @@
-"""A failure people can use: the smallest input, drawn; the rule; how much fails; a script."""
+"""A failure as text: rule, smallest input with its bits, how much fails, and a reproduction."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.counterexample.drawing import allowed_line, columns, line, pattern
+from reports.counterexample.drawing import (
+    aligned_rows,
+    allowed_columns,
+    datum_columns,
+    datum_text,
+)
 from reports.diff.judgement import Divergence, Judgement
 from specs.cases import Case
 from specs.formats import Format, format_named
@@ -12,8 +17,8 @@ from specs.formats import Format, format_named
 SHOWN_RUNS = 3
 
 
-def block(case: Case, judgement: Judgement) -> str:
-    """The whole failure as text."""
+def failure_text(case: Case, judgement: Judgement) -> str:
+    """Everything about a failing judgement that a person needs, in several lines."""
     return "\n".join(_lines(case, judgement))
 
 
@@ -25,33 +30,37 @@ def _lines(case: Case, judgement: Judgement) -> Iterator[str]:
     if judgement.message:
         yield f"  {judgement.message}"
     for divergence in judgement.divergences:
-        yield from _divergence(case, judgement, divergence)
+        yield from _divergence_lines(case, judgement, divergence)
     if judgement.reproduction:
         yield "  reproduce"
-        yield from (f"    {part}" for part in judgement.reproduction.strip().splitlines())
+        yield from (f"    {line}" for line in judgement.reproduction.strip().splitlines())
 
 
-def _divergence(case: Case, judgement: Judgement, divergence: Divergence) -> Iterator[str]:
+def _divergence_lines(case: Case, judgement: Judgement, divergence: Divergence) -> Iterator[str]:
     source, target = format_named(case.source), format_named(case.target)
     yield f"  rule      {divergence.rule}, {divergence.level}"
     yield f"  clause    {divergence.clause}"
-    rows = [("input", line(source, divergence.smallest))]
-    rows += [("expected", allowed_line(target, word)) for word in divergence.allowed]
-    rows += [("answer", line(target, divergence.answer))]
-    yield from columns(rows)
-    yield f"  fails     {divergence.count} of {judgement.inputs} inputs: {runs(source, divergence)}"
+    rows = [("input", datum_columns(source, divergence.smallest))]
+    rows += [("expected", allowed_columns(target, allowed)) for allowed in divergence.allowed]
+    rows += [("answer", datum_columns(target, divergence.answer))]
+    yield from aligned_rows(rows)
+    runs = _runs_text(source, divergence)
+    yield f"  fails     {divergence.count} of {judgement.inputs} inputs: {runs}"
 
 
-def runs(source: Format, divergence: Divergence) -> str:
-    """The runs of failing inputs: the first few, and the last."""
-    found = divergence.runs
-    places = range(found.first.size)
-    few = [*places[:SHOWN_RUNS], places[-1]] if found.total > SHOWN_RUNS + 1 else places
-    shown = []
-    for place in few:
-        row = found.at(slice(place, place + 1))
-        first, last = (pattern(source, ends.tolist()[0]) for ends in (row.first, row.last))
-        shown.append(first if first == last else f"{first} to {last}")
-    if len(few) < found.total:
-        shown.insert(-1, f"{found.total - len(few)} more runs")
-    return ", ".join(shown)
+def _runs_text(source: Format, divergence: Divergence) -> str:
+    """The first runs of failing inputs, how many are left out, and the last run."""
+    runs = divergence.runs
+    rows = range(runs.first.size)
+    few = [*rows[:SHOWN_RUNS], rows[-1]] if runs.total > SHOWN_RUNS + 1 else rows
+    texts = []
+    for row in few:
+        run = runs.at(slice(row, row + 1))
+        first, last = (datum_text(source, ends.tolist()[0]) for ends in (run.first, run.last))
+        texts.append(first if first == last else f"{first} to {last}")
+    if len(few) < runs.total:
+        texts.insert(-1, f"{runs.total - len(few)} more runs")
+    return ", ".join(texts)
+
+
+block = failure_text  # until renamed

@@ -1,8 +1,13 @@
-"""Which answers of an array are allowed: bits against outcomes, without tolerance."""
+"""Which answers are allowed: bit patterns and texts against outcomes, without any tolerance.
+
+Every answer gets a grade. ``grade_answers`` grades arrays; ``grade_pattern`` and ``grade_text``
+grade single answers.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +29,14 @@ from specs.outcomes import (
 )
 from specs.ruling import Ruling
 
-WORDS = (
+ALLOWED: Final = 0
+"""The grade of an answer that the rule allows, and that it recommends where it recommends one."""
+NOT_RECOMMENDED: Final = 1
+"""The grade of an answer that the rule allows, but that is not the one it recommends."""
+NOT_ALLOWED: Final = 2
+"""The grade of an answer that the rule does not allow, whatever the rule's level is."""
+
+OUTCOME_NAMES = (
     "any-nan",
     "+nan",
     "-nan",
@@ -34,18 +46,19 @@ WORDS = (
     "plain-value",
     "parses-to-input",
 )
-"""What is said of outcomes that are no list of patterns or texts."""
+"""How ``describe_allowed`` names outcomes that do not list patterns or texts."""
 
-
-MANY = 1000
-"""Inputs from which on it is quicker to make a staircase of them than to look at each."""
+STAIRCASE_FROM = 1000
+"""From this many inputs on, building a staircase is faster than deciding each input alone."""
+CACHED_RULINGS = 32
+"""Rulings whose expectations are remembered."""
 
 
 class Expectations:
-    """What is expected of each input, remembered for the last few rulings.
+    """Computes what is expected of each input, and remembers it for the last few rulings.
 
-    ``independent`` asks the definition instead of the kernels: so the backend that answers with the
-    kernels is never judged by them.
+    With ``independent``, the exact definition decides instead of the kernels, so that the backend
+    that answers with the kernels is not judged by them.
     """
 
     def __init__(self, independent: bool) -> None:
@@ -53,15 +66,16 @@ class Expectations:
         self._known: dict[Ruling, tuple[Bits, Expected]] = {}
 
     def of(self, ruling: Ruling, inputs: Bits) -> Expected:
-        """The expectations of a ruling for these inputs."""
-        if ruling.is_open:  # also where nothing is told of the values, complex ones
+        """The expectations of a ruling for these inputs; remembered while the array is the same."""
+        if ruling.is_open:
+            # Any answer is allowed, so that none is computed; for complex values none could be.
             nothing = np.zeros(inputs.shape, ruling.target.storage)
             return Expected(np.zeros(inputs.shape, np.uint8), nothing, nothing)
         known = self._known.get(ruling)
         if known is not None and known[0] is inputs:
             return known[1]
         expected = self._expect(ruling, inputs)
-        if len(self._known) >= 32:
+        if len(self._known) >= CACHED_RULINGS:
             self._known.pop(next(iter(self._known)))
         self._known[ruling] = (inputs, expected)
         return expected
@@ -71,98 +85,96 @@ class Expectations:
             return expect_by_exact.expect(ruling, inputs)
         if not self.independent:
             return expect_by_kernels.expect(ruling, inputs)
-        many = inputs.size > MANY and _rises(inputs)
-        return (
-            expect_by_staircase.expect(ruling, inputs)
-            if many
-            else expect_by_exact.expect(ruling, inputs)
-        )
+        if inputs.size > STAIRCASE_FROM and _is_rising(inputs):
+            return expect_by_staircase.expect(ruling, inputs)
+        return expect_by_exact.expect(ruling, inputs)
 
 
-def _rises(inputs: Bits) -> bool:
+def _is_rising(inputs: Bits) -> bool:
     return inputs.ndim == 1 and bool((inputs[1:] > inputs[:-1]).all())
 
 
-def levels_broken(
+def grade_answers(
     ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
 ) -> NDArray[np.uint8]:
-    """Per input: 0 the answer is allowed, 1 only a recommendation is broken, 2 the branch is."""
+    """The grade of each answer: ALLOWED, NOT_RECOMMENDED or NOT_ALLOWED."""
     if ruling.is_open:
-        return np.zeros(answers.shape, np.uint8)
+        return np.full(answers.shape, ALLOWED, np.uint8)
     if ruling.target.kind == "text":
-        return _text_levels(ruling, inputs, expected, answers)
+        return _grade_texts(ruling, inputs, expected, answers)
     wrong: NDArray[np.bool_] = (answers != expected.codes) & (answers != expected.others)
-    for place, branch in enumerate(ruling.branches):
+    for index, branch in enumerate(ruling.branches):
         match branch.outcome:
             case Anything():
-                wrong &= expected.places != place
+                wrong &= expected.places != index
             case Nan():
-                here = expected.places == place
-                wrong = np.where(here, ~are_constant(ruling.target, branch.outcome, answers), wrong)
+                here = expected.places == index
+                allowed = allowed_by_constant(ruling.target, branch.outcome, answers)
+                wrong = np.where(here, ~allowed, wrong)
             case Rejected():
-                wrong |= expected.places == place
-    levels = np.where(wrong, np.uint8(2), np.uint8(0))
-    for place, branch in enumerate(ruling.branches):
+                wrong |= expected.places == index
+    grades = np.where(wrong, np.uint8(NOT_ALLOWED), np.uint8(ALLOWED))
+    for index, branch in enumerate(ruling.branches):
         if branch.recommended is not None:
-            departs = ~are_constant(ruling.target, branch.recommended, answers)
-            levels[(levels == 0) & (expected.places == place) & departs] = 1
-    return levels
+            recommended = allowed_by_constant(ruling.target, branch.recommended, answers)
+            here = (grades == ALLOWED) & (expected.places == index)
+            grades[here & ~recommended] = NOT_RECOMMENDED
+    return grades
 
 
-def are_constant(target: Format, outcome: Outcome, answers: Bits) -> NDArray[np.bool_]:
-    """Which answers a constant outcome allows: a pattern, one of two, or the NaNs of a sign."""
+def allowed_by_constant(target: Format, outcome: Outcome, answers: Bits) -> NDArray[np.bool_]:
+    """Which answers an outcome allows that is the same for all inputs.
+
+    Such an outcome is one pattern, one of two of them, or the NaNs of a sign.
+    """
     match outcome:
         case Nan(sign=sign):
             return is_nan(target, answers, sign)
         case Exactly(code=code):
             return np.asarray(answers == code)
         case Either(options=options):
-            one, *_, other = [are_constant(target, option, answers) for option in options] * 2
+            one, *_, other = [allowed_by_constant(target, each, answers) for each in options] * 2
             return one | other
     raise AssertionError(f"{outcome} is not the same for all inputs")
 
 
-def is_nan(target: Format, answers: Bits, sign: str) -> NDArray[np.bool_]:
-    """Which patterns are NaNs of a sign."""
-    found = np.zeros(answers.shape, bool)
+def is_nan(target: Format, patterns: Bits, sign: str = "any") -> NDArray[np.bool_]:
+    """Which patterns are NaNs of a sign: ``+``, ``-`` or ``any``."""
+    found = np.zeros(patterns.shape, bool)
     for codes in target.nans(sign):
-        found |= (answers >= codes[0]) & (answers <= codes[-1])
+        found |= (patterns >= codes[0]) & (patterns <= codes[-1])
     return found
 
 
-def _text_levels(
+def _grade_texts(
     ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
 ) -> NDArray[np.uint8]:
-    places: list[int] = expected.places.tolist()
-    graded = [
-        grade_text(ruling, place, given, answer)
-        for place, given, answer in zip(places, inputs.tolist(), answers.tolist(), strict=True)
-    ]
-    return np.array(graded, np.uint8)
+    columns = (expected.places.tolist(), inputs.tolist(), answers.tolist())
+    return np.array([grade_text(ruling, *row) for row in zip(*columns, strict=True)], np.uint8)
 
 
 @lru_cache(maxsize=1 << 18)
-def grade_text(ruling: Ruling, place: int, given: int | str, answer: str) -> int:
-    """0 where a text is allowed, 1 where only a recommendation is broken, 2 where the branch is."""
-    branch = ruling.branches[place]
-    if not exact_text.accepts(ruling.source, branch.outcome, given, answer):
-        return 2
+def grade_text(ruling: Ruling, branch_index: int, datum: int | str, answer: str) -> int:
+    """The grade of one text as the answer to an input that a branch of the ruling takes."""
+    branch = ruling.branches[branch_index]
+    if not exact_text.accepts(ruling.source, branch.outcome, datum, answer):
+        return NOT_ALLOWED
     if branch.recommended and not exact_text.accepts(
-        ruling.source, branch.recommended, given, answer
+        ruling.source, branch.recommended, datum, answer
     ):
-        return 1
-    return 0
+        return NOT_RECOMMENDED
+    return ALLOWED
 
 
-def grade_code(ruling: Ruling, allowed: Allowed, answer: int) -> int:
-    """0 where a pattern is allowed, 1 where it only departs from a recommendation, 2 otherwise."""
+def grade_pattern(ruling: Ruling, allowed: Allowed, answer: int) -> int:
+    """The grade of one bit pattern as an answer."""
     branch = allowed.branch
     if not _allows(ruling.target, branch.outcome, allowed.codes, answer):
-        return 2
+        return NOT_ALLOWED
     recommended = branch.recommended
     if recommended and not _allows(ruling.target, recommended, allowed.codes, answer):
-        return 1
-    return 0
+        return NOT_RECOMMENDED
+    return ALLOWED
 
 
 def _allows(target: Format, outcome: Outcome, codes: tuple[int, ...], answer: int) -> bool:
@@ -174,17 +186,15 @@ def _allows(target: Format, outcome: Outcome, codes: tuple[int, ...], answer: in
     return answer in codes
 
 
-def allowed_words(
-    ruling: Ruling, allowed: Allowed, given: int | str, level: str = "required"
+def describe_allowed(
+    ruling: Ruling, allowed: Allowed, datum: int | str, level: str = "required"
 ) -> tuple[str, ...]:
-    """What is allowed for an input: hex patterns, a text, or one of ``WORDS``.
+    """What is allowed for an input: hex patterns, a text, or one of ``OUTCOME_NAMES``.
 
-    Where the rule recommends a part of it, that part is shown to whoever asks at that level.
+    At the level ``recommended``, only what the rule recommends, if it recommends a part of it.
     """
-    outcome = allowed.branch.outcome
-    if level == "recommended":
-        outcome = allowed.branch.strictest
-    match outcome:
+    branch = allowed.branch
+    match branch.strictest if level == "recommended" else branch.outcome:
         case Exactly(code=code):
             return (ruling.target.hexadecimal(code),)
         case Anything():
@@ -193,10 +203,17 @@ def allowed_words(
             return (f"{sign}nan" if sign in "+-" else "any-nan",)
         case Rejected():
             return ("error",)
-        case Same() if isinstance(given, str):
-            return (given,)
-        case PlainText(reads_back=wanted):
-            return ("plain-value" if wanted else "plain-text",)
+        case Same() if isinstance(datum, str):
+            return (datum,)
+        case PlainText(reads_back=reads_back):
+            return ("plain-value" if reads_back else "plain-text",)
         case ParsesTo():
             return ("parses-to-input",)
     return tuple(ruling.target.hexadecimal(code) for code in allowed.codes)
+
+
+WORDS = OUTCOME_NAMES  # until renamed
+levels_broken = grade_answers  # until renamed
+are_constant = allowed_by_constant  # until renamed
+grade_code = grade_pattern  # until renamed
+allowed_words = describe_allowed  # until renamed

@@ -1,4 +1,4 @@
-"""The same gathering of runs compiled by numba: one walk over the answers."""
+"""``failure_runs.gather`` compiled by numba, which walks the answers once."""
 
 from __future__ import annotations
 
@@ -15,68 +15,70 @@ from reports.diff.failure_runs import Runs, capped
 def gather(
     inputs: NDArray[Any], answers: NDArray[Any], groups: NDArray[np.uint8]
 ) -> Iterator[tuple[int, Runs]]:
-    """The runs of each group but 0, from patterns in rising order."""
+    """The runs of each group but 0, from patterns of at most 64 bits in rising order."""
     total = _count(inputs, groups)
     columns = (
         *(np.empty(total, np.uint64) for _ in range(4)),
         np.empty(total, np.int64),
         np.empty(total, np.bool_),
     )
-    owners = np.empty(total, np.uint8)
-    _walk(inputs, answers, groups, columns, owners)
+    group_of_run = np.empty(total, np.uint8)
+    _fill(inputs, answers, groups, columns, group_of_run)
     runs = Runs(total, *columns)
-    for group in np.unique(owners).tolist():
-        yield group, capped(runs, np.flatnonzero(owners == group))
+    for group in np.unique(group_of_run).tolist():
+        yield group, capped(runs, np.flatnonzero(group_of_run == group))
 
 
 @numba.njit(cache=True, nogil=True)
 def _end(inputs: Any, groups: Any, start: Any) -> Any:
-    """Where the run that begins here has ended."""
+    """The index after the last input of the run that begins at ``start``."""
     group, distance = groups[start], np.uint64(inputs[start]) - np.uint64(start)
-    place = start + 1
+    at = start + 1
     while (
-        place < groups.size
-        and groups[place] == group
-        and np.uint64(inputs[place]) - np.uint64(place) == distance
+        at < groups.size
+        and groups[at] == group
+        and np.uint64(inputs[at]) - np.uint64(at) == distance
     ):
-        place += 1
-    return place
+        at += 1
+    return at
 
 
 @numba.njit(cache=True, nogil=True)
 def _count(inputs: Any, groups: Any) -> Any:
-    total, place = 0, 0
-    while place < groups.size:
-        if groups[place] == 0:
-            place += 1
+    """How many runs all groups have."""
+    total, at = 0, 0
+    while at < groups.size:
+        if groups[at] == 0:
+            at += 1
         else:
-            place = _end(inputs, groups, place)
+            at = _end(inputs, groups, at)
             total += 1
     return total
 
 
 @numba.njit(cache=True, nogil=True)
-def _walk(inputs: Any, answers: Any, groups: Any, columns: Any, owners: Any) -> None:
+def _fill(inputs: Any, answers: Any, groups: Any, columns: Any, group_of_run: Any) -> None:
+    """Fill one row per run."""
     first, last, answer, last_answer, slope, straight = columns
-    row, place = 0, 0
-    while place < groups.size:
-        if groups[place] == 0:
-            place += 1
+    row, at = 0, 0
+    while at < groups.size:
+        if groups[at] == 0:
+            at += 1
             continue
-        end = _end(inputs, groups, place)
-        first[row], last[row], owners[row] = inputs[place], inputs[end - 1], groups[place]
-        answer[row], last_answer[row] = answers[place], answers[end - 1]
+        end = _end(inputs, groups, at)
+        first[row], last[row], group_of_run[row] = inputs[at], inputs[end - 1], groups[at]
+        answer[row], last_answer[row] = answers[at], answers[end - 1]
         rise = np.int64(0)
-        if end > place + 1:
-            rise = _rise(answers, place + 1)
-        inside = place + 1
+        if end > at + 1:
+            rise = _rise(answers, at + 1)
+        inside = at + 1
         while inside < end and _rise(answers, inside) == rise:
             inside += 1
         slope[row], straight[row] = rise, inside >= end
-        row, place = row + 1, end
+        row, at = row + 1, end
 
 
 @numba.njit(cache=True, nogil=True)
-def _rise(answers: Any, place: Any) -> Any:
-    """By how much an answer exceeds the one before."""
-    return np.int64(np.uint64(answers[place]) - np.uint64(answers[place - 1]))
+def _rise(answers: Any, at: Any) -> Any:
+    """An answer minus the one before, modulo 2**64."""
+    return np.int64(np.uint64(answers[at]) - np.uint64(answers[at - 1]))

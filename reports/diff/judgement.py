@@ -1,25 +1,17 @@
-"""What was found out about one case on one backend."""
+"""The judgement of one case on one backend: the verdict, and everything that explains it.
+
+Part files serialize the field names of these classes, so that renaming one changes the format.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
+from reports.diff.answer_arrays import InputsAndAnswers
 from reports.diff.failure_runs import Runs
-from reports.diff.kept_answers import Answered
+from reports.diff.verdicts import VERDICTS as VERDICTS
+from reports.diff.verdicts import Verdict as Verdict
 
-Verdict = Literal[
-    "conforms",
-    "violates",
-    "deviates",
-    "differs",
-    "open",
-    "unsupported",
-    "error",
-    "crashed",
-    "not-run",
-]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Datum = int | str
 """A bit pattern, or a text of the string dtype."""
 
@@ -40,9 +32,9 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong about an answer as a whole: its shape, its dtype, or that there is one at all.
+    """What is wrong with an answer as a whole: its shape, its dtype, or that there is one at all.
 
-    ``kind`` tells how it shows: by the answer, by an error, or by an opt-out (`unsupported`).
+    ``kind`` says what came back: an `answer`, an `error`, or an opt-out (`unsupported`).
     """
 
     kind: str
@@ -51,10 +43,15 @@ class Fault:
     level: str
     message: str
 
+    @property
+    def count(self) -> int:
+        """How many inputs got a wrong value: none, for a fault is not about single values."""
+        return 0
+
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a case, with all that is needed to explain it."""
+    """The verdict on a case on a backend, with all that is needed to explain it."""
 
     case: str
     backend: str
@@ -66,9 +63,14 @@ class Judgement:
     faults: tuple[Fault, ...] = ()
     reproduction: str = ""
     road: str = ""
-    answered: Answered | None = None
+    answered: InputsAndAnswers | None = None
 
     @property
     def wrong(self) -> int:
-        """How many inputs got an answer outside what is allowed."""
+        """How many inputs got an answer that is not allowed."""
         return sum(divergence.count for divergence in self.divergences)
+
+    @property
+    def broken_rules(self) -> tuple[Divergence | Fault, ...]:
+        """Every rule that is broken: first those with wrong values, then those with a fault."""
+        return (*self.divergences, *self.faults)

@@ -1,4 +1,4 @@
-"""The summary of a run: verdicts per backend and version, and the rules that were broken."""
+"""The tables that end a run: verdicts per edition, broken rules, and comparison with the ledger."""
 
 from __future__ import annotations
 
@@ -10,66 +10,68 @@ from io import StringIO
 from rich.console import Console
 from rich.table import Table
 
-from reports.diff.judgement import VERDICTS
-from reports.ledger.listing import WORDS
+from reports.diff.verdicts import VERDICTS
+from reports.ledger.listing import LEDGER_STATUSES
 
-NARROWEST = 140
-"""Columns that the tables need."""
-Row = tuple[str, str, str]
+MIN_WIDTH = 140
+"""Columns of text that the tables need, however narrow the terminal is."""
+EditionKey = tuple[str, str, str]
 """Backend, document, version."""
-BrokenRule = tuple[str, str, str, str, str]
+RuleKey = tuple[str, str, str, str, str]
 """Backend, document, rule, clause, level."""
 
 
 @dataclass
-class Breach:
-    """How often a rule was broken, and the first case in which it was."""
+class RuleFailures:
+    """In how many cases, and on how many inputs, a rule is broken, with the first such case."""
 
     cases: int = 0
     inputs: int = 0
     example: str = ""
 
 
-def verdict_table(counts: Mapping[Row, Counter[str]], width: int) -> str:
+def verdict_table(counts: Mapping[EditionKey, Counter[str]], width: int) -> str:
     """One row per backend, document and version; a column per verdict that occurs."""
     rows = {
         (backend, f"{document}:{version}"): row
         for (backend, document, version), row in counts.items()
     }
-    return counted_table("document", rows, width)
+    return verdict_count_table("document", rows, width)
 
 
-def counted_table(what: str, counts: Mapping[tuple[str, str], Counter[str]], width: int) -> str:
-    """One row per backend and something else; a column per verdict that occurs."""
+def verdict_count_table(
+    title: str, counts: Mapping[tuple[str, str], Counter[str]], width: int
+) -> str:
+    """One row per backend and entry of the column ``title``; a column per verdict that occurs."""
     occurring = [verdict for verdict in VERDICTS if any(row[verdict] for row in counts.values())]
-    table = _table("backend", what)
+    table = _table("backend", title)
     for verdict in occurring:
         table.add_column(verdict, justify="right", no_wrap=True)
     for names, row in counts.items():
         table.add_row(*names, *(str(row[verdict] or "") for verdict in occurring))
-    return _text(table, width)
+    return _as_text(table, width)
 
 
-def breach_table(breaches: Mapping[BrokenRule, Breach], width: int) -> str:
-    """One row per backend and broken rule: clause, level, how much, and where to look first."""
+def broken_rule_table(failures: Mapping[RuleKey, RuleFailures], width: int) -> str:
+    """One row per backend and broken rule: level, cases, inputs, clause and an example."""
     table = _table("backend", "rule", "level")
     table.add_column("cases", justify="right", no_wrap=True)
     table.add_column("inputs", justify="right", no_wrap=True)
     table.add_column("clause, and a case to look at", overflow="fold")
-    for (backend, _, rule, clause, level), breach in breaches.items():
-        where = f"{clause}: {breach.example}"
-        table.add_row(backend, rule, level, str(breach.cases), f"{breach.inputs:,}", where)
-    return _text(table, width)
+    for (backend, _, rule, clause, level), found in failures.items():
+        where = f"{clause}: {found.example}"
+        table.add_row(backend, rule, level, str(found.cases), f"{found.inputs:,}", where)
+    return _as_text(table, width)
 
 
 def ledger_table(counts: Mapping[str, Counter[str]], width: int) -> str:
-    """One row per backend: how many cases stand to its ledger in which way."""
+    """One row per backend: how many of its cases have each ledger status."""
     table = _table("backend")
-    for word in WORDS:
-        table.add_column(word, justify="right", no_wrap=True)
+    for status in LEDGER_STATUSES:
+        table.add_column(status, justify="right", no_wrap=True)
     for backend, row in sorted(counts.items()):
-        table.add_row(backend, *(str(row[word]) for word in WORDS))
-    return _text(table, width)
+        table.add_row(backend, *(str(row[status]) for status in LEDGER_STATUSES))
+    return _as_text(table, width)
 
 
 def _table(*titles: str) -> Table:
@@ -79,8 +81,12 @@ def _table(*titles: str) -> Table:
     return table
 
 
-def _text(table: Table, width: int) -> str:
+def _as_text(table: Table, width: int) -> str:
     out = StringIO()
-    # A backend may be a path, in which brackets are no markup.
+    # A backend may be a path whose brackets must not be read as markup.
     Console(file=out, width=width, color_system=None, markup=False, emoji=False).print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+NARROWEST = MIN_WIDTH  # until renamed
+counted_table = verdict_count_table  # until renamed

@@ -1,4 +1,4 @@
-"""Writes a ledger in as few lines as can be read, always the same for the same content."""
+"""Updates a ledger after a run, and writes it: the same content always gives the same file."""
 
 from __future__ import annotations
 
@@ -10,118 +10,121 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from reports.case_patterns import compress, natural_order
 from reports.ledger.breaches import Breach
-from reports.ledger.case_patterns import compressed, natural
-from reports.ledger.listing import Asked, Ledger, Listing
-from reports.ledger.version_spans import Span, order, public
-from reports.run_store.storage import place_of
+from reports.ledger.listing import InputOptions, Ledger, Listing
+from reports.ledger.version_spans import Span, public_version, version_order
+from reports.run_store.storage import folder_at
 
-Region = tuple[str, str, str]
-"""Verdict, rule and digest."""
-
-
-def updated(
-    before: Ledger | None,
-    backend: str,
-    version: str,
-    asked: Asked,
-    found: Mapping[str, Sequence[Breach]],
-) -> Ledger:
-    """What is known after a run on a version; what is listed for others alone stays as it is."""
-    old = before.listings if before is not None else {}
-    reported = _reported(old)
-    listings: dict[str, list[Listing]] = {}
-    for case in {**old, **found}:
-        left = list(old.get(case, ()))
-        now = [_listing(left, version, breach, reported) for breach in found.get(case, ())]
-        kept = [each for each in left if version not in each.span] + now
-        if kept:
-            listings[case] = kept
-    return Ledger(backend, asked, listings)
-
-
-def _reported(old: Mapping[str, Sequence[Listing]]) -> dict[Region, Listing]:
-    """The listing that says most of each region: a case that joins others shares what is known."""
-    found: dict[Region, Listing] = {}
-    for listings in old.values():
-        for each in listings:
-            if each.upstream or each.behaviour:
-                found.setdefault((*each.key, each.breach.region), each)
-    return found
-
-
-def _listing(
-    left: list[Listing], version: str, breach: Breach, reported: Mapping[Region, Listing]
-) -> Listing:
-    """The listing of a breach: an old one of the same region, which it takes out, or a new one."""
-    same = [each for each in left if each.key == (breach.verdict, breach.rule)]
-    for each in sorted(same, key=lambda one: version not in one.span):
-        span = each.span.reaching(version)
-        others = [one.span for one in same if one is not each and version not in one.span]
-        if each.breach.region == breach.region and not any(map(span.meets, others)):
-            left.remove(each)
-            # The old example stays: texts of errors vary from run to run.
-            kept = replace(breach, example=each.breach.example)
-            behaviour = each.behaviour or breach.behaviour
-            return replace(each, span=span, breach=kept, behaviour=behaviour)
-    alike = reported.get((breach.verdict, breach.rule, breach.region))
-    here = next((each for each in same if version in each.span), alike)
-    return Listing(
-        breach,
-        Span(public(version), public(version)),
-        alike.behaviour if alike is not None and alike.behaviour else breach.behaviour,
-        here.upstream if here is not None else None,
-    )
-
-
+RegionKey = tuple[str, str, str]
+"""Verdict, rule and the digest of the region."""
+EntryKey = tuple[str, str, str, int, str, str, str]
+"""Everything that an entry says except its cases and its example."""
 HEAD = """\
 # What {0} is known to get wrong; all of it must show, and nothing else may.
 # Rewritten by: pytest --pyargs conformance --backend={0} --update-ledger
 """
-UNBROKEN = 1 << 16
-"""Columns of a line: longer than any."""
-Row = tuple[str, str, str, int, str, str, str]
+NO_WRAPPING = 1 << 16
+"""A line width that is longer than any line."""
+
+
+def update_ledger(
+    before: Ledger | None,
+    backend: str,
+    version: str,
+    options: InputOptions,
+    found: Mapping[str, Sequence[Breach]],
+) -> Ledger:
+    """The ledger after a run on one version; what is listed for other versions alone is kept."""
+    old = before.listings if before is not None else {}
+    annotated = _annotated(old)
+    listings: dict[str, list[Listing]] = {}
+    for case in {**old, **found}:
+        remaining = list(old.get(case, ()))
+        new = [_take_listing(remaining, version, each, annotated) for each in found.get(case, ())]
+        if updated := [each for each in remaining if version not in each.span] + new:
+            listings[case] = updated
+    return Ledger(backend, options, listings)
+
+
+def _annotated(old: Mapping[str, Sequence[Listing]]) -> dict[RegionKey, Listing]:
+    """The first listing of each region with a behavior or a link; new cases of it share these."""
+    found: dict[RegionKey, Listing] = {}
+    for listings in old.values():
+        for each in listings:
+            if each.upstream or each.behavior:
+                found.setdefault((*each.key, each.breach.region), each)
+    return found
+
+
+def _take_listing(
+    remaining: list[Listing], version: str, breach: Breach, annotated: Mapping[RegionKey, Listing]
+) -> Listing:
+    """The listing of a breach that was found in a version.
+
+    An old listing of the same region is extended to the version and removed from ``remaining``,
+    unless its span would then overlap another's. Otherwise the listing is new.
+    """
+    same_rule = [each for each in remaining if each.key == breach.key]
+    for each in sorted(same_rule, key=lambda one: version not in one.span):
+        span = each.span.extended_to(version)
+        others = [one.span for one in same_rule if one is not each and version not in one.span]
+        if each.breach.region == breach.region and not any(map(span.overlaps, others)):
+            remaining.remove(each)
+            # The old example stays, because the texts of errors vary from run to run.
+            with_old_example = replace(breach, example=each.breach.example)
+            behavior = each.behavior or breach.behaviour
+            return replace(each, span=span, breach=with_old_example, behavior=behavior)
+    same_region = annotated.get((*breach.key, breach.region))
+    same_version = next((each for each in same_rule if version in each.span), same_region)
+    known_behavior = same_region.behavior if same_region is not None else None
+    return Listing(
+        breach,
+        Span(public_version(version), public_version(version)),
+        known_behavior or breach.behaviour,
+        same_version.upstream if same_version is not None else None,
+    )
 
 
 def write_ledger(path: Path, ledger: Ledger) -> int:
-    """Put a ledger in its place; how many entries it has."""
+    """Write a ledger in place of the old one, and return how many entries it has."""
     entries = list(_entries(ledger))
     content = {
         "backend": ledger.backend,
-        "tier": ledger.asked.tier,
-        "seed": ledger.asked.seed,
-        "max-examples": ledger.asked.max_examples,
+        "tier": ledger.options.tier,
+        "seed": ledger.options.seed,
+        "max-examples": ledger.options.max_examples,
         "entries": entries,
     }
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
-    yaml.width = UNBROKEN
+    yaml.width = NO_WRAPPING
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     out = StringIO()
     yaml.dump(content, out)
     text = HEAD.format(ledger.backend) + out.getvalue()
-    place = place_of(str(path.parent))
-    place.write(path.name, text.encode(), "nothing has changed; the folder must be writable")
+    folder = folder_at(str(path.parent))
+    folder.write(path.name, text.encode(), "nothing has changed; the folder must be writable")
     return len(entries)
 
 
 def _entries(ledger: Ledger) -> Iterator[dict[str, Any]]:
-    """Cases of which the same is known are one entry."""
-    groups: dict[Row, list[str]] = {}
-    first: dict[Row, Listing] = {}
-    for case in sorted(ledger.listings, key=natural):
+    """The entries in the order of the file; cases that are listed alike share one."""
+    groups: dict[EntryKey, list[str]] = {}
+    first: dict[EntryKey, Listing] = {}
+    for case in sorted(ledger.listings, key=natural_order):
         for each in ledger.listings[case]:
-            groups.setdefault(_row(each), []).append(case)
-            first.setdefault(_row(each), each)
+            groups.setdefault(_entry_key(each), []).append(case)
+            first.setdefault(_entry_key(each), each)
 
-    def place(row: Row) -> tuple[Any, ...]:
-        return natural(groups[row][0]), order(first[row].span.first), row
+    def file_order(key: EntryKey) -> tuple[Any, ...]:
+        return natural_order(groups[key][0]), version_order(first[key].span.first), key
 
-    for row in sorted(groups, key=place):
-        yield _entry(first[row], groups[row])
+    for key in sorted(groups, key=file_order):
+        yield _entry(first[key], groups[key])
 
 
-def _row(listing: Listing) -> Row:
+def _entry_key(listing: Listing) -> EntryKey:
     breach = listing.breach
     return (
         breach.verdict,
@@ -129,23 +132,26 @@ def _row(listing: Listing) -> Row:
         breach.region,
         breach.inputs,
         str(listing.span),
-        listing.behaviour or "",
+        listing.behavior or "",
         listing.upstream or "",
     )
 
 
 def _entry(listing: Listing, cases: list[str]) -> dict[str, Any]:
-    """An entry as plain data; what there is nothing to say of is left out."""
+    """An entry as plain data, without the keys that have no value."""
     breach = listing.breach
-    said = {
+    entry = {
         "verdict": breach.verdict,
         "rule": breach.rule,
         "versions": str(listing.span),
         "inputs": breach.inputs,
         "region": breach.region,
         "example": breach.example,
-        "behaviour": listing.behaviour,
+        "behaviour": listing.behavior,
         "upstream": listing.upstream,
-        "cases": compressed(cases),
+        "cases": compress(cases),
     }
-    return {name: value for name, value in said.items() if value}
+    return {key: value for key, value in entry.items() if value}
+
+
+updated = update_ledger  # until renamed

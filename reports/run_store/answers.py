@@ -1,4 +1,4 @@
-"""The answers that a complete run has kept, by backend and case."""
+"""Reads the answers that a complete run stores, by backend and case."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from reports.diff.kept_answers import Answered, Kept, kept_of
-from reports.run_store.open_run import batches
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_array
+from reports.run_store.open_run import read_batches
 from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 
-ARRAYS_AT_HAND = 64
+CACHED_ARRAYS = 64
 
 
 @dataclass(frozen=True)
-class KeptCase:
-    """A case as a run's tables tell it; without answers where none came."""
+class CaseRow:
+    """A case in a run's tables: its verdict, and the digests of its inputs and answers, if any."""
 
     backend: str
     case: str
@@ -25,36 +25,40 @@ class KeptCase:
     answers: str | None
 
 
-class KeptAnswers:
-    """A run's answers. Arrays stay packed until they are looked at."""
+class RunAnswers:
+    """The answers of a run. All arrays are held encoded, and the last few used also decoded."""
 
     def __init__(self, store: RunStore) -> None:
         self.store = store
-        self._packed: dict[str, tuple[str, bytes]] = {
+        self._encoded: dict[str, tuple[str, bytes]] = {
             row["digest"]: (row["dtype"], row["data"])
-            for batch in batches(store, "answers.parquet")
+            for batch in read_batches(store, "answers.parquet")
             for row in batch.to_pylist()
         }
-        self.array = lru_cache(ARRAYS_AT_HAND)(self._unpacked)
-        """An array, by the digest that rows have of it."""
+        self.array = lru_cache(CACHED_ARRAYS)(self._decode)
+        """The array of a digest."""
 
-    def cases(self, backend: str) -> Iterator[KeptCase]:
+    def cases(self, backend: str) -> Iterator[CaseRow]:
         """The cases of one backend, in the order of the run."""
-        names = ("backend", "case", "verdict", "asked", "answers")
-        for batch in batches(self.store, "cases.parquet", names):
+        columns = ("backend", "case", "verdict", "asked", "answers")
+        for batch in read_batches(self.store, "cases.parquet", columns):
             for row in batch.to_pylist():
                 if row["backend"] == backend:
-                    yield KeptCase(**row)
+                    yield CaseRow(**row)
 
-    def answered(self, asked: str | None, answers: str | None) -> Answered | None:
-        """What a case was asked and answered, by the digests that its row has, if it has any."""
+    def answered(self, asked: str | None, answers: str | None) -> InputsAndAnswers | None:
+        """The arrays of a case from the digests in its row; None if it has none."""
         if asked is None or answers is None:
             return None
-        return Answered(self.array(asked), self.array(answers))
+        return InputsAndAnswers(self.array(asked), self.array(answers))
 
-    def _unpacked(self, digest: str) -> Kept:
+    def _decode(self, digest: str) -> DatumArray:
         try:
-            return kept_of(*self._packed[digest])
+            return decode_array(*self._encoded[digest])
         except KeyError:
-            where = self.store.place.named("answers.parquet")
+            where = self.store.folder.display_path("answers.parquet")
             raise CastigateError(f"{where} lacks an array that a case refers to") from None
+
+
+KeptCase = CaseRow  # until renamed
+KeptAnswers = RunAnswers  # until renamed

@@ -1,45 +1,48 @@
-"""Shards become one run: all of them, each once, and of the same run."""
+"""Merges the records of shards, after checking that all shards of one run are there once each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.run_store.record import RunRecord, Shard, command_line, differences
+from reports.run_store.record import RunRecord, Shard, record_differences, shareable_command
 from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 from specs.release import VERSION
 
 
 def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRecord:
-    """The record, not yet complete, of the run whose shards these are.
+    """The record, not yet complete, of the run that these shards make up.
 
-    ``argv`` is the command that merges; without it the first shard's command line stays.
+    ``argv`` is the command that merges; without it the first shard's command line stays. Raise an
+    error if shards are missing, doubled or of different runs.
     """
     if not shards:
         raise CastigateError("there is nothing to merge; give the folders of all shards of a run")
-    first, places = shards[0], dict[int, str]()
+    first, folder_by_index = shards[0], dict[int, str]()
     for store in shards:
-        shard, given = _shard(store), store.place.given
-        _check_same(first, store)
-        if shard.index in places:
+        shard, folder = _checked_shard(store), store.folder.display_name
+        _check_same_run(first, store)
+        if shard.index in folder_by_index:
             raise CastigateError(
-                f"{places[shard.index]} and {given} are both shard {shard}; give each shard once"
+                f"{folder_by_index[shard.index]} and {folder} are both shard {shard}; "
+                "give each shard once"
             )
-        places[shard.index] = given
-    count = _shard(first).count
-    missing = [f"{index}/{count}" for index in range(1, count + 1) if index not in places]
+        folder_by_index[shard.index] = folder
+    count = _checked_shard(first).count
+    missing = [f"{index}/{count}" for index in range(1, count + 1) if index not in folder_by_index]
     if missing:
         raise CastigateError(
             f"shard {', '.join(missing)} of the run is missing; give the folders of all shards"
         )
     records = [store.record for store in shards]
-    machines = [machine for record in records for machine in record.environments]
+    # Without duplicates; an environment holds a dict, so that it cannot be hashed.
+    environments = [each for record in records for each in record.environments]
     changes = {
         "shard": None,
         "environments": tuple(
-            machine for place, machine in enumerate(machines) if machine not in machines[:place]
+            each for index, each in enumerate(environments) if each not in environments[:index]
         ),
-        "command_line": command_line(argv) if argv else first.record.command_line,
+        "command_line": shareable_command(argv) if argv else first.record.command_line,
         "started": min(record.started for record in records),
         "finished": None,
         "complete": False,
@@ -48,31 +51,33 @@ def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRec
     return first.record.model_copy(update=changes)
 
 
-def _shard(store: RunStore) -> Shard:
-    given, record = store.place.given, store.record
+def _checked_shard(store: RunStore) -> Shard:
+    """Which shard a store holds; raise an error if it cannot be merged."""
+    folder, record = store.folder.display_name, store.record
     if record.shard is None:
-        raise CastigateError(f"{given} is a whole run; only shards can be merged")
+        raise CastigateError(f"{folder} is a whole run; only shards can be merged")
     if not record.complete:
         raise CastigateError(
-            f"{given} is an unfinished shard; go on with it by `castigate run … --resume`"
+            f"{folder} is an unfinished shard; go on with it by `castigate run … --resume`"
         )
     if record.suite != VERSION:
         raise CastigateError(
-            f"{given} was made by castigate {record.suite}, this is {VERSION}; "
+            f"{folder} was made by castigate {record.suite}, this is {VERSION}; "
             "merge with the version that made it"
         )
     return record.shard
 
 
-def _check_same(first: RunStore, store: RunStore) -> None:
-    one, other = _shard(first), _shard(store)
-    unlike = differences(
+def _check_same_run(first: RunStore, store: RunStore) -> None:
+    one, other = _checked_shard(first), _checked_shard(store)
+    differences = record_differences(
         *(each.record.model_copy(update={"shard": None}) for each in (first, store))
     )
     if one.count != other.count:
-        unlike.append((f"--shard {one}", f"--shard {other}"))
-    if unlike:
-        told = "; ".join(f"{there} there, {here} here" for there, here in unlike)
+        differences.append((f"--shard {one}", f"--shard {other}"))
+    if differences:
+        listed = "; ".join(f"{there} there, {here} here" for there, here in differences)
         raise CastigateError(
-            f"{store.place.given} is no shard of the run of {first.place.given}: {told}"
+            f"{store.folder.display_name} is no shard of the run of "
+            f"{first.folder.display_name}: {listed}"
         )

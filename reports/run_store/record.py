@@ -1,4 +1,4 @@
-"""``run.json``: what a run is about, on what it ran, and how far it has come."""
+"""``run.json``: what a run was asked, on which machines it ran, and whether it is complete."""
 
 from __future__ import annotations
 
@@ -17,34 +17,35 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from specs.errors import CastigateError
 from specs.release import VERSION
 
-FORMAT: Final = 1
+FORMAT_VERSION: Final = 1
 PACKAGES = ("numpy", "numba", "pyarrow")
+"""Packages whose versions a run records."""
 LOCAL_FOLDERS = re.compile(r"(^|[\s=:'\",])(?:file://)?/(?:[^/\s=:'\",]+/)*(?=[^/\s])")
 
 
-class Part(BaseModel):
-    """A record that takes no word it does not know and never changes."""
+class StrictModel(BaseModel):
+    """An immutable model that rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class BackendRecord(Part):
+class BackendRecord(StrictModel):
     """A backend as the user named it."""
 
     name: str
     version: str
 
 
-class Selection(Part):
-    """What the user asked for, in the user's words."""
+class Selection(StrictModel):
+    """The documents and dtypes that the user selected, as written on the command line."""
 
     documents: tuple[str, ...] = ()
     source: str | None = None
     target: str | None = None
 
 
-class Shard(Part):
-    """One of so many parts of a run, counted from 1."""
+class Shard(StrictModel):
+    """Shard ``index`` of ``count``, counted from 1."""
 
     index: Annotated[int, Field(ge=1)]
     count: Annotated[int, Field(ge=1)]
@@ -59,8 +60,8 @@ class Shard(Part):
         return f"{self.index}/{self.count}"
 
 
-class Environment(Part):
-    """A machine on which answers came about; nothing in it tells whose it is."""
+class Environment(StrictModel):
+    """A machine on which backends ran, without anything that identifies its owner."""
 
     python: str
     platform: str
@@ -69,10 +70,10 @@ class Environment(Part):
     packages: dict[str, str | None]
 
 
-class RunRecord(Part):
+class RunRecord(StrictModel):
     """All of ``run.json``."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[1] = FORMAT_VERSION
     suite: str = VERSION
     documents: dict[str, str]
     backends: tuple[BackendRecord, ...]
@@ -89,8 +90,8 @@ class RunRecord(Part):
     exit_code: int | None = None
 
 
-def now() -> datetime:
-    """The time, to the second; that of ``SOURCE_DATE_EPOCH``, if set, for the same bytes again."""
+def current_time() -> datetime:
+    """The time to the second, or that of ``SOURCE_DATE_EPOCH``, which makes runs reproducible."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch is None:
         return datetime.now(UTC).replace(microsecond=0)
@@ -102,8 +103,8 @@ def now() -> datetime:
         ) from None
 
 
-def environment() -> Environment:
-    """The machine this runs on."""
+def current_environment() -> Environment:
+    """The machine on which this process runs."""
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),
@@ -113,60 +114,53 @@ def environment() -> Environment:
     )
 
 
-def command_line(argv: Sequence[str]) -> tuple[str, ...]:
-    """A command as it can be shown to others: of absolute paths, only the last name."""
+def shareable_command(argv: Sequence[str]) -> tuple[str, ...]:
+    """A command line without local folders: an absolute path is cut to its last name."""
     program, *arguments = argv
     return PurePath(program).name, *(LOCAL_FOLDERS.sub(r"\1", each) for each in arguments)
 
 
-def written(record: RunRecord) -> bytes:
-    """The bytes of ``run.json``."""
+def serialize_record(record: RunRecord) -> bytes:
+    """Encode a record as the bytes of ``run.json``."""
     return (record.model_dump_json(indent=2) + "\n").encode()
 
 
-def parsed(data: bytes, named: str) -> RunRecord:
-    """The record in a ``run.json``, or an error that says what is wrong with the file."""
+def parse_record(data: bytes, path: str) -> RunRecord:
+    """Decode the bytes of ``run.json``; raise an error that says what is wrong with the file."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
         raise CastigateError(
-            f"{named} is cut short or damaged: it is not JSON; run again into another --out"
+            f"{path} is cut short or damaged: it is not JSON; run again into another --out"
         ) from None
-    found = content.get("format") if isinstance(content, dict) else None
-    if found != FORMAT:
+    version_found = content.get("format") if isinstance(content, dict) else None
+    if version_found != FORMAT_VERSION:
         raise CastigateError(
-            f"{named} has format {json.dumps(found)[:30]}, castigate {VERSION} reads format "
-            f"{FORMAT}; use the version that wrote it"
+            f"{path} has format {json.dumps(version_found)[:30]}, castigate {VERSION} reads format "
+            f"{FORMAT_VERSION}; use the version that wrote it"
         )
     try:
         return RunRecord.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise CastigateError(f"{named} is damaged: `{where}`: {first['msg']}") from None
+        raise CastigateError(f"{path} is damaged: `{where}`: {first['msg']}") from None
 
 
-def _installed(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def differences(one: RunRecord, other: RunRecord) -> list[tuple[str, str]]:
-    """What matters for the answers and is not the same, in words, as pairs."""
-    here, there = _facts(one), _facts(other)
+def record_differences(one: RunRecord, other: RunRecord) -> list[tuple[str, str]]:
+    """Pairs of texts: each option or version that affects answers and differs, in either record."""
+    first, second = _facts(one), _facts(other)
     return [
-        (here.get(name, f"no {name}"), there.get(name, f"no {name}"))
-        for name in here | there
-        if here.get(name) != there.get(name)
+        (first.get(name, f"no {name}"), second.get(name, f"no {name}"))
+        for name in first | second
+        if first.get(name) != second.get(name)
     ]
 
 
 def _facts(record: RunRecord) -> dict[str, str]:
-    """What matters for the answers, as a user would say it; what was not given is not said."""
+    """What affects the answers, by name, as a user would write it; unset options are left out."""
     selected, shard = record.selection, record.shard
-    facts = {
+    values = {
         "castigate": record.suite,
         "backend": ", ".join(f"{backend.name} {backend.version}" for backend in record.backends),
         "--document": " --document ".join(selected.documents),
@@ -177,8 +171,20 @@ def _facts(record: RunRecord) -> dict[str, str]:
         "--max-examples": record.max_examples,
         "--shard": shard and str(shard),
     }
-    told = {name: f"{name} {fact}" for name, fact in facts.items() if fact not in (None, "")}
-    told["backend"] = told["backend"].removeprefix("backend ")
+    facts = {name: f"{name} {value}" for name, value in values.items() if value not in (None, "")}
+    facts["backend"] = facts["backend"].removeprefix("backend ")
     for name, digest in record.documents.items():
-        told[f"document {name}"] = f"document {name} of sha256 {digest}"
-    return told
+        facts[f"document {name}"] = f"document {name} of sha256 {digest}"
+    return facts
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+now = current_time  # until renamed
+environment = current_environment  # until renamed
+command_line = shareable_command  # until renamed

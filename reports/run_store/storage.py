@@ -1,4 +1,4 @@
-"""A folder on this machine or in an object store, whose files appear whole or not at all."""
+"""Folders on this machine or in an object store, whose files appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,84 +15,99 @@ from pyarrow.fs import FileSelector, FileSystem, LocalFileSystem
 from specs.errors import CastigateError
 
 UNFINISHED = ".unfinished"
-"""How the name of a file ends that is still being written, or whose writer was killed."""
-KEPT = "what was finished before is kept, and --resume goes on from there"
+"""The suffix of a file that is still being written, or whose writer was killed."""
+RESUME_ADVICE = "what was finished before is kept, and --resume goes on from there"
 
 
 @dataclass(frozen=True)
-class Place:
-    """A folder under the name the user gave it; what is in it is named by relative paths."""
+class Folder:
+    """A folder on some file system. Methods take the relative paths of what is in it.
 
-    given: str
+    ``display_name`` is what the user called it, and what messages call it.
+    """
+
+    display_name: str
     system: Any
     path: str
 
     @property
-    def is_local(self) -> bool:
-        """Whether this machine's disks hold it."""
-        return isinstance(self.system, LocalFileSystem)
+    def given(self) -> str:
+        """The former name of ``display_name``, until its users are renamed."""
+        return self.display_name
 
     def named(self, name: str) -> str:
-        """A file as the user would write it."""
-        return f"{self.given.rstrip('/')}/{name}" if name else self.given
+        """The former name of ``display_path``, until its users are renamed."""
+        return self.display_path(name)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine rather than in an object store."""
+        return isinstance(self.system, LocalFileSystem)
+
+    def display_path(self, name: str) -> str:
+        """The path of a file as the user would write it."""
+        return f"{self.display_name.rstrip('/')}/{name}" if name else self.display_name
 
     def names(self, folder: str = "") -> list[str]:
-        """The names in a folder in their order; none if there is no such folder."""
-        with reading(self, folder):
+        """The sorted names in a subfolder; none if it does not exist."""
+        with explain_read_errors(self, folder):
             found = self.system.get_file_info(FileSelector(self._at(folder), allow_not_found=True))
         return sorted(info.base_name for info in found if info.path.rstrip("/") != self._at(folder))
 
     def read(self, name: str) -> bytes | None:
-        """All of a file, or nothing if there is none."""
+        """The content of a file, or None if there is no such file."""
         try:
-            with reading(self, name), self.system.open_input_stream(self._at(name)) as stream:
+            with (
+                explain_read_errors(self, name),
+                self.system.open_input_stream(self._at(name)) as stream,
+            ):
                 return bytes(stream.read())
         except FileNotFoundError:
             return None
 
-    def opened(self, name: str) -> Any:
-        """A file to read from anywhere in it."""
+    def open_file(self, name: str) -> Any:
+        """Open a file for reading at any position."""
         return self.system.open_input_file(self._at(name))
 
     @contextmanager
-    def writing(self, name: str, advice: str = KEPT) -> Iterator[Any]:
-        """A stream whose bytes appear under the name when the block ends well, and never else."""
+    def new_file(self, name: str, advice: str = RESUME_ADVICE) -> Iterator[Any]:
+        """Open a stream whose bytes appear under the name only if the block ends without error."""
         folder, _, base = name.rpartition("/")
         temporary = f"{folder}/.{base}.{token_hex(8)}{UNFINISHED}".lstrip("/")
-        with writing(self, name, advice):
+        with explain_write_errors(self, name, advice):
             self.system.create_dir(self._at(folder), recursive=True)
             try:
-                with self._created(temporary) as stream:
+                with self._create(temporary) as stream:
                     yield stream
-                self._renamed(temporary, name)
+                self._rename(temporary, name)
             except BaseException:
                 with suppress(OSError):
                     self.system.delete_file(self._at(temporary))
                 raise
 
-    def write(self, name: str, data: bytes, advice: str = KEPT) -> None:
-        """Put a whole file under a name, in the place of one that is there."""
-        with self.writing(name, advice) as stream:
+    def write(self, name: str, data: bytes, advice: str = RESUME_ADVICE) -> None:
+        """Write a whole file, replacing one of that name in one step."""
+        with self.new_file(name, advice) as stream:
             stream.write(data)
 
-    def clean(self, folder: str = "") -> None:
-        """Remove what killed writers have left in a folder."""
+    def remove_unfinished(self, folder: str = "") -> None:
+        """Remove the files that killed writers left in a subfolder."""
         for name in self.names(folder):
             if is_unfinished(name):
-                with writing(self, name), suppress(FileNotFoundError):
+                with explain_write_errors(self, name), suppress(FileNotFoundError):
                     self.system.delete_file(self._at(f"{folder}/{name}".lstrip("/")))
 
     def remove_folder(self, folder: str) -> None:
-        """Remove a folder with all that is in it; it may be gone already."""
-        with writing(self, folder), suppress(FileNotFoundError):
+        """Remove a subfolder with everything in it, if it exists."""
+        with explain_write_errors(self, folder), suppress(FileNotFoundError):
             self.system.delete_dir(self._at(folder))
 
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}" if name else self.path
 
     @contextmanager
-    def _created(self, name: str) -> Iterator[Any]:
-        """A new file; on a disk it has reached the disk when the block ends."""
+    def _create(self, name: str) -> Iterator[Any]:
+        """Create a file; a local one has reached the disk when the block ends."""
         if not self.is_local:
             with self.system.open_output_stream(self._at(name)) as stream:
                 yield stream
@@ -102,7 +117,8 @@ class Place:
             stream.flush()
             os.fsync(stream.fileno())
 
-    def _renamed(self, name: str, new: str) -> None:
+    def _rename(self, name: str, new: str) -> None:
+        """Rename a file; a local rename has reached the disk on return."""
         if not self.is_local:
             self.system.move(self._at(name), self._at(new))
             return
@@ -115,46 +131,52 @@ class Place:
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether a name is that of a file that never got its own."""
+    """Whether a file of this name was never completed."""
     return name.endswith(UNFINISHED)
 
 
-def place_of(out: str) -> Place:
-    """The folder of a path or a URL (``s3://…``, ``gs://…``, ``file://…``), whether it is there."""
+def folder_at(out: str) -> Folder:
+    """The folder at a path or URL (``s3://…``, ``gs://…``, ``file://…``); it need not exist."""
     shown = out.encode("utf-8", "backslashreplace").decode()
     if not out or "\0" in out or shown != out:
-        raise CastigateError(f"`{shown}` is no name of a folder; give a path or a URL")
+        raise CastigateError(f"`{shown}` does not name a folder; give a path or a URL")
     if "://" not in out:
-        return Place(out.rstrip("/") or "/", LocalFileSystem(), os.path.abspath(out))
+        return Folder(out.rstrip("/") or "/", LocalFileSystem(), os.path.abspath(out))
     try:
         system, path = FileSystem.from_uri(out)
     except (OSError, ValueError, ArrowException, ImportError) as error:
-        raise CastigateError(f"`{out}` is no folder that can be reached: {why(error)}") from None
-    return Place(out.rstrip("/"), system, path.rstrip("/"))
+        raise CastigateError(f"`{out}` cannot be reached as a folder: {reason_of(error)}") from None
+    return Folder(out.rstrip("/"), system, path.rstrip("/"))
 
 
-def why(error: BaseException) -> str:
-    """What the system says, without the names of files, which the message has already."""
+def reason_of(error: BaseException) -> str:
+    """The system's reason in one line, without file names, which our messages give already."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return next(iter(str(error).splitlines()), type(error).__name__)[:300]
 
 
 @contextmanager
-def reading(place: Place, name: str) -> Iterator[None]:
-    """Turn what the system refuses into one line; that a file is missing is for the caller."""
+def explain_read_errors(folder: Folder, name: str) -> Iterator[None]:
+    """Turn an OSError into a CastigateError; leave FileNotFoundError to the caller."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise CastigateError(f"cannot read {place.named(name)}: {why(error)}") from None
+        where, reason = folder.display_path(name), reason_of(error)
+        raise CastigateError(f"cannot read {where}: {reason}") from None
 
 
 @contextmanager
-def writing(place: Place, name: str, advice: str = KEPT) -> Iterator[None]:
-    """Turn what the system refuses into one line that says what to do."""
+def explain_write_errors(folder: Folder, name: str, advice: str = RESUME_ADVICE) -> Iterator[None]:
+    """Turn an OSError into a CastigateError that ends with advice."""
     try:
         yield
     except OSError as error:
-        raise CastigateError(f"cannot write {place.named(name)}: {why(error)}; {advice}") from None
+        where, reason = folder.display_path(name), reason_of(error)
+        raise CastigateError(f"cannot write {where}: {reason}; {advice}") from None
+
+
+Place = Folder  # until renamed
+place_of = folder_at  # until renamed

@@ -1,7 +1,7 @@
-"""What a finished task found, as bytes that come back whole or are known to be damaged.
+"""Encodes what a finished task found as the bytes of a part, and decodes it again.
 
-An Arrow stream of the runs' columns, all divergences' runs one after another; the rest is JSON in
-its metadata. The last bytes are the sha256 of all before them.
+A part is an Arrow stream with the columns of all runs, one divergence after another; the rest is
+JSON in its metadata. A sha256 of everything before it ends the part, so that damage is noticed.
 """
 
 from __future__ import annotations
@@ -15,119 +15,131 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_array
 from reports.diff.failure_runs import Runs
 from reports.diff.judgement import Divergence, Fault, Judgement
-from reports.diff.kept_answers import Answered, Kept, kept_of
 
-ABOUT = b"castigate part 3"
-"""The key of the metadata; its number changes with the form."""
+METADATA_KEY = b"castigate part 3"
+"""The key of the JSON in the metadata; its number changes with the format."""
 CHECKSUM_BYTES = sha256().digest_size
-DATA = ("first", "last", "answer", "last_answer")
-"""The columns of patterns or texts. A column is words of 64 bits, or in ``…_object`` bytes."""
+DATUM_COLUMNS = ("first", "last", "answer", "last_answer")
+"""The columns of patterns or texts: 64-bit words, or bytes in the column ``…_object``."""
 SCHEMA = pa.schema(
     [
-        *((name, pa.uint64()) for name in DATA),
-        *((f"{name}_object", pa.binary()) for name in DATA),
+        *((name, pa.uint64()) for name in DATUM_COLUMNS),
+        *((f"{name}_object", pa.binary()) for name in DATUM_COLUMNS),
         ("slope", pa.int64()),
         ("straight", pa.bool_()),
         ("array", pa.large_binary()),
     ]
 )
-ARRAY = len(SCHEMA) - 1
+ARRAY_COLUMN = len(SCHEMA) - 1
 
 
 class DamagedPartError(Exception):
-    """Bytes that are no part, or no longer."""
+    """The bytes are not a part, or are damaged."""
 
 
-def packed(name: str, judgements: list[Judgement]) -> bytes:
-    """A task's name and what it found, as bytes."""
+def encode_task(name: str, judgements: list[Judgement]) -> bytes:
+    """Encode a task's name and what it found."""
     batches: list[Any] = []
-    arrays: dict[str, Kept] = {}
-    about = {
+    arrays: dict[str, DatumArray] = {}
+    content = {
         "name": name,
-        "judgements": [_told(judgement, batches, arrays) for judgement in judgements],
+        "judgements": [_judgement_json(each, batches, arrays) for each in judgements],
         "arrays": [array.dtype for array in arrays.values()],
     }
     batches += [_array_batch(array) for array in arrays.values()]
     # Texts come from frameworks and may hold lone surrogates, which plain UTF-8 refuses.
-    told = json.dumps(about, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    encoded = json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SCHEMA.with_metadata({ABOUT: told})) as stream:
+    with pa.ipc.new_stream(sink, SCHEMA.with_metadata({METADATA_KEY: encoded})) as stream:
         for batch in batches:
             stream.write_batch(batch)
     payload: bytes = sink.getvalue().to_pybytes()
     return payload + sha256(payload).digest()
 
 
-def name_of(data: bytes) -> str:
-    """The name of the task whose part this is."""
-    return str(_opened(data)[0]["name"])
+def read_task_name(part: bytes) -> str:
+    """The name of the task that a part belongs to; raise DamagedPartError if it is damaged."""
+    return str(_open(part)[0]["name"])
 
 
-def unpacked(data: bytes) -> tuple[str, list[Judgement]]:
-    """The name of the task, and what it found."""
-    about, stream = _opened(data)
+def decode_task(part: bytes) -> tuple[str, list[Judgement]]:
+    """The name of the task and what it found; raise DamagedPartError if the part is damaged."""
+    content, stream = _open(part)
     batches = list(stream)
-    runs = iter(batches)
-    dtypes = about["arrays"]
-    last = batches[len(batches) - len(dtypes) :]
+    run_batches = iter(batches)
+    dtypes = content["arrays"]
+    array_batches = batches[len(batches) - len(dtypes) :]
     arrays = [
-        kept_of(dtype, batch.column(ARRAY)[0].as_py())
-        for dtype, batch in zip(dtypes, last, strict=True)
+        decode_array(dtype, batch.column(ARRAY_COLUMN)[0].as_py())
+        for dtype, batch in zip(dtypes, array_batches, strict=True)
     ]
-    known = {array.digest: array for array in arrays}
-    return about["name"], [_judgement(told, runs, known) for told in about["judgements"]]
+    by_digest = {array.digest: array for array in arrays}
+    return content["name"], [
+        _decode_judgement(each, run_batches, by_digest) for each in content["judgements"]
+    ]
 
 
-def _opened(data: bytes) -> tuple[Any, Any]:
-    payload, checksum = data[:-CHECKSUM_BYTES], data[-CHECKSUM_BYTES:]
+def _open(part: bytes) -> tuple[Any, Any]:
+    """The JSON in a part's metadata, and the stream of its batches."""
+    payload, checksum = part[:-CHECKSUM_BYTES], part[-CHECKSUM_BYTES:]
     if sha256(payload).digest() != checksum:
         raise DamagedPartError("its checksum is wrong")
     try:
         stream = pa.ipc.open_stream(payload)
-        return json.loads(stream.schema.metadata[ABOUT].decode("utf-8", "surrogatepass")), stream
+        encoded = stream.schema.metadata[METADATA_KEY]
+        return json.loads(encoded.decode("utf-8", "surrogatepass")), stream
     except (pa.ArrowException, KeyError, TypeError, ValueError):
         raise DamagedPartError("another version of castigate wrote it") from None
 
 
-def _told(judgement: Judgement, batches: list[Any], arrays: dict[str, Kept]) -> dict[str, Any]:
-    """All of a judgement but its runs, which go to the batches, and its answers."""
-    batches += [_batch(divergence.runs) for divergence in judgement.divergences]
-    shallow = _shallow(judgement)
-    shallow["divergences"] = [
-        _shallow(divergence) | {"runs": _form(divergence.runs)}
+def _judgement_json(
+    judgement: Judgement, batches: list[Any], arrays: dict[str, DatumArray]
+) -> dict[str, Any]:
+    """A judgement as JSON, without its runs, which go to ``batches``, and its ``arrays``."""
+    batches += [_run_batch(divergence.runs) for divergence in judgement.divergences]
+    content = _fields(judgement)
+    content["divergences"] = [
+        _fields(divergence) | {"runs": _runs_json(divergence.runs)}
         for divergence in judgement.divergences
     ]
-    shallow["faults"] = [asdict(fault) for fault in judgement.faults]
+    content["faults"] = [asdict(fault) for fault in judgement.faults]
     if judgement.answered is not None:
         both = (judgement.answered.inputs, judgement.answered.answers)
         arrays.update({array.digest: array for array in both})
-        shallow["answered"] = [array.digest for array in both]
-    return shallow
+        content["answered"] = [array.digest for array in both]
+    return content
 
 
-def _shallow(record: Judgement | Divergence) -> dict[str, Any]:
+def _fields(record: Judgement | Divergence) -> dict[str, Any]:
+    """The fields by name; unlike ``asdict``, without copying what they hold."""
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
-def _judgement(told: dict[str, Any], batches: Any, arrays: dict[str, Kept]) -> Judgement:
-    found = tuple(
+def _decode_judgement(
+    content: dict[str, Any], run_batches: Any, arrays: dict[str, DatumArray]
+) -> Judgement:
+    divergences = tuple(
         Divergence(
-            **each | {"runs": _runs(each["runs"], batches), "allowed": tuple(each["allowed"])}
+            **each
+            | {"runs": _decode_runs(each["runs"], run_batches), "allowed": tuple(each["allowed"])}
         )
-        for each in told["divergences"]
+        for each in content["divergences"]
     )
-    faults = tuple(Fault(**fault) for fault in told["faults"])
+    faults = tuple(Fault(**fault) for fault in content["faults"])
     answered = None
-    if told["answered"] is not None:
-        answered = Answered(*(arrays[digest] for digest in told["answered"]))
-    return Judgement(**told | {"divergences": found, "faults": faults, "answered": answered})
+    if content["answered"] is not None:
+        answered = InputsAndAnswers(*(arrays[digest] for digest in content["answered"]))
+    return Judgement(
+        **content | {"divergences": divergences, "faults": faults, "answered": answered}
+    )
 
 
-def _form(runs: Runs) -> dict[str, Any]:
-    """What the columns alone do not say."""
-    return {"total": runs.total} | {name: _kind(getattr(runs, name)) for name in DATA}
+def _runs_json(runs: Runs) -> dict[str, Any]:
+    """What the batch of the runs does not hold: their total, and what each column contains."""
+    return {"total": runs.total} | {name: _kind(getattr(runs, name)) for name in DATUM_COLUMNS}
 
 
 def _kind(column: NDArray[Any]) -> str:
@@ -136,9 +148,10 @@ def _kind(column: NDArray[Any]) -> str:
     return "numbers" if column.size and isinstance(column[0], int) else "texts"
 
 
-def _batch(runs: Runs) -> Any:
+def _run_batch(runs: Runs) -> Any:
+    """The rows of some runs; patterns of 128 bits are written in hex."""
     columns: dict[str, Any] = {"slope": pa.array(runs.slope), "straight": pa.array(runs.straight)}
-    for name in DATA:
+    for name in DATUM_COLUMNS:
         column, rows = getattr(runs, name), runs.first.size
         columns[name] = pa.nulls(rows, pa.uint64())
         columns[f"{name}_object"] = pa.nulls(rows, pa.binary())
@@ -154,26 +167,27 @@ def _batch(runs: Runs) -> Any:
     return pa.record_batch(columns, SCHEMA)
 
 
-def _array_batch(array: Kept) -> Any:
-    nothing = {field.name: pa.nulls(1, field.type) for field in SCHEMA}
-    return pa.record_batch(nothing | {"array": pa.array([array.data], pa.large_binary())}, SCHEMA)
+def _array_batch(array: DatumArray) -> Any:
+    """One row, which holds an encoded array."""
+    nulls = {field.name: pa.nulls(1, field.type) for field in SCHEMA}
+    return pa.record_batch(nulls | {"array": pa.array([array.data], pa.large_binary())}, SCHEMA)
 
 
-def _runs(form: dict[str, Any], batches: Any) -> Runs:
-    batch = next(batches)
-    data = (_datums(batch, name, form[name]) for name in DATA)
-    steps = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("slope", "straight"))
-    # Copies: a column must not keep the bytes of the whole part.
-    return Runs(form["total"], *data, *(step.copy() for step in steps))
+def _decode_runs(content: dict[str, Any], run_batches: Any) -> Runs:
+    batch = next(run_batches)
+    data = (_decode_column(batch, name, content[name]) for name in DATUM_COLUMNS)
+    others = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("slope", "straight"))
+    # Copied, because a view would keep the bytes of the whole part in memory.
+    return Runs(content["total"], *data, *(column.copy() for column in others))
 
 
-def _datums(batch: Any, name: str, kind: str) -> NDArray[Any]:
+def _decode_column(batch: Any, name: str, kind: str) -> NDArray[Any]:
     if kind == "patterns":
         patterns: NDArray[np.uint64] = batch.column(name).to_numpy().copy()
         return patterns
     encoded = batch.column(f"{name}_object").to_pylist()
     objects = np.empty(len(encoded), object)
-    for place, each in enumerate(encoded):
-        numeric = kind == "numbers"
-        objects[place] = int(each, 16) if numeric else each.decode("utf-8", "surrogatepass")
+    for index, each in enumerate(encoded):
+        is_number = kind == "numbers"
+        objects[index] = int(each, 16) if is_number else each.decode("utf-8", "surrogatepass")
     return objects

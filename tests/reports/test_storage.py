@@ -11,8 +11,8 @@ from uuid import uuid4
 import fsspec
 import pytest
 
-from reports.run_store.open_run import batches, open_run
-from reports.run_store.storage import UNFINISHED, Place, place_of
+from reports.run_store.open_run import open_run, read_batches
+from reports.run_store.storage import UNFINISHED, Folder, folder_at
 from reports.run_store.store import create, resume
 from reports.run_store.tables import SCHEMAS
 from specs.errors import CastigateError
@@ -39,7 +39,7 @@ def out(
             memory.rm(folder["name"], recursive=True)
 
 
-def test_a_run_from_begin_to_end(out: str, tmp_path: Path) -> None:
+def test_a_run_from_creation_to_completion(out: str, tmp_path: Path) -> None:
     store = create(out, record())
     for name in ("a", "b", "a"):
         store.write(name, FOUND)
@@ -50,7 +50,7 @@ def test_a_run_from_begin_to_end(out: str, tmp_path: Path) -> None:
     assert store.finished() == {"a", "b"}
     assert same(tuple(store.read("a")), tuple(FOUND))
     store.finish(ROWS, lambda: 0)
-    assert store.place.names() == [
+    assert store.folder.names() == [
         "answers.parquet",
         "cases.parquet",
         "divergences.parquet",
@@ -58,62 +58,62 @@ def test_a_run_from_begin_to_end(out: str, tmp_path: Path) -> None:
     ]
     done = open_run(out)
     assert resume(out, record()).record == done.record
-    assert sum(batch.num_rows for batch in batches(done, "divergences.parquet")) == 70
+    assert sum(batch.num_rows for batch in read_batches(done, "divergences.parquet")) == 70
     local = create(str(tmp_path / "local"), record()).finish(ROWS, lambda: 0)
     for table in SCHEMAS:
-        assert local.place.read(table) == done.place.read(table)
+        assert local.folder.read(table) == done.folder.read(table)
 
 
-def test_a_missing_table_is_told(out: str) -> None:
+def test_opening_a_run_reports_a_missing_table(out: str) -> None:
     store = create(out, record()).finish(ROWS, lambda: 0)
-    store.place.system.delete_file(f"{store.place.path}/cases.parquet")
+    store.folder.system.delete_file(f"{store.folder.path}/cases.parquet")
     with pytest.raises(CastigateError, match=r"run/cases\.parquet is missing; "):
         open_run(out)
 
 
 def test_a_file_appears_whole_or_not_at_all(out: str) -> None:
-    place = place_of(out)
-    place.write("x/one", b"old")
+    folder = folder_at(out)
+    folder.write("x/one", b"old")
 
-    def halfway(raised: BaseException) -> None:
-        with place.writing("x/one") as stream:
+    def fail_while_writing(error: BaseException) -> None:
+        with folder.new_file("x/one") as stream:
             stream.write(b"ne")
-            assert place.read("x/one") == b"old"
-            raise raised
+            assert folder.read("x/one") == b"old"
+            raise error
 
-    for raised, seen in (
+    for error, expected in (
         (OSError(5, "no matter"), CastigateError),
         (KeyboardInterrupt(), KeyboardInterrupt),
         (SystemExit(3), SystemExit),
     ):
-        with pytest.raises(seen):
-            halfway(raised)
-        assert (place.read("x/one"), place.names("x")) == (b"old", ["one"])
-    place.write("x/one", b"new")
-    assert (place.read("x/one"), place.names("x")) == (b"new", ["one"])
+        with pytest.raises(expected):
+            fail_while_writing(error)
+        assert (folder.read("x/one"), folder.names("x")) == (b"old", ["one"])
+    folder.write("x/one", b"new")
+    assert (folder.read("x/one"), folder.names("x")) == (b"new", ["one"])
 
 
-def test_left_overs_go_and_nothing_else(out: str) -> None:
-    place = place_of(out)
+def test_remove_unfinished_removes_nothing_else(out: str) -> None:
+    folder = folder_at(out)
     for name in ("x/one", f"x/.one.12{UNFINISHED}", f".two.3{UNFINISHED}", "two"):
-        place.write(name, b"")
-    place.clean("x")
-    assert place.names("x") == ["one"]
-    place.clean()
-    assert place.names() == ["two", "x"]
+        folder.write(name, b"")
+    folder.remove_unfinished("x")
+    assert folder.names("x") == ["one"]
+    folder.remove_unfinished()
+    assert folder.names() == ["two", "x"]
 
 
-def test_what_is_not_there_is_no_error(out: str) -> None:
-    place = place_of(out)
-    assert (place.names(), place.names("x"), place.read("x/y")) == ([], [], None)
-    place.clean()
-    place.remove_folder("x")
-    place.write("x/y", b"")
-    place.remove_folder("x")
-    assert place.names() == []
+def test_missing_files_and_folders_are_no_error(out: str) -> None:
+    folder = folder_at(out)
+    assert (folder.names(), folder.names("x"), folder.read("x/y")) == ([], [], None)
+    folder.remove_unfinished()
+    folder.remove_folder("x")
+    folder.write("x/y", b"")
+    folder.remove_folder("x")
+    assert folder.names() == []
 
 
-def test_a_local_file_has_reached_the_disk_before_it_has_its_name(
+def test_a_local_file_is_synced_to_disk_before_it_gets_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -131,22 +131,22 @@ def test_a_local_file_has_reached_the_disk_before_it_has_its_name(
 
     monkeypatch.setattr(os, "fsync", seen_fsync)
     monkeypatch.setattr(os, "replace", seen_rename)
-    place_of(str(tmp_path)).write("one", b"x" * 10)
+    folder_at(str(tmp_path)).write("one", b"x" * 10)
     assert steps == ["fsync file of 10", "rename", "fsync folder"]
 
 
 def test_the_root_is_a_folder_like_any_other() -> None:
-    assert "proc" in place_of("/").names()
-    assert place_of("/").named("run.json") == "/run.json"
+    assert "proc" in folder_at("/").names()
+    assert folder_at("/").display_path("run.json") == "/run.json"
 
 
-def test_a_place_stays_where_it_is_when_the_process_moves(
+def test_a_relative_folder_stays_the_same_when_the_working_directory_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    place: Place = place_of("run")
-    place.write("one", b"1")
+    folder: Folder = folder_at("run")
+    folder.write("one", b"1")
     monkeypatch.chdir("/")
-    assert place.read("one") == b"1"
+    assert folder.read("one") == b"1"
     shutil.rmtree(tmp_path / "run")
-    assert place.read("one") is None
+    assert folder.read("one") is None

@@ -1,4 +1,4 @@
-"""A run's folder with one finding, and what is refused about it."""
+"""A run with one judgement, and a helper for the errors that a run's folder raises."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ROWS = [("ort", HALF, FOUND[0])]
 
 
 def complete(out: str) -> RunStore:
-    """A run that is complete."""
+    """Create a complete run."""
     return create(out, record()).finish(ROWS, lambda: 1)
 
 
 def refusal(call: Callable[..., Any], *arguments: Any) -> str:
-    """The words of the error that a call ends in."""
+    """The message of the CastigateError that a call raises."""
     with pytest.raises(CastigateError) as caught:
         call(*arguments)
     return str(caught.value)

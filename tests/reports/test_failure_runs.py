@@ -1,4 +1,4 @@
-"""Runs against a walk over the answers, cut anywhere, capped, in every kind of column."""
+"""Runs against a plain walk over the answers: cut anywhere, capped, in every kind of column."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from conformance.sweep.array_forms import forms
-from reports.diff import failure_runs as module
+from reports.diff import failure_runs
 from reports.diff.failure_runs import Runs, gather, no_runs
 
-Answered = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
-"""Inputs in rising order, their answers, and the group of each: 0 where nothing is wrong."""
+GradedAnswers = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
+"""Inputs in rising order, their answers, and the group of each: 0 if the answer is allowed."""
 
 try:
     GATHERS = [gather, forms(True).gather]
@@ -27,7 +27,7 @@ except ImportError:
 
 
 @st.composite
-def answered(draw: st.DrawFn) -> Answered:
+def graded_answers(draw: st.DrawFn) -> GradedAnswers:
     """Patterns with runs, gaps and slopes of all lengths, up to the last pattern there is."""
     storage = np.dtype(draw(st.sampled_from(["uint8", "uint16", "uint32", "uint64"])))
     largest = int(np.iinfo(storage).max)
@@ -47,7 +47,7 @@ def answered(draw: st.DrawFn) -> Answered:
     return np.array(inputs, storage), np.array(answers, np.uint64), np.array(groups, np.uint8)
 
 
-def walked(data: Answered, rises: Callable[[Any, Any], int]) -> dict[int, list[tuple[Any, ...]]]:
+def walk(data: GradedAnswers, rises: Callable[[Any, Any], int]) -> dict[int, list[tuple[Any, ...]]]:
     """The runs of each group, gathered input by input: every column of ``Runs``."""
     runs: dict[int, list[list[tuple[Any, Any]]]] = {}
     before = None
@@ -57,22 +57,22 @@ def walked(data: Answered, rises: Callable[[Any, Any], int]) -> dict[int, list[t
         elif group:
             runs.setdefault(group, []).append([(code, answer)])
         before = (group, code) if group else None
-    return {group: [row(run, rises) for run in found] for group, found in runs.items()}
+    return {group: [run_row(run, rises) for run in found] for group, found in runs.items()}
 
 
-def row(run: list[tuple[Any, Any]], rises: Callable[[Any, Any], int]) -> tuple[Any, ...]:
+def run_row(run: list[tuple[Any, Any]], rises: Callable[[Any, Any], int]) -> tuple[Any, ...]:
     slopes = [rises(one[1], after[1]) for one, after in pairwise(run)]
     slope = slopes[0] if slopes else 0
     return run[0][0], run[-1][0], run[0][1], run[-1][1], slope, len(set(slopes)) <= 1
 
 
-def of_numbers(one: int, after: int) -> int:
-    """A difference of 64-bit words as a signed one."""
+def signed_difference(one: int, after: int) -> int:
+    """A difference of 64-bit words as a signed integer."""
     rise = (after - one) % (1 << 64)
     return rise - (1 << 64) if rise >> 63 else rise
 
 
-def rows(runs: Runs) -> list[tuple[Any, ...]]:
+def run_rows(runs: Runs) -> list[tuple[Any, ...]]:
     return list(zip(*(column.tolist() for column in runs.columns), strict=True))
 
 
@@ -82,35 +82,37 @@ def same(one: Runs, other: Runs) -> bool:
     return alike and one.total == other.total
 
 
-def part(data: Answered, group: int, begin: int, end: int) -> Runs:
+def runs_of_part(data: GradedAnswers, group: int, begin: int, end: int) -> Runs:
     """The runs of one group in a part of the inputs."""
     inputs, answers, groups = (column[begin:end] for column in data)
     return dict(gather(inputs, answers, groups)).get(group, no_runs(inputs, answers))
 
 
-@pytest.mark.parametrize("form", GATHERS, ids=["numpy", "numba"][: len(GATHERS)])
+@pytest.mark.parametrize("gather_variant", GATHERS, ids=["numpy", "numba"][: len(GATHERS)])
 @settings(deadline=None)
-@given(answered())
-def test_runs_are_those_of_a_walk(form: Any, data: Answered) -> None:
-    found = dict(form(*data))
-    assert {group: rows(runs) for group, runs in found.items()} == walked(data, of_numbers)
-    assert all(runs.total == len(rows(runs)) for runs in found.values())
+@given(graded_answers())
+def test_gather_finds_the_same_runs_as_a_walk(gather_variant: Any, data: GradedAnswers) -> None:
+    found = dict(gather_variant(*data))
+    assert {group: run_rows(runs) for group, runs in found.items()} == walk(data, signed_difference)
+    assert all(runs.total == len(run_rows(runs)) for runs in found.values())
     whole = dict(gather(*data))
     assert all(same(runs, whole[group]) for group, runs in found.items())
 
 
 @settings(deadline=None)
-@given(answered(), st.lists(st.integers(0, 40), max_size=4), st.sampled_from([1, 2, 3, 1 << 16]))
-def test_however_it_is_cut_and_joined_nothing_changes(
-    data: Answered, cuts: list[int], kept: int
+@given(
+    graded_answers(), st.lists(st.integers(0, 40), max_size=4), st.sampled_from([1, 2, 3, 1 << 16])
+)
+def test_joining_the_runs_of_parts_gives_the_runs_of_the_whole(
+    data: GradedAnswers, cuts: list[int], kept: int
 ) -> None:
     size = data[0].size
     edges = [0, *sorted(min(cut, size) for cut in cuts), size]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "KEPT_RUNS", kept)
-        for form in GATHERS:
-            for group, whole in form(*data):
-                parts = [part(data, group, begin, end) for begin, end in pairwise(edges)]
+        patch.setattr(failure_runs, "KEPT_RUNS", kept)
+        for gather_variant in GATHERS:
+            for group, whole in gather_variant(*data):
+                parts = [runs_of_part(data, group, begin, end) for begin, end in pairwise(edges)]
                 forward = reduce(Runs.joined, parts)
                 backward = reduce(lambda later, one: one.joined(later), reversed(parts))
                 assert same(forward, whole)
@@ -118,20 +120,20 @@ def test_however_it_is_cut_and_joined_nothing_changes(
 
 
 @settings(deadline=None)
-@given(answered(), st.integers(1, 4))
+@given(graded_answers(), st.integers(1, 4))
 def test_the_cap_keeps_the_first_runs_and_the_last_and_counts_all(
-    data: Answered, kept: int
+    data: GradedAnswers, kept: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "KEPT_RUNS", kept)
-        for form in GATHERS:
-            found = dict(form(*data))
-            for group, all_rows in walked(data, of_numbers).items():
+        patch.setattr(failure_runs, "KEPT_RUNS", kept)
+        for gather_variant in GATHERS:
+            found = dict(gather_variant(*data))
+            for group, all_rows in walk(data, signed_difference).items():
                 runs = found[group]
                 assert runs.total == len(all_rows)
                 capped = all_rows[:kept] + all_rows[kept:][-1:]
-                assert rows(runs) == capped
-                assert rows(runs.kept) == all_rows[:kept]
+                assert run_rows(runs) == capped
+                assert run_rows(runs.kept) == all_rows[:kept]
                 assert runs.kept.total == len(all_rows)
 
 
@@ -140,36 +142,38 @@ TEXTS = st.lists(st.sampled_from(["1", "2", "inf"]), min_size=1, max_size=9)
 
 @settings(deadline=None)
 @given(TEXTS, st.data())
-def test_texts_have_no_order_so_that_each_is_a_run(texts: list[str], data: st.DataObject) -> None:
+def test_each_text_input_is_a_run_of_its_own(texts: list[str], data: st.DataObject) -> None:
     groups = data.draw(st.lists(st.sampled_from([0, 1]), min_size=len(texts), max_size=len(texts)))
     given_texts = np.array(texts, object)
     answers = np.arange(len(texts), dtype=np.uint16)
-    alone = [
+    expected = [
         (text, text, at, at, 0, True)
         for at, (text, group) in enumerate(zip(texts, groups, strict=True))
         if group
     ]
     columns = (given_texts, answers, np.array(groups, np.uint8))
-    found = part(columns, 1, 0, len(texts))
-    assert rows(found) == alone
+    found = runs_of_part(columns, 1, 0, len(texts))
+    assert run_rows(found) == expected
     cut = data.draw(st.integers(0, len(texts)))
-    joined = part(columns, 1, 0, cut).joined(part(columns, 1, cut, len(texts)))
+    joined = runs_of_part(columns, 1, 0, cut).joined(runs_of_part(columns, 1, cut, len(texts)))
     assert same(joined, found)
 
 
 @settings(deadline=None)
 @given(TEXTS, st.integers(0, 9))
-def test_answers_that_are_texts_rise_where_they_change(texts: list[str], cut: int) -> None:
+def test_the_slope_of_text_answers_says_whether_they_change(texts: list[str], cut: int) -> None:
     size = len(texts)
     inputs = np.arange(7, 7 + size, dtype=np.uint32)
     data = (inputs, np.array(texts, object), np.ones(size, np.uint8))
-    known = walked(data, lambda one, after: int(one != after))
-    found = part(data, 1, 0, size)
-    assert rows(found) == known[1]
-    assert same(part(data, 1, 0, min(cut, size)).joined(part(data, 1, cut, size)), found)
+    known = walk(data, lambda one, after: int(one != after))
+    found = runs_of_part(data, 1, 0, size)
+    assert run_rows(found) == known[1]
+    assert same(
+        runs_of_part(data, 1, 0, min(cut, size)).joined(runs_of_part(data, 1, cut, size)), found
+    )
 
 
-def test_patterns_of_128_bits_are_numbers() -> None:
+def test_patterns_of_128_bits_are_stored_as_integers() -> None:
     codes = [1, 2, 1 << 64, (1 << 127) + 5]
     raw = b"".join(code.to_bytes(16, "little") for code in codes)
     inputs = np.frombuffer(raw, "V16")
@@ -179,19 +183,23 @@ def test_patterns_of_128_bits_are_numbers() -> None:
     assert found.answer.tolist() == [(1 << 127) + 5, 1 << 64, 1]
 
 
-@pytest.mark.parametrize("form", GATHERS, ids=["numpy", "numba"][: len(GATHERS)])
-def test_every_other_answer_and_every_answer(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEPT_RUNS", 1000)
+@pytest.mark.parametrize("gather_variant", GATHERS, ids=["numpy", "numba"][: len(GATHERS)])
+def test_runs_of_alternating_and_of_all_answers(
+    gather_variant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failure_runs, "KEPT_RUNS", 1000)
     size = 10_001
     inputs = np.arange((1 << 64) - size, 1 << 64, dtype=np.uint64)
     answers = inputs * np.uint64(3)
-    [(_, alternating)] = form(inputs, answers, (np.arange(size) % 2 == 0).astype(np.uint8))
+    [(_, alternating)] = gather_variant(
+        inputs, answers, (np.arange(size) % 2 == 0).astype(np.uint8)
+    )
     assert alternating.total == 5_001
     assert alternating.first.size == 1_001
     assert int(alternating.last[-1]) == (1 << 64) - 1
-    [(_, one)] = form(inputs, answers, np.ones(size, np.uint8))
-    assert rows(one) == [
+    [(_, one)] = gather_variant(inputs, answers, np.ones(size, np.uint8))
+    assert run_rows(one) == [
         ((1 << 64) - size, (1 << 64) - 1, int(answers[0]), int(answers[-1]), 3, True)
     ]
-    assert list(form(inputs, answers, np.zeros(size, np.uint8))) == []
-    assert list(form(inputs[:0], answers[:0], np.zeros(0, np.uint8))) == []
+    assert list(gather_variant(inputs, answers, np.zeros(size, np.uint8))) == []
+    assert list(gather_variant(inputs[:0], answers[:0], np.zeros(0, np.uint8))) == []

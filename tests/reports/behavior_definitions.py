@@ -1,4 +1,4 @@
-"""Every behaviour once more, in plain integers and fractions: what its sentence says, by name."""
+"""An independent definition of every behavior, by name, in plain integers and fractions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from specs.formats import Format, format_named
 from specs.pair_conditions import value_of
 
 ANY_NAN = -1
-"""The answer that is any NaN."""
+"""Stands for any NaN as an answer."""
 
 Definition = Callable[["Value", Format], int | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """What a pattern means; ``number`` is nothing for a NaN and an infinity.
+    """What a pattern means; ``number`` is None for a NaN and an infinity.
 
-    Each is itself alone, so that what is reckoned of it once is quickly found again.
+    Compared by identity, so that caches keyed by a value are fast.
     """
 
     negative: bool
@@ -146,7 +146,7 @@ def power(exponent: int) -> Fraction:
 
 @cache
 def to_float(value: Value, target: Format, how: str, beyond: str) -> int | None:
-    """The pattern of a value in a float, what lies beyond becoming infinity, NaN or the end."""
+    """The pattern of a value in a float; ``beyond`` says what overflow becomes."""
     any_nan = ANY_NAN if target.nan_codes else None
     if value.is_nan:
         return any_nan
@@ -185,12 +185,12 @@ def _exponent(magnitude: Fraction) -> int:
 
 @cache
 def rounded(value: Value, target: Format, how: str) -> Fraction:
-    """The magnitude of a number that is not zero, in places of the target."""
+    """The magnitude of a nonzero number, rounded to the target's precision."""
     assert value.number is not None
     exact, lowest = abs(value.number), target.lowest_exponent
     unit = power(max(_exponent(exact), lowest) - target.entry.mantissa)
     result = ROUND[how](exact / unit, value.negative) * unit
-    # Where there is no zero, what is left is the smallest value.
+    # Without a zero, underflow gives the smallest value.
     return max(result, power(lowest)) if target.entry.zero == "none" else result
 
 
@@ -264,7 +264,7 @@ KINDS = {"integer": INTEGERS, "boolean": BOOLEANS, "float": FLOATS}
 
 
 def defined(name: str, value: Value, target: Format) -> int | None:
-    """What a form says of a value: a pattern, any NaN, or nothing."""
+    """A behavior's answer to a value: a pattern, ``ANY_NAN``, or None where it is undefined."""
     if name in CONSTANTS:
         answer: int | None = CONSTANTS[name](target)
     else:

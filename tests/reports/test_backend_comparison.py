@@ -1,4 +1,4 @@
-"""Two oracles' answers side by side: where they differ, by which rule, who is right."""
+"""Two backends' answers compared: where they differ, by which rule, and who is right."""
 
 from __future__ import annotations
 
@@ -11,36 +11,38 @@ from hypothesis import strategies as st
 
 from oracles.reference.reference_oracle import Reference
 from reports.diff.allowed_answers import Expectations
-from reports.diff.backends import Compared, compare
-from reports.diff.kept_answers import Answered, Kept
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
+from reports.diff.backend_comparison import CaseComparison, compare_answers
 from specs.cases import Case
 
 HALF = Case("onnx-cast", "25", "float16", "float8e4m3fn", (("saturate", "1"),))
 OPEN = Case("onnx-cast", "25", "float16", "int8")
-ALL = np.arange(1 << 16, dtype=np.uint16)
+ALL_INPUTS = np.arange(1 << 16, dtype=np.uint16)
 ONE = 0x3C00
 
 
-def answered(case: Case, answers: Any, inputs: Any = ALL) -> Answered:
-    return Answered(Kept(case.source, inputs), Kept(case.target, answers))
+def inputs_and_answers(case: Case, answers: Any, inputs: Any = ALL_INPUTS) -> InputsAndAnswers:
+    return InputsAndAnswers(DatumArray(case.source, inputs), DatumArray(case.target, answers))
 
 
 def right_answers(case: Case) -> Any:
-    return Reference().cast(case, ALL)
+    return Reference().cast(case, ALL_INPUTS)
 
 
-def compared(case: Case, one: Any, other: Any) -> Compared:
-    return compare(case, answered(case, one), answered(case, other), Expectations(False))
+def compared(case: Case, one: Any, other: Any) -> CaseComparison:
+    return compare_answers(
+        case, inputs_and_answers(case, one), inputs_and_answers(case, other), Expectations(False)
+    )
 
 
-def test_who_answers_alike_does_not_differ() -> None:
+def test_equal_answers_have_no_difference() -> None:
     answers = right_answers(HALF)
     found = compared(HALF, answers, answers.copy())
     assert (found.asked, found.count, found.differences) == (1 << 16, 0, ())
 
 
 @pytest.mark.parametrize(("swapped", "right"), [(False, "one"), (True, "other")])
-def test_of_two_the_one_is_right_that_keeps_the_rule(swapped: bool, right: str) -> None:
+def test_the_backend_whose_answers_are_allowed_is_right(swapped: bool, right: str) -> None:
     answers = right_answers(HALF)
     wrong = answers.copy()
     wrong[ONE : ONE + 3] ^= 1
@@ -55,7 +57,7 @@ def test_of_two_the_one_is_right_that_keeps_the_rule(swapped: bool, right: str) 
     assert difference.allowed == (f"0x{answers[given]:02x}",)
 
 
-def test_what_one_rule_says_of_several_kinds_of_inputs_is_one_difference() -> None:
+def test_inputs_of_several_branches_of_one_rule_are_one_difference() -> None:
     answers = right_answers(HALF)
     wrong = answers.copy()
     wrong[[ONE, 0x7C00, 0xFC00]] = [0x11, 0x22, 0x33]
@@ -66,7 +68,7 @@ def test_what_one_rule_says_of_several_kinds_of_inputs_is_one_difference() -> No
     assert difference.other_runs.answer.tolist() == [0x11, 0x22, 0x33]
 
 
-def test_both_may_be_wrong_in_other_ways() -> None:
+def test_neither_is_right_if_both_break_the_rule_differently() -> None:
     answers = right_answers(HALF)
     one, other = answers.copy(), answers.copy()
     one[ONE] ^= 1
@@ -75,15 +77,17 @@ def test_both_may_be_wrong_in_other_ways() -> None:
     assert (difference.right, difference.count) == ("neither", 1)
 
 
-def test_any_nan_is_as_right_as_another() -> None:
+def test_both_are_right_if_any_nan_is_allowed() -> None:
     case = Case("onnx-cast", "25", "float32", "float16")
     inputs = np.array([0x7FC0_0000], np.uint32)
-    pair = [answered(case, np.array([nan], np.uint16), inputs) for nan in (0x7E00, 0x7C01)]
-    [difference] = compare(case, *pair, Expectations(False)).differences
+    pair = [
+        inputs_and_answers(case, np.array([nan], np.uint16), inputs) for nan in (0x7E00, 0x7C01)
+    ]
+    [difference] = compare_answers(case, *pair, Expectations(False)).differences
     assert (difference.right, difference.allowed) == ("both", ("any-nan",))
 
 
-def test_where_the_document_is_open_nobody_is_right() -> None:
+def test_open_inputs_are_counted_as_open() -> None:
     answers = right_answers(OPEN)
     other = answers.copy()
     other[0x7C00] ^= 0x80  # infinity
@@ -92,13 +96,13 @@ def test_where_the_document_is_open_nobody_is_right() -> None:
 
 
 @given(st.sets(st.integers(0, 99)), st.sets(st.integers(0, 99)), st.sets(st.integers(0, 99)))
-def test_only_what_both_were_asked_is_compared(
+def test_only_inputs_that_both_were_asked_are_compared(
     one: set[int], other: set[int], wrong: set[int]
 ) -> None:
     case, right = Case("onnx-cast", "25", "int8", "int16"), Reference().cast
     asked = [np.array(sorted(side), np.uint8) for side in (one, other)]
     first, second = (right(case, inputs) for inputs in asked)
     second[np.isin(asked[1], list(wrong))] ^= 1
-    pair = (answered(case, first, asked[0]), answered(case, second, asked[1]))
-    found = compare(case, *pair, Expectations(False))
+    pair = (inputs_and_answers(case, first, asked[0]), inputs_and_answers(case, second, asked[1]))
+    found = compare_answers(case, *pair, Expectations(False))
     assert (found.asked, found.count) == (len(one & other), len(one & other & wrong))

@@ -1,4 +1,4 @@
-"""The file of behaviours is read or refused, in one line that says where and why."""
+"""The file of behaviors is read, or rejected with one line that says where and why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from specs.behaviors import BEHAVIOURS_FILE, behaviours, load_behaviours
 from specs.errors import CastigateError
 
-GOOD = """\
+VALID = """\
 wrap:
   says: keep the low bits
   from: [float]
@@ -20,7 +20,7 @@ STEPS = "steps: [truncate, low-bits]"
 INTO = "into: int32, above: zero, below: zero, nan: zero"
 
 
-def test_the_shipped_forms_are_named_and_said_once() -> None:
+def test_shipped_behaviors_have_distinct_names_and_sentences() -> None:
     forms = behaviours()
     assert list(forms) == [form.name for form in forms.values()]
     assert len({form.says for form in forms.values() if form.to == ("integer",)}) == sum(
@@ -31,13 +31,13 @@ def test_the_shipped_forms_are_named_and_said_once() -> None:
 @pytest.mark.parametrize(
     "step", ["flush-subnormals", "drop-sign", "via:", "into:", "up-to:", "fits:"]
 )
-def test_the_file_explains_its_steps(step: str) -> None:
+def test_the_head_of_the_file_explains_every_step(step: str) -> None:
     header = BEHAVIOURS_FILE.read_text(encoding="utf-8").partition("\n\n")[0]
     assert step.removesuffix(":") in header
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
+    ("old", "new", "line", "expected"),
     [
         ("low-bits", "low-bit", 5, "`low-bit` is no step; did you mean `low-bits`?"),
         (STEPS, "steps: [low-bits]", 1, "it is not said how it rounds"),
@@ -55,21 +55,21 @@ def test_the_file_explains_its_steps(step: str) -> None:
         ("low bits", "low bits.", 1, "without a full stop"),
         ("from: [float]", "from: [floats]", 3, "Input should be"),
         ("wrap:", "Wrap it:", 1, "a name is lower-case words"),
-        (GOOD, "wrap: [truncate]\n", 1, "a form is a mapping"),
-        (GOOD, "- wrap\n", 1, "maps names to forms"),
-        (GOOD, GOOD + GOOD.replace("wrap", "again"), 6, "`wrap` has the same steps"),
+        (VALID, "wrap: [truncate]\n", 1, "a form is a mapping"),
+        (VALID, "- wrap\n", 1, "maps names to forms"),
+        (VALID, VALID + VALID.replace("wrap", "again"), 6, "`wrap` has the same steps"),
         ("[float]", "[1.5]", 3, "YAML float"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_place(
-    tmp_path: Path, old: str, new: str, line: int, words: str
+def test_a_mistake_is_reported_with_its_line(
+    tmp_path: Path, old: str, new: str, line: int, expected: str
 ) -> None:
     path = tmp_path / "forms.yaml"
-    path.write_text(GOOD.replace(old, new), encoding="utf-8")
-    assert GOOD.replace(old, new) != GOOD
+    path.write_text(VALID.replace(old, new), encoding="utf-8")
+    assert VALID.replace(old, new) != VALID
     with pytest.raises(CastigateError) as error:
         load_behaviours(path)
     message = str(error.value)
     assert message.startswith(f"{path}:{line}: ")
-    assert words in message
+    assert expected in message
     assert "\n" not in message
