@@ -10,7 +10,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.plan import is_swept
 from conformance.running.selection import case_named, select
 from conformance.sweep.array_forms import forms
@@ -61,7 +61,7 @@ class Checked:
 class Pair:
     """A backend that casts from one dtype to another, and the cases whose rulings judge it."""
 
-    meeting: Meeting
+    meeting: BackendJudge
     asked: Case
     chosen: Chosen
     cases: list[Case] = field(default_factory=list)
@@ -120,7 +120,7 @@ class Pair:
 
 def prepared(backend: str, source: str, target: str, asked: str | None = None) -> Pair:
     """Load a backend, choose what it is asked, build the tables, and warm all that is timed."""
-    meeting = Meeting(load_backend(backend), {}, Settings())
+    meeting = BackendJudge(load_backend(backend), {}, Settings())
     shared, others = _candidates(meeting, source, target)
     if asked is not None:
         shared, others = [case_named(asked)], []
@@ -137,7 +137,7 @@ def prepared(backend: str, source: str, target: str, asked: str | None = None) -
     return pair
 
 
-def _candidates(meeting: Meeting, source: str, target: str) -> tuple[list[Case], list[Case]]:
+def _candidates(meeting: BackendJudge, source: str, target: str) -> tuple[list[Case], list[Case]]:
     """A case of every ruling of a pair: those of the road that most rulings share, and all others.
 
     Rulings of roads that the backend has not got are among them: its answers may well fulfil them.
@@ -166,7 +166,9 @@ def _open_part(case: Case) -> float:
     return open_inputs(staircase(ruling(case)), 0, size) / size
 
 
-def _judging(meeting: Meeting, shared: list[Case], others: list[Case], size: int) -> list[Case]:
+def _judging(
+    meeting: BackendJudge, shared: list[Case], others: list[Case], size: int
+) -> list[Case]:
     """The case to be asked, and all others whose rulings find no probe wrong.
 
     A table that finds billions of wrong answers would measure how they are gathered, and one that

@@ -23,7 +23,7 @@ from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.reference.staircase import staircase
 from oracles.reference.staircase_grades import OPEN, grades
-from reports.diff.allowed_answers import allowed_words
+from reports.diff.allowed_answers import describe_allowed
 from specs.outcomes import Nan
 
 COUNT = 1 << 16
@@ -132,7 +132,7 @@ def _disagreement(target: Target, given: Any, answer: Any) -> Disagreement:
     return Disagreement(
         rules.source.hexadecimal(int(given)),
         rules.target.hexadecimal(code),
-        allowed_words(rules, allowed, int(given)),
+        describe_allowed(rules, allowed, int(given)),
         code in nans and wants_nan,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from specs.errors import CastigateError
 from specs.loader import documents
-from specs.suggestions import nearest
+from specs.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Claim:
 def parse_claim(text: str) -> Claim:
     """Parse ``document`` or ``document:version``; raise CastigateError for an unknown name."""
     document, colon, version = text.partition(":")
-    hint = nearest(text, map(str, _all_claims()))
+    hint = did_you_mean(text, map(str, _all_claims()))
     if document not in documents():
         raise CastigateError(
             f"`{text}`, which is no document; {hint}the documents are {', '.join(documents())}"
@@ -64,8 +64,3 @@ def _all_claims() -> Iterator[Claim]:
         yield Claim(name)
         for version in document.entry.versions:
             yield Claim(name, version)
-
-
-claim_of = parse_claim  # until renamed
-in_order = normalize_claims  # until renamed
-every_document = claims_of_every_document  # until renamed

@@ -66,6 +66,3 @@ def _address(array: Bits) -> int:
     """Return the first element's address, several times as fast as ``array.ctypes`` does."""
     address: int = array.__array_interface__["data"][0]
     return address
-
-
-placed = with_layout  # until renamed

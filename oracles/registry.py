@@ -16,7 +16,7 @@ from typing import Any
 from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
 from oracles.protocol import NotInstalled, Oracle, Unsupported, claims_of
 from specs.errors import CastigateError
-from specs.suggestions import nearest
+from specs.suggestions import did_you_mean
 
 EXEC = "exec:"
 GROUP = "castigate.oracles"
@@ -150,7 +150,7 @@ def _instantiate(name: str) -> Any:
     if right and _is_importable(left):
         return _attribute(importlib.import_module(left), right, name)()
     raise CastigateError(
-        f"unknown backend `{name}`; {nearest(name, BUILTINS)}{available_backends()}"
+        f"unknown backend `{name}`; {did_you_mean(name, BUILTINS)}{available_backends()}"
     )
 
 
@@ -211,6 +211,3 @@ def third_party() -> dict[str, EntryPoint]:
 
 def _is_installed(builtin: Builtin) -> bool:
     return builtin.package is None or _is_importable(builtin.package)
-
-
-listing = available_backends  # until renamed

@@ -69,6 +69,3 @@ def _fault(entry: Format, sent: Bits, received: object) -> str:
         return f"the way in and out turns {sent[first]!r} into {received[first]!r}"
     before, after = (entry.hexadecimal(int(array[first])) for array in (sent, received))
     return f"the way in and out turns {before} into {after}"
-
-
-moved = check_dtypes  # until renamed

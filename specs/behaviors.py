@@ -192,9 +192,3 @@ def _explain(file: YamlFile, name: str, error: ValidationError) -> tuple[Locatio
             " begins with via, into, nan or answer"
         )
     return location, message
-
-
-Behaviour = Behavior  # until renamed
-behaviours = behaviors  # until renamed
-BEHAVIOURS_FILE = BEHAVIORS_FILE  # until renamed
-load_behaviours = load_behaviors  # until renamed

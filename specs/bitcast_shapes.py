@@ -109,8 +109,3 @@ def output_shape(word: str, shape: Shape, widths: Widths) -> Shape | None:
         case "scale-last" if shape:
             return (*shape[:-1], shape[-1] * widths.source // widths.target)
     return None
-
-
-read_shape = parse_shape  # until renamed
-written_shape = format_shape  # until renamed
-resulting = output_shape  # until renamed

@@ -80,6 +80,3 @@ def _argument(case: Case, text: str) -> Argument:
         value = own_dtypes.get(value, value)
     # Loading a document has checked the kind.
     return Argument(cast(ArgumentKind, kind), value)
-
-
-LINEAR = LINEAR_PARAMETERS  # until renamed

@@ -523,7 +523,3 @@ def _ranges(document: Document) -> Iterator[tuple[str, Location, Span]]:
     for index, exclusion in enumerate(document.entry.not_encoded):
         for span in exclusion.lines:
             yield "not-encoded", ("not-encoded", index, "lines"), span
-
-
-changes = compare_page  # until renamed
-Moved = MovedRange  # until renamed

@@ -116,10 +116,6 @@ class Ruling:
             if isinstance(branch.outcome, Anything)
         )
 
-    @property
-    def open_places(self) -> tuple[int, ...]:  # until renamed
-        return self.open_branches
-
     @cached_property
     def is_rejection(self) -> bool:
         """Whether the document rejects the case as a whole."""

@@ -16,6 +16,3 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     """Return the most similar known word, or None if no word is similar."""
     matches = get_close_matches(word, list(known), n=1, cutoff=0.5)
     return matches[0] if matches else None
-
-
-nearest = did_you_mean  # until renamed

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from conformance.commands.options import PythonOption, TimeoutOption
-from oracles.isolation.launch_config import SECONDS, Home, homes
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
 from oracles.isolation.loading import close, load_isolated
 from oracles.registry import BUILTINS, third_party
-from oracles.smoke_check import moved
+from oracles.smoke_check import check_dtypes
 from specs.errors import CastigateError
 
 OPERATIONS = ("cast", "bitcast", "call")
@@ -67,11 +67,11 @@ def backends_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     python: PythonOption = None,
-    timeout: TimeoutOption = SECONDS,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """List installed backends and what each supports; explain how to install the others."""
     chosen = names or [*BUILTINS, *third_party()]
-    for name, home in homes(chosen, python or (), timeout).items():
+    for name, home in launch_configs(chosen, python or (), timeout).items():
         found = describe_backend(name, home)
         if as_json:
             typer.echo(json.dumps(found.to_json(), ensure_ascii=False))
@@ -80,7 +80,7 @@ def backends_command(
                 typer.echo(line)
 
 
-def describe_backend(name: str, home: Home) -> BackendDescription:
+def describe_backend(name: str, home: LaunchConfig) -> BackendDescription:
     """Load a backend in a process of its own and describe it; a failure is its description."""
     variants = BUILTINS[name].variants if name in BUILTINS else ()
     try:
@@ -89,7 +89,7 @@ def describe_backend(name: str, home: Home) -> BackendDescription:
         reason = str(error).removeprefix(f"backend `{name}`").lstrip(": ")
         return BackendDescription(name, variants, reason=reason)
     try:
-        checked = tuple(moved(backend))
+        checked = tuple(check_dtypes(backend))
         return BackendDescription(
             name,
             variants,

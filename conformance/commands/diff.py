@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from conformance.running.selection import case_named
-from reports.counterexample.drawing import pattern
+from reports.counterexample.drawing import datum_text
 from reports.diff.allowed_answers import Expectations
-from reports.diff.backends import Compared, Difference, compare
-from reports.diff.summary_tables import NARROWEST
-from reports.run_store.answers import KeptAnswers, KeptCase
+from reports.diff.backend_comparison import CaseComparison, Difference, compare_answers
+from reports.diff.summary_tables import MIN_WIDTH
+from reports.run_store.answers import CaseRow, RunAnswers
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
 from specs.cases import Case
@@ -30,7 +30,7 @@ class Side:
     """One side of a comparison: a backend in a run, and the name by which it is shown."""
 
     name: str
-    answers: KeptAnswers
+    answers: RunAnswers
     backend: str
 
 
@@ -101,11 +101,11 @@ def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, 
                 raise CastigateError(
                     f"one run needs two backends; name two with --backend: {names}"
                 )
-            answers = KeptAnswers(store)
+            answers = RunAnswers(store)
             first, second = (Side(_checked(store, name), answers, name) for name in backends)
             yield first, second
         case [before, after]:
-            older, newer = KeptAnswers(before), KeptAnswers(after)
+            older, newer = RunAnswers(before), RunAnswers(after)
             both = [one.name for one in before.record.backends if _has(after, one.name)]
             for name in [_checked(before, name) for name in backends] or both:
                 _checked(after, name)
@@ -165,14 +165,14 @@ def _compare_sides(one: Side, other: Side) -> Comparison:
 
 
 def _compare_case(
-    one: Side, other: Side, row: KeptCase, other_row: KeptCase, expectations: Expectations
-) -> Compared | None:
+    one: Side, other: Side, row: CaseRow, other_row: CaseRow, expectations: Expectations
+) -> CaseComparison | None:
     """Compare the answers to a case; None if either side's are not stored."""
     first = one.answers.answered(row.asked, row.answers)
     second = other.answers.answered(other_row.asked, other_row.answers)
     if first is None or second is None:
         return None
-    return compare(case_named(row.case), first, second, expectations)
+    return compare_answers(case_named(row.case), first, second, expectations)
 
 
 def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
@@ -196,9 +196,9 @@ def _to_json(shared: SharedDifference) -> dict[str, Any]:
         "rule": difference.rule,
         "clause": difference.clause,
         "right": difference.right,
-        "smallest": pattern(source, difference.smallest),
+        "smallest": datum_text(source, difference.smallest),
         "answers": [
-            pattern(target, answer) for answer in (difference.answer, difference.other_answer)
+            datum_text(target, answer) for answer in (difference.answer, difference.other_answer)
         ],
         "allowed": list(difference.allowed),
     }
@@ -206,7 +206,7 @@ def _to_json(shared: SharedDifference) -> dict[str, Any]:
 
 def _print_comparison(comparison: Comparison) -> None:
     one, other = comparison.one.name, comparison.other.name
-    width = max(NARROWEST, get_terminal_size().columns)
+    width = max(MIN_WIDTH, get_terminal_size().columns)
     # No markup: a text that was asked, or a run's path, may hold brackets.
     console = Console(width=width, highlight=False, markup=False, emoji=False)
     if comparison.differences:

@@ -13,13 +13,13 @@ import typer
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
 from conformance.judging.explanation import (
     bitcast_bits,
-    drawn,
-    drawn_bitcast,
     explain,
     explain_bitcast,
+    explain_bitcast_lines,
+    explain_lines,
 )
 from conformance.running.selection import case_named
-from oracles.isolation.launch_config import SECONDS, homes
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.isolation.loading import close, load_isolated
 from specs.errors import CastigateError
 from specs.operations import is_bitcast
@@ -38,18 +38,18 @@ def explain_command(
     backend: BackendOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     python: PythonOption = None,
-    timeout: TimeoutOption = SECONDS,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Show what a case allows for inputs, the rule and clause, and what each backend answers."""
     case = case_named(case_id)
-    configs = homes(backend or (), python or (), timeout)
+    configs = launch_configs(backend or (), python or (), timeout)
     with ExitStack() as stack:
         backends = [load_isolated(name, home) for name, home in configs.items()]
         for loaded in backends:
             stack.callback(close, loaded)
         if is_bitcast(case):
             bits = bitcast_bits(case, inputs or [])
-            _show(explain_bitcast(case, bits, backends), drawn_bitcast, as_json)
+            _show(explain_bitcast(case, bits, backends), explain_bitcast_lines, as_json)
         elif not inputs:
             raise CastigateError(
                 f"case `{case_id}` needs inputs of {case.source}; "
@@ -58,7 +58,7 @@ def explain_command(
         else:
             # All inputs are read before the first is shown: a wrong one leaves nothing on stdout.
             for explained in [explain(case, text, backends) for text in inputs]:
-                _show(explained, partial(drawn, case), as_json)
+                _show(explained, partial(explain_lines, case), as_json)
 
 
 def _show(

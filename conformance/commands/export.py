@@ -27,7 +27,7 @@ from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import with_nans
 from reports.diff.allowed_answers import Expectations
 from reports.run_store.record import Selection
-from reports.run_store.storage import place_of
+from reports.run_store.storage import folder_at
 from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -222,7 +222,7 @@ def export_onnx(
             "left-out": dict(sum((each.left_out for each in sets), Counter())),
         }
     text = json.dumps({"tests": written, "left-out": left_out}, indent=1) + "\n"
-    place_of(str(out)).write("cases.json", text.encode(), "give another --out")
+    folder_at(str(out)).write("cases.json", text.encode(), "give another --out")
     reasons = Counter(left_out.values())
     typer.echo(f"{out}: {len(written):,} tests of {len(cases):,} cases")
     for reason, count in reasons.most_common():

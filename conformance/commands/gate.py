@@ -11,11 +11,11 @@ import typer
 from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
 from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
-from oracles.isolation.launch_config import SECONDS
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT
 from reports.gate.certificate import FILE
-from reports.gate.outputs import told_of
+from reports.gate.outputs import failure_line
 from reports.gate.policy import policy_named
-from reports.gate.signing import private_key
+from reports.gate.signing import load_private_key
 from specs.errors import CastigateError
 
 MAX_FAILURES_SHOWN = 20
@@ -38,14 +38,14 @@ def gate_command(
     ] = None,
     jobs: JobsOption = None,
     python: PythonOption = None,
-    timeout: TimeoutOption = SECONDS,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Run a backend, judge it by a policy, and certify the result."""
     if (out / FILE).exists():
         raise CastigateError(f"{out} holds a certificate already; give another --out")
     gate = Gate(backend, policy_named(policy), out, tuple(python or ()), timeout)
     earlier = load_baseline(gate.policy, baseline)
-    key = private_key(sign) if sign is not None else None
+    key = load_private_key(sign) if sign is not None else None
     try:
         with progress_reporter() as progress:
             result, is_certified = gate.run(earlier, key, jobs or os.cpu_count() or 1, progress)
@@ -53,7 +53,7 @@ def gate_command(
         typer.echo("castigate: interrupted; nothing is certified", err=True)
         raise typer.Exit(130) from None
     for failure in result.failures[:MAX_FAILURES_SHOWN]:
-        typer.echo(told_of(failure))
+        typer.echo(failure_line(failure))
     if len(result.failures) > MAX_FAILURES_SHOWN:
         typer.echo(f"{len(result.failures) - MAX_FAILURES_SHOWN:,} more reasons")
     if not is_certified:

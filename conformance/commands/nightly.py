@@ -22,10 +22,10 @@ from conformance.commands.run import how_to_resume, print_totals
 from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
-from oracles.isolation.launch_config import SECONDS
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import installed
-from reports.html.site import room_for
-from reports.run_store.record import Selection, now
+from reports.html.site import check_output_folder
+from reports.run_store.record import Selection, current_time
 
 
 def nightly_command(
@@ -44,13 +44,13 @@ def nightly_command(
     tier: TierOption = TierChoice.quick,
     jobs: JobsOption = None,
     python: PythonOption = None,
-    timeout: TimeoutOption = SECONDS,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Run every installed backend, compare with the nights before, and write the report."""
     nights = Nights(out)
     # Checked before the run, so that no night is run in vain.
-    room_for(nights.report)
-    folder = str(nights.next_run(now()))
+    check_output_folder(nights.report)
+    folder = str(nights.next_run(current_time()))
     request = RunRequest(
         tuple(dict.fromkeys(backend or installed())),
         Selection(documents=tuple(document or ())),

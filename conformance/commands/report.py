@@ -11,7 +11,7 @@ import typer
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report
 from reports.html.site import write_site
-from reports.outputs.write_outputs import FORMS, write_output
+from reports.outputs.write_outputs import RENDERERS, write_output
 
 
 def report_command(
@@ -35,7 +35,7 @@ def report_command(
 ) -> None:
     """Write the HTML report of the last run, with the changes since the runs before."""
     report = write_site(runs, out)
-    for name, file in zip(FORMS, (summary, csv, junit), strict=True):
+    for name, file in zip(RENDERERS, (summary, csv, junit), strict=True):
         if file is not None:
             write_output(report, name, file)
     typer.echo(f"{out / 'index.html'}: {describe_report(report)}")

@@ -27,12 +27,12 @@ from conformance.commands.options import (
 )
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, merge_shards, request_of, run
-from oracles.isolation.launch_config import SECONDS
-from oracles.registry import listing
-from reports.diff.summary_tables import NARROWEST
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from oracles.registry import available_backends
+from reports.diff.summary_tables import MIN_WIDTH
 from reports.diff.totals import Totals
-from reports.run_store.record import Selection, Shard, now
-from reports.run_store.storage import place_of
+from reports.run_store.record import Selection, Shard, current_time
+from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore, read_record
 from specs.errors import CastigateError
 
@@ -61,7 +61,7 @@ def run_command(
         typer.Option(metavar="RUN", help="The run's folder or URL (default: runs/ and the time)."),
     ] = None,
     python: PythonOption = None,
-    timeout: TimeoutOption = SECONDS,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Run cases against backends, each in its own processes, and store the verdicts."""
     if resume and out is None:
@@ -72,9 +72,9 @@ def run_command(
                 "--resume without --backend takes all options from the run; leave the others "
                 "out, or repeat all of them with --backend"
             )
-        request = request_of(read_record(place_of(out or "")))
+        request = request_of(read_record(folder_at(out or "")))
     elif backend is None:
-        raise CastigateError(f"no backend is named; add --backend NAME; {listing()}")
+        raise CastigateError(f"no backend is named; add --backend NAME; {available_backends()}")
     else:
         request = RunRequest(
             tuple(dict.fromkeys(backend)),
@@ -85,7 +85,7 @@ def run_command(
             _parse_shard(shard),
         )
     request = replace(request, pythons=tuple(python or ()), seconds=timeout)
-    folder = out or f"runs/{now():%Y%m%d-%H%M%S}"
+    folder = out or f"runs/{current_time():%Y%m%d-%H%M%S}"
     try:
         with progress_reporter() as progress:
             jobs = jobs or os.cpu_count() or 1
@@ -112,7 +112,7 @@ def merge_command(
 
 def how_to_resume(folder: str) -> str:
     """Say how to continue an interrupted run; nothing if it had not stored anything yet."""
-    if RECORD not in place_of(folder).names():
+    if RECORD not in folder_at(folder).names():
         return ""
     return f"; castigate run --resume --out {shlex.quote(folder)} continues it"
 
@@ -137,7 +137,7 @@ def _finish(store: RunStore, folder: str) -> NoReturn:
 
 def print_totals(totals: Totals) -> None:
     """Print the broken rules and all verdicts as tables."""
-    width = max(NARROWEST, get_terminal_size().columns)
+    width = max(MIN_WIDTH, get_terminal_size().columns)
     if totals.breaches:
-        typer.echo(f"{totals.breach_table(width)}\n")
+        typer.echo(f"{totals.broken_rule_table(width)}\n")
     typer.echo(f"{totals.verdict_table(width)}\n")

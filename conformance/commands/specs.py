@@ -14,14 +14,14 @@ from typing import Annotated
 import typer
 
 from specs.calls import FORM
-from specs.coverage import Coverage, Moved, by_kind, changes, coverage, page_sections
+from specs.coverage import Coverage, MovedRange, by_kind, compare_page, coverage, page_sections
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof, prove
 from specs.loader import Document, document_named, documents, load_document
 from specs.model.document import FormEntry, PromiseEntry, RuleEntry, json_schema
-from specs.model.page_lines import Span, cited, digests_of, read_page
-from specs.operations import take
+from specs.model.page_lines import Span, cite_lines, line_digests, read_page
+from specs.operations import matching_rules
 
 WIDTH = 80
 """Columns of a listing of a page."""
@@ -74,7 +74,7 @@ def specs_command(
         case "page":
             if files is None or len(files) != 1:
                 raise CastigateError("`castigate specs page` takes one page; add its FILE")
-            lines = iter(digests_of(read_page(files[0])))
+            lines = iter(line_digests(read_page(files[0])))
         case _:
             name, _, version = what.partition(":")
             document = document_named(name)
@@ -124,7 +124,7 @@ def list_document(document: Document) -> Iterator[str]:
     }
     width = max(map(len, clauses))
     for name, clause in clauses.items():
-        lines = f" ({cited(clause.lines)})" if clause.lines else ""
+        lines = f" ({cite_lines(clause.lines)})" if clause.lines else ""
         yield f"  {name:<{width}}  {clause.level:<12} {clause.clause}{lines}"
         for conflict in clause.conflict:
             yield f"  {'':<{width}}  conflict with {conflict.with_}: {conflict.about}"
@@ -142,7 +142,7 @@ def list_version(document: Document, name: str) -> Iterator[str]:
     yield from (f"  attribute {key}: {kind}" for key, kind in version.attributes)
     yield ""
     for case in version.cases():
-        yield f"  {case.id}  {', '.join(take(document, case).rules)}"
+        yield f"  {case.id}  {', '.join(matching_rules(document, case).rules)}"
 
 
 def version_named(document: Document, name: str) -> Edition:
@@ -161,7 +161,7 @@ def _count_cases(version: Edition) -> str:
         elif (case.source, case.target) in version.listed:
             kinds["of listed pairs"] += 1
         else:
-            rejected = take(version.document, case).is_rejection
+            rejected = matching_rules(version.document, case).is_rejection
             kinds["rejections" if rejected else "of pairs not listed"] += 1
     counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     return f"{len(version.listed)} listed pairs, {kinds.total()} cases ({counts})"
@@ -262,7 +262,7 @@ def list_changes(document: Document, copy: Path) -> list[str]:
     """List what differs between a user's copy of a page and the encoded one; empty if nothing."""
     found = known_coverage(document)
     text = read_page(copy)
-    change = changes(found, text)
+    change = compare_page(found, text)
     if change is None:
         return []
     lines = text.split("\n")
@@ -288,6 +288,6 @@ def list_changes(document: Document, copy: Path) -> list[str]:
     return listing
 
 
-def _range(moved: Moved) -> str:
+def _range(moved: MovedRange) -> str:
     source = moved.document.source
     return f"  {source.path.name}:{source.line(moved.location)}: {moved.label}: {moved.before}"

@@ -15,12 +15,12 @@ from conformance.running.gate import claims_of
 from conformance.running.progress import progress_reporter
 from conformance.running.replay import replay as replay_cases
 from conformance.running.run import selected_cases
-from oracles.isolation.launch_config import SECONDS
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT
 from reports.gate.canonical_json import read_canonical
 from reports.gate.certificate import Evidence
-from reports.gate.certificate_check import check_seals, differences, evidence_of
+from reports.gate.certificate_check import check_seals, differences, load_evidence
 from reports.gate.policy import CLAIMED, policy_named
-from reports.gate.signing import public_key
+from reports.gate.signing import load_public_key
 from reports.run_store.record import Selection
 from specs.errors import CastigateError
 
@@ -43,18 +43,18 @@ def verify_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice.")] = 0,
     jobs: JobsOption = None,
     python: PythonOption = None,
-    timeout: TimeoutOption = SECONDS,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Check a certificate: its bytes, its seals, its run, and some answers."""
     data = _read_bytes(certificate)
-    required_key = public_key(key) if key is not None else None
+    required_key = load_public_key(key) if key is not None else None
     required_policy = policy_named(policy) if policy is not None else None
     if python and not replay:
         raise CastigateError("--python needs --replay N; add it, or leave --python out")
     try:
         content = read_canonical(data, str(certificate))
         signer = check_seals(content, str(certificate), required_key)
-        evidence = evidence_of(content, certificate.parent, _case_ids, str(certificate))
+        evidence = load_evidence(content, certificate.parent, _case_ids, str(certificate))
         problems = differences(content, evidence)
         if required_policy is not None and required_policy.digest != evidence.policy.digest:
             problems.append(f"it is not by policy {required_policy.name}: {evidence.policy.digest}")

@@ -18,9 +18,16 @@ from conformance.judging.answers import (
 )
 from oracles.protocol import Bits, Oracle, Returned, Tensor, Unsupported, WithCall
 from reports.diff.judgement import Fault
-from specs.bitcast_shapes import read_shape
+from specs.bitcast_shapes import parse_shape
 from specs.calls import FORM, Call
-from specs.case_calls import LINEAR, call_of, form_of, linear_call, member_of, receiver_of
+from specs.case_calls import (
+    LINEAR_PARAMETERS,
+    call_of,
+    form_of,
+    linear_call,
+    member_of,
+    receiver_of,
+)
 from specs.cases import Case
 from specs.formats import format_named
 from specs.model.document import LAYER_RUNS, RECEIVER_UNCHANGED, PromiseEntry
@@ -74,7 +81,7 @@ def call_faults(case: Case, bits: Bits, make: MakeCall) -> Iterator[Fault]:
         return
     shape = form_of(case).shape
     if shape is not None:
-        bits = np.resize(bits, read_shape(shape))
+        bits = np.resize(bits, parse_shape(shape))
     held = held_by(case, bits)
     match make(call_of(case), {name: each.copy() for name, each in held.items()}):
         case Answered(returned):
@@ -138,7 +145,7 @@ def _run_faults(case: Case, make: MakeCall, promise: PromiseEntry) -> Iterator[F
     def run(call: Call) -> Answered[Returned] | NoAnswer:
         shapes = {"weight": (FEATURES, FEATURES), "bias": (FEATURES,)}
         storage = format_named(call.members[0].dtype).storage
-        return make(call, {name: np.zeros(shapes[name], storage) for name in LINEAR})
+        return make(call, {name: np.zeros(shapes[name], storage) for name in LINEAR_PARAMETERS})
 
     native = _survived(run(linear_call(case, case.target, None)))
     output = native.value.outputs.get(case.target) if isinstance(native, Answered) else None
@@ -153,7 +160,7 @@ def _run_faults(case: Case, make: MakeCall, promise: PromiseEntry) -> Iterator[F
         case Raised(text=text) | Malformed(text=text):
             yield _promise_fault(LAYER_RUNS, promise, f"a Linear of {case.source}: {text}")
             return
-    for name in LINEAR:
+    for name in LINEAR_PARAMETERS:
         after = found.receiver.get(name)
         if after is None or after.dtype != case.target:
             has = after.dtype if after is not None else "lost"

@@ -26,12 +26,12 @@ from conformance.judging.value_spelling import NestedDatum, datum, tensor, tenso
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.registry import Backend
-from reports.counterexample.drawing import allowed_line, columns, line
-from reports.diff.allowed_answers import allowed_words
+from reports.counterexample.drawing import aligned_rows, allowed_columns, datum_columns
+from reports.diff.allowed_answers import describe_allowed
 from reports.diff.divergences import datum_of
 from reports.diff.judgement import Fault
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
-from specs.bitcast_shapes import written_shape
+from specs.bitcast_shapes import format_shape
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.ruling import Ruling, ruling
@@ -99,15 +99,15 @@ def explain_lines(case: Case, explained: dict[str, Any]) -> Iterator[str]:
     yield explained["case"]
     yield f"  rule      {explained['rule']}, {explained['level']}"
     yield f"  clause    {explained['clause']}"
-    words = allowed_words(rules, expect_by_exact.allow(rules, given), given)
-    rows = [("input", line(rules.source, given))]
-    rows += [("allowed", allowed_line(rules.target, word)) for word in words]
+    words = describe_allowed(rules, expect_by_exact.allow(rules, given), given)
+    rows = [("input", datum_columns(rules.source, given))]
+    rows += [("allowed", allowed_columns(rules.target, word)) for word in words]
     for name, answer in explained["answers"].items():
         if isinstance(answer, dict) and "text" not in answer:
             rows.append((name, (": ".join(next(iter(answer.items()))), "", "")))
         else:
-            rows.append((name, line(rules.target, _code_or_text(answer))))
-    yield from columns(rows)
+            rows.append((name, datum_columns(rules.target, _code_or_text(answer))))
+    yield from aligned_rows(rows)
 
 
 def _code_or_text(value: Any) -> int | str:
@@ -165,18 +165,14 @@ def explain_bitcast_lines(explained: dict[str, Any]) -> Iterator[str]:
     rows = [("input", explained["input"])]
     rows += [("allowed", each) for each in (allowed if isinstance(allowed, list) else [allowed])]
     rows += [*explained["answers"].items()]
-    yield from columns([(name, _cells(words)) for name, words in rows])
+    yield from aligned_rows([(name, _cells(words)) for name, words in rows])
 
 
 def _cells(words: Any) -> tuple[str, str, str]:
     """A tensor's shape and elements, or the words in its place."""
     match words:
         case {"shape": shape}:
-            return f"shape {written_shape(tuple(shape))}", " ".join(words.get("bits", ())), ""
+            return f"shape {format_shape(tuple(shape))}", " ".join(words.get("bits", ())), ""
         case dict():
             return ": ".join(next(iter(words.items()))), "", ""
     return str(words), "", ""
-
-
-drawn = explain_lines  # until renamed
-drawn_bitcast = explain_bitcast_lines  # until renamed

@@ -25,8 +25,8 @@ from conformance.judging.answers import (
     checked,
     value_of,
 )
+from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.calls import answer_of
-from conformance.judging.meeting import Meeting
 from conformance.judging.probes import Probe, alone, probes
 from conformance.judging.row_answers import (
     NoRow,
@@ -40,7 +40,7 @@ from conformance.judging.shape_choice import SHORT, Shape, dear_shape
 from oracles.protocol import Bits, WithCall, WithCastEach
 from oracles.reference.breakpoints import breakpoints
 from oracles.reference.expectations import Expected
-from reports.counterexample.drawing import brief, pattern
+from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.diff.divergences import datum_of, simplicity
 from reports.diff.judgement import Datum, Fault, Judgement, Verdict
 from specs.case_calls import receiver_of
@@ -56,7 +56,9 @@ class ProbeFailedError(Exception):
         super().__init__(f"{probe}: {missing.text}")
 
 
-def answers_to(meeting: Meeting, row: Row, chosen: Sequence[Probe]) -> Iterator[tuple[Probe, Bits]]:
+def answers_to(
+    meeting: BackendJudge, row: Row, chosen: Sequence[Probe]
+) -> Iterator[tuple[Probe, Bits]]:
     """Each probe with its answer, except those that the backend declines.
 
     Raises ``ProbeFailedError`` for an error or a malformed answer, ``Unanswered`` for a crash.
@@ -79,7 +81,7 @@ def answers_to(meeting: Meeting, row: Row, chosen: Sequence[Probe]) -> Iterator[
             yield from _answer_to(meeting, row, left.pop(0))
 
 
-def _answer_to(meeting: Meeting, row: Row, probe: Probe) -> Iterator[tuple[Probe, Bits]]:
+def _answer_to(meeting: BackendJudge, row: Row, probe: Probe) -> Iterator[tuple[Probe, Bits]]:
     tensor = probe.tensor(row.inputs)
 
     def checked_answer() -> Bits:
@@ -161,11 +163,10 @@ def smallest(changes: list[Change]) -> Change:
 def change_fault(change: Change, switches: str) -> Fault:
     """The fault of an answer that changes although a document names it."""
     row, branch = change.row, change.row.branch(change.input)
-    was = pattern(row.rules.target, datum_of(row.answers[change.input]))
-    now = pattern(row.rules.target, change.answer)
-    message = (
-        f"{brief(row.rules.source, change.given)} answers {was} in one row, {now} at {change.where}"
-    )
+    was = datum_text(row.rules.target, datum_of(row.answers[change.input]))
+    now = datum_text(row.rules.target, change.answer)
+    given = datum_with_value(row.rules.source, change.given)
+    message = f"{given} answers {was} in one row, {now} at {change.where}"
     message += f"; {switches}" if switches else ""
     return Fault("answer", branch.rule, branch.clause, branch.level, message)
 
@@ -179,14 +180,14 @@ def describe_open_changes(
     target = simplest.row.rules.target
     answers = [datum_of(simplest.row.answers[simplest.input])]
     answers += [one.answer for one in changes if one.given == simplest.given]
-    shown = [pattern(target, answer) for answer in dict.fromkeys(answers)]
+    shown = [datum_text(target, answer) for answer in dict.fromkeys(answers)]
     shown[SHOWN_ANSWERS:] = ["…"] if len(shown) > SHOWN_ANSWERS else []
-    now = pattern(target, simplest.answer)
+    now = datum_text(target, simplest.answer)
     where = switches(simplest) or f"{shown[0]} in one row, {now} at {simplest.where}"
     inputs = len({one.given for one in changes})
     return (
         f"a set of answers to {inputs} of {count} inputs, where the document is open:"
-        f" {brief(source, simplest.given)} gives {{{', '.join(shown)}}}, {where}"
+        f" {datum_with_value(source, simplest.given)} gives {{{', '.join(shown)}}}, {where}"
     )
 
 
@@ -197,7 +198,7 @@ def first_switch(change: Change, answers: Iterable[tuple[Probe, Bits]]) -> str:
         alone = answer[:1] if alone is None else alone
         moved = np.flatnonzero(answer != alone[0])
         if moved.size:
-            was, now = (pattern(target, datum_of(one)) for one in (alone[0], answer[moved[0]]))
+            was, now = (datum_text(target, datum_of(one)) for one in (alone[0], answer[moved[0]]))
             return f"{was} alone, {now} first at {probe}, position {moved[0]}"
     return ""
 
@@ -297,7 +298,7 @@ class ChangedError(Exception):
 class Invariances:
     """Asks one backend the inputs of a pair in tensors of many lengths, shapes and layouts."""
 
-    def __init__(self, meeting: Meeting, cases: Sequence[Case]) -> None:
+    def __init__(self, meeting: BackendJudge, cases: Sequence[Case]) -> None:
         self.meeting = meeting
         self.cases = cases
         self.pair = f"{cases[0].source}/{cases[0].target}"

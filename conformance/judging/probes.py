@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.judging.shape_choice import LENGTHS, dear_shape
-from oracles.memory_layouts import Layout, placed
+from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits
 
 LARGE = (1 << 16) + 3
@@ -51,7 +51,7 @@ class Probe:
     def tensor(self, inputs: Bits) -> Bits:
         """The tensor, in fresh memory."""
         values = np.asarray(inputs[self.picks(inputs.size)], inputs.dtype)
-        return placed(values, self.layout) if self.layout is not None else values
+        return with_layout(values, self.layout) if self.layout is not None else values
 
     @cached_property
     def layout(self) -> Layout | None:

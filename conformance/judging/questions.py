@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.judging.invariances import Invariances
-from conformance.judging.meeting import Meeting, Settings
 from conformance.judging.road_agreement import RoadAgreement, first_of
 from conformance.sweep.full_tier import FullMeeting
 from oracles.registry import Backend
@@ -17,7 +17,7 @@ from reports.diff.judgement import Judgement
 from specs.cases import Case
 from specs.operations import is_bitcast
 
-AnyMeeting = Meeting | FullMeeting
+AnyMeeting = BackendJudge | FullMeeting
 Judged = tuple[Case, Judgement]
 RECORD, INVARIANCE = "castigate", "castigate-invariance"
 
@@ -36,7 +36,7 @@ def meetings_of(
     backends: Iterable[Backend], settings: Settings, cases: list[Case]
 ) -> list[AnyMeeting]:
     """Who judges each backend."""
-    plain = [Meeting(backend, smoke(backend), settings) for backend in backends]
+    plain = [BackendJudge(backend, smoke(backend), settings) for backend in backends]
     return [FullMeeting(own, cases) for own in plain] if settings.tier == "full" else [*plain]
 
 
@@ -50,7 +50,7 @@ def by_backend(
 
 
 def _questions(
-    meeting: AnyMeeting, own: Meeting, first: Meeting | None, cases: Sequence[Case]
+    meeting: AnyMeeting, own: BackendJudge, first: BackendJudge | None, cases: Sequence[Case]
 ) -> Iterator[Question]:
     """All questions to one backend; ``first`` is the road that it is compared with, if any."""
     for (source, target), group in groupby(cases, lambda one: (one.source, one.target)):

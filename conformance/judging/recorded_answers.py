@@ -26,7 +26,7 @@ from conformance.judging.value_spelling import (
 from conformance.running.selection import case_named
 from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
-from reports.diff.allowed_answers import WORDS, allowed_words, grade_code, grade_text
+from reports.diff.allowed_answers import OUTCOME_NAMES, describe_allowed, grade_pattern, grade_text
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import Shape
 from specs.cases import Case
@@ -220,10 +220,10 @@ def allowed_list(
     rules: Ruling, allowed: Allowed, given: int | str, level: str = "required"
 ) -> list[Any] | str:
     """What is allowed: patterns as a list, texts as objects, anything else as one word."""
-    words = allowed_words(rules, allowed, given, level)
+    words = describe_allowed(rules, allowed, given, level)
     if allowed.codes:
         return list(words)
-    if words[0] in WORDS and not isinstance(allowed.branch.outcome, Same):
+    if words[0] in OUTCOME_NAMES and not isinstance(allowed.branch.outcome, Same):
         return words[0]
     return [{"text": word} for word in words]
 
@@ -241,4 +241,4 @@ def _grade_output(rules: Ruling, allowed: Allowed, given: int | str, output: Out
             return 0
     if isinstance(answer, str):
         return grade_text(rules, allowed.place, given, answer)
-    return grade_code(rules, allowed, answer)
+    return grade_pattern(rules, allowed, answer)

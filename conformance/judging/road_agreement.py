@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.judging.meeting import Meeting
+from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.row_answers import (
     NOTHING_TO_ASK,
     NoRow,
@@ -17,20 +17,20 @@ from conformance.judging.row_answers import (
     row_of,
 )
 from oracles.registry import framework_of
-from reports.counterexample.drawing import brief, pattern
-from reports.diff.divergences import datum_of, simplest
+from reports.counterexample.drawing import datum_text, datum_with_value
+from reports.diff.divergences import datum_of, index_of_simplest
 from reports.diff.judgement import Fault, Judgement, Verdict
 from specs.cases import Case
 
 
-def first_of(meetings: Sequence[Meeting], meeting: Meeting) -> Meeting | None:
+def first_of(meetings: Sequence[BackendJudge], meeting: BackendJudge) -> BackendJudge | None:
     """The road to compare with: the first of the same framework; None for that road itself."""
     name = _framework(meeting)
     first = next(each for each in meetings if _framework(each) == name)
     return None if first is meeting else first
 
 
-def _framework(meeting: Meeting) -> str:
+def _framework(meeting: BackendJudge) -> str:
     """The part of a backend's name that all roads of its framework share."""
     return framework_of(meeting.backend.name)
 
@@ -38,7 +38,7 @@ def _framework(meeting: Meeting) -> str:
 class RoadAgreement:
     """Compares two roads of a framework on one pair."""
 
-    def __init__(self, first: Meeting, second: Meeting, cases: Sequence[Case]) -> None:
+    def __init__(self, first: BackendJudge, second: BackendJudge, cases: Sequence[Case]) -> None:
         self.first = first
         self.second = second
         self.cases = cases
@@ -78,9 +78,9 @@ class RoadAgreement:
         source, target = row.rules.source, row.rules.target
         differs = np.zeros(row.inputs.size, bool)
         differs[moved] = True
-        worst = simplest(source, row.inputs, differs)
-        given = brief(source, datum_of(row.inputs[worst]))
-        there, here = (pattern(target, datum_of(each.answers[worst])) for each in (row, other))
+        worst = index_of_simplest(source, row.inputs, differs)
+        given = datum_with_value(source, datum_of(row.inputs[worst]))
+        there, here = (datum_text(target, datum_of(each.answers[worst])) for each in (row, other))
         return worst, (
             f"{moved.size} of {row.inputs.size} inputs answer otherwise than on"
             f" {self.first.backend.name}, the simplest {given}: {there} there, {here} here"

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.judging.answers import Answered, Crashed, NoAnswer, Raised, one_line
-from conformance.judging.meeting import Meeting
+from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.quick_inputs import inputs_of
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
-from reports.diff.allowed_answers import levels_broken
+from reports.diff.allowed_answers import grade_answers
 from reports.diff.judgement import Fault, Judgement, Verdict
 from specs.case_calls import receiver_of
 from specs.cases import Case
@@ -78,13 +78,13 @@ class Row:
         if not moved.size:
             return moved, np.zeros(0, bool)
         there = picked[moved]
-        wrong = levels_broken(
+        wrong = grade_answers(
             self.rules, self.inputs[there], self.expected.at(there), answers[moved]
         )
         return moved, ~self.is_open[there] | (wrong > 0)
 
 
-def candidates(meeting: Meeting, cases: Sequence[Case], *, calls: bool) -> list[Case]:
+def candidates(meeting: BackendJudge, cases: Sequence[Case], *, calls: bool) -> list[Case]:
     """The cases of a pair that expect answers: claimed ones first, newest versions first."""
     order = {name: place for place, name in enumerate(dict.fromkeys(c.document for c in cases))}
 
@@ -109,7 +109,7 @@ def candidates(meeting: Meeting, cases: Sequence[Case], *, calls: bool) -> list[
     return sorted(asked, key=rank)
 
 
-def row_of(meeting: Meeting, case: Case) -> Row | NoRow:
+def row_of(meeting: BackendJudge, case: Case) -> Row | NoRow:
     """Ask all inputs of a case in one row; if that raises, only those that must be answered."""
     for dtype in (case.source, case.target):
         if dtype in meeting.broken:
@@ -117,7 +117,7 @@ def row_of(meeting: Meeting, case: Case) -> Row | NoRow:
     rules, settings = ruling(case), meeting.settings
     inputs = inputs_of(case, rules, settings.seed, settings.max_examples)
     expected = meeting.expectations.of(rules, inputs)
-    is_specified = ~np.isin(expected.places, rules.open_places)
+    is_specified = ~np.isin(expected.places, rules.open_branches)
     answer = meeting.ask(case, rules, inputs)
     if isinstance(answer, Raised) and is_specified.any() and not is_specified.all():
         inputs, expected = inputs[is_specified], expected.at(is_specified)
@@ -133,7 +133,7 @@ def _reason(missing: NoAnswer) -> str:
     return missing.text
 
 
-def first_row(meeting: Meeting, cases: Sequence[Case]) -> Row | NoRow:
+def first_row(meeting: BackendJudge, cases: Sequence[Case]) -> Row | NoRow:
     """The row of the first case that the backend answers; else why the first is not answered."""
     first_reason: NoRow | None = None
     for case in cases:
@@ -144,7 +144,7 @@ def first_row(meeting: Meeting, cases: Sequence[Case]) -> Row | NoRow:
     return first_reason or NoRow(NOTHING_TO_ASK)
 
 
-def rows(meeting: Meeting, cases: Sequence[Case]) -> Iterator[Row]:
+def rows(meeting: BackendJudge, cases: Sequence[Case]) -> Iterator[Row]:
     """The rows of all cases that the backend answers."""
     for case in cases:
         found = row_of(meeting, case)
@@ -153,7 +153,12 @@ def rows(meeting: Meeting, cases: Sequence[Case]) -> Iterator[Row]:
 
 
 def judgement_of(
-    meeting: Meeting, case: Case, verdict: Verdict, message: str, row: Row | None, *faults: Fault
+    meeting: BackendJudge,
+    case: Case,
+    verdict: Verdict,
+    message: str,
+    row: Row | None,
+    *faults: Fault,
 ) -> Judgement:
     """A judgement on a pair, under the case that was asked; without a row nothing was answered."""
     return Judgement(

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from conformance.judging.answers import Declined, Unanswered
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
-from reports.counterexample.drawing import pattern
-from reports.diff.allowed_answers import levels_broken
-from reports.diff.divergences import datum_of, simplest
+from reports.counterexample.drawing import datum_text
+from reports.diff.allowed_answers import grade_answers
+from reports.diff.divergences import datum_of, index_of_simplest
 from specs.ruling import Ruling
 
 AskEach = Callable[[Sequence[Bits]], Sequence[Bits]]
@@ -54,7 +54,7 @@ def across(
             note = f"{name} not asked: {unanswered.answer.text}"
             worse = replace(worse, notes=(*worse.notes, note))
             continue
-        broken = levels_broken(rules, inputs, expected, answer)
+        broken = grade_answers(rules, inputs, expected, answer)
         note = _note(rules, inputs, limit, in_one_row, Judged(answer, broken))
         is_worse = broken > worse.broken
         worse = Judged(
@@ -84,10 +84,10 @@ def _note(rules: Ruling, inputs: Bits, limit: int, one: Judged, other: Judged) -
         for these, those in ((short, long), (long, short))
     )
     shown = next(each for each in (only_short, only_long, changed) if each.any())
-    place = simplest(rules.source, inputs, shown)
-    given = pattern(rules.source, datum_of(inputs[place]))
+    place = index_of_simplest(rules.source, inputs, shown)
+    given = datum_text(rules.source, datum_of(inputs[place]))
     in_short, in_long = (
-        pattern(rules.target, datum_of(each.answer[place])) for each in (short, long)
+        datum_text(rules.target, datum_of(each.answer[place])) for each in (short, long)
     )
     return (
         f"{np.count_nonzero(changed):,} of {inputs.size:,} inputs have other answers in rows of at"

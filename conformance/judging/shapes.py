@@ -19,7 +19,7 @@ from conformance.judging.answers import (
 from conformance.judging.shape_choice import Shape
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
-from reports.diff.allowed_answers import levels_broken
+from reports.diff.allowed_answers import grade_answers
 from reports.diff.judgement import Fault
 from specs.cases import Case
 from specs.ruling import Ruling
@@ -56,7 +56,7 @@ def shape_faults(
             case Answered(value):
                 again = value.reshape(-1)
                 if not np.array_equal(again, answer[picked]):
-                    wrong = levels_broken(rules, inputs[picked], expected.at(picked), again)
+                    wrong = grade_answers(rules, inputs[picked], expected.at(picked), again)
                     text = "an element answers otherwise than in one row" if wrong.any() else ""
             case Declined(text):
                 kind = "unsupported"

@@ -22,8 +22,8 @@ from oracles.protocol import Bits
 from oracles.reference import exact
 from oracles.reference.bitcast_bits import codes_of, elements
 from oracles.reference.exact_text import read_literal
-from reports.counterexample.drawing import brief, value
-from specs.bitcast_shapes import Shape, written_shape
+from reports.counterexample.drawing import datum_with_value, value_text
+from specs.bitcast_shapes import Shape, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format
 
@@ -218,7 +218,7 @@ def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
             return exact.encode(form, number.sign, multiple, unit)
     below = exact.round_magnitude(number, unit, "toward-zero")
     near = [
-        brief(form, exact.encode(form, number.sign, each, unit))
+        datum_with_value(form, exact.encode(form, number.sign, each, unit))
         for each in (below, below + 1)
         if (each or form.entry.zero != "none")
         and not exact.exceeds(each, unit, exact.limits(form)[number.sign])
@@ -230,14 +230,16 @@ def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
 
 def _zero(form: Format, is_negative: bool, text: str, what: str) -> int:
     if form.entry.zero == "none":
-        raise CastigateError(f"`{what}`: {form.name} has no zero; its smallest is {brief(form, 0)}")
+        raise CastigateError(
+            f"`{what}`: {form.name} has no zero; its smallest is {datum_with_value(form, 0)}"
+        )
     if is_negative and form.entry.zero != "signed":
         raise CastigateError(f"`{what}` `{text[:40]}`: {form.name} has no -0; write 0")
     return form.sign_bit if is_negative else 0
 
 
 def _out_of_range(form: Format, text: str, what: str) -> CastigateError:
-    lowest, highest = value(form, form.lowest_code), value(form, form.max_code)
+    lowest, highest = value_text(form, form.lowest_code), value_text(form, form.max_code)
     return CastigateError(
         f"`{what}` `{text[:40]}` is outside the range of {form.name}, {lowest} to {highest}"
     )
@@ -262,7 +264,7 @@ def tensor(
         found = shape
     if shape is not None and found != shape:
         raise CastigateError(
-            f"`{what}` has shape {_shown(found)}, the case has {written_shape(shape)}"
+            f"`{what}` has shape {_shown(found)}, the case has {format_shape(shape)}"
         )
     codes = [
         int(each, 16)
@@ -305,7 +307,7 @@ def _miscounted(count: int, shape: Shape, what: str) -> CastigateError:
 
 
 def _shown(shape: Shape) -> str:
-    return written_shape(shape)[:60]
+    return format_shape(shape)[:60]
 
 
 def json_text(found: Any) -> str:

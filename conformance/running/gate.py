@@ -11,28 +11,28 @@ from typing import Any
 
 from conformance.running.progress import ProgressReporter
 from conformance.running.run import RunRequest, finish_run, run, selected_cases
-from oracles.isolation.launch_config import homes
+from oracles.isolation.launch_config import launch_configs
 from oracles.isolation.loading import close, load_isolated
-from reports.gate.canonical_json import canonical
+from reports.gate.canonical_json import canonical_bytes
 from reports.gate.certificate import (
     BASELINE,
     FILE,
     RUN,
     Evidence,
     NothingRanError,
-    baseline_for,
-    body_of,
-    copied,
-    sealed,
+    certificate_body,
+    copy_run,
+    open_baseline,
+    with_digest,
 )
 from reports.gate.outputs import gate_junit, gate_summary
 from reports.gate.policy import CLAIMED, Policy
-from reports.gate.policy_verdict import Judged
-from reports.gate.signing import signed
+from reports.gate.policy_verdict import PolicyVerdict
+from reports.gate.signing import sign_certificate
 from reports.html.site import write_site
 from reports.run_store.open_run import open_run
 from reports.run_store.record import Selection
-from reports.run_store.storage import place_of
+from reports.run_store.storage import folder_at
 from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 
@@ -68,7 +68,7 @@ class Gate:
 
     def run(
         self, baseline: RunStore | None, key: Any, jobs: int, reporter: ProgressReporter
-    ) -> tuple[Judged, bool]:
+    ) -> tuple[PolicyVerdict, bool]:
         """Run, judge, and write all files; return the result and whether there is a certificate.
 
         There is none if nothing ran. A key signs the certificate.
@@ -77,32 +77,32 @@ class Gate:
         finish_run(run(self.request(), where, jobs, False, sys.argv, reporter))
         store = open_run(where)
         if baseline is not None:
-            baseline = copied(baseline, str(self.folder / BASELINE))
+            baseline = copy_run(baseline, str(self.folder / BASELINE))
         expected = tuple(case.id for case in selected_cases(store.record.selection))
         evidence = Evidence(self.policy, store, baseline, expected)
         found = evidence.judged()
         self._write_reports(found, [str(self.folder / BASELINE)] if baseline is not None else [])
         try:
-            certificate = sealed(body_of(evidence, found))
+            certificate = with_digest(certificate_body(evidence, found))
         except NothingRanError:
             return found, False
         if key is not None:
-            certificate = signed(certificate, key)
-        self._write(FILE, canonical(certificate))
+            certificate = sign_certificate(certificate, key)
+        self._write(FILE, canonical_bytes(certificate))
         return found, True
 
-    def _write_reports(self, found: Judged, earlier: Sequence[str]) -> None:
+    def _write_reports(self, found: PolicyVerdict, earlier: Sequence[str]) -> None:
         report = write_site([*earlier, str(self.folder / RUN)], self.folder / "report")
         self._write("junit.xml", gate_junit(report, self.policy, found).encode())
         self._write("summary.md", gate_summary(report, self.policy, found).encode())
 
     def _write(self, name: str, data: bytes) -> None:
-        place_of(str(self.folder)).write(name, data, "give another --out")
+        folder_at(str(self.folder)).write(name, data, "give another --out")
 
 
 def claims_of(name: str, pythons: tuple[str, ...], seconds: float) -> tuple[str, ...]:
     """Return the documents and versions that a backend claims; raise if it claims none."""
-    [home] = homes([name], pythons, seconds).values()
+    [home] = launch_configs([name], pythons, seconds).values()
     backend = load_isolated(name, home)
     try:
         claimed = tuple(map(str, backend.claimed))
@@ -121,4 +121,4 @@ def load_baseline(policy: Policy, location: str | None) -> RunStore | None:
         return None
     if not policy.entry.only_new:
         raise CastigateError(f"policy {policy.name} uses no --baseline; leave it out")
-    return baseline_for(location, policy)
+    return open_baseline(location, policy)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from reports.findings.report import Report
 from reports.html.site import write_site
-from reports.outputs.write_outputs import FORMS, write_output
+from reports.outputs.write_outputs import RENDERERS, write_output
 from reports.run_store.open_run import check_cases, open_run
-from reports.run_store.storage import is_unfinished, place_of
+from reports.run_store.storage import folder_at, is_unfinished
 from specs.errors import CastigateError
 
 PAST = 30
@@ -45,14 +45,14 @@ class Nights:
         if not runs:
             raise CastigateError(f"{self.runs} holds no complete run; there is nothing to report")
         report = write_site(runs, self.report)
-        for name in FORMS:
+        for name in RENDERERS:
             write_output(report, name, self.folder / name)
         return report
 
     def _complete(self, warn: Warn) -> Iterator[Path]:
         """Yield the complete runs, the oldest first."""
         complete = []
-        for name in place_of(str(self.runs)).names():
+        for name in folder_at(str(self.runs)).names():
             if is_unfinished(name):
                 continue
             run = self.runs / name

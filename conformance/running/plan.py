@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from oracles.reference.sweep_inputs import SAMPLE, Way, ways
+from oracles.reference.sweep_inputs import SAMPLE, SequenceKind, sequence_kinds
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.loader import document_named
@@ -25,7 +25,7 @@ class Sweep:
 
     road: str
     cases: tuple[Case, ...]
-    way: Way
+    way: SequenceKind
 
     @property
     def source(self) -> Format:
@@ -93,5 +93,5 @@ def sweeps(cases: Iterable[Case], roads: Mapping[str, str]) -> list[Sweep]:
     return [
         Sweep(road, tuple(rulings.values()), way)
         for (source, _, road), rulings in found.items()
-        for way in ways(format_named(source))
+        for way in sequence_kinds(format_named(source))
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
-from conformance.judging.meeting import Settings
+from conformance.judging.backend_judge import Settings
 from conformance.running.plan import Task
 from conformance.running.supervisor import (
     Failure,
@@ -30,9 +30,9 @@ from conformance.running.worker import (
     TaskOrder,
     work,
 )
-from oracles.isolation.launch_config import Home
-from oracles.isolation.supervised_process import silence_in_words
-from oracles.wire.stderr_log import Log
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.supervised_process import describe_timeout
+from oracles.wire.stderr_log import StderrLog
 from reports.run_store.store import RunStore
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -73,21 +73,21 @@ class BackendWorker(Worker[Task]):
     def ending(self) -> str:
         """How the process has ended, as a predicate."""
         if self.was_silent:
-            return silence_in_words(SECONDS_OF_SILENCE)
+            return describe_timeout(SECONDS_OF_SILENCE)
         if self.process.exitcode == -signal.SIGALRM:
-            return silence_in_words(self.timeout)
+            return describe_timeout(self.timeout)
         return super().ending
 
 
 class ProcessPool:
     """The workers of one backend; the first is started on entering the context."""
 
-    def __init__(self, backend: str, settings: Settings, home: Home) -> None:
+    def __init__(self, backend: str, settings: Settings, home: LaunchConfig) -> None:
         self.backend = backend
         self.settings = settings
         self.home = home
         self.version = ""
-        self.log = Log()
+        self.log = StderrLog()
         self._workers: list[BackendWorker] = []
         self._deaths: Counter[Death] = Counter()
         self._crashed: dict[str, dict[str, str]] = {}
@@ -225,7 +225,7 @@ class _TaskQueue:
                 self._listener.add_inputs(inputs, wrong)
             case TaskDone(stderr=stderr):
                 assert worker.task is not None
-                self._pool.log.keep(stderr)
+                self._pool.log.append(stderr)
                 self._listener.finish_task(worker.task)
                 worker.task = None
             case Failure(message=reason):

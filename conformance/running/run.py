@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic
 
-from conformance.judging.meeting import Settings
+from conformance.judging.backend_judge import Settings
 from conformance.running.plan import Task, Tier, quick_tasks, sweeps
 from conformance.running.process_pool import ProcessPool
 from conformance.running.progress import ProgressReporter
 from conformance.running.selection import select
 from conformance.sweep.joining import assembled
-from oracles.isolation.launch_config import SECONDS, homes
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
 from reports.diff.judgement import Judgement
-from reports.diff.totals import Totals, recorded
+from reports.diff.totals import Totals, count_record
 from reports.run_store.merge import merge_record
 from reports.run_store.open_run import open_shard
 from reports.run_store.record import (
@@ -24,12 +24,12 @@ from reports.run_store.record import (
     RunRecord,
     Selection,
     Shard,
-    command_line,
-    environment,
-    now,
+    current_environment,
+    current_time,
+    shareable_command,
 )
 from reports.run_store.store import RunStore, create, resume
-from reports.run_store.tables import Row
+from reports.run_store.tables import JudgedCase
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
@@ -49,7 +49,7 @@ class RunRequest:
     max_examples: int = 1000
     shard: Shard | None = None
     pythons: tuple[str, ...] = ()
-    seconds: float = SECONDS
+    seconds: float = DEFAULT_TIMEOUT
     limit: float = math.inf
     """Seconds for the whole run; cases that are not done by then get the verdict `not-run`."""
 
@@ -103,7 +103,7 @@ def run(
     with ExitStack() as stack:
         pools = [
             stack.enter_context(ProcessPool(name, request.settings, home))
-            for name, home in homes(
+            for name, home in launch_configs(
                 request.backends, request.pythons, request.seconds, jobs
             ).items()
         ]
@@ -144,15 +144,15 @@ def finish_run(store: RunStore, only: list[Case] | None = None) -> Totals:
         known = {case.id: case for case in cases}
         for name in sorted(store.finished()):
             for judgement in store.read(name):
-                totals.add(recorded(known[judgement.case], judgement))
+                totals.add(count_record(known[judgement.case], judgement))
     store.finish(rows, lambda: totals.exit_code)
     return totals
 
 
-def _rows(store: RunStore, cases: list[Case], totals: Totals) -> Iterator[Row]:
+def _rows(store: RunStore, cases: list[Case], totals: Totals) -> Iterator[JudgedCase]:
     for backend in store.record.backends:
         for case, judgement in assembled(store.read, backend.name, cases, store.record.tier):
-            totals.add(recorded(case, judgement))
+            totals.add(count_record(case, judgement))
             yield backend.name, case, judgement
 
 
@@ -165,9 +165,9 @@ def _record(request: RunRequest, pools: list[ProcessPool], argv: Sequence[str]) 
         seed=request.seed,
         max_examples=request.max_examples,
         shard=request.shard,
-        environments=(environment(),),
-        command_line=command_line(argv),
-        started=now(),
+        environments=(current_environment(),),
+        command_line=shareable_command(argv),
+        started=current_time(),
     )
 
 
@@ -192,7 +192,7 @@ def _do_tasks(
         try:
             pool.run(left, jobs, store, reporter, until)
         finally:
-            if stderr := pool.log.taken():
+            if stderr := pool.log.drain():
                 store.add_to_log(stderr)
         reporter.end()
         pool.close()
@@ -219,6 +219,3 @@ def _tasks(request: RunRequest, cases: list[Case], pool: ProcessPool) -> list[Ta
 
 def _is_in(shard: Shard | None, number: int) -> bool:
     return shard is None or number % shard.count == shard.index - 1
-
-
-chosen = selected_cases  # until renamed

@@ -10,7 +10,7 @@ from specs.editions import Edition, editions
 from specs.errors import CastigateError
 from specs.formats import formats
 from specs.loader import document_named, documents
-from specs.suggestions import closest, nearest
+from specs.suggestions import closest, did_you_mean
 
 
 def select(names: Iterable[str]) -> list[Case]:
@@ -63,7 +63,7 @@ def _hint(case_id: str) -> str:
     ids = _ids(known_document, closest(version, versions) or versions[-1])
     source, target = (closest(dtype, formats()) for dtype in parts[1:3])
     pair = [known for known, case in ids.items() if (case.source, case.target) == (source, target)]
-    return nearest(case_id, pair)
+    return did_you_mean(case_id, pair)
 
 
 @cache

@@ -19,7 +19,7 @@ from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 from oracles.isolation.resource_limits import die_with_parent
-from oracles.isolation.supervised_process import end_in_words
+from oracles.isolation.supervised_process import describe_exit
 
 SECONDS_BETWEEN_SILENCE_CHECKS = 1.0
 
@@ -60,7 +60,7 @@ class Worker(Generic[Task]):
     @property
     def ending(self) -> str:
         """How the process has ended, as a predicate."""
-        return end_in_words(self.process.exitcode)
+        return describe_exit(self.process.exitcode)
 
     @property
     def was_killed(self) -> bool:

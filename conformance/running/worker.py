@@ -7,18 +7,18 @@ from functools import cached_property
 from multiprocessing.connection import Connection
 from time import monotonic
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.plan import Task, is_swept
 from conformance.running.supervisor import Failure, live_with_parent
 from conformance.sweep.full_tier import swept
-from oracles.isolation.launch_config import Home
-from oracles.isolation.loading import is_at_home_here, is_isolated, load_isolated
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.loading import can_run_in_process, is_isolated, load_isolated
 from oracles.isolation.resource_limits import limit_memory
-from oracles.isolation.time_limit import Timed
-from oracles.reference.sweep_inputs import visit
+from oracles.isolation.time_limit import TimeLimited
+from oracles.reference.sweep_inputs import input_sequence
 from oracles.registry import Backend, load_backend
 from oracles.smoke_check import smoke
-from oracles.wire.stderr_log import Log
+from oracles.wire.stderr_log import StderrLog
 from reports.diff.judgement import Judgement
 from reports.run_store.store import RunStore
 from specs.cases import Case
@@ -88,7 +88,7 @@ class TaskDone:
     stderr: bytes = b""
 
 
-def work(link: Connection, name: str, settings: Settings, home: Home) -> None:
+def work(link: Connection, name: str, settings: Settings, home: LaunchConfig) -> None:
     """Load a backend and do what the link asks for, until the other end closes it."""
     live_with_parent()
     try:
@@ -113,24 +113,24 @@ class _TaskRunner:
     A program, or a backend in another Python, is driven in its own process only.
     """
 
-    def __init__(self, link: Connection, name: str, settings: Settings, home: Home) -> None:
+    def __init__(self, link: Connection, name: str, settings: Settings, home: LaunchConfig) -> None:
         self.progress = _ProgressSender(link)
         self.name = name
         self.settings = settings
         self.home = home
         backend = load_isolated(name, home, self.progress.send_heartbeat)
-        self.isolated = Meeting(backend, smoke(backend), settings)
+        self.isolated = BackendJudge(backend, smoke(backend), settings)
 
     @cached_property
-    def fastest(self) -> Meeting:
+    def fastest(self) -> BackendJudge:
         """The backend where it answers fastest: in this process, if it can be loaded here."""
         backend = self.isolated.backend
-        if not (is_isolated(backend) and is_at_home_here(self.name, self.home)):
+        if not (is_isolated(backend) and can_run_in_process(self.name, self.home)):
             return self.isolated
         limit_memory(self.home.memory)
         own = load_backend(self.name)
-        timed = Backend(self.name, Timed(own.oracle, self.home.seconds))
-        return Meeting(timed, self.isolated.broken, self.settings)
+        timed = Backend(self.name, TimeLimited(own.oracle, self.home.seconds))
+        return BackendJudge(timed, self.isolated.broken, self.settings)
 
     def judge(self, order: TaskOrder) -> list[Judgement]:
         """Do a task; return a judgement per case."""
@@ -151,8 +151,8 @@ class _TaskRunner:
 
     def take_stderr(self) -> bytes:
         """Return what a program has printed on stderr since the last call."""
-        log: Log | None = getattr(self.isolated.backend.oracle, "log", None)
-        return log.taken() if log is not None else b""
+        log: StderrLog | None = getattr(self.isolated.backend.oracle, "log", None)
+        return log.drain() if log is not None else b""
 
     def _road(self, case: Case) -> str:
         """The road of a case at the full tier; the quick tier needs none."""
@@ -162,7 +162,7 @@ class _TaskRunner:
         task, sweep = order.task, order.task.sweep
         assert sweep is not None
         rulings = [ruling(case) for case in task.cases]
-        inputs = visit(sweep.way, sweep.source, sweep.target, rulings, self.settings.seed)
+        inputs = input_sequence(sweep.way, sweep.source, sweep.target, rulings, self.settings.seed)
         bounds = task.bounds(inputs.size)
         cases = list(task.cases)
         self.progress.link.send(CaseStarted(""))

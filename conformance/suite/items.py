@@ -10,8 +10,8 @@ import pytest
 from conformance.judging.questions import AnyMeeting, Question, by_backend
 from conformance.suite.ledger_check import check_ledger
 from oracles.registry import Backend
-from reports.counterexample.failure_text import block
-from reports.diff.totals import broken, recorded
+from reports.counterexample.failure_text import failure_text
+from reports.diff.totals import broken_rules, count_record
 from specs.cases import Case
 
 OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
@@ -63,23 +63,23 @@ class JudgedItem(pytest.Item):
     def runtest(self) -> None:
         """Judge, and report the verdict as pytest's pass, skip, xfail or failure."""
         case, judgement = self.question.judge()
-        record = {"item": self.name, **recorded(case, judgement)}
+        record = {"item": self.name, **count_record(case, judgement)}
         self.user_properties.append((self.question.record, record))
         ledger_message = check_ledger(self, self.backend, case, judgement)
         match judgement.verdict:
             case "unsupported":
                 pytest.skip(judgement.message)
             case "differs":
-                rules = ", ".join(dict.fromkeys(str(rule) for rule, *_ in broken(judgement)))
+                rules = ", ".join(dict.fromkeys(str(rule) for rule, *_ in broken_rules(judgement)))
                 pytest.xfail(
                     f"differs from a document it does not claim: {rules or judgement.message}"
                 )
                 # Only under --runxfail does xfail return; nothing may be excused then.
-                pytest.fail(block(case, judgement), pytrace=False)
+                pytest.fail(failure_text(case, judgement), pytrace=False)
             case "deviates" if self.config.getoption("--level") == "required":
                 return
             case "violates" | "deviates" | "error" | "crashed" | "not-run":
-                pytest.fail(block(case, judgement) + ledger_message, pytrace=False)
+                pytest.fail(failure_text(case, judgement) + ledger_message, pytrace=False)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show a verdict's message as it is, and an error of the suite with its traceback."""

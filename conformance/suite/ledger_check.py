@@ -7,12 +7,18 @@ from typing import Any
 import pytest
 
 from oracles.registry import Backend
-from reports.counterexample.failure_text import block
+from reports.case_patterns import is_known
+from reports.counterexample.failure_text import failure_text
 from reports.diff.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches
-from reports.ledger.case_patterns import is_known
 from reports.ledger.ledger_file import load_ledger, path_of
-from reports.ledger.listing import Asked, Ledger, Standing, Word, standing
+from reports.ledger.listing import (
+    InputOptions,
+    Ledger,
+    LedgerComparison,
+    LedgerStatus,
+    compare_with_listings,
+)
 from specs.cases import Case
 from specs.errors import CastigateError
 
@@ -37,7 +43,7 @@ class Ledgers:
     def __init__(self, config: pytest.Config, names: list[str]) -> None:
         self.names = names
         self.updating = bool(config.getoption("--update-ledger"))
-        self.input_options = Asked(*map(config.getoption, INPUT_OPTIONS))
+        self.input_options = InputOptions(*map(config.getoption, INPUT_OPTIONS))
         self.documents = {word.partition(":")[0] for word in config.getoption("--document")}
         self.only_required = config.getoption("--level") == "required"
         self.ledgers: dict[str, Ledger] = {}
@@ -83,10 +89,10 @@ class Ledgers:
 
     def compare(
         self, backend: Backend, name: str, case: Case, found: list[Breach], verdict: str
-    ) -> Standing | None:
+    ) -> LedgerComparison | None:
         """Compare an item's breaches with the ledger; None if there is nothing to compare."""
         if self.updating:
-            return Standing("known", "goes into the ledger") if found else None
+            return LedgerComparison("known", "goes into the ledger") if found else None
         listed = self.used[backend.name].at(name, backend.version)
         if self.only_required:
             listed = [each for each in listed if each.breach.verdict != "deviates"]
@@ -95,7 +101,7 @@ class Ledgers:
         # --document counts a document as claimed, which the ledger, of a plain run, does not.
         if not listed and case.document in self.documents and not is_claimed:
             return None
-        return standing(listed, found, verdict)
+        return compare_with_listings(listed, found, verdict)
 
 
 def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Judgement) -> str:
@@ -128,11 +134,11 @@ def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Jud
         return ""
     message = f"\n  ledger    {compared.said}; {_advice(backend.name, compared.word)}"
     if compared.word != "unlisted":
-        pytest.fail(block(case, judgement) + message, pytrace=False)
+        pytest.fail(failure_text(case, judgement) + message, pytrace=False)
     return message
 
 
-def _advice(backend: str, word: Word) -> str:
+def _advice(backend: str, word: LedgerStatus) -> str:
     """What to do about an item that differs from the ledger."""
     update = f"pytest --pyargs conformance --backend={backend} --update-ledger"
     match word:

@@ -10,12 +10,12 @@ import pytest
 
 from conformance.suite.ledger_check import LEDGER, Ledgers
 from conformance.suite.xdist_workers import gives_out_work, is_worker
-from reports.diff.summary_tables import NARROWEST, ledger_table
+from reports.case_patterns import all_ids
+from reports.diff.summary_tables import MIN_WIDTH, ledger_table
 from reports.ledger.breaches import Breach
-from reports.ledger.case_patterns import all_ids
 from reports.ledger.ledger_file import path_of
 from reports.ledger.listing import Ledger
-from reports.ledger.update import updated, write_ledger
+from reports.ledger.update import update_ledger, write_ledger
 from specs.errors import CastigateError
 
 
@@ -93,7 +93,7 @@ class LedgerUpdate:
         breached = {case: found for case, found in self.found[name].items() if found}
         version, path = self.versions[name], path_of(name)
         before = self.ledgers.ledgers.get(name)
-        ledger = updated(before, name, version, self.ledgers.input_options, breached)
+        ledger = update_ledger(before, name, version, self.ledgers.input_options, breached)
         assert path is not None
         if not ledger.listings:
             path.unlink(missing_ok=True)
@@ -110,7 +110,7 @@ class LedgerUpdate:
             return
         terminalreporter.section("ledger")
         if not self.ledgers.updating:
-            width = max(NARROWEST, get_terminal_size().columns)
+            width = max(MIN_WIDTH, get_terminal_size().columns)
             terminalreporter.write_line(ledger_table(self.counts, width))
         for line in self.messages:
             terminalreporter.write_line(line)

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from conformance.judging.meeting import Settings
+from conformance.judging.backend_judge import Settings
 from conformance.judging.questions import Judged, by_backend, meetings_of
 from conformance.running.selection import select
 from conformance.running.supervisor import (
@@ -31,7 +31,7 @@ from conformance.running.supervisor import (
 )
 from conformance.suite.items import JudgedItem
 from conformance.suite.xdist_workers import gives_out_work, is_worker
-from oracles.isolation.launch_config import Home
+from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import load_isolated
 from specs.errors import CastigateError
 
@@ -49,7 +49,7 @@ Findings = dict[Key, Judged]
 class HelperConfig:
     """What a helper needs to ask the same questions as pytest."""
 
-    homes: dict[str, Home]
+    homes: dict[str, LaunchConfig]
     settings: Settings
     documents: tuple[str, ...]
     keeps_answers: bool = False

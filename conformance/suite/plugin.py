@@ -12,7 +12,7 @@ from weakref import finalize
 
 import pytest
 
-from conformance.judging.meeting import Settings
+from conformance.judging.backend_judge import Settings
 from conformance.judging.questions import meetings_of
 from conformance.running.selection import select
 from conformance.suite.items import Suite
@@ -27,9 +27,9 @@ from conformance.suite.xdist_workers import (
     names_and_versions,
     report_to_controller,
 )
-from oracles.isolation.launch_config import SECONDS, homes
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.isolation.loading import close, load_isolated
-from oracles.registry import Backend, listing
+from oracles.registry import Backend, available_backends
 from specs.errors import CastigateError
 from specs.loader import documents
 
@@ -101,9 +101,9 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         group.addoption(
             "--timeout",
             type=float,
-            default=SECONDS,
+            default=DEFAULT_TIMEOUT,
             metavar="SECONDS",
-            help=f"time limit of one answer of a backend (default: {SECONDS:g})",
+            help=f"time limit of one answer of a backend (default: {DEFAULT_TIMEOUT:g})",
         )
 
 
@@ -124,7 +124,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     config.stash[VERSIONS] = versions = dict.fromkeys(config.getoption("--backend"), "")
     if not versions:
-        raise pytest.UsageError(f"no backend is named; add --backend=NAME; {listing()}")
+        raise pytest.UsageError(f"no backend is named; add --backend=NAME; {available_backends()}")
     if config.getoption("--seed") < 0 or config.getoption("--max-examples") < 0:
         raise pytest.UsageError(
             "--seed or --max-examples is negative; give whole numbers from 0 on"
@@ -148,7 +148,7 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     select(documents_only)  # raises if a document is unknown
     helpers = count_helpers(config)
     processes = _count_pytest_processes() * (1 + helpers)
-    backend_homes = homes(names, config.getoption("--python"), _timeout(config), processes)
+    backend_homes = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
     if helpers:
         keeps_answers = bool(config.getoption("--update-ledger"))
         helper = HelperConfig(
@@ -176,7 +176,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _timeout(config: pytest.Config) -> float:
     """The time limit of an answer; the option of pytest-timeout may have no value."""
-    return float(config.getoption("--timeout") or SECONDS)
+    return float(config.getoption("--timeout") or DEFAULT_TIMEOUT)
 
 
 def _settings(config: pytest.Config) -> Settings:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.judging.questions import INVARIANCE, RECORD
-from reports.diff.summary_tables import NARROWEST, counted_table
+from reports.diff.summary_tables import MIN_WIDTH, verdict_count_table
 from reports.diff.totals import Totals
 
 
@@ -36,7 +36,7 @@ class PairTotals:
 
     def table(self, width: int) -> str:
         """A table of the counts, sorted by backend."""
-        return counted_table("pairs", dict(sorted(self.verdicts.items())), width)
+        return verdict_count_table("pairs", dict(sorted(self.verdicts.items())), width)
 
     def open_lines(self) -> Iterator[str]:
         """Name the pairs whose answers to open inputs are sets, one per line."""
@@ -67,7 +67,7 @@ class Tally:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the tables."""
-        width = max(NARROWEST, get_terminal_size().columns)
+        width = max(MIN_WIDTH, get_terminal_size().columns)
         if self.pairs.verdicts:
             terminalreporter.section("invariances")
             terminalreporter.write_line(self.pairs.table(width))
@@ -77,6 +77,6 @@ class Tally:
             return
         if self.totals.breaches:
             terminalreporter.section("broken rules")
-            terminalreporter.write_line(self.totals.breach_table(width))
+            terminalreporter.write_line(self.totals.broken_rule_table(width))
         terminalreporter.section("verdicts")
         terminalreporter.write_line(self.totals.verdict_table(width))

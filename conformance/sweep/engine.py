@@ -25,18 +25,18 @@ from conformance.judging.answers import (
     malformed,
     value_of,
 )
-from conformance.judging.meeting import Meeting, crash_message
+from conformance.judging.backend_judge import BackendJudge, crash_message
 from conformance.sweep.array_forms import Forms
 from conformance.sweep.joining import joined
 from oracles.protocol import Bits, Swept, WithBind, WithSweep
 from oracles.reference import expect_by_exact
 from oracles.reference.chunk_table import table
 from oracles.reference.staircase import staircase
-from oracles.reference.staircase_grades import OPEN, is_one_step, open_inputs, places
-from oracles.reference.sweep_inputs import Dense, Visit
+from oracles.reference.staircase_grades import OPEN, branch_places, is_one_step, open_inputs
+from oracles.reference.sweep_inputs import Dense, InputSequence
 from reports.diff import failure_runs
-from reports.diff.allowed_answers import allowed_words, are_constant
-from reports.diff.divergences import datum_of, simplest, simplest_between
+from reports.diff.allowed_answers import allowed_by_constant, describe_allowed
+from reports.diff.divergences import datum_of, index_of_simplest, simplest_between
 from reports.diff.failure_runs import Runs
 from reports.diff.judgement import Divergence, Judgement, Verdict
 from specs.cases import Case
@@ -59,7 +59,7 @@ Key = tuple[str, str, str]
 class Judge:
     """Judges the answers of one road by one ruling, chunk by chunk."""
 
-    def __init__(self, meeting: Meeting, case: Case, forms: Forms) -> None:
+    def __init__(self, meeting: BackendJudge, case: Case, forms: Forms) -> None:
         self.case = case
         self.rules = ruling(case)
         self.found = Judgement(
@@ -90,7 +90,7 @@ class Judge:
         groups = self._groups(grades, answers)
         for group, found in self._forms.gather(inputs, answers, groups):
             here = groups == group
-            at = simplest(self.rules.source, inputs, here)
+            at = index_of_simplest(self.rules.source, inputs, here)
             self._add_wrong(group, inputs[at], answers[at], int(np.count_nonzero(here)), found)
         return int(np.count_nonzero(groups))
 
@@ -121,7 +121,7 @@ class Judge:
         for place, branch in enumerate(self.rules.branches):
             # The staircase holds the recommended answer: the rule itself may allow more.
             if branch.recommended and (here := grades == place + 1).any():
-                here &= are_constant(self.rules.target, branch.outcome, answers)
+                here &= allowed_by_constant(self.rules.target, branch.outcome, answers)
                 groups[here] = self._keys.index(_key_of_recommendation(branch)) + 1
         return groups
 
@@ -134,7 +134,7 @@ class Judge:
             found,
             smallest,
             datum_of(answer),
-            allowed_words(
+            describe_allowed(
                 self.rules, expect_by_exact.allow(self.rules, smallest), smallest, key[2]
             ),
         )
@@ -164,7 +164,7 @@ class Judge:
 
         At the end of a part, further inputs were asked together with these, and may be the cause.
         """
-        is_open = np.isin(places(self._stairs, inputs), self.rules.open_places)
+        is_open = np.isin(branch_places(self._stairs, inputs), self.rules.open_branches)
         asked = inputs[~is_open]
         self._opened += int(np.count_nonzero(is_open))
         if asked_alone and asked.size == inputs.size:
@@ -212,9 +212,9 @@ def _key_of_recommendation(branch: Branch) -> Key:
 
 
 def sweep(
-    meeting: Meeting,
+    meeting: BackendJudge,
     cases: list[Case],
-    visit: Visit,
+    visit: InputSequence,
     lo: int,
     hi: int,
     forms: Forms,
@@ -232,7 +232,12 @@ def sweep(
 
 
 def _sweep(
-    meeting: Meeting, judges: list[Judge], visit: Visit, lo: int, hi: int, progress: Progress
+    meeting: BackendJudge,
+    judges: list[Judge],
+    visit: InputSequence,
+    lo: int,
+    hi: int,
+    progress: Progress,
 ) -> None:
     dense = isinstance(visit, Dense)
     buffer = np.zeros(min(CHUNK, hi - lo), judges[0].rules.source.storage)
@@ -286,7 +291,7 @@ class _Road:
     """
 
     def __init__(
-        self, meeting: Meeting, judge: Judge, buffer: Bits, dense: tuple[int, int] | None
+        self, meeting: BackendJudge, judge: Judge, buffer: Bits, dense: tuple[int, int] | None
     ) -> None:
         self._buffer = buffer
         self._target = judge.rules.target
@@ -315,7 +320,7 @@ class _Road:
         return answer if answer.size == count else answer[:count]
 
 
-def _check_unchanged(buffer: Bits, visit: Visit, at: int) -> None:
+def _check_unchanged(buffer: Bits, visit: InputSequence, at: int) -> None:
     """Raise ``Unanswered`` if the adapter wrote to its inputs: it was judged by other inputs."""
     unchanged = np.empty_like(buffer)
     visit.fill(unchanged, at)
@@ -323,7 +328,7 @@ def _check_unchanged(buffer: Bits, visit: Visit, at: int) -> None:
         raise malformed("the adapter writes to the inputs it is given")
 
 
-def _bound(meeting: Meeting, case: Case, buffer: Bits) -> Callable[[], Bits]:
+def _bound(meeting: BackendJudge, case: Case, buffer: Bits) -> Callable[[], Bits]:
     """A call that answers what the buffer holds: the adapter's own, or its cast."""
     oracle = meeting.backend.oracle
     if not isinstance(oracle, WithBind):

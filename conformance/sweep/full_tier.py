@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from conformance.judging.meeting import Meeting
+from conformance.judging.backend_judge import BackendJudge
 from conformance.running.plan import Sweep, is_swept, sweeps
 from conformance.sweep.array_forms import fastest
 from conformance.sweep.engine import Progress, sweep
 from conformance.sweep.joining import completed, joined
-from oracles.reference.sweep_inputs import Visit, visit
+from oracles.reference.sweep_inputs import InputSequence, input_sequence
 from reports.diff.failure_runs import Runs
 from reports.diff.judgement import Judgement
 from specs.cases import Case
@@ -22,7 +22,7 @@ ROADS_KEPT = 8
 class FullMeeting:
     """Judges one backend on every input of sources of up to 32 bits, one sweep for all cases."""
 
-    def __init__(self, meeting: Meeting, cases: list[Case]) -> None:
+    def __init__(self, meeting: BackendJudge, cases: list[Case]) -> None:
         self.meeting = meeting
         self.backend = meeting.backend
         self._cases = cases
@@ -51,12 +51,17 @@ class FullMeeting:
     def _judgements(self, plan: Sweep) -> list[Judgement]:
         rulings = [ruling(case) for case in plan.cases]
         seed = self.meeting.settings.seed
-        inputs = visit(plan.way, plan.source, plan.target, rulings, seed)
+        inputs = input_sequence(plan.way, plan.source, plan.target, rulings, seed)
         return swept(self.meeting, list(plan.cases), inputs, 0, inputs.size, lambda *_: None)
 
 
 def swept(
-    meeting: Meeting, cases: list[Case], inputs: Visit, lo: int, hi: int, progress: Progress
+    meeting: BackendJudge,
+    cases: list[Case],
+    inputs: InputSequence,
+    lo: int,
+    hi: int,
+    progress: Progress,
 ) -> list[Judgement]:
     """Sweep some inputs of a visit with the fastest functions that are installed."""
     return sweep(meeting, cases, inputs, lo, hi, fastest(), progress)

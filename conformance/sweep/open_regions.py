@@ -25,8 +25,8 @@ from oracles.protocol import Bits, Unsupported
 from oracles.reference.chunk_table import ANYTHING, table
 from oracles.registry import load_backend
 from reports.behaviors import tally_numba
-from reports.behaviors.explanation import explained, narrowed, sentence
-from reports.behaviors.tally import Question, Tally, look, question
+from reports.behaviors.explanation import explain, narrow, sentence
+from reports.behaviors.tally import BehaviorSearch, Tally, behavior_search, tally_answers
 from specs.cases import Case
 from specs.formats import formats
 from specs.release import VERSION
@@ -79,29 +79,29 @@ def region_of(name: str, target: str) -> Region:
         found = whole(backend.oracle, case)
     except Unsupported as reason:
         return Region(name, backend.version, (f"float32→{target} is not offered: {reason}",))
-    return Region(name, backend.version, tuple(sentence(found, line) for line in explained(found)))
+    return Region(name, backend.version, tuple(sentence(found, line) for line in explain(found)))
 
 
 def whole(oracle: Any, case: Case) -> Tally:
     """The tally of all open inputs of a case, by the forms that the telling ones leave."""
     rules = ruling(case)
-    every = question(rules.source, rules.target, rules.rounding)
+    every = behavior_search(rules.source, rules.target, rules.rounding)
     few = np.concatenate([*_telling(rules, case)])
-    found = _all(oracle, case, narrowed(look(every, few, _answers(oracle, case, few))))
-    if all(line.form for line in explained(found)):
+    found = _all(oracle, case, narrow(tally_answers(every, few, _answers(oracle, case, few))))
+    if all(line.form for line in explain(found)):
         return found
     # A form that was dropped may still explain a part of what no other does.
     return _all(oracle, case, every)
 
 
-def _all(oracle: Any, case: Case, asked: Question) -> Tally:
+def _all(oracle: Any, case: Case, asked: BehaviorSearch) -> Tally:
     found = Tally(asked)
     for first, end in _open_ranges(ruling(case)):
         for start in range(first, end, CHUNK):
             inputs = np.arange(start, min(start + CHUNK, end), dtype=np.uint64)
             inputs = inputs.astype(asked.source.storage)
             answers = _answers(oracle, case, inputs)
-            found = found.merged(tally_numba.look(asked, inputs, answers))
+            found = found.merged(tally_numba.tally_answers(asked, inputs, answers))
     return found
 
 

@@ -118,8 +118,3 @@ def _interpreter(option: str, path: str) -> str:
         problem = f"{path} is not an executable file" if exists else f"{path} does not exist"
         raise CastigateError(f"--python `{option}`: {problem}; give the path of a Python")
     return os.path.abspath(executable)
-
-
-SECONDS = DEFAULT_TIMEOUT  # until renamed
-Home = LaunchConfig  # until renamed
-homes = launch_configs  # until renamed

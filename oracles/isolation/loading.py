@@ -43,6 +43,3 @@ def close(backend: Backend) -> None:
     """End the process of a backend, if it has one."""
     if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
         backend.oracle.close()
-
-
-is_at_home_here = can_run_in_process  # until renamed

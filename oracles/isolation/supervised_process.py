@@ -341,7 +341,3 @@ def _kill(popen: subprocess.Popen[bytes], pipes: tuple[int, ...]) -> None:
     popen.wait()
     for pipe in pipes:
         os.close(pipe)
-
-
-end_in_words = describe_exit  # until renamed
-silence_in_words = describe_timeout  # until renamed

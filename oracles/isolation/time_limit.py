@@ -47,6 +47,3 @@ class TimeLimited:
             return call()
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-Timed = TimeLimited  # until renamed

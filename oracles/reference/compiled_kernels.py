@@ -129,6 +129,3 @@ def _operand(trace: Trace, index: int) -> str:
         return f"n{index}"
     value = node.bounds[0]
     return str(bool(value)) if node.truth else f"uint64({value})"
-
-
-written = loop_body  # until renamed

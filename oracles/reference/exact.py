@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from oracles.reference.expectations import Allowed
 from specs.formats import Format
-from specs.model.vocabulary import HAS_REPRESENTABLE, Atom, AtomKind, Rounding, Sign, Zone
+from specs.model.vocabulary import REPRESENTABLE_ZONES, Atom, AtomKind, Rounding, Sign, Zone
 from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
 from specs.ruling import Ruling
 
@@ -229,7 +229,7 @@ def number_atom(
     unit = unit_of(target, number)
     multiple = round_magnitude(number, unit, rounding)
     zone = zone_of(target, number, multiple, unit)
-    representable = zone in HAS_REPRESENTABLE and is_multiple(number, unit)
+    representable = zone in REPRESENTABLE_ZONES and is_multiple(number, unit)
     return Atom(kind, sign, zone, is_whole(number), subnormal, representable)
 
 

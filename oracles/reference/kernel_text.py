@@ -222,6 +222,3 @@ def _plain(digits: int, power: int) -> str:
         return f"{digits}{'0' * power}"
     text = str(digits).rjust(1 - power, "0")
     return f"{text[:power]}.{text[power:]}".rstrip("0").rstrip(".")
-
-
-write = shortest_text  # until renamed

@@ -57,14 +57,14 @@ class Reference:
             values = [kernel_text.answer_text(rules, text) for text in flat.tolist()]
             return np.array(values, rules.target.storage).reshape(bits.shape)
         if rules.target.kind == "text":
-            texts = [kernel_text.write(rules.source, code) for code in flat.tolist()]
+            texts = [kernel_text.shortest_text(rules.source, code) for code in flat.tolist()]
             return np.array(texts, object).reshape(bits.shape)
         if rules.is_open:
             return np.zeros(bits.shape, rules.target.storage)
         expected = expect_by_kernels.expect(rules, flat)
         answers = with_nans(rules, expected)
         # An example of the document may fix an answer that its rules leave open.
-        is_open = np.isin(expected.places, rules.open_places)
+        is_open = np.isin(expected.places, rules.open_branches)
         for example_input, answer in ruling(case).worked:
             answers[is_open & (flat == example_input)] = answer
         return answers.reshape(bits.shape)

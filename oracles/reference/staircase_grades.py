@@ -108,6 +108,3 @@ def locate_steps(
         reached = inside >= np.repeat(stairs.column("offset")[nth], counts)
         step += reached & np.repeat(lengths > more, counts)
     return step, periods
-
-
-places = branch_places  # until renamed

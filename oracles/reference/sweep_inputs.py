@@ -167,8 +167,3 @@ def input_sequence(
 
 
 InputSequence = Dense | Sample | Steps
-
-Way = SequenceKind  # until renamed
-ways = sequence_kinds  # until renamed
-Visit = InputSequence  # until renamed
-visit = input_sequence  # until renamed

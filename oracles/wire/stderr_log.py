@@ -37,15 +37,9 @@ class StderrLog:
         between = b"\n[%d bytes are left out]\n" % left_out if left_out else b""
         return self.first + between + self.last
 
-    keep = append  # until renamed
-    taken = drain  # until renamed
-
 
 @runtime_checkable
 class WithStderrLog(Protocol):
     """An oracle that keeps what its program writes to stderr."""
 
     log: StderrLog
-
-
-Log = StderrLog  # until renamed

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oracles.reference.machine_words import select_arrays
 from reports.behaviors.steps import Evaluation
-from specs.behaviors import Answer, Behaviour, Constant, Nan, behaviours
+from specs.behaviors import Answer, Behavior, Constant, Nan, behaviors
 from specs.formats import Format, format_named
 
 HAS_CONSTANT: dict[Constant, Any] = {
@@ -25,7 +25,7 @@ HAS_CONSTANT: dict[Constant, Any] = {
 """Whether a format has a constant; the constants that are not here every format has."""
 
 
-def applies_to(behavior: Behaviour, source: Format, target: Format) -> bool:
+def applies_to(behavior: Behavior, source: Format, target: Format) -> bool:
     """Whether a behavior says anything about a pair."""
     source = real_format(source)
     if source.kind not in behavior.from_ or target.kind not in behavior.to:
@@ -53,9 +53,9 @@ def has_behaviors(source: Format, target: Format) -> bool:
     return real_format(source).is_numeric and target.is_numeric
 
 
-def behaviors_between(source: Format, target: Format) -> tuple[Behaviour, ...]:
+def behaviors_between(source: Format, target: Format) -> tuple[Behavior, ...]:
     """The shipped behaviors that apply to a pair, the simplest first."""
-    return tuple(each for each in behaviours().values() if applies_to(each, source, target))
+    return tuple(each for each in behaviors().values() if applies_to(each, source, target))
 
 
 def real_format(source: Format) -> Format:
@@ -73,7 +73,7 @@ def real_patterns(source: Format, inputs: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def evaluate(
-    behavior: Behaviour, source: Format, target: Format, inputs: NDArray[Any]
+    behavior: Behavior, source: Format, target: Format, inputs: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """A behavior's answers to an array of patterns, and for which inputs they are defined.
 
@@ -83,6 +83,3 @@ def evaluate(
     evaluation = Evaluation(real_format(source), target, patterns, select_arrays)
     codes, defined = evaluation.answer(behavior)
     return codes.astype(target.storage), defined
-
-
-are_numbers = has_behaviors  # until renamed

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from reports.behaviors.regions import phrases_for
 from reports.behaviors.tally import BehaviorSearch, CountedInputs, Example, Tally
-from specs.behaviors import behaviours
+from specs.behaviors import behaviors
 from specs.model.vocabulary import Atom
 
 MAX_COMBINED = 4
@@ -153,7 +153,7 @@ def sentence(tally: Tally, explanation: Explanation) -> str:
 
 def sentence_without_pair(tally: Tally, explanation: Explanation) -> str:
     """An explanation as one line, for readers who know the pair."""
-    search, where, texts = tally.search, _join(explanation.regions), behaviours()
+    search, where, texts = tally.search, _join(explanation.regions), behaviors()
     if explanation.behavior is not None:
         says = texts[explanation.behavior].says
         return f"{where}: {says}: 100 % of {explanation.inputs:,} inputs"
@@ -173,8 +173,3 @@ def sentence_without_pair(tally: Tally, explanation: Explanation) -> str:
 def _join(regions: tuple[str, ...]) -> str:
     *most, last = regions
     return f"{', '.join(most)} and {last}" if most else last
-
-
-explained = explain  # until renamed
-narrowed = narrow  # until renamed
-told = sentence_without_pair  # until renamed

@@ -15,7 +15,7 @@ from oracles.reference.kernels import Converted, Select, Unpacked, convert, unpa
 from specs.behaviors import (
     ROUNDING_STEPS,
     Answer,
-    Behaviour,
+    Behavior,
     Constant,
     Into,
     LastStep,
@@ -91,7 +91,7 @@ class Evaluation:
         always = (pattern < 0) ^ True
         self._states: dict[tuple[Step, ...], State] = {(): State(source, pattern, always, select)}
 
-    def answer(self, behavior: Behaviour) -> tuple[Any, Any]:
+    def answer(self, behavior: Behavior) -> tuple[Any, Any]:
         """A behavior's answers as patterns of the target, and for which inputs they are defined."""
         state = self._after(behavior.steps)
         return state.pattern, state.defined

@@ -17,7 +17,7 @@ from reports.behaviors.closed_forms import behaviors_between, real_format, real_
 from reports.behaviors.regions import atoms_by_mark, mark_of
 from reports.behaviors.steps import Evaluation
 from reports.diff.allowed_answers import is_nan
-from specs.behaviors import Behaviour
+from specs.behaviors import Behavior
 from specs.formats import Format
 from specs.model.vocabulary import Atom, Rounding
 
@@ -37,7 +37,7 @@ class BehaviorSearch:
     source: Format
     target: Format
     rounding: Rounding
-    candidates: tuple[Behaviour, ...]
+    candidates: tuple[Behavior, ...]
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,3 @@ def _is_miss(
         equal = equal | (is_nan(target, codes) & is_nan(target, answers))
     misses: NDArray[np.bool_] = ~(equal & defined)
     return misses
-
-
-Question = BehaviorSearch  # until renamed
-question = behavior_search  # until renamed
-look = tally_answers  # until renamed
-look_at_each = tally_each  # until renamed

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference.compiled_kernels import written
+from oracles.reference.compiled_kernels import loop_body
 from oracles.reference.kernel_terms import Term, Trace, select_terms
 from reports.behaviors.closed_forms import real_format, real_patterns
 from reports.behaviors.regions import mark_of
@@ -65,7 +65,7 @@ def _loop_source(search: BehaviorSearch) -> str:
     evaluation = Evaluation(source, target, pattern, select_terms)
     answers = [_as_terms(trace, *evaluation.answer(each)) for each in search.candidates]
     mark = mark_of(source, target, search.rounding, pattern, select_terms)
-    body, names = written(trace, (mark, *(term for pair in answers for term in pair)))
+    body, names = loop_body(trace, (mark, *(term for pair in answers for term in pair)))
     misses = [
         MISS.format(row=row, code=code, defined=defined, both_nan=_both_nan(target, code))
         for row, (code, defined) in enumerate(zip(names[1::2], names[2::2], strict=True))
@@ -91,6 +91,3 @@ def _is_nan(target: Format, name: str) -> str:
 
 def _both_nan(target: Format, name: str) -> str:
     return f"(got_nan and ({_is_nan(target, name)}))"
-
-
-look = tally_answers  # until renamed

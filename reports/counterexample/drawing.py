@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from oracles.reference.exact import NotANumber, Number, decode
 from oracles.reference.exact_text import exact_decimal
-from oracles.reference.kernel_text import write
+from oracles.reference.kernel_text import shortest_text
 from reports.diff.judgement import Datum
 from specs.formats import Format
 
@@ -51,7 +51,7 @@ def value_text(dtype: Format, datum: Datum) -> str:
         sign = {None: "", 0: "+", 1: "-"}[decoded.sign]
         payload = datum & ((1 << dtype.entry.mantissa) - 1)
         return f"{sign}NaN, payload {payload:#x}"
-    text = write(dtype, datum)
+    text = shortest_text(dtype, datum)
     if isinstance(decoded, Number):
         minus = "-" if decoded.sign else ""
         exact = minus + exact_decimal(decoded.significand, decoded.exponent)
@@ -93,12 +93,3 @@ def aligned_rows(rows: list[tuple[str, DatumColumns]]) -> Iterator[str]:
     for name, cells in rows:
         aligned = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
         yield f"  {name:<{name_width}} {aligned}".rstrip()
-
-
-Columns = DatumColumns  # until renamed
-pattern = datum_text  # until renamed
-value = value_text  # until renamed
-brief = datum_with_value  # until renamed
-line = datum_columns  # until renamed
-allowed_line = allowed_columns  # until renamed
-columns = aligned_rows  # until renamed

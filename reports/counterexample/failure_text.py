@@ -61,6 +61,3 @@ def _runs_text(source: Format, divergence: Divergence) -> str:
     if len(few) < runs.total:
         texts.insert(-1, f"{runs.total - len(few)} more runs")
     return ", ".join(texts)
-
-
-block = failure_text  # until renamed

@@ -210,10 +210,3 @@ def describe_allowed(
         case ParsesTo():
             return ("parses-to-input",)
     return tuple(ruling.target.hexadecimal(code) for code in allowed.codes)
-
-
-WORDS = OUTCOME_NAMES  # until renamed
-levels_broken = grade_answers  # until renamed
-are_constant = allowed_by_constant  # until renamed
-grade_code = grade_pattern  # until renamed
-allowed_words = describe_allowed  # until renamed

@@ -96,7 +96,7 @@ def _differences(
     right_by_input = _who_is_right(
         grade_answers(rules, inputs, expected, answers) == ALLOWED,
         grade_answers(rules, inputs, expected, others) == ALLOWED,
-        np.isin(expected.places, rules.open_places),
+        np.isin(expected.places, rules.open_branches),
     )
     keys: list[tuple[str, str, WhoIsRight]] = []
     groups = np.zeros(inputs.shape, np.uint8)

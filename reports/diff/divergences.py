@@ -91,7 +91,3 @@ def datum_of(element: Any) -> Datum:
     if isinstance(element, str | int):
         return element
     return int.from_bytes(element.tobytes(), "little")
-
-
-divergences = find_divergences  # until renamed
-simplest = index_of_simplest  # until renamed

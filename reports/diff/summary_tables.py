@@ -86,7 +86,3 @@ def _as_text(table: Table, width: int) -> str:
     # A backend may be a path whose brackets must not be read as markup.
     Console(file=out, width=width, color_system=None, markup=False, emoji=False).print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
-
-
-NARROWEST = MIN_WIDTH  # until renamed
-counted_table = verdict_count_table  # until renamed

@@ -93,13 +93,7 @@ class Totals:
         """The verdicts per backend and document, versions in the document's order."""
         return verdict_table(dict(sorted(self.verdicts.items(), key=_edition_order)), width)
 
-    breach_table = broken_rule_table  # until renamed
-
 
 def _edition_order(item: tuple[EditionKey, Counter[str]]) -> tuple[str, str, int]:
     backend, document, version = item[0]
     return backend, document, list(documents()[document].entry.versions).index(version)
-
-
-recorded = count_record  # until renamed
-broken = broken_rules  # until renamed

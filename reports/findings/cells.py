@@ -102,5 +102,3 @@ class Cell:
         if not self.is_answered and not self.broken:
             return (self.verdict,)
         return tuple(f"{each.rule} {each.level} {each.digest}" for each in self.broken)
-
-    behaves = failure_fingerprint  # until renamed

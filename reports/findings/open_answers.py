@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oracles.reference import expect_by_kernels
-from reports.behaviors.closed_forms import are_numbers
-from reports.behaviors.explanation import explained, told
-from reports.behaviors.tally import look_at_each, question
+from reports.behaviors.closed_forms import has_behaviors
+from reports.behaviors.explanation import explain, sentence_without_pair
+from reports.behaviors.tally import behavior_search, tally_each
 from reports.findings.cells import Cell, CellKey
-from reports.run_store.answers import KeptAnswers
+from reports.run_store.answers import RunAnswers
 from specs.errors import CastigateError
 from specs.ruling import Ruling, ruling
 
@@ -29,7 +29,7 @@ class _CellGroup:
 
 
 def explain_open_answers(
-    recorded: KeptAnswers, cells: Mapping[CellKey, Cell]
+    recorded: RunAnswers, cells: Mapping[CellKey, Cell]
 ) -> dict[CellKey, Lines]:
     """Return the sentences that explain the open answers of each cell, where closed forms exist.
 
@@ -58,17 +58,17 @@ def _rules_if_open(cell: Cell) -> Ruling | None:
         rules = ruling(cell.as_case)
     except CastigateError:
         return None  # A bitcast, or the document no longer has the case.
-    return rules if are_numbers(rules.source, rules.target) else None
+    return rules if has_behaviors(rules.source, rules.target) else None
 
 
-def _explain_group(recorded: KeptAnswers, group: _CellGroup) -> Iterator[Lines]:
+def _explain_group(recorded: RunAnswers, group: _CellGroup) -> Iterator[Lines]:
     """Yield the explanation of each distinct array of answers in a group."""
     rules = group.rules
     inputs = recorded.array(group.asked).values
     is_open = np.ones(inputs.size, bool)
     if not rules.is_open:  # The kernels do not support complex128.
-        is_open = np.isin(expect_by_kernels.expect(rules, inputs).places, rules.open_places)
-    asked = question(rules.source, rules.target, rules.rounding)
+        is_open = np.isin(expect_by_kernels.expect(rules, inputs).places, rules.open_branches)
+    asked = behavior_search(rules.source, rules.target, rules.rounding)
     answers = [recorded.array(digest).values[is_open] for digest in group.cells]
-    for found in look_at_each(asked, inputs[is_open], answers):
-        yield tuple(told(found, line) for line in explained(found))
+    for found in tally_each(asked, inputs[is_open], answers):
+        yield tuple(sentence_without_pair(found, line) for line in explain(found))

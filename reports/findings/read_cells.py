@@ -12,7 +12,7 @@ import pyarrow as pa
 from reports.diff.failure_runs import KEPT_RUNS
 from reports.findings.cells import BrokenRule, Cell, CellKey, ShownRun
 from reports.findings.number_line import segments
-from reports.run_store.open_run import AGAIN, batches
+from reports.run_store.open_run import REPAIR_ADVICE, read_batches
 from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
@@ -26,7 +26,7 @@ OWNER = ("backend", "case", "rule", "level")
 def read_cells(store: RunStore) -> Iterator[Cell]:
     """Yield the cells of a run in the order of its table, or raise an error if tables disagree."""
     divergences = _DivergenceRows(store)
-    for batch in batches(store, "cases.parquet"):
+    for batch in read_batches(store, "cases.parquet"):
         for row in batch.to_pylist():
             broken = tuple(_broken_rule(row, each, divergences) for each in row.pop("broken"))
             yield Cell(**row, broken=broken)
@@ -34,7 +34,7 @@ def read_cells(store: RunStore) -> Iterator[Cell]:
 
 def read_verdicts(store: RunStore) -> Iterator[tuple[CellKey, str]]:
     """Yield only the verdicts of a run, which is much faster than reading its cells."""
-    for batch in batches(store, "cases.parquet", ("backend", "case", "verdict")):
+    for batch in read_batches(store, "cases.parquet", ("backend", "case", "verdict")):
         backends, cases, verdicts = (batch[name].to_pylist() for name in batch.schema.names)
         yield from zip(zip(backends, cases, strict=True), verdicts, strict=True)
 
@@ -44,7 +44,7 @@ class _DivergenceRows:
 
     def __init__(self, store: RunStore) -> None:
         self._name = store.place.named("divergences.parquet")
-        self._batches = batches(store, "divergences.parquet")
+        self._batches = read_batches(store, "divergences.parquet")
         self._rest: Any = None
 
     def take(self, count: int, owner: tuple[str, str, str, str]) -> Any:
@@ -63,7 +63,7 @@ class _DivergenceRows:
         if missing or rows is None or _owners(rows) != {owner}:
             raise CastigateError(
                 f"{self._name} does not belong to its cases.parquet: "
-                f"the runs of {owner[1]} are not in their place; {AGAIN}"
+                f"the runs of {owner[1]} are not in their place; {REPAIR_ADVICE}"
             )
         return rows
 
@@ -130,6 +130,3 @@ def _shown_runs(source: Format, target: Format, listed: Any) -> Iterator[ShownRu
             row["slope"],
             row["straight"],
         )
-
-
-cells = read_cells  # until renamed

@@ -14,7 +14,7 @@ from reports.findings.changes import Change, run_changes
 from reports.findings.open_answers import Lines, explain_open_answers
 from reports.findings.read_cells import read_cells, read_verdicts
 from reports.findings.verdict_signs import NO_VERDICT, VERDICT_DIGITS
-from reports.run_store.answers import KeptAnswers
+from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run
 from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
@@ -103,7 +103,7 @@ def read_report(runs: Sequence[str]) -> Report:
         {key: _history(key, verdicts) for key in now},
         run_changes(before, now),
         tuple(map(_verdict_counts, verdicts)),
-        explain_open_answers(KeptAnswers(stores[-1]), now),
+        explain_open_answers(RunAnswers(stores[-1]), now),
     )
 
 

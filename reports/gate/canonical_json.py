@@ -48,6 +48,3 @@ def _reject_floats(content: Any) -> None:
         case list() | tuple():
             for each in content:
                 _reject_floats(each)
-
-
-canonical = canonical_bytes  # until renamed

@@ -26,7 +26,7 @@ from reports.gate.policy_verdict import (
 )
 from reports.run_store.open_run import open_run
 from reports.run_store.record import RunRecord
-from reports.run_store.storage import place_of
+from reports.run_store.storage import folder_at
 from reports.run_store.store import LOG, RECORD, RunStore
 from reports.run_store.tables import SCHEMAS
 from specs.errors import CastigateError
@@ -174,7 +174,7 @@ def open_baseline(out: str, policy: Policy) -> RunStore:
 
 def copy_run(store: RunStore, out: str) -> RunStore:
     """Copy a complete run into a new folder, to be handed over with a certificate."""
-    place = place_of(out)
+    place = folder_at(out)
     for name in (*SCHEMAS, RECORD):
         place.write(name, store.place.read(name) or b"", "give another --out")
     return open_run(out)
@@ -253,9 +253,3 @@ def _divergence(divergence: PolicyDivergence) -> dict[str, Any]:
     if entry is not None:
         content |= {"reason": entry.reason, "expires": entry.expires}
     return content
-
-
-baseline_for = open_baseline  # until renamed
-body_of = certificate_body  # until renamed
-copied = copy_run  # until renamed
-sealed = with_digest  # until renamed

@@ -134,6 +134,3 @@ def _differences(certified: Any, recomputed: Any, path: str) -> Iterator[str]:
 def _quote(value: Any) -> str:
     text = f"{len(value)} entries" if isinstance(value, list | dict) else repr(value)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
-
-
-evidence_of = load_evidence  # until renamed

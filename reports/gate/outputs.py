@@ -122,6 +122,3 @@ def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
         for reason, count in counts.items():
             yield f"- {escape_markdown(reason)}: {count:,} {'case' if count == 1 else 'cases'}"
         yield ""
-
-
-told_of = failure_line  # until renamed

@@ -18,13 +18,13 @@ from pydantic import (
     model_validator,
 )
 
+from reports.case_patterns import ids_of
 from reports.gate.canonical_json import digest_of
-from reports.ledger.case_patterns import ids_of
 from specs.errors import CastigateError
 from specs.loader import documents
-from specs.model.document import Entry, Identifier, Text
-from specs.model.yaml_source import Location, Source, explained, read_yaml
-from specs.suggestions import nearest
+from specs.model.document import Identifier, StrictModel, Text
+from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
+from specs.suggestions import did_you_mean
 
 EVERY = "**"
 """The pattern of all cases."""
@@ -69,7 +69,7 @@ Seconds = Annotated[int, Field(ge=1)]
 Region = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
-class AcceptedEntry(Entry):
+class AcceptedEntry(StrictModel):
     """Divergences accepted until a date: of one rule, or of a verdict without answers."""
 
     cases: Annotated[list[Text], Field(min_length=1)]
@@ -96,7 +96,7 @@ class AcceptedEntry(Entry):
         )
 
 
-class PolicyEntry(Entry):
+class PolicyEntry(StrictModel):
     """A policy as its YAML holds it."""
 
     policy: Identifier
@@ -141,7 +141,7 @@ def policy_named(word: str) -> Policy:
         return load_policy(shipped[word])
     if Path(word).suffix not in (".yaml", ".yml") and not Path(word).is_file():
         raise CastigateError(
-            f"unknown policy `{word}`; {nearest(word, shipped)}"
+            f"unknown policy `{word}`; {did_you_mean(word, shipped)}"
             f"give {', '.join(shipped)} or the path of a YAML file"
         )
     return load_policy(Path(word))
@@ -155,7 +155,7 @@ def load_policy(path: Path) -> Policy:
     try:
         entry = PolicyEntry.model_validate(source.data)
     except ValidationError as error:
-        raise source.error(*explained(source, error)) from None
+        raise source.error(*explain_validation_error(source, error)) from None
     _check(source, entry)
     return Policy(entry)
 
@@ -178,7 +178,7 @@ def json_schema() -> dict[str, Any]:
     return schema
 
 
-def _check(source: Source, entry: PolicyEntry) -> None:
+def _check(source: YamlFile, entry: PolicyEntry) -> None:
     """Raise an error on an unknown document, or on a pattern that matches no case."""
     for index, word in enumerate([] if entry.documents == CLAIMED else entry.documents):
         _check_document(source, ("documents", index), word)
@@ -192,10 +192,10 @@ def _check(source: Source, entry: PolicyEntry) -> None:
             )
 
 
-def _check_document(source: Source, location: Location, word: str) -> None:
+def _check_document(source: YamlFile, location: Location, word: str) -> None:
     name, _, version = word.partition(":")
     if name not in documents():
-        hint = nearest(name, documents())
+        hint = did_you_mean(name, documents())
         known = ", ".join(documents())
         raise source.error(location, f"unknown document `{name}`; {hint}the documents are {known}")
     versions = documents()[name].entry.versions

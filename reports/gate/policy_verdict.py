@@ -209,6 +209,3 @@ def verdict_counts(cells: Iterable[Cell]) -> dict[str, dict[str, int]]:
     for cell in cells:
         counts.setdefault(f"{cell.document}:{cell.version}", Counter())[cell.verdict] += 1
     return {version: dict(each) for version, each in counts.items()}
-
-
-Judged = PolicyVerdict  # until renamed

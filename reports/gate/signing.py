@@ -100,8 +100,3 @@ def _cryptography() -> tuple[Any, Any, Any]:
             f"package `{error.name}` is missing; install it with `pip install 'castigate[sign]'`"
         ) from None
     return serialization, ed25519, exceptions.InvalidSignature
-
-
-private_key = load_private_key  # until renamed
-public_key = load_public_key  # until renamed
-signed = sign_certificate  # until renamed

@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from reports.counterexample.drawing import Columns, allowed_line
-from reports.counterexample.drawing import line as drawn_line
+from reports.counterexample.drawing import DatumColumns, allowed_columns
+from reports.counterexample.drawing import datum_columns as drawn_line
 from reports.diff.failure_runs import KEPT_RUNS
 from reports.findings.case_rules import EVERY_INPUT, CaseRule
 from reports.findings.cells import BrokenRule, Cell
@@ -19,7 +19,7 @@ from reports.html.rules_page import rules_page_file
 from specs.coverage import lines_of_rules
 from specs.formats import Format, format_named
 from specs.loader import documents
-from specs.model.page_lines import cited
+from specs.model.page_lines import cite_lines
 
 
 class SharedValues:
@@ -69,7 +69,7 @@ def _file_content(report: Report, document: str, cases: Iterable[Cell]) -> dict[
         "rules": rules.values,
         "page": page,
         "lines": {
-            rule: {clause: cited(spans) for clause, spans in clauses.items()}
+            rule: {clause: cite_lines(spans) for clause, spans in clauses.items()}
             for rule, clauses in lines.items()
         },
         "findings": findings.values,
@@ -128,10 +128,10 @@ def _finding(cell: Cell, broken: BrokenRule) -> dict[str, Any]:
 
 
 @cache
-def _drawn(form: Format, datum: str | None) -> Columns | None:
+def _drawn(form: Format, datum: str | None) -> DatumColumns | None:
     if datum is None:
         return None
     return drawn_line(form, datum if form.kind == "text" else int(datum, 16))
 
 
-_allowed = cache(allowed_line)
+_allowed = cache(allowed_columns)

@@ -10,7 +10,7 @@ from itertools import groupby
 from reports.findings.report import Report
 from specs.coverage import Coverage, Encoder, coverage, encoders, lines_of_rules, page_sections
 from specs.loader import Document, documents
-from specs.model.page_lines import Span, cited
+from specs.model.page_lines import Span, cite_lines
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def rule_row_file(document: str, rule: str) -> str:
 def cited_lines(document: str, rule: str, clause: str) -> str:
     """Format the lines that a rule's clause cites, as in `lines 12, 94`; empty if it has none."""
     known = documents().get(document)
-    return "" if known is None else cited(lines_of_rules(known).get(rule, {}).get(clause, ()))
+    return "" if known is None else cite_lines(lines_of_rules(known).get(rule, {}).get(clause, ()))
 
 
 def rules_pages(report: Report) -> Iterator[RulesPage]:

@@ -155,6 +155,3 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
                 cases=len(report.cases[version]),
             ),
         )
-
-
-room_for = check_output_folder  # until renamed

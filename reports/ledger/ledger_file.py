@@ -15,8 +15,8 @@ from reports.ledger.breaches import Breach
 from reports.ledger.listing import InputOptions, Ledger, Listing
 from reports.ledger.version_spans import Span
 from specs.errors import CastigateError
-from specs.model.document import Entry, Text
-from specs.model.yaml_source import Location, Source, explained, read_yaml
+from specs.model.document import StrictModel, Text
+from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
 
 FOLDER = Path(__file__).parent
 BACKEND_NAME = re.compile(r"[A-Za-z0-9_-]+(:[A-Za-z0-9_.-]+)?")
@@ -27,7 +27,7 @@ def _normalized_span(text: str) -> str:
     return str(Span.of(text))
 
 
-class LedgerEntry(Entry):
+class LedgerEntry(StrictModel):
     """One known breach, and the cases that have it."""
 
     verdict: Literal["violates", "deviates", "error", "crashed"]
@@ -41,7 +41,7 @@ class LedgerEntry(Entry):
     upstream: Annotated[str, Field(pattern="^https://")] | None = None
 
 
-class LedgerFile(Entry):
+class LedgerFile(StrictModel):
     """The known breaches of one backend, and the options under which they were found."""
 
     backend: Text
@@ -83,13 +83,13 @@ def read_ledger(path: Path) -> tuple[LedgerFile, list[list[str]]]:
     try:
         file = LedgerFile.model_validate(source.data)
     except ValidationError as error:
-        raise source.error(*explained(source, error)) from None
+        raise source.error(*explain_validation_error(source, error)) from None
     cases = [list(_expand_cases(source, index, entry)) for index, entry in enumerate(file.entries)]
     _check_listed_once(source, file, cases)
     return file, cases
 
 
-def _expand_cases(source: Source, index: int, entry: LedgerEntry) -> Iterator[str]:
+def _expand_cases(source: YamlFile, index: int, entry: LedgerEntry) -> Iterator[str]:
     """The cases of an entry; raise an error if a pattern stands for none, or for too many."""
     here: Location = ("entries", index)
     if (entry.rule is None) != (entry.verdict in NO_ANSWER):
@@ -109,7 +109,7 @@ def _expand_cases(source: Source, index: int, entry: LedgerEntry) -> Iterator[st
         yield from found
 
 
-def _check_listed_once(source: Source, file: LedgerFile, cases: list[list[str]]) -> None:
+def _check_listed_once(source: YamlFile, file: LedgerFile, cases: list[list[str]]) -> None:
     """Raise an error if two entries list the same case, verdict and rule for the same version."""
     seen: dict[tuple[str, str, str | None], list[tuple[Span, int]]] = {}
     for index, entry in enumerate(file.entries):

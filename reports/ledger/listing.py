@@ -127,9 +127,3 @@ def _with_inputs(breach: Breach) -> str:
 
 def _names(found: Iterable[Breach]) -> str:
     return ", ".join(dict.fromkeys(breach.name for breach in found))
-
-
-Word = LedgerStatus  # until renamed
-Asked = InputOptions  # until renamed
-Standing = LedgerComparison  # until renamed
-standing = compare_with_listings  # until renamed

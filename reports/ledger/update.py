@@ -152,6 +152,3 @@ def _entry(listing: Listing, cases: list[str]) -> dict[str, Any]:
         "cases": compress(cases),
     }
     return {key: value for key, value in entry.items() if value}
-
-
-updated = update_ledger  # until renamed

@@ -9,7 +9,7 @@ from reports.findings.report import Report
 from reports.outputs.cases_csv import cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
-from reports.run_store.storage import place_of
+from reports.run_store.storage import folder_at
 
 RENDERERS: Mapping[str, Callable[[Report], str]] = {
     "summary.md": summary_md,
@@ -22,9 +22,6 @@ RENDERERS: Mapping[str, Callable[[Report], str]] = {
 def write_output(report: Report, output: str, file: Path) -> None:
     """Write one output of a report to a file; an existing file is replaced as a whole."""
     text = RENDERERS[output](report)
-    place_of(str(file.parent)).write(
+    folder_at(str(file.parent)).write(
         file.name, text.encode(), "the file is unchanged; give another name or folder"
     )
-
-
-FORMS = RENDERERS  # until renamed

@@ -58,7 +58,3 @@ class RunAnswers:
         except KeyError:
             where = self.store.folder.display_path("answers.parquet")
             raise CastigateError(f"{where} lacks an array that a case refers to") from None
-
-
-KeptCase = CaseRow  # until renamed
-KeptAnswers = RunAnswers  # until renamed

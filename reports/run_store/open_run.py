@@ -96,7 +96,3 @@ def _open_table(folder: Folder, table: str) -> Any:
 def _damage_error(folder: Folder, table: str, reason: str) -> CastigateError:
     named, reason = folder.display_path(table), reason.rstrip(". ")
     return CastigateError(f"{named} is cut short or damaged: {reason}; {REPAIR_ADVICE}")
-
-
-AGAIN = REPAIR_ADVICE  # until renamed
-batches = read_batches  # until renamed

@@ -183,8 +183,3 @@ def _installed(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-now = current_time  # until renamed
-environment = current_environment  # until renamed
-command_line = shareable_command  # until renamed

@@ -176,7 +176,3 @@ def explain_write_errors(folder: Folder, name: str, advice: str = RESUME_ADVICE)
     except OSError as error:
         where, reason = folder.display_path(name), reason_of(error)
         raise CastigateError(f"cannot write {where}: {reason}; {advice}") from None
-
-
-Place = Folder  # until renamed
-place_of = folder_at  # until renamed

@@ -266,6 +266,3 @@ def _input_counts(runs: Runs) -> NDArray[np.uint64]:
         return np.ones(runs.first.size, np.uint64)
     counts: NDArray[np.uint64] = runs.last - runs.first + np.uint64(1)
     return counts
-
-
-Row = JudgedCase  # until renamed

@@ -469,6 +469,3 @@ def json_schema() -> dict[str, Any]:
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "A Castigate document"
     return schema
-
-
-Entry = StrictModel  # until renamed

@@ -163,7 +163,3 @@ def align(
         elif kind == "replace":
             replaced.update(pairs)
     return Alignment(repeated, replaced)
-
-
-cited = cite_lines  # until renamed
-digests_of = line_digests  # until renamed

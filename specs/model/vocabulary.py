@@ -179,6 +179,3 @@ def _text_atoms() -> Iterator[Atom]:
         yield Atom(kind, sign, zone, whole)
         if zone in REPRESENTABLE_ZONES or (zone == "none" and sign == "+"):
             yield Atom(kind, sign, zone, whole, representable=True)
-
-
-HAS_REPRESENTABLE = REPRESENTABLE_ZONES  # until renamed

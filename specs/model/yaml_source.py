@@ -156,7 +156,3 @@ def explain_validation_error(
     if detail["type"] == "extra_forbidden":
         message = f"unknown key `{detail['loc'][-1]}`"
     return location, message
-
-
-Source = YamlFile  # until renamed
-explained = explain_validation_error  # until renamed

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.judging.road_agreement import RoadAgreement
 from conformance.running.selection import select
 from oracles.protocol import Bits, Unsupported, WithRoad
@@ -115,7 +115,7 @@ def assert_repeats(oracle: Any, case: Case, patterns: list[Any]) -> None:
 def compared(first: Any, second: Any, source: str, target: str) -> tuple[Verdict, str]:
     """What ``-k variants`` says of two roads of a framework on one pair."""
     meetings = [
-        Meeting(Backend(f"{one.name}:{place}", one), {}, Settings())
+        BackendJudge(Backend(f"{one.name}:{place}", one), {}, Settings())
         for place, one in enumerate((first, second))
     ]
     cases = [case for case in select([]) if (case.source, case.target) == (source, target)]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named, select
 from oracles.adapters import cinn, pypto
 from oracles.protocol import NotInstalled, Unsupported
@@ -162,7 +162,7 @@ class TestTheBuildersOfCinn:
 
     def test_bitcasts_are_judged(self, builders: Any) -> None:
         oracle = cinn.Cinn()
-        meeting = Meeting(Backend("cinn", oracle), {}, Settings())
+        meeting = BackendJudge(Backend("cinn", oracle), {}, Settings())
         for name in (
             "cinn-bitcast-convert:1.0/float32/float16/shape:10/example:worked-example",
             "cinn-bitcast-convert:1.0/int32/float32/shape:10/example:shown-call",
@@ -177,7 +177,7 @@ class TestTheBuildersOfCinn:
             return Variable(lambda: A.compute().view(dytpe))
 
         monkeypatch.setattr(Builder, "bitcast_convert", scaled)
-        meeting = Meeting(Backend("cinn", cinn.Cinn()), {}, Settings())
+        meeting = BackendJudge(Backend("cinn", cinn.Cinn()), {}, Settings())
         name = "cinn-bitcast-convert:1.0/float32/float16/shape:10/example:worked-example"
         found = meeting.judge(case_named(name))
         assert (found.verdict, found.faults[0].rule) == ("violates", "narrower")
@@ -200,7 +200,7 @@ class TestTheBuildersOfCinn:
     def test_every_call_of_a_builder_that_does_as_the_page_says_passes(
         self, builders: Any, document: str
     ) -> None:
-        meeting = Meeting(Backend("cinn", cinn.Cinn()), {}, Settings(max_examples=20))
+        meeting = BackendJudge(Backend("cinn", cinn.Cinn()), {}, Settings(max_examples=20))
         verdicts = {case.id: meeting.judge(case).verdict for case in select([document])}
         wrong = {name: verdict for name, verdict in verdicts.items() if verdict not in PASSED}
         assert wrong == {}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
 from oracles.adapters.jax import VARIANTS, Jax
 from oracles.adapters.jax_roads import DTYPES, Request
@@ -173,7 +173,7 @@ class TestRoads(PlainRoads):
 
 
 def _judged(oracle: Any, case: str) -> Judgement:
-    return Meeting(Backend("jax", oracle), {}, Settings()).judge(case_named(case))
+    return BackendJudge(Backend("jax", oracle), {}, Settings()).judge(case_named(case))
 
 
 class TestRowLimits:

@@ -121,7 +121,3 @@ def wait_for_ends(pids: list[int]) -> list[int]:
     while (left := [pid for pid in pids if is_alive(pid)]) and time.monotonic() < last:
         time.sleep(0.05)
     return left
-
-
-begun = start_castigate  # until renamed
-end_of = wait_for_ends  # until renamed

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import conformance.sweep.engine as module
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
 from conformance.sweep.array_forms import fastest, forms
 from conformance.sweep.engine import sweep
 from oracles.reference import expect_by_kernels
 from oracles.reference.reference_oracle import Reference
-from oracles.reference.sweep_inputs import Dense, Visit
+from oracles.reference.sweep_inputs import Dense, InputSequence
 from oracles.registry import Backend
 from reports.diff.judgement import Judgement
 from specs.cases import Case
@@ -70,10 +70,15 @@ class BoundTo(Planted):
 
 
 def swept(
-    oracle: Planted, names: list[str], lo: int, hi: int, visit: Visit = DENSE, fast: bool = True
+    oracle: Planted,
+    names: list[str],
+    lo: int,
+    hi: int,
+    visit: InputSequence = DENSE,
+    fast: bool = True,
 ) -> list[Judgement]:
     told: list[tuple[int, int]] = []
-    meeting = Meeting(Backend("planted", oracle), {}, Settings())
+    meeting = BackendJudge(Backend("planted", oracle), {}, Settings())
     cases = [case_named(name) for name in names]
     form = fastest() if fast else forms(False)
     with pytest.MonkeyPatch.context() as patch:
@@ -110,7 +115,7 @@ def raising_where_open(name: str, change: Change) -> Change:
 
     def raising(inputs: Any, answers: Any) -> Any:
         places = expect_by_kernels.expect(rules, inputs).places
-        if np.isin(places, rules.open_places).any():
+        if np.isin(places, rules.open_branches).any():
             raise ValueError("no")
         return change(inputs, answers)
 

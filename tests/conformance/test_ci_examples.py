@@ -14,7 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from conformance.running.nights import Nights
-from reports.outputs.write_outputs import FORMS
+from reports.outputs.write_outputs import RENDERERS
 from tests.conformance.processes import ROOT, castigate
 
 FILES = sorted((ROOT / "examples" / "ci").glob("*.yml"))
@@ -40,7 +40,7 @@ def test_the_command_its_outputs_and_the_extra_exist(file: Path) -> None:
     name, option, folder = command.split()
     assert option in castigate(name, "--help")[1].split()
     nights = Nights(Path(folder))
-    made = {str(nights.report), *(f"{folder}/{form}" for form in FORMS)}
+    made = {str(nights.report), *(f"{folder}/{form}" for form in RENDERERS)}
     named = {line.rstrip("/") for line in lines if line.startswith(f"{folder}/")} - {folder}
     assert named == made
     [extra] = {match[1] for line in lines if (match := re.search(r"'\.\[(\w+)\]'", line))}

@@ -19,7 +19,7 @@ from conformance.judging.quick_inputs import inputs_of
 from conformance.running.selection import case_named, select
 from specs.formats import format_named
 from specs.loader import documents
-from specs.model.page_lines import cited
+from specs.model.page_lines import cite_lines
 from specs.release import VERSION
 from specs.ruling import ruling
 
@@ -62,7 +62,7 @@ def test_specs_of_a_document_has_every_rule_with_level_and_clause() -> None:
     assert code == 0
     assert document.digest in out.splitlines()[0]
     for name, rule in document.entry.rules.items():
-        lines = f" ({cited(rule.lines)})" if rule.lines else ""
+        lines = f" ({cite_lines(rule.lines)})" if rule.lines else ""
         told = re.escape(f"{rule.clause}{lines}")
         assert re.search(rf"^  {name} +{rule.level} +{told}$", out, re.M), name
 

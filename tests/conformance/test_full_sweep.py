@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
 from conformance.sweep.array_forms import fastest
 from conformance.sweep.engine import sweep
@@ -52,7 +52,7 @@ class Spoilt:
 
 
 def swept(name: str, spoil: Spoil) -> Judgement:
-    meeting = Meeting(Backend("spoilt", Spoilt(spoil)), {}, Settings())
+    meeting = BackendJudge(Backend("spoilt", Spoilt(spoil)), {}, Settings())
     visit = Dense(1 << 32)
     [found] = sweep(
         meeting, [case_named(name)], visit, 0, visit.size, fastest(), lambda *news: None

@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from conformance.judging.meeting import Settings
+from conformance.judging.backend_judge import Settings
 from conformance.judging.questions import Judged, by_backend, meetings_of
 from conformance.running.selection import select
 from conformance.suite.parallel_judging import Group, HelperConfig, Helpers
-from oracles.isolation.launch_config import homes
+from oracles.isolation.launch_config import launch_configs
 from oracles.registry import load_backend
 from reports.diff.judgement import Judgement
-from reports.diff.totals import recorded
+from reports.diff.totals import count_record
 from specs.cases import Case
 from tests.conformance.data import helped
 from tests.conformance.test_suite import FAILED, suite
@@ -104,13 +104,15 @@ def test_a_helper_finds_the_same_as_pytest(tier: str, keeps: bool) -> None:
     judges = {("reference", question.name): question.judge for question in asked()}
     keys = [key for key in judges if key[1].endswith("/int16/int4")]
     assert len(keys) == 2
-    config = HelperConfig(homes(["reference"]), settings, ("onnx-cast:25",), keeps_answers=keeps)
+    config = HelperConfig(
+        launch_configs(["reference"]), settings, ("onnx-cast:25",), keeps_answers=keeps
+    )
     helpers = Helpers(config, 1)
     with helpers.working_on([Group(keys[1:]), group := Group(keys[:1])]):
         assert set(group.found.result()) == set(keys[:1])
         for key in keys[:1]:
             found = helpers.judge(group, key, fail_if_judged_here)
-            assert recorded(*found) == recorded(*judges[key]())
+            assert count_record(*found) == count_record(*judges[key]())
             # A ledger that is rewritten names the behaviour behind these answers.
             assert (found[1].answered is not None) == keeps
     assert helpers.lost == []

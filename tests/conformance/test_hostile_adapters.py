@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
 from oracles.registry import load_backend
 from oracles.smoke_check import smoke
@@ -29,9 +29,9 @@ TO_TEXT = "onnx-cast:25/int8/string"
 REFUSED = "onnx-cast:25/float16/complex64"
 
 
-def meeting_with(name: str) -> Meeting:
+def meeting_with(name: str) -> BackendJudge:
     backend = load_backend(f"{HOSTILE}:{name}")
-    return Meeting(backend, smoke(backend), Settings())
+    return BackendJudge(backend, smoke(backend), Settings())
 
 
 def judged(name: str, case: str) -> Judgement:
@@ -123,7 +123,7 @@ def test_what_cannot_be_a_backend_is_one_line(name: str, message: str) -> None:
 def test_the_reference_is_never_judged_by_its_own_kernels() -> None:
     for name in ("reference", "oracles.reference.reference_oracle:Reference"):
         backend = load_backend(name)
-        assert Meeting(backend, {}, Settings()).expectations.independent
+        assert BackendJudge(backend, {}, Settings()).expectations.independent
 
 
 def test_a_buffer_used_again_shows_the_answer_that_was_given() -> None:
@@ -209,7 +209,7 @@ def test_a_class_in_a_package_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     backend = load_backend("castigate_vendor.adapter:Honest")
     assert backend.claims("onnx-cast", "25")
     assert set(map(str, backend.claimed)) == set(documents())
-    assert Meeting(backend, {}, Settings()).judge(case_named(CASE)).verdict == "conforms"
+    assert BackendJudge(backend, {}, Settings()).judge(case_named(CASE)).verdict == "conforms"
 
 
 def test_in_a_real_run_every_one_gets_its_own_verdict(tmp_path: Path) -> None:

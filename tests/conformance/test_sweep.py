@@ -16,7 +16,7 @@ from conformance.running.selection import case_named
 from conformance.sweep.joining import joined
 from oracles.reference import expect_by_kernels
 from oracles.reference.sweep_inputs import Sample, Steps
-from reports.diff.allowed_answers import levels_broken
+from reports.diff.allowed_answers import grade_answers
 from reports.diff.divergences import simplest_between, simplicity
 from reports.diff.failure_runs import gather, no_runs
 from reports.diff.judgement import Divergence, Judgement
@@ -44,7 +44,7 @@ def walked(oracle: Planted, name: str, inputs: Any) -> list[Divergence]:
     rules = ruling(case)
     expected = expect_by_kernels.expect(rules, inputs)
     answers = oracle.cast(case, inputs)
-    broken = levels_broken(rules, inputs, expected, answers) > 0
+    broken = grade_answers(rules, inputs, expected, answers) > 0
     found: dict[tuple[str, str, str], Any] = {}
     for place, branch in enumerate(rules.branches):
         key = (branch.rule, branch.clause, branch.level)
@@ -68,7 +68,7 @@ def assert_found(judgement: Judgement, oracle: Planted, inputs: Any) -> None:
     )
     rules = ruling(case_named(judgement.case))
     places = expect_by_kernels.expect(rules, inputs).places
-    assert judgement.open_inputs == np.isin(places, rules.open_places).sum()
+    assert judgement.open_inputs == np.isin(places, rules.open_branches).sum()
     assert judgement.inputs == inputs.size
     assert judgement.wrong == sum(each.count for each in known)
     level = "violates" if any(each.level == "required" for each in known) else "deviates"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
 from oracles.protocol import Unsupported
 from oracles.registry import load_backend
@@ -47,7 +47,9 @@ VERDICTS = {
 
 @pytest.mark.parametrize("case", VERDICTS)
 def test_numpy_does_what_the_document_says_or_opts_out(backend: Any, case: str) -> None:
-    found = Meeting(backend, smoke(backend), Settings(max_examples=200)).judge(case_named(case))
+    found = BackendJudge(backend, smoke(backend), Settings(max_examples=200)).judge(
+        case_named(case)
+    )
     assert found.verdict == VERDICTS[case], found
 
 

@@ -10,8 +10,8 @@ import pytest
 from conformance.running.selection import case_named
 from conformance.sweep import open_regions
 from conformance.sweep.open_regions import whole
-from reports.behaviors.explanation import explained, sentence
-from reports.behaviors.tally import look
+from reports.behaviors.explanation import explain, sentence
+from reports.behaviors.tally import tally_answers
 from specs.cases import Case
 
 pytest.importorskip("numba", reason="the fast form needs the extra `fast`")
@@ -38,12 +38,12 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_regions, "_open_ranges", lambda _: RANGES)
     monkeypatch.setattr(open_regions, "CHUNK", 1000)
     # It counts the same, and need not be compiled.
-    monkeypatch.setattr(open_regions.behaviour_fast, "look", look)
+    monkeypatch.setattr(open_regions.behaviour_fast, "look", tally_answers)
 
 
 def told(odd: int | None) -> list[str]:
     found = whole(LowBits(odd), CASE)
-    return [sentence(found, line) for line in explained(found)]
+    return [sentence(found, line) for line in explain(found)]
 
 
 def test_every_open_input_is_counted() -> None:

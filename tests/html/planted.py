@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
 from reports.diff.judgement import Judgement, Verdict
-from reports.diff.kept_answers import Answered, Kept
 from reports.run_store.record import BackendRecord
 from reports.run_store.store import create
 from specs.cases import Case
@@ -62,11 +62,13 @@ def default_judgement(backend: str, case: Case) -> Judgement:
     return Judgement(case.id, backend, "conforms", inputs=256, open_inputs=3)
 
 
-def half_answers(backend: str) -> Answered:
+def half_answers(backend: str) -> InputsAndAnswers:
     """Answers to infinity and NaN; one backend returns another NaN payload than the others."""
     answers = [0x7C00, 0x7E00 if backend != "vendor:fast" else 0x7E01]
     inputs = np.array([0x7F800000, 0x7FC00000], np.uint32)
-    return Answered(Kept("float32", inputs), Kept("float16", np.array(answers, np.uint16)))
+    return InputsAndAnswers(
+        DatumArray("float32", inputs), DatumArray("float16", np.array(answers, np.uint16))
+    )
 
 
 def planted_run(

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
 from reports.diff.judgement import Judgement
-from reports.diff.kept_answers import Answered, Kept
 from reports.findings.open_answers import explain_open_answers
 from reports.findings.report import read_report
 from reports.html.site import write_site
-from reports.run_store.answers import KeptAnswers
+from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run
 from specs.cases import Case
 from specs.formats import format_named
@@ -36,7 +36,9 @@ def keep_low_bits(backend: str, case: Case) -> Judgement | None:
     if backend == "torch":
         answers[4] = 1
     order = np.argsort(patterns)
-    answered = Answered(Kept("float32", patterns[order]), Kept("int8", answers[order]))
+    answered = InputsAndAnswers(
+        DatumArray("float32", patterns[order]), DatumArray("int8", answers[order])
+    )
     return Judgement(case.id, backend, "conforms", "", 7, OPEN_INPUTS, answered=answered)
 
 
@@ -74,19 +76,21 @@ def test_explanations_are_in_the_case_details_and_on_the_behaviors_page(
     assert "pair.html#float32/int8" in links
 
 
-def answered(inputs: list[float], answers: list[int]) -> Answered:
+def answered(inputs: list[float], answers: list[int]) -> InputsAndAnswers:
     """Answers to float32 values, sorted by the values' bit patterns."""
     patterns = np.array(inputs, np.float32).view(np.uint32)
     patterns_out = np.array(answers, np.int8).view(np.uint8)
     order = np.argsort(patterns)
-    return Answered(Kept("float32", patterns[order]), Kept("int8", patterns_out[order]))
+    return InputsAndAnswers(
+        DatumArray("float32", patterns[order]), DatumArray("int8", patterns_out[order])
+    )
 
 
 ALL_OPEN_TO_INT8 = "pypto-cast:0.2/float32/int8"
 TO_COMPLEX64 = "onnx-cast:25/float32/complex64"
 
 
-def run_with_answers(folder: Path, **answers: dict[str, Answered]) -> str:
+def run_with_answers(folder: Path, **answers: dict[str, InputsAndAnswers]) -> str:
     """A run in which each backend has recorded its answers to a few cases."""
 
     def plant(backend: str, case: Case) -> Judgement:
@@ -128,15 +132,15 @@ def test_equal_answers_to_different_inputs_are_explained_separately(tmp_path: Pa
 def test_answers_without_a_closed_form_or_without_open_inputs_are_not_explained(
     tmp_path: Path,
 ) -> None:
-    ones = Kept("complex64", np.ones(1, np.uint64))
-    kept = Answered(Kept("float32", np.ones(1, np.float32).view(np.uint32)), ones)
+    ones = DatumArray("complex64", np.ones(1, np.uint64))
+    kept = InputsAndAnswers(DatumArray("float32", np.ones(1, np.float32).view(np.uint32)), ones)
     right = answered([0.5, 3.0], [0, 3])
     run = run_with_answers(tmp_path / "run", ort={TO_COMPLEX64: kept, TO_INT8: right})
     assert read_report([run]).behaviors == {}
 
 
 def test_a_case_that_its_document_no_longer_has_is_not_explained(run: str) -> None:
-    cell, kept = read_report([run]).cells["ort", TO_INT8], KeptAnswers(open_run(run))
+    cell, kept = read_report([run]).cells["ort", TO_INT8], RunAnswers(open_run(run))
     gone = replace(cell, document="pypto-cast", version="0.2", target="int16", mode="mode:GONE")
     assert [*explain_open_answers(kept, {("a", "known"): cell, ("a", "gone"): gone})] == [
         ("a", "known")
@@ -161,18 +165,20 @@ NOT_EXPLAINED = {
 
 @pytest.mark.parametrize("changes", NOT_EXPLAINED.values(), ids=NOT_EXPLAINED)
 def test_cells_without_explainable_answers_are_skipped(run: str, changes: dict[str, Any]) -> None:
-    cell, kept = read_report([run]).cells["ort", TO_INT8], KeptAnswers(open_run(run))
+    cell, kept = read_report([run]).cells["ort", TO_INT8], RunAnswers(open_run(run))
     assert explain_open_answers(kept, {("a", "case"): replace(cell, **changes)}) == {}
 
 
 @pytest.mark.parametrize("source", ["complex64", "complex128"])
 def test_complex_inputs_are_explained_by_their_real_parts(tmp_path: Path, source: str) -> None:
     values = np.array([complex(1e20, 7.0), complex(-300.0, 0.5)], source)
-    inputs = Kept(source, values.view(format_named(source).storage))
-    zeros = Kept("int8", np.zeros(2, np.uint8))
-    judgement = Judgement(TO_INT8, "ort", "conforms", inputs=2, answered=Answered(inputs, zeros))
+    inputs = DatumArray(source, values.view(format_named(source).storage))
+    zeros = DatumArray("int8", np.zeros(2, np.uint8))
+    judgement = Judgement(
+        TO_INT8, "ort", "conforms", inputs=2, answered=InputsAndAnswers(inputs, zeros)
+    )
     run = planted_run(tmp_path / "run", one_cell("ort", TO_INT8, judgement))
-    cell, kept = read_report([run]).cells["ort", TO_INT8], KeptAnswers(open_run(run))
+    cell, kept = read_report([run]).cells["ort", TO_INT8], RunAnswers(open_run(run))
     open_case = replace(
         cell,
         open=2,

@@ -16,7 +16,7 @@ from specs.cases import Case
 from specs.coverage import coverage, encoders
 from specs.formats import formats
 from specs.loader import document_named, documents
-from specs.model.page_lines import cited
+from specs.model.page_lines import cite_lines
 from tests.html.planted import Elements, data, planted_run, violated
 
 DOCUMENTS = ("onnx-cast", "pypto-cast")
@@ -122,7 +122,7 @@ def test_case_details_have_the_lines_of_each_clause(site: Path, name: str) -> No
         for clause, lines in clauses.items()
     }
     assert cited_by_clause == {
-        (each.rule, each.clause): cited(each.spans or ())
+        (each.rule, each.clause): cite_lines(each.spans or ())
         for each in encoders(document_named(name))
         if each.clause is not None
     }

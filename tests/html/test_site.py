@@ -244,7 +244,7 @@ def test_open_points_list_conflicts_and_count_open_inputs(run: str, site: Path) 
     open_inputs = {row["case"]: row["open"] for row in rows}
     totals = {"onnx-cast": 0, "pypto-cast": 0}
     for case in cases():
-        if rule_case(documents()[case.document], case).open_places:
+        if rule_case(documents()[case.document], case).open_branches:
             totals[case.document] += open_inputs[case.id]
     assert 0 < sum(totals.values()) < sum(open_inputs.values())
     for count in totals.values():

@@ -18,7 +18,7 @@ from oracles.isolation.remote_errors import Crashed
 from oracles.protocol import WithBitcastMemory
 from oracles.registry import Backend
 from specs.errors import CastigateError
-from tests.conformance.processes import children, end_of
+from tests.conformance.processes import children, wait_for_ends
 
 PLANTED = Path(__file__).with_name("data") / "planted.py"
 CASE = case_named("onnx-cast:25/int8/int4")
@@ -147,7 +147,7 @@ def test_a_child_of_the_process_ends_with_it(name: str, planted: LoadPlanted, ma
     else:
         oracle.cast(CASE, INPUTS)
     oracle.close()
-    assert end_of([int(mark.read_text())]) == []
+    assert wait_for_ends([int(mark.read_text())]) == []
 
 
 def test_a_lack_of_memory_is_an_error_and_the_next_process_has_it_all(

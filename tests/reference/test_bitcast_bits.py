@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from conformance.running.selection import select
 from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
-from specs.bitcast_shapes import Shape, Widths, resulting
+from specs.bitcast_shapes import Shape, Widths, output_shape
 from specs.formats import Format, format_named, formats
 
 NUMERIC = [form for form in formats().values() if form.kind != "text"]
@@ -24,7 +24,7 @@ LENGTHS = st.lists(st.integers(0, 3), max_size=4).map(tuple)
 def bitcast(source: Format, target: Format, shape: Shape, rule: str) -> BitcastRuling:
     """The ruling of a document that counts bits; ``rule`` names how the shape changes."""
     widths = Widths(source.bits, target.bits)
-    result = resulting(rule, shape, widths)
+    result = output_shape(rule, shape, widths)
     return BitcastRuling(
         source,
         target,

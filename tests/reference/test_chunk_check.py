@@ -27,7 +27,7 @@ from oracles.reference.chunk_table import (
     table,
 )
 from oracles.reference.staircase import STEP, Step
-from reports.diff.allowed_answers import levels_broken
+from reports.diff.allowed_answers import grade_answers
 from specs.ruling import Ruling, ruling
 from tests.reference.distinct import numeric_rulings
 from tests.reference.test_staircase_grades import right_answers
@@ -74,7 +74,7 @@ class Chunk:
         """Whether one answer is wrong by the comparison of the quick tier."""
         one = slice(at, at + 1)
         expected = self.expected.at(np.array([at]))
-        return bool(levels_broken(self.rules, self.inputs[one], expected, answers[one])[0])
+        return bool(grade_answers(self.rules, self.inputs[one], expected, answers[one])[0])
 
     def count_noticed(self, flips: Iterable[tuple[int, int]]) -> int:
         """Flip one bit (index, bit) at a time; the pre-check must fail where that makes it wrong.

@@ -17,7 +17,7 @@ from oracles.reference import expect_by_kernels, staircase_grades
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import STEP, STRETCH, Staircase, Step, staircase
 from oracles.reference.staircase_grades import ALLOWED, BROKEN, OPEN
-from reports.diff.allowed_answers import levels_broken
+from reports.diff.allowed_answers import grade_answers
 from specs.outcomes import Anything, Either, Exactly, Nan
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings
@@ -84,9 +84,9 @@ def expected_grades(
     rules: Ruling, inputs: NDArray[Any], expected: Expected, answers: NDArray[Any]
 ) -> NDArray[np.uint8]:
     """The grades by the quick tier's comparison, which leaves the check of widths to its caller."""
-    wrong = levels_broken(rules, inputs, expected, answers) > 0
+    wrong = grade_answers(rules, inputs, expected, answers) > 0
     wrong |= answers > rules.target.mask
-    not_broken = np.where(np.isin(expected.places, rules.open_places), OPEN, ALLOWED)
+    not_broken = np.where(np.isin(expected.places, rules.open_branches), OPEN, ALLOWED)
     return np.where(wrong, expected.places + BROKEN, not_broken).astype(np.uint8)
 
 
@@ -159,11 +159,11 @@ def test_branch_places_are_those_of_the_kernels(name: str) -> None:
 def count_open(rules: Ruling, lo: int, hi: int) -> int:
     """Count the open inputs of a range by looking at each."""
     inputs = np.arange(lo, hi, dtype=np.uint64).astype(rules.source.storage)
-    return int(np.isin(expect_by_kernels.expect(rules, inputs).places, rules.open_places).sum())
+    return int(np.isin(expect_by_kernels.expect(rules, inputs).places, rules.open_branches).sum())
 
 
-NARROW_OPEN = [n for n, r in RULINGS.items() if r.open_places and r.source.bits <= 16]
-WIDE_OPEN = [n for n, r in RULINGS.items() if r.open_places and r.source.bits > 16]
+NARROW_OPEN = [n for n, r in RULINGS.items() if r.open_branches and r.source.bits <= 16]
+WIDE_OPEN = [n for n, r in RULINGS.items() if r.open_branches and r.source.bits > 16]
 
 
 @given(st.data())

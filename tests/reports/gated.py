@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from conformance.running.run import chosen
+from conformance.running.run import selected_cases
 from reports.diff.judgement import Judgement
 from reports.gate.certificate import Evidence
 from reports.gate.policy import Policy, PolicyEntry
@@ -22,7 +22,7 @@ from tests.reports.common import divergence, record, steps
 DOCUMENT = "pypto-cast:0.2"
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SELECTION = Selection(documents=(DOCUMENT,))
-CASES = chosen(SELECTION)
+CASES = selected_cases(SELECTION)
 CASE = "pypto-cast:0.2/float32/float16/mode:CAST_RINT"
 Plant = Callable[[Case], Judgement | None]
 """Returns the judgement of a case, or None if it conforms."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specs.behaviors import BEHAVIOURS_FILE, behaviours, load_behaviours
+from specs.behaviors import BEHAVIORS_FILE, behaviors, load_behaviors
 from specs.errors import CastigateError
 
 VALID = """\
@@ -21,7 +21,7 @@ INTO = "into: int32, above: zero, below: zero, nan: zero"
 
 
 def test_shipped_behaviors_have_distinct_names_and_sentences() -> None:
-    forms = behaviours()
+    forms = behaviors()
     assert list(forms) == [form.name for form in forms.values()]
     assert len({form.says for form in forms.values() if form.to == ("integer",)}) == sum(
         form.to == ("integer",) for form in forms.values()
@@ -32,7 +32,7 @@ def test_shipped_behaviors_have_distinct_names_and_sentences() -> None:
     "step", ["flush-subnormals", "drop-sign", "via:", "into:", "up-to:", "fits:"]
 )
 def test_the_head_of_the_file_explains_every_step(step: str) -> None:
-    header = BEHAVIOURS_FILE.read_text(encoding="utf-8").partition("\n\n")[0]
+    header = BEHAVIORS_FILE.read_text(encoding="utf-8").partition("\n\n")[0]
     assert step.removesuffix(":") in header
 
 
@@ -68,7 +68,7 @@ def test_a_mistake_is_reported_with_its_line(
     path.write_text(VALID.replace(old, new), encoding="utf-8")
     assert VALID.replace(old, new) != VALID
     with pytest.raises(CastigateError) as error:
-        load_behaviours(path)
+        load_behaviors(path)
     message = str(error.value)
     assert message.startswith(f"{path}:{line}: ")
     assert expected in message

@@ -29,7 +29,7 @@ from reports.behaviors.tally import (
     tally_answers,
 )
 from reports.diff.divergences import simplicity
-from specs.behaviors import Behaviour
+from specs.behaviors import Behavior
 from specs.formats import Format, format_named, formats
 from specs.model.vocabulary import Atom, Rounding, atoms
 
@@ -65,7 +65,7 @@ def planted() -> list[Any]:
 
 
 def answered(
-    behavior: Behaviour, source: Format, target: Format
+    behavior: Behavior, source: Format, target: Format
 ) -> tuple[BehaviorSearch, NDArray[Any], NDArray[Any]]:
     """The search of a pair, and the inputs and answers for which a behavior is defined."""
     inputs = inputs_of(source)
@@ -75,7 +75,7 @@ def answered(
 
 @pytest.mark.parametrize(("source", "target", "behavior"), planted())
 def test_a_planted_behavior_is_explained_by_itself_or_a_simpler_one(
-    source: Format, target: Format, behavior: Behaviour
+    source: Format, target: Format, behavior: Behavior
 ) -> None:
     search, inputs, answers = answered(behavior, source, target)
     lines = explain(tally_answers(search, inputs, answers))
@@ -93,7 +93,7 @@ def test_a_planted_behavior_is_explained_by_itself_or_a_simpler_one(
     ("source", "target", "behavior"), [each for each in planted() if each.values[1].name != "bool"]
 )
 def test_one_changed_answer_is_reported_as_the_one_exception(
-    source: Format, target: Format, behavior: Behaviour
+    source: Format, target: Format, behavior: Behavior
 ) -> None:
     search, inputs, answers = answered(behavior, source, target)
     marks = mark_of(source, target, ROUNDING, inputs.astype(np.uint64), select_arrays)

@@ -12,7 +12,7 @@ from conformance.judging.quick_inputs import quick_inputs
 from oracles.reference.machine_words import Word, select_words
 from reports.behaviors.closed_forms import behaviors_between, evaluate
 from reports.behaviors.steps import Evaluation
-from specs.behaviors import Behaviour, behaviours
+from specs.behaviors import Behavior, behaviors
 from specs.formats import Format, format_named, formats
 from tests.reports.behavior_definitions import ANY_NAN, CONSTANTS, KINDS, defined, meaning
 
@@ -41,7 +41,7 @@ def pair_ids(pairs: list[tuple[str, str]]) -> list[str]:
 
 
 def mismatches(
-    behavior: Behaviour, source: Format, target: Format, inputs: NDArray[Any]
+    behavior: Behavior, source: Format, target: Format, inputs: NDArray[Any]
 ) -> list[str]:
     """The first inputs on which a behavior differs from its definition, as messages."""
     answers, is_defined = evaluate(behavior, source, target, inputs)
@@ -110,13 +110,13 @@ def near_ends(names: tuple[str, str]) -> NDArray[Any]:
 
 def test_behaviors_and_definitions_have_the_same_names() -> None:
     known = {name for kind in KINDS.values() for name in kind} | set(CONSTANTS)
-    assert known == set(behaviours())
+    assert known == set(behaviors())
 
 
 def test_every_behavior_applies_to_some_pair() -> None:
     pairs = [(format_named(one), format_named(other)) for one in NUMERIC for other in NUMERIC]
     applied = {behavior.name for pair in pairs for behavior in behaviors_between(*pair)}
-    assert applied == set(behaviours())
+    assert applied == set(behaviors())
 
 
 @pytest.mark.parametrize(

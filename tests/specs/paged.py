@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from specs.loader import Document, load_document
-from specs.model.page_lines import digests_of
+from specs.model.page_lines import line_digests
 
 PAGE = """\
 Operation
@@ -86,6 +86,6 @@ def write_paged(folder: Path, document: str = DOCUMENT, page: str = PAGE) -> Doc
     """Write a document and the digests of its page to a folder, and load the document."""
     path = folder / "paged.yaml"
     path.write_text(document, encoding="utf-8")
-    digests = "\n".join(digests_of(page))
+    digests = "\n".join(line_digests(page))
     (folder / "page.txt.sha256").write_text(f"{digests}\n", encoding="ascii")
     return load_document(path)

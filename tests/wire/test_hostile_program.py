@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
@@ -23,7 +23,7 @@ from oracles.protocol import Unsupported
 from oracles.registry import Backend
 from oracles.wire.stderr_log import MAX_BYTES
 from specs.errors import CastigateError
-from tests.conformance.processes import castigate, children, end_of, run, verdicts
+from tests.conformance.processes import castigate, children, run, verdicts, wait_for_ends
 
 HOSTILE = Path(__file__).with_name("data") / "hostile.py"
 CASE = case_named("onnx-cast:25/int8/int4")
@@ -161,10 +161,10 @@ def test_a_crash_in_a_sweep_names_the_guilty_input(hostile: LoadHostile) -> None
 
 def test_a_wrong_shape_and_an_error_are_verdicts(hostile: LoadHostile) -> None:
     backend = hostile("another-shape")
-    judgement = Meeting(backend, {}, Settings()).judge(CASE)
+    judgement = BackendJudge(backend, {}, Settings()).judge(CASE)
     assert judgement.verdict == "error"
     assert judgement.message == "the answer has shape (255,), the input (256,)"
-    judgement = Meeting(hostile("markup"), {}, Settings()).judge(CASE)
+    judgement = BackendJudge(hostile("markup"), {}, Settings()).judge(CASE)
     assert judgement.verdict == "error"
     assert "<script>" in judgement.message
     assert judgement.message.isprintable()
@@ -213,7 +213,7 @@ def test_a_program_that_ignores_bye_is_killed(hostile: LoadHostile) -> None:
     assert_answered(backend.oracle)
     [child] = set(children(os.getpid())) - before
     close(backend)
-    assert end_of([child]) == []
+    assert wait_for_ends([child]) == []
     assert_answered(backend.oracle)
 
 

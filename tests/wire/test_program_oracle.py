@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.judging.road_agreement import first_of
 from conformance.running.selection import case_named
 from oracles.isolation.launch_config import LaunchConfig, launch_configs
@@ -44,7 +44,7 @@ def test_the_example_program_is_short_and_imports_nothing_of_castigate() -> None
 
 
 def test_the_example_answers_in_every_shape(program: Backend) -> None:
-    meeting = Meeting(program, {}, Settings())
+    meeting = BackendJudge(program, {}, Settings())
     for case in (CASE, "onnx-cast:25/int64/float32", "onnx-cast:25/uint8/bool"):
         assert meeting.judge(case_named(case)).verdict == "conforms"
     oracle = program.oracle
@@ -66,7 +66,7 @@ def test_what_the_example_lacks_is_unsupported(program: Backend) -> None:
 
 
 def test_a_road_names_what_the_answers_depend_on(program: Backend) -> None:
-    meeting = Meeting(program, {}, Settings())
+    meeting = BackendJudge(program, {}, Settings())
     early, late, other = (
         meeting.road(case_named(case))
         for case in (
@@ -80,8 +80,8 @@ def test_a_road_names_what_the_answers_depend_on(program: Backend) -> None:
 
 
 def test_two_programs_are_not_variants_of_each_other(program: Backend) -> None:
-    other = Meeting(Backend("exec:./other", program.oracle), {}, Settings())
-    first = Meeting(program, {}, Settings())
+    other = BackendJudge(Backend("exec:./other", program.oracle), {}, Settings())
+    first = BackendJudge(program, {}, Settings())
     assert first_of([first, other], other) is None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named, select
 from conformance.sweep.array_forms import fastest
 from conformance.sweep.engine import sweep
@@ -71,7 +71,7 @@ def load() -> Iterator[LoadProgram]:
 
 
 def judge(backend: Backend, case: str) -> Judgement:
-    return Meeting(backend, {}, Settings()).judge(case_named(case))
+    return BackendJudge(backend, {}, Settings()).judge(case_named(case))
 
 
 def test_the_vendor_conforms_to_the_claimed_document(load: LoadProgram, vendor: Path) -> None:
@@ -80,7 +80,7 @@ def test_the_vendor_conforms_to_the_claimed_document(load: LoadProgram, vendor: 
     assert not backend.claims("pypto-cast", "0.2")
     cases = [case for case in select(["onnx-cast:25"]) if (case.source, case.target) in PAIRS]
     assert {(case.source, case.target) for case in cases} == set(PAIRS)
-    meeting = Meeting(backend, {}, Settings())
+    meeting = BackendJudge(backend, {}, Settings())
     found = {case.id: meeting.judge(case).verdict for case in cases}
     assert {case: verdict for case, verdict in found.items() if verdict != "conforms"} == {}
 
@@ -119,10 +119,10 @@ def test_a_sweep_finds_the_same_divergences_as_casts(
     case = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")
     wrong = []
     for fault in (0, list(FAULTS).index("TIES_AWAY") + 1):
-        meeting = Meeting(load(build_vendor(fault)), {}, Settings())
+        meeting = BackendJudge(load(build_vendor(fault)), {}, Settings())
         found = []
         for backend in (meeting.backend, _only_casts(meeting.backend)):
-            fresh_meeting = Meeting(backend, {}, Settings())
+            fresh_meeting = BackendJudge(backend, {}, Settings())
             [judgement] = sweep(
                 fresh_meeting, [case], Dense(HI), LO, HI, fastest(), lambda *_: None
             )

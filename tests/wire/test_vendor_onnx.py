@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.judging.meeting import Meeting, Settings
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
@@ -85,7 +85,7 @@ def test_a_runtime_that_rounds_half_away_is_caught(backends: list[Backend], tmp_
 
 
 def judge(backend: Backend, case: str) -> Judgement:
-    return Meeting(backend, {}, Settings(max_examples=10)).judge(case_named(case))
+    return BackendJudge(backend, {}, Settings(max_examples=10)).judge(case_named(case))
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,12 @@ from oracles.protocol import (
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.counterexample.drawing import pattern
-from reports.diff.allowed_answers import Expectations, levels_broken
-from reports.diff.divergences import datum_of, divergences, simplicity
+from reports.counterexample.drawing import datum_text
+from reports.diff.allowed_answers import Expectations, grade_answers
+from reports.diff.answer_arrays import DatumArray
+from reports.diff.answer_arrays import InputsAndAnswers as KeptAnswers
+from reports.diff.divergences import datum_of, find_divergences, simplicity
 from reports.diff.judgement import Divergence, Fault, Judgement, Verdict
-from reports.diff.kept_answers import Answered as KeptAnswers
-from reports.diff.kept_answers import Kept
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.calls import Call
 from specs.case_calls import receiver_of
@@ -99,7 +99,7 @@ def crash_message(source: Format, crashed: Crashed) -> str:
 
 
 def _range_of(source: Format, part: Bits) -> str:
-    first, last = (pattern(source, datum_of(part[place])) for place in (0, -1))
+    first, last = (datum_text(source, datum_of(part[place])) for place in (0, -1))
     return f"on {first}" if part.size == 1 else f"on {first} to {last} together"
 
 
@@ -113,7 +113,7 @@ class Settings:
     tier: str = "quick"
 
 
-class Meeting:
+class BackendJudge:
     """Judges one backend, one case at a time."""
 
     def __init__(self, backend: Backend, broken: dict[str, str], settings: Settings) -> None:
@@ -265,7 +265,7 @@ class Meeting:
     def _answered(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
         """The verdict on a case that a document wants answered, at least for some inputs."""
         expected = self.expectations.of(rules, inputs)
-        is_open = np.isin(expected.places, rules.open_places)
+        is_open = np.isin(expected.places, rules.open_branches)
         asked, message = inputs, ""
         match self.ask(case, rules, inputs):
             case Answered(answer):
@@ -281,7 +281,7 @@ class Meeting:
                 answer = value_of(self.ask_and_locate(case, rules, asked))
             case missing:
                 raise Unanswered(missing)
-        broken = levels_broken(rules, asked, expected, answer)
+        broken = grade_answers(rules, asked, expected, answer)
         again = partial(self.ask_each, case, rules)
         shapes = shapes_of(f"{case.source}/{case.target}", self.is_dear)
         faults = [
@@ -359,8 +359,8 @@ class Meeting:
         broken: NDArray[np.uint8],
         faults: Sequence[Fault] = (),
     ) -> Judgement:
-        found = list(divergences(rules, inputs, expected, answer, broken))
-        answered = KeptAnswers(Kept(case.source, inputs), Kept(case.target, answer))
+        found = list(find_divergences(rules, inputs, expected, answer, broken))
+        answered = KeptAnswers(DatumArray(case.source, inputs), DatumArray(case.target, answer))
         return replace(self._faulty(case, rules, inputs, found, faults), answered=answered)
 
     def _faulty(
