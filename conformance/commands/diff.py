@@ -110,8 +110,8 @@ def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, 
             for name in [_checked(before, name) for name in backends] or both:
                 _checked(after, name)
                 yield (
-                    Side(f"{name} of {before.place.given}", older, name),
-                    Side(f"{name} of {after.place.given}", newer, name),
+                    Side(f"{name} of {before.folder.display_name}", older, name),
+                    Side(f"{name} of {after.folder.display_name}", newer, name),
                 )
             if not backends and not both:
                 raise CastigateError(
@@ -131,7 +131,7 @@ def _checked(store: RunStore, name: str) -> str:
     """Return the name of a backend; raise if the run has no such."""
     if not _has(store, name):
         names = ", ".join(one.name for one in store.record.backends)
-        raise CastigateError(f"{store.place.given} has no backend `{name}`; it has {names}")
+        raise CastigateError(f"{store.folder.display_name} has no backend `{name}`; it has {names}")
     return name
 
 

@@ -138,6 +138,6 @@ def _finish(store: RunStore, folder: str) -> NoReturn:
 def print_totals(totals: Totals) -> None:
     """Print the broken rules and all verdicts as tables."""
     width = max(MIN_WIDTH, get_terminal_size().columns)
-    if totals.breaches:
+    if totals.failures:
         typer.echo(f"{totals.broken_rule_table(width)}\n")
     typer.echo(f"{totals.verdict_table(width)}\n")

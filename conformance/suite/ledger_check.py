@@ -60,7 +60,7 @@ class Ledgers:
         self.used = {
             name: ledger
             for name, ledger in self.ledgers.items()
-            if ledger.asked == self.input_options
+            if ledger.options == self.input_options
         }
         """The ledgers that were written with the same options, so that counts are comparable."""
 
@@ -81,9 +81,9 @@ class Ledgers:
                     "with or without a variant"
                 )
             ledger = self.ledgers.get(name)
-            if ledger is not None and ledger.asked != self.input_options:
+            if ledger is not None and ledger.options != self.input_options:
                 raise CastigateError(
-                    f"the ledger of {name} was written with {ledger.asked}; use these options "
+                    f"the ledger of {name} was written with {ledger.options}; use these options "
                     f"with --update-ledger too, or remove {path_of(name)} first"
                 )
 
@@ -122,18 +122,18 @@ def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Jud
     record: dict[str, Any] = {
         "backend": backend.name,
         "item": item.name,
-        "standing": compared.word if compared is not None else "",
+        "standing": compared.status if compared is not None else "",
         "breaches": [breach.words for breach in found],
     }
     item.user_properties.append((LEDGER, record))
     if compared is None:
         return ""
-    if compared.word == "known":
-        pytest.xfail(f"known: {compared.said}")
+    if compared.status == "known":
+        pytest.xfail(f"known: {compared.message}")
         # Only under --runxfail does xfail return; nothing may be excused then.
         return ""
-    message = f"\n  ledger    {compared.said}; {_advice(backend.name, compared.word)}"
-    if compared.word != "unlisted":
+    message = f"\n  ledger    {compared.message}; {_advice(backend.name, compared.status)}"
+    if compared.status != "unlisted":
         pytest.fail(failure_text(case, judgement) + message, pytrace=False)
     return message
 

@@ -44,7 +44,7 @@ class LedgerUpdate:
 
     def _describe(self, name: str, ledger: Ledger) -> Iterator[str]:
         if name not in self.ledgers.used:
-            yield f"not used; it was written with {ledger.asked}"
+            yield f"not used; it was written with {ledger.options}"
             return
         version = self.versions[name]
         used, others = ledger.counted(version)

@@ -75,7 +75,7 @@ class Tally:
                 terminalreporter.write_line(line)
         if not self.totals.verdicts:
             return
-        if self.totals.breaches:
+        if self.totals.failures:
             terminalreporter.section("broken rules")
             terminalreporter.write_line(self.totals.broken_rule_table(width))
         terminalreporter.section("verdicts")

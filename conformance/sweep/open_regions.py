@@ -88,7 +88,7 @@ def whole(oracle: Any, case: Case) -> Tally:
     every = behavior_search(rules.source, rules.target, rules.rounding)
     few = np.concatenate([*_telling(rules, case)])
     found = _all(oracle, case, narrow(tally_answers(every, few, _answers(oracle, case, few))))
-    if all(line.form for line in explain(found)):
+    if all(line.behavior for line in explain(found)):
         return found
     # A form that was dropped may still explain a part of what no other does.
     return _all(oracle, case, every)

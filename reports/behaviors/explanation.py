@@ -30,11 +30,6 @@ class Explanation:
     nearest: str | None = None
     exceptions: int = 0
 
-    @property
-    def form(self) -> str | None:
-        """The former name of ``behavior``, until its users are renamed."""
-        return self.behavior
-
 
 def explain(tally: Tally) -> list[Explanation]:
     """One explanation per behavior that is needed, those of most inputs first, unexplained last."""

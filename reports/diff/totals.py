@@ -76,11 +76,6 @@ class Totals:
     def _rows(self) -> list[Counter[str]]:
         return list(self.verdicts.values())
 
-    @property
-    def breaches(self) -> dict[RuleKey, RuleFailures]:
-        """The former name of ``failures``, until its users are renamed."""
-        return self.failures
-
     def broken_rule_table(self, width: int) -> str:
         """The broken rules of each backend: required ones first, then by the number of cases."""
         worst_first = sorted(

@@ -43,7 +43,7 @@ class _DivergenceRows:
     """Reads ``divergences.parquet``, whose rows follow the order of the cases' broken rules."""
 
     def __init__(self, store: RunStore) -> None:
-        self._name = store.place.named("divergences.parquet")
+        self._name = store.folder.display_path("divergences.parquet")
         self._batches = read_batches(store, "divergences.parquet")
         self._rest: Any = None
 

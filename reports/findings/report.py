@@ -90,7 +90,7 @@ def read_report(runs: Sequence[str]) -> Report:
     for earlier, later in pairwise(stores):
         if later.record.started < earlier.record.started:
             raise CastigateError(
-                f"run {later.place.given} began before {earlier.place.given}; "
+                f"run {later.folder.display_name} began before {earlier.folder.display_name}; "
                 "give the runs in order, oldest first"
             )
     now = _cells_by_key(stores[-1])
@@ -118,13 +118,15 @@ def _cells_by_key(store: RunStore) -> dict[CellKey, Cell]:
                 raise _unknown(store, f"dtype `{name}`")
         found[cell.backend, cell.case] = cell
     if not found:
-        raise CastigateError(f"run {store.place.given} holds no cases; there is nothing to report")
+        raise CastigateError(
+            f"run {store.folder.display_name} holds no cases; there is nothing to report"
+        )
     return found
 
 
 def _unknown(store: RunStore, what: str) -> CastigateError:
     return CastigateError(
-        f"run {store.place.given} has {what}, which castigate {VERSION} does not know; "
+        f"run {store.folder.display_name} has {what}, which castigate {VERSION} does not know; "
         "make the report with the version that wrote the run"
     )
 

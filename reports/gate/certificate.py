@@ -105,7 +105,7 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
     """Return a certificate without its seals, or raise NothingRanError if nothing was answered."""
     if not verdict.ran:
         raise NothingRanError(
-            f"run {evidence.store.place.given}: the backend answered no case, "
+            f"run {evidence.store.folder.display_name}: the backend answered no case, "
             "so there is nothing to certify"
         )
     record, policy = evidence.store.record, evidence.policy
@@ -176,20 +176,22 @@ def copy_run(store: RunStore, out: str) -> RunStore:
     """Copy a complete run into a new folder, to be handed over with a certificate."""
     place = folder_at(out)
     for name in (*SCHEMAS, RECORD):
-        place.write(name, store.place.read(name) or b"", "give another --out")
+        place.write(name, store.folder.read(name) or b"", "give another --out")
     return open_run(out)
 
 
 def file_digests(store: RunStore) -> dict[str, str]:
     """Return the sha256 of each file of a run, including the log of a vendor's program."""
-    logs = [name for name in store.place.names() if name == LOG]
+    logs = [name for name in store.folder.names() if name == LOG]
     return {name: _file_digest(store, name) for name in (RECORD, *SCHEMAS, *logs)}
 
 
 def _file_digest(store: RunStore, name: str) -> str:
-    data = store.place.read(name)
+    data = store.folder.read(name)
     if data is None:
-        raise CastigateError(f"{store.place.named(name)} is missing; copy the whole folder again")
+        raise CastigateError(
+            f"{store.folder.display_path(name)} is missing; copy the whole folder again"
+        )
     return sha256(data).hexdigest()
 
 
@@ -206,7 +208,7 @@ def _baseline_backend(baseline: RunStore, name: str) -> str:
     if len(names) == 1:
         return names[0]
     raise CastigateError(
-        f"baseline {baseline.place.given} has no backend `{name}`; it has {', '.join(names)}"
+        f"baseline {baseline.folder.display_name} has no backend `{name}`; it has {', '.join(names)}"
     )
 
 

@@ -66,7 +66,7 @@ def load_evidence(
     store = open_run(str(folder / RUN))
     if len(store.record.backends) != 1:
         raise CastigateError(
-            f"run {store.place.given} has {len(store.record.backends)} backends; "
+            f"run {store.folder.display_name} has {len(store.record.backends)} backends; "
             "the run of a certificate has exactly one"
         )
     baseline = open_run(str(folder / BASELINE)) if policy.entry.only_new else None
@@ -108,10 +108,12 @@ def _check_settings(policy: Policy, store: RunStore) -> None:
     ):
         if actual != expected:
             raise CastigateError(
-                f"run {store.place.given} has {setting} {actual}, but its policy has {expected}"
+                f"run {store.folder.display_name} has {setting} {actual}, but its policy has {expected}"
             )
     if not documents:
-        raise CastigateError(f"run {store.place.given} does not record which documents it is about")
+        raise CastigateError(
+            f"run {store.folder.display_name} does not record which documents it is about"
+        )
 
 
 def _differences(certified: Any, recomputed: Any, path: str) -> Iterator[str]:

@@ -48,11 +48,6 @@ class Ledger:
     options: InputOptions = InputOptions()
     listings: dict[str, list[Listing]] = field(default_factory=dict)
 
-    @property
-    def asked(self) -> InputOptions:
-        """The former name of ``options``, until its users are renamed."""
-        return self.options
-
     def at(self, case: str, version: str) -> list[Listing]:
         """What is listed for a case and one version of the backend."""
         return [each for each in self.listings.get(case, ()) if version in each.span]
@@ -69,16 +64,6 @@ class LedgerComparison:
 
     status: LedgerStatus
     message: str
-
-    @property
-    def word(self) -> LedgerStatus:
-        """The former name of ``status``, until its users are renamed."""
-        return self.status
-
-    @property
-    def said(self) -> str:
-        """The former name of ``message``, until its users are renamed."""
-        return self.message
 
 
 def compare_with_listings(

@@ -31,15 +31,6 @@ class Folder:
     path: str
 
     @property
-    def given(self) -> str:
-        """The former name of ``display_name``, until its users are renamed."""
-        return self.display_name
-
-    def named(self, name: str) -> str:
-        """The former name of ``display_path``, until its users are renamed."""
-        return self.display_path(name)
-
-    @property
     def is_local(self) -> bool:
         """Whether it is on this machine rather than in an object store."""
         return isinstance(self.system, LocalFileSystem)

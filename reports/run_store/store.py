@@ -32,11 +32,6 @@ class RunStore:
     folder: Folder
     record: RunRecord
 
-    @property
-    def place(self) -> Folder:
-        """The former name of ``folder``, until its users are renamed."""
-        return self.folder
-
     def write(self, task: str, judgements: list[Judgement]) -> None:
         """Store what a finished task found; its part appears whole or not at all."""
         self.folder.write(_part_path(task), encode_task(task, judgements))

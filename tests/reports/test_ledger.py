@@ -109,9 +109,9 @@ def test_a_text_that_is_not_a_span_is_rejected(text: str) -> None:
 def test_a_case_is_known_only_if_every_rule_and_region_is_listed() -> None:
     listed = [Listing(breach("a"), Span.of("1")), Listing(breach("b"), Span.of("1"))]
     same = [breach("a"), breach("b")]
-    assert compare_with_listings(listed, same, "violates").word == "known"  # type: ignore[union-attr]
+    assert compare_with_listings(listed, same, "violates").status == "known"  # type: ignore[union-attr]
     for found in ([breach("a")], [*same, breach("c")], [breach("a"), breach("b", "1" * 16)]):
-        assert compare_with_listings(listed, found, "violates").word == "changed"  # type: ignore[union-attr]
+        assert compare_with_listings(listed, found, "violates").status == "changed"  # type: ignore[union-attr]
     assert compare_with_listings([], [], "conforms") is None
 
 
