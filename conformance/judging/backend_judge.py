@@ -49,7 +49,8 @@ from reports.diff.allowed_answers import Expectations, grade_answers
 from reports.diff.answer_arrays import DatumArray
 from reports.diff.answer_arrays import InputsAndAnswers as KeptAnswers
 from reports.diff.divergences import datum_of, find_divergences, simplicity
-from reports.diff.judgement import Divergence, Fault, Judgement, Verdict
+from reports.diff.judgement import Divergence, Fault, Judgement
+from reports.diff.verdicts import Verdict
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.calls import Call
 from specs.case_calls import receiver_of

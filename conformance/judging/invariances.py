@@ -42,7 +42,8 @@ from oracles.reference.breakpoints import breakpoints
 from oracles.reference.expectations import Expected
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.diff.divergences import datum_of, simplicity
-from reports.diff.judgement import Datum, Fault, Judgement, Verdict
+from reports.diff.judgement import Datum, Fault, Judgement
+from reports.diff.verdicts import Verdict
 from specs.case_calls import receiver_of
 from specs.cases import Case
 from specs.ruling import Ruling

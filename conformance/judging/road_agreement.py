@@ -19,7 +19,8 @@ from conformance.judging.row_answers import (
 from oracles.registry import framework_of
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.diff.divergences import datum_of, index_of_simplest
-from reports.diff.judgement import Fault, Judgement, Verdict
+from reports.diff.judgement import Fault, Judgement
+from reports.diff.verdicts import Verdict
 from specs.cases import Case
 
 

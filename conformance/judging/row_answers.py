@@ -15,7 +15,8 @@ from conformance.judging.quick_inputs import inputs_of
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
 from reports.diff.allowed_answers import grade_answers
-from reports.diff.judgement import Fault, Judgement, Verdict
+from reports.diff.judgement import Fault, Judgement
+from reports.diff.verdicts import Verdict
 from specs.case_calls import receiver_of
 from specs.cases import Case
 from specs.loader import document_named

@@ -38,7 +38,8 @@ from reports.diff import failure_runs
 from reports.diff.allowed_answers import allowed_by_constant, describe_allowed
 from reports.diff.divergences import datum_of, index_of_simplest, simplest_between
 from reports.diff.failure_runs import Runs
-from reports.diff.judgement import Divergence, Judgement, Verdict
+from reports.diff.judgement import Divergence, Judgement
+from reports.diff.verdicts import Verdict
 from specs.cases import Case
 from specs.ruling import Branch, ruling
 

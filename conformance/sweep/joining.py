@@ -9,30 +9,18 @@ from functools import reduce
 from conformance.running.plan import Sweep, Tier, is_swept, quick_tasks, sweeps
 from reports.diff.divergences import simplicity
 from reports.diff.failure_runs import Runs
-from reports.diff.judgement import Divergence, Judgement, Verdict
+from reports.diff.judgement import Divergence, Judgement
+from reports.diff.verdicts import BY_SEVERITY, Verdict
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import Ruling, ruling
 
 JoinRuns = Callable[[Runs, Runs], Runs]
 
-WORSE: tuple[Verdict, ...] = (
-    "open",
-    "conforms",
-    "differs",
-    "deviates",
-    "violates",
-    "not-run",
-    "unsupported",
-    "error",
-    "crashed",
-)
-"""Verdicts from the best to the worst: what one part of the inputs met, the case has met."""
-
 
 def worst(*verdicts: Verdict) -> Verdict:
     """The verdict that counts."""
-    return max(verdicts, key=WORSE.index)
+    return max(verdicts, key=BY_SEVERITY.index)
 
 
 def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Judgement:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from reports.diff.answer_arrays import InputsAndAnswers
 from reports.diff.failure_runs import Runs
-from reports.diff.verdicts import VERDICTS as VERDICTS
-from reports.diff.verdicts import Verdict as Verdict
+from reports.diff.verdicts import Verdict
 
 Datum = int | str
 """A bit pattern, or a text of the string dtype."""

@@ -45,5 +45,5 @@ BY_SEVERITY: tuple[Verdict, ...] = (
 
 SIGNS: dict[Verdict, str] = dict(zip(VERDICTS, "·✕~≠○–!†?", strict=True))
 """The sign that shows a verdict where color must not be needed."""
-CODES: dict[Verdict, str] = {verdict: str(index) for index, verdict in enumerate(VERDICTS)}
+VERDICT_DIGITS: dict[str, str] = {verdict: str(index) for index, verdict in enumerate(VERDICTS)}
 """A verdict as one character in data files."""

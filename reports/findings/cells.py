@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from reports.diff.verdicts import NO_ANSWER, NOT_RUN
 from specs.cases import Case
 from specs.operations import is_bitcast
 
-NOT_ANSWERED = ("unsupported", "not-run")
-FAILED = ("error", "crashed")
 CellKey = tuple[str, str]
 """A backend's name and a case id."""
 
@@ -94,7 +93,7 @@ class Cell:
     @property
     def is_answered(self) -> bool:
         """Whether the backend gave answers that can be compared with those of others."""
-        return self.verdict not in (*NOT_ANSWERED, *FAILED)
+        return self.verdict not in (*NOT_RUN, *NO_ANSWER)
 
     @property
     def failure_fingerprint(self) -> tuple[str, ...]:

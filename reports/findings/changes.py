@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.findings.cells import FAILED, BrokenRule, Cell, CellKey
+from reports.diff.verdicts import NO_ANSWER
+from reports.findings.cells import BrokenRule, Cell, CellKey
 from reports.run_store.record import RunRecord
 
 DivergenceKey = tuple[str, str, str]
@@ -83,7 +84,7 @@ def setup_differences(before: RunRecord, now: RunRecord) -> list[str]:
 
 def _divergences(cell: Cell) -> dict[DivergenceKey, object]:
     found: dict[DivergenceKey, object] = {each.key: _region(each) for each in cell.broken}
-    if not found and cell.verdict in FAILED:
+    if not found and cell.verdict in NO_ANSWER:
         found[cell.verdict, "", ""] = None
     return found
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from reports.diff.verdicts import VERDICT_DIGITS
 from reports.findings.case_rules import CaseRule, case_rules
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import Change, run_changes
 from reports.findings.open_answers import Lines, explain_open_answers
 from reports.findings.read_cells import read_cells, read_verdicts
-from reports.findings.verdict_signs import NO_VERDICT, VERDICT_DIGITS
+from reports.findings.verdict_signs import NO_VERDICT
 from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run
 from reports.run_store.record import RunRecord

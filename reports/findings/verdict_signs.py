@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reports.diff.judgement import VERDICTS
 from reports.findings.changes import CHANGES
 
 SIGNS_AND_MEANINGS = {
@@ -17,8 +16,6 @@ SIGNS_AND_MEANINGS = {
     "not-run": ("?", "the case was not run"),
 }
 CHANGE_SIGNS = dict(zip(CHANGES, "+±−∅", strict=True))
-VERDICT_DIGITS: dict[str, str] = {verdict: str(index) for index, verdict in enumerate(VERDICTS)}
-"""Each verdict as one character, for data files and histories."""
 NO_VERDICT = "."
 """The character of a case that was not run on a backend."""
 

@@ -207,9 +207,8 @@ def _baseline_backend(baseline: RunStore, name: str) -> str:
         return name
     if len(names) == 1:
         return names[0]
-    raise CastigateError(
-        f"baseline {baseline.folder.display_name} has no backend `{name}`; it has {', '.join(names)}"
-    )
+    path, others = baseline.folder.display_name, ", ".join(names)
+    raise CastigateError(f"baseline {path} has no backend `{name}`; it has {others}")
 
 
 def _asked(record: RunRecord) -> dict[str, Any]:

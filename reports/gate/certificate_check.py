@@ -107,8 +107,9 @@ def _check_settings(policy: Policy, store: RunStore) -> None:
         ("target", record.selection.target, None),
     ):
         if actual != expected:
+            path = store.folder.display_name
             raise CastigateError(
-                f"run {store.folder.display_name} has {setting} {actual}, but its policy has {expected}"
+                f"run {path} has {setting} {actual}, but its policy has {expected}"
             )
     if not documents:
         raise CastigateError(

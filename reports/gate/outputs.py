@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.findings.cells import NOT_ANSWERED, Cell
+from reports.diff.verdicts import NOT_RUN
+from reports.findings.cells import Cell
 from reports.findings.report import Report
 from reports.gate.policy import Policy
 from reports.gate.policy_verdict import EXAMPLES, Failure, PolicyDivergence, PolicyVerdict
@@ -47,7 +48,7 @@ def gate_junit(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
         if cell.case in reasons:
             message = "; ".join(reasons[cell.case])
             return JunitResult("failure", message, cell.verdict, failure_text(cell))
-        if cell.verdict in NOT_ANSWERED:
+        if cell.verdict in NOT_RUN:
             return JunitResult("skipped", cell.message or cell.verdict)
         if cell.case in passing:
             text = "\n".join([*passing[cell.case], failure_text(cell)])

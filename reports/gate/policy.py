@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,34 +17,13 @@ from pydantic import (
     model_validator,
 )
 
-from reports.case_patterns import ids_of
+from reports.case_patterns import EVERYTHING, ids_of, matches
 from reports.gate.canonical_json import digest_of
 from specs.errors import CastigateError
 from specs.loader import documents
 from specs.model.document import Identifier, StrictModel, Text
 from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
 from specs.suggestions import did_you_mean
-
-EVERY = "**"
-"""The pattern of all cases."""
-
-
-@cache
-def _expression(pattern: str) -> re.Pattern[str]:
-    parts = {EVERY: ".*", "*": "[^/]*"}
-    words = re.split(r"(\*\*|\*)", pattern)
-    return re.compile("".join(parts.get(word, re.escape(word)) for word in words))
-
-
-def matches(pattern: str, case: str) -> bool:
-    """Whether a case id is one of those that a pattern stands for."""
-    return _expression(pattern).fullmatch(case) is not None
-
-
-def any_matches(patterns: Iterable[str], case: str) -> bool:
-    """Whether one of the patterns stands for a case id."""
-    return any(matches(pattern, case) for pattern in patterns)
-
 
 SHIPPED = Path(__file__).with_name("policies")
 CLAIMED = "claimed"
@@ -184,7 +162,7 @@ def _check(source: YamlFile, entry: PolicyEntry) -> None:
         _check_document(source, ("documents", index), word)
     known = list(_case_ids(entry))
     for location, pattern in _patterns(entry):
-        if pattern != EVERY and not any(matches(pattern, case) for case in known):
+        if pattern != EVERYTHING and not any(matches(pattern, case) for case in known):
             raise source.error(
                 location,
                 f"pattern `{pattern}` matches no case of the policy's documents; "

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-from reports.findings.cells import FAILED, NOT_ANSWERED, BrokenRule, Cell
+from reports.case_patterns import any_matches, matches
+from reports.diff.verdicts import BREAKS_RULE, NO_ANSWER, NOT_RUN
+from reports.findings.cells import BrokenRule, Cell
 from reports.findings.changes import is_known
-from reports.gate.policy import AcceptedEntry, Policy, any_matches, matches
+from reports.gate.policy import AcceptedEntry, Policy
 
 EXAMPLES = 3
 """How many cases are named for each failure."""
-BREAKS_RULES = ("violates", "deviates", "differs")
+BREAKS_RULES = (*BREAKS_RULE, "differs")
 Baseline = Mapping[str, Cell]
 """The cells of an earlier run, by case id."""
 
@@ -80,7 +82,7 @@ class PolicyVerdict:
     @property
     def ran(self) -> bool:
         """Whether the backend answered any case, rightly or wrongly."""
-        return any(cell.verdict not in NOT_ANSWERED for cell in self.cells)
+        return any(cell.verdict not in NOT_RUN for cell in self.cells)
 
 
 def apply_policy(
@@ -146,7 +148,7 @@ def _divergences(
     """Yield each divergence of a cell; a failure of the case as a whole has no broken rule."""
     before = baseline.get(cell.case) if baseline is not None else None
     broken_rules: list[BrokenRule | None] = [*cell.broken]
-    if cell.verdict in FAILED or (cell.verdict in BREAKS_RULES and not broken_rules):
+    if cell.verdict in NO_ANSWER or (cell.verdict in BREAKS_RULES and not broken_rules):
         broken_rules.append(None)
     for broken in broken_rules:
         if broken is not None and broken.level not in policy.entry.levels:
@@ -175,7 +177,7 @@ def _missing_answer(policy: Policy, cell: Cell, baseline: Baseline | None) -> st
         return ""
     before = baseline.get(cell.case) if baseline is not None else None
     if before is not None:
-        return "" if before.verdict in NOT_ANSWERED else "was answered in the baseline"
+        return "" if before.verdict in NOT_RUN else "was answered in the baseline"
     if any_matches(policy.entry.may_be_unsupported, cell.case):
         return ""
     return "may not be unsupported"
@@ -195,7 +197,7 @@ def _hollow_verdict(cell: Cell) -> str:
 def _coverage_shortfall(pattern: str, per_cent: int, cells: Iterable[Cell]) -> str:
     """How many of a pattern's cases are answered, if that is less than the policy demands."""
     matching = [cell for cell in cells if matches(pattern, cell.case)]
-    answered = sum(cell.verdict not in NOT_ANSWERED for cell in matching)
+    answered = sum(cell.verdict not in NOT_RUN for cell in matching)
     if matching and 100 * answered >= per_cent * len(matching):
         return ""
     return (

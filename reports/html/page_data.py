@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
-from reports.diff.judgement import VERDICTS
+from reports.diff.verdicts import VERDICT_DIGITS, VERDICTS
 from reports.findings.cells import Cell
 from reports.findings.changes import CHANGES
 from reports.findings.number_line import number_line
@@ -17,7 +17,6 @@ from reports.findings.verdict_signs import (
     CHANGE_SIGNS,
     NO_VERDICT,
     SIGNS_AND_MEANINGS,
-    VERDICT_DIGITS,
 )
 from specs.formats import formats
 from specs.loader import documents

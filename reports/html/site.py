@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from reports.diff.judgement import VERDICTS
+from reports.diff.verdicts import VERDICTS, WRONG
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
@@ -27,7 +27,7 @@ from reports.html.rules_page import (
     rules_page_file,
     rules_pages,
 )
-from reports.html.trend import WRONG_VERDICTS, trends
+from reports.html.trend import trends
 from reports.run_store.storage import UNFINISHED
 from specs.coverage import by_kind
 from specs.errors import CastigateError
@@ -137,7 +137,7 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
 
     yield "index.html", page("index.html", **front_page(report))
     yield "behaviours.html", page("behaviours.html", pairs=behaviors_by_pair(report))
-    yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG_VERDICTS)
+    yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
     for name in ("cases.html", "case.html", "pairs.html", "pair.html"):
         yield name, page(name)

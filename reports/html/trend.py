@@ -6,10 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from reports.findings.cells import FAILED
+from reports.diff.verdicts import WRONG
 from reports.findings.report import Report
 
-WRONG_VERDICTS = ("violates", "deviates", "differs", *FAILED)
 """Verdicts of which fewer are better."""
 
 
@@ -56,7 +55,7 @@ def _points(counts_per_run: list[Counter[str]]) -> list[Point]:
     points: list[Point] = []
     previous: int | None = None
     for counts in counts_per_run:
-        wrong = sum(counts[verdict] for verdict in WRONG_VERDICTS)
+        wrong = sum(counts[verdict] for verdict in WRONG)
         change = wrong - previous if counts and previous is not None else None
         points.append(Point(counts, wrong, change))
         previous = wrong if counts else previous

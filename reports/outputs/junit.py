@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from xml.etree import ElementTree as Tree
 
-from reports.findings.cells import FAILED, NOT_ANSWERED, Cell
+from reports.diff.verdicts import NO_ANSWER, NOT_RUN
+from reports.findings.cells import Cell
 from reports.findings.report import Report
 
 FAILURES = ("violates", "deviates")
@@ -61,9 +62,9 @@ def result_by_verdict(cell: Cell) -> JunitResult | None:
     match cell.verdict:
         case verdict if verdict in FAILURES:
             return JunitResult("failure", _summary(cell), verdict, failure_text(cell))
-        case verdict if verdict in FAILED:
+        case verdict if verdict in NO_ANSWER:
             return JunitResult("error", cell.message, verdict)
-        case verdict if verdict in NOT_ANSWERED:
+        case verdict if verdict in NOT_RUN:
             return JunitResult("skipped", cell.message or verdict)
         case "differs":
             text = f"differs from a document that it does not claim\n{failure_text(cell)}"

@@ -6,8 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from reports.diff.judgement import VERDICTS
-from reports.findings.cells import FAILED
+from reports.diff.verdicts import FAILING, VERDICTS
 from reports.findings.changes import CHANGES, setup_differences
 from reports.findings.report import Report
 
@@ -74,7 +73,7 @@ def _failures(report: Report) -> Iterator[str]:
     examples: dict[tuple[str, str, str], str] = {}
     for cell in report.cells.values():
         rules = [broken.rule for broken in cell.broken] or [cell.verdict]
-        if cell.verdict in (*FAILED, "violates", "deviates"):
+        if cell.verdict in FAILING:
             for rule in dict.fromkeys(rules):
                 key = cell.backend, cell.document, rule
                 cases[key] += 1

@@ -16,7 +16,7 @@ from conformance.judging.road_agreement import RoadAgreement
 from conformance.running.selection import select
 from oracles.protocol import Bits, Unsupported, WithRoad
 from oracles.registry import Backend
-from reports.diff.judgement import Verdict
+from reports.diff.verdicts import Verdict
 from specs.cases import Case
 from specs.formats import format_named
 from tests.adapters.common import (

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
-from reports.diff.judgement import Judgement, Verdict
+from reports.diff.judgement import Judgement
+from reports.diff.verdicts import Verdict
 from reports.run_store.record import BackendRecord
 from reports.run_store.store import create
 from specs.cases import Case

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import reports.html.site
-from reports.diff.judgement import VERDICTS, Judgement
+from reports.diff.judgement import Judgement
+from reports.diff.verdicts import VERDICTS
 from reports.html.site import MARK, write_site
 from reports.run_store.record import Shard
 from specs.cases import Case

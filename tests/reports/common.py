@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
 from reports.diff.failure_runs import Runs
-from reports.diff.judgement import VERDICTS, Divergence, Fault, Judgement
+from reports.diff.judgement import Divergence, Fault, Judgement
+from reports.diff.verdicts import VERDICTS
 from reports.run_store.record import BackendRecord, Environment, RunRecord, Shard
 from specs.cases import Case
 

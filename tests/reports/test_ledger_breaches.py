@@ -10,7 +10,8 @@ import pytest
 from conformance.running.selection import case_named
 from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
 from reports.diff.failure_runs import gather
-from reports.diff.judgement import Divergence, Fault, Judgement, Verdict
+from reports.diff.judgement import Divergence, Fault, Judgement
+from reports.diff.verdicts import Verdict
 from reports.ledger.breaches import breaches, shorten_example
 from reports.ledger.listing import InputOptions
 from reports.ledger.update import update_ledger
