@@ -1,11 +1,10 @@
-"""What backends do on all open inputs from float32 to integers: each of 2^32 patterns is looked at.
+"""Write a page on what backends do on every open input of the casts from float32 to integers.
 
-Writes a page. The report explains what a run has kept, the inputs of the tier ``quick``.
+The report explains only the inputs of the tier ``quick``; this asks all 2^32 patterns.
 """
 
 from __future__ import annotations
 
-import argparse
 import platform
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,9 +14,10 @@ from datetime import UTC, datetime
 from itertools import groupby, product
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from conformance.judging.quick_inputs import quick_inputs
 from conformance.running.selection import case_named
@@ -35,9 +35,9 @@ from specs.ruling import Ruling, ruling
 BACKENDS = ("torch", "ort", "onnx", "ml_dtypes")
 CHUNK = 1 << 20
 VECTOR = 64
-"""No row ends within so many elements: the code for its tail may answer otherwise."""
+"""Rows are multiples of this length, because the code for a row's tail may answer differently."""
 INTRODUCTION = """\
-# Behaviours on every input
+# Behaviors on every input
 
 Written by `tox -e behaviours`, not by hand. Of every cast from float32 to an integer in
 `onnx-cast:25`, all inputs that the document leaves open were asked, in rows of whole vectors.
@@ -47,33 +47,42 @@ Written by `tox -e behaviours`, not by hand. Of every cast from float32 to an in
 
 @dataclass(frozen=True)
 class Region:
-    """What was found of one pair on one backend."""
+    """What a backend does on the open inputs of one pair."""
 
     backend: str
     version: str
-    said: tuple[str, ...]
+    sentences: tuple[str, ...]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Look at all open inputs, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--backend", action="append", help=f"(default: {', '.join(BACKENDS)})")
-    parser.add_argument("--target", action="append", help="(default: every integer)")
-    parser.add_argument("--page", type=Path, required=True)
-    parser.add_argument("--jobs", type=int, default=2)
-    wanted = parser.parse_args(arguments)
-    targets = wanted.target or [name for name, form in formats().items() if form.kind == "integer"]
-    asked = list(product(wanted.backend or BACKENDS, targets))
+app = typer.Typer(
+    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, help=__doc__
+)
+
+
+@app.command()
+def main(
+    page: Annotated[Path, typer.Option(help="the page to write")],
+    backend: Annotated[
+        list[str] | None, typer.Option(help=f"repeatable (default: {', '.join(BACKENDS)})")
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="repeatable (default: every integer)")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="processes")] = 2,
+) -> None:
+    """Ask all open inputs, and write the page."""
+    targets = target or [name for name, form in formats().items() if form.kind == "integer"]
+    pairs = list(product(backend or BACKENDS, targets))
     found = []
-    with ProcessPoolExecutor(wanted.jobs, get_context("spawn")) as pool:
-        for region in pool.map(region_of, *zip(*asked, strict=True)):
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        for region in pool.map(region_of, *zip(*pairs, strict=True)):
             found.append(region)
-            print(region.backend, *region.said, sep="\n  ", file=sys.stderr, flush=True)
-    wanted.page.write_text("\n".join(_lines(found)), encoding="utf-8")
+            print(region.backend, *region.sentences, sep="\n  ", file=sys.stderr, flush=True)
+    page.write_text("\n".join(_lines(found)), encoding="utf-8")
 
 
 def region_of(name: str, target: str) -> Region:
-    """All open inputs to a target on a backend."""
+    """Ask a backend all open inputs to a target."""
     backend, case = load_backend(name), case_named(f"onnx-cast:25/float32/{target}")
     try:
         found = whole(backend.oracle, case)
@@ -83,14 +92,14 @@ def region_of(name: str, target: str) -> Region:
 
 
 def whole(oracle: Any, case: Case) -> Tally:
-    """The tally of all open inputs of a case, by the forms that the telling ones leave."""
+    """Tally all open inputs of a case by the behaviors that explain the quick tier's."""
     rules = ruling(case)
     every = behavior_search(rules.source, rules.target, rules.rounding)
-    few = np.concatenate([*_telling(rules, case)])
+    few = np.concatenate([*_quick_open_inputs(rules, case)])
     found = _all(oracle, case, narrow(tally_answers(every, few, _answers(oracle, case, few))))
     if all(line.behavior for line in explain(found)):
         return found
-    # A form that was dropped may still explain a part of what no other does.
+    # A behavior that was dropped may still explain what no other does.
     return _all(oracle, case, every)
 
 
@@ -105,8 +114,8 @@ def _all(oracle: Any, case: Case, asked: BehaviorSearch) -> Tally:
     return found
 
 
-def _telling(rules: Ruling, case: Case) -> Iterator[Bits]:
-    """The quick tier's inputs that are open."""
+def _quick_open_inputs(rules: Ruling, case: Case) -> Iterator[Bits]:
+    """The open inputs of the quick tier."""
     inputs = quick_inputs(case.source, case.target, 0, 1000)
     for first, end in _open_ranges(rules):
         yield inputs[(inputs >= first) & (inputs < end)]
@@ -120,7 +129,7 @@ def _open_ranges(rules: Ruling) -> list[tuple[int, int]]:
 
 
 def _answers(oracle: Any, case: Case, inputs: Bits) -> Bits:
-    """The answers, in a row of whole vectors."""
+    """The answers to a row that is padded to whole vectors."""
     row = np.concatenate([inputs, np.resize(inputs[-1:], -inputs.size % VECTOR)])
     answers: Bits = oracle.cast(case, row)
     return answers[: inputs.size]
@@ -134,9 +143,9 @@ def _lines(found: Sequence[Region]) -> Iterator[str]:
     for (name, version), regions in groupby(found, lambda each: (each.backend, each.version)):
         yield from ("", f"## {name} {version}", "")
         for region in regions:
-            yield from (f"- {said}" for said in region.said)
+            yield from (f"- {each}" for each in region.sentences)
     yield ""
 
 
 if __name__ == "__main__":
-    main()
+    app()

@@ -38,7 +38,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_regions, "_open_ranges", lambda _: RANGES)
     monkeypatch.setattr(open_regions, "CHUNK", 1000)
     # It counts the same, and need not be compiled.
-    monkeypatch.setattr(open_regions.behaviour_fast, "look", tally_answers)
+    monkeypatch.setattr(open_regions.tally_numba, "tally_answers", tally_answers)
 
 
 def told(odd: int | None) -> list[str]:

@@ -70,7 +70,9 @@ def test_the_command_exits_with_0_only_if_everything_is_proved(
     arguments = ["--solver", "--jobs", "2", "--timeout", "7", "--page", str(path)]
     monkeypatch.setattr("sys.argv", ["proof", *arguments])
     monkeypatch.setattr(command, "prove_by_solver", prove)
-    assert command.main() == code
+    with pytest.raises(SystemExit) as ended:
+        command.app()
+    assert ended.value.code == code
     assert last.name in capsys.readouterr().out
     assert path.exists()
 
@@ -94,5 +96,7 @@ def test_the_options_select_the_halves_to_prove(
     monkeypatch.setattr("sys.argv", ["proof", *arguments])
     monkeypatch.setattr(command, "prove_by_solver", prove_half("solver"))
     monkeypatch.setattr(command, "prove_by_exhaustion", prove_half("exhaustion"))
-    assert command.main() == 0
+    with pytest.raises(SystemExit) as ended:
+        command.app()
+    assert ended.value.code == 0
     assert proved == halves

@@ -10,12 +10,11 @@ import jsonschema
 import pytest
 
 import reports.gate.policy
+from reports.case_patterns import any_matches, matches
 from reports.gate.policy import (
     SHIPPED,
-    any_matches,
     json_schema,
     load_policy,
-    matches,
     policy_named,
 )
 from specs.errors import CastigateError
