@@ -39,8 +39,8 @@ ROADS = {
 def swept(backend: Backend, case: Case, inputs: int) -> float:
     """The seconds of a sweep, judged by one table."""
     begun = perf_counter()
-    meeting = BackendJudge(backend, {}, Settings())
-    [found] = sweep(meeting, [case], Dense(inputs), 0, inputs, fastest(), lambda *_: None)
+    judge = BackendJudge(backend, {}, Settings())
+    [found] = sweep(judge, [case], Dense(inputs), 0, inputs, fastest(), lambda *_: None)
     if found.inputs != inputs:
         raise SystemExit(f"{case} on {backend.name}: {found.message}")
     return perf_counter() - begun

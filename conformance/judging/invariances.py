@@ -58,16 +58,16 @@ class ProbeFailedError(Exception):
 
 
 def answers_to(
-    meeting: BackendJudge, row: Row, chosen: Sequence[Probe]
+    judge: BackendJudge, row: Row, chosen: Sequence[Probe]
 ) -> Iterator[tuple[Probe, Bits]]:
     """Each probe with its answer, except those that the backend declines.
 
     Raises ``ProbeFailedError`` for an error or a malformed answer, ``Unanswered`` for a crash.
     """
-    oracle = meeting.backend.oracle
+    oracle = judge.backend.oracle
     if not isinstance(oracle, WithCastEach) or receiver_of(row.case.document) is not None:
         for probe in chosen:
-            yield from _answer_to(meeting, row, probe)
+            yield from _answer_to(judge, row, probe)
         return
     left = list(chosen)
     while left:
@@ -79,14 +79,14 @@ def answers_to(
         left = left[len(known) :]
         if left:
             # The first that was not answered together: alone it tells why.
-            yield from _answer_to(meeting, row, left.pop(0))
+            yield from _answer_to(judge, row, left.pop(0))
 
 
-def _answer_to(meeting: BackendJudge, row: Row, probe: Probe) -> Iterator[tuple[Probe, Bits]]:
+def _answer_to(judge: BackendJudge, row: Row, probe: Probe) -> Iterator[tuple[Probe, Bits]]:
     tensor = probe.tensor(row.inputs)
 
     def checked_answer() -> Bits:
-        answer = answer_of(meeting.backend.oracle, row.case, tensor)
+        answer = answer_of(judge.backend.oracle, row.case, tensor)
         # A copy: a backend may use one buffer for all its answers.
         return checked(row.rules.target, tensor, answer).copy()
 
@@ -299,19 +299,19 @@ class ChangedError(Exception):
 class Invariances:
     """Asks one backend the inputs of a pair in tensors of many lengths, shapes and layouts."""
 
-    def __init__(self, meeting: BackendJudge, cases: Sequence[Case]) -> None:
-        self.meeting = meeting
+    def __init__(self, judge: BackendJudge, cases: Sequence[Case]) -> None:
+        self._judge = judge
         self.cases = cases
         self.pair = f"{cases[0].source}/{cases[0].target}"
 
     def judge(self) -> tuple[Case, Judgement]:
         """The verdict on the pair, under the case that was asked."""
-        row = first_row(self.meeting, candidates(self.meeting, self.cases, calls=False))
+        row = first_row(self._judge, candidates(self._judge, self.cases, calls=False))
         if isinstance(row, NoRow):
             return self.cases[0], self._judgement(self.cases[0], "unsupported", row.reason)
         row, found, failed_probe = _few(row), Changes(), ""
         try:
-            for probe, answer in answers_to(self.meeting, row, self._probes(row)):
+            for probe, answer in answers_to(self._judge, row, self._probes(row)):
                 found.note(row, probe, answer)
             self._draw(row, found)
         except (ChangedError, Flaky):
@@ -320,7 +320,7 @@ class Invariances:
             failed_probe = str(error)
         except Unanswered as unanswered:
             if isinstance(unanswered.answer, Crashed):
-                return row.case, self.meeting.crashed(row.case, unanswered.answer)
+                return row.case, self._judge.crashed(row.case, unanswered.answer)
             failed_probe = unanswered.answer.text
         return self._judged(row, found, failed_probe)
 
@@ -328,7 +328,7 @@ class Invariances:
         if found.forbidden:
             return self._failed(smallest(found.forbidden))
         if failed_probe:
-            failed = self.meeting.failed(row.case)
+            failed = self._judge.failed(row.case)
             return row.case, self._judgement(row.case, failed, failed_probe, row)
         if found.open:
             message = describe_open_changes(found.open, row.inputs.size, self._switch)
@@ -337,18 +337,18 @@ class Invariances:
 
     def _failed(self, change: Change) -> tuple[Case, Judgement]:
         case, fault = change.row.case, change_fault(change, self._switch(change))
-        verdict = self.meeting.graded(case, {fault.level}, is_open=False)
+        verdict = self._judge.graded(case, {fault.level}, is_open=False)
         return case, self._judgement(case, verdict, fault.message, change.row, fault)
 
     def _judgement(
         self, case: Case, verdict: Verdict, message: str, row: Row | None = None, *faults: Fault
     ) -> Judgement:
-        return judgement_of(self.meeting, case, verdict, message, row, *faults)
+        return judgement_of(self._judge, case, verdict, message, row, *faults)
 
     def _probes(self, row: Row) -> list[Probe]:
         return [
             probe
-            for probe in probes(row.inputs.size, self.pair, self.meeting.is_dear)
+            for probe in probes(row.inputs.size, self.pair, self._judge.is_dear)
             if _keeps(row, probe) and (probe.layout is None or row.rules.source.kind != "text")
         ]
 
@@ -359,11 +359,11 @@ class Invariances:
             by, probe = drawn
             if not _keeps(by, probe):
                 return
-            for _, answer in answers_to(self.meeting, by, [probe]):
+            for _, answer in answers_to(self._judge, by, [probe]):
                 if found.note(by, probe, answer):
                     raise ChangedError
 
-        shapes = [dear_shape(self.pair)] if self.meeting.is_dear else []
+        shapes = [dear_shape(self.pair)] if self._judge.is_dear else []
         if any(0 in shape for shape in shapes):
             return
         # Where shapes are dear, so are layouts.
@@ -372,24 +372,24 @@ class Invariances:
             st.tuples(st.just(by), any_probe(by.inputs.size, shapes, is_laid))
             for by in (row, *self._call_rows)
         ]
-        number = crc32(self.pair.encode()) + self.meeting.settings.seed
+        number = crc32(self.pair.encode()) + self._judge.settings.seed
         drive(check, st.one_of(drawn), number, FEW_EXAMPLES if shapes else EXAMPLES)
 
     @cached_property
     def _call_rows(self) -> list[Row]:
         """The rows that the pair's calls answer."""
-        if not isinstance(self.meeting.backend.oracle, WithCall):
+        if not isinstance(self._judge.backend.oracle, WithCall):
             return []
-        cases = candidates(self.meeting, self.cases, calls=True)
-        return [_few(row) for row in rows(self.meeting, cases) if not row.rules.is_open]
+        cases = candidates(self._judge, self.cases, calls=True)
+        return [_few(row) for row in rows(self._judge, cases) if not row.rules.is_open]
 
     def _switch(self, change: Change) -> str:
         """Where an input in rows of itself changes its answer; empty if it does not, or is slow."""
-        if self.meeting.is_dear:
+        if self._judge.is_dear:
             return ""
         asked = [probe for probe in alone(change.input, SHORT) if _keeps(change.row, probe)]
         try:
-            return first_switch(change, answers_to(self.meeting, change.row, asked))
+            return first_switch(change, answers_to(self._judge, change.row, asked))
         except (ProbeFailedError, Unanswered):
             return ""
 

@@ -24,16 +24,16 @@ from reports.diff.verdicts import Verdict
 from specs.cases import Case
 
 
-def first_of(meetings: Sequence[BackendJudge], meeting: BackendJudge) -> BackendJudge | None:
+def first_of(judges: Sequence[BackendJudge], judge: BackendJudge) -> BackendJudge | None:
     """The road to compare with: the first of the same framework; None for that road itself."""
-    name = _framework(meeting)
-    first = next(each for each in meetings if _framework(each) == name)
-    return None if first is meeting else first
+    name = _framework(judge)
+    first = next(each for each in judges if _framework(each) == name)
+    return None if first is judge else first
 
 
-def _framework(meeting: BackendJudge) -> str:
+def _framework(judge: BackendJudge) -> str:
     """The part of a backend's name that all roads of its framework share."""
-    return framework_of(meeting.backend.name)
+    return framework_of(judge.backend.name)
 
 
 class RoadAgreement:

@@ -85,13 +85,13 @@ class Row:
         return moved, ~self.is_open[there] | (wrong > 0)
 
 
-def candidates(meeting: BackendJudge, cases: Sequence[Case], *, calls: bool) -> list[Case]:
+def candidates(judge: BackendJudge, cases: Sequence[Case], *, calls: bool) -> list[Case]:
     """The cases of a pair that expect answers: claimed ones first, newest versions first."""
     order = {name: place for place, name in enumerate(dict.fromkeys(c.document for c in cases))}
 
     def rank(case: Case) -> tuple[bool, bool, int, int]:
         versions = list(document_named(case.document).entry.versions)
-        claimed = meeting.claimed(case)
+        claimed = judge.claimed(case)
         return (
             not claimed,
             ruling(case).is_open,
@@ -110,19 +110,19 @@ def candidates(meeting: BackendJudge, cases: Sequence[Case], *, calls: bool) -> 
     return sorted(asked, key=rank)
 
 
-def row_of(meeting: BackendJudge, case: Case) -> Row | NoRow:
+def row_of(judge: BackendJudge, case: Case) -> Row | NoRow:
     """Ask all inputs of a case in one row; if that raises, only those that must be answered."""
     for dtype in (case.source, case.target):
-        if dtype in meeting.broken:
-            return NoRow(f"the adapter, not the framework: {dtype}: {meeting.broken[dtype]}")
-    rules, settings = ruling(case), meeting.settings
+        if dtype in judge.broken:
+            return NoRow(f"the adapter, not the framework: {dtype}: {judge.broken[dtype]}")
+    rules, settings = ruling(case), judge.settings
     inputs = inputs_of(case, rules, settings.seed, settings.max_examples)
-    expected = meeting.expectations.of(rules, inputs)
+    expected = judge.expectations.of(rules, inputs)
     is_specified = ~np.isin(expected.places, rules.open_branches)
-    answer = meeting.ask(case, rules, inputs)
+    answer = judge.ask(case, rules, inputs)
     if isinstance(answer, Raised) and is_specified.any() and not is_specified.all():
         inputs, expected = inputs[is_specified], expected.at(is_specified)
-        answer = meeting.ask(case, rules, inputs)
+        answer = judge.ask(case, rules, inputs)
     if isinstance(answer, Answered):
         return Row(case, rules, inputs, expected, answer.value)
     return NoRow(_reason(answer))
@@ -134,27 +134,27 @@ def _reason(missing: NoAnswer) -> str:
     return missing.text
 
 
-def first_row(meeting: BackendJudge, cases: Sequence[Case]) -> Row | NoRow:
+def first_row(judge: BackendJudge, cases: Sequence[Case]) -> Row | NoRow:
     """The row of the first case that the backend answers; else why the first is not answered."""
     first_reason: NoRow | None = None
     for case in cases:
-        found = row_of(meeting, case)
+        found = row_of(judge, case)
         if isinstance(found, Row):
             return found
         first_reason = first_reason or found
     return first_reason or NoRow(NOTHING_TO_ASK)
 
 
-def rows(meeting: BackendJudge, cases: Sequence[Case]) -> Iterator[Row]:
+def rows(judge: BackendJudge, cases: Sequence[Case]) -> Iterator[Row]:
     """The rows of all cases that the backend answers."""
     for case in cases:
-        found = row_of(meeting, case)
+        found = row_of(judge, case)
         if isinstance(found, Row):
             yield found
 
 
 def judgement_of(
-    meeting: BackendJudge,
+    judge: BackendJudge,
     case: Case,
     verdict: Verdict,
     message: str,
@@ -164,7 +164,7 @@ def judgement_of(
     """A judgement on a pair, under the case that was asked; without a row nothing was answered."""
     return Judgement(
         case.id,
-        meeting.backend.name,
+        judge.backend.name,
         verdict,
         message,
         inputs=row.inputs.size if row else 0,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.judging.questions import AnyMeeting, Question, by_backend
+from conformance.judging.questions import AnyJudge, Question, by_backend
 from conformance.suite.ledger_check import check_ledger
 from oracles.registry import Backend
 from reports.counterexample.failure_text import failure_text
@@ -20,14 +20,14 @@ OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
 class Suite(pytest.File):
     """The root of the suite's items: all backends of a run."""
 
-    def __init__(self, *, meetings: list[AnyMeeting], cases: list[Case], **more: Any) -> None:
+    def __init__(self, *, backend_judges: list[AnyJudge], cases: list[Case], **more: Any) -> None:
         super().__init__(**more)
-        self.meetings = meetings
+        self.backend_judges = backend_judges
         self.cases = cases
 
     def collect(self) -> Iterator[BackendNode]:
         """One node per backend."""
-        for backend, questions in by_backend(self.meetings, self.cases):
+        for backend, questions in by_backend(self.backend_judges, self.cases):
             yield BackendNode.from_parent(
                 self, name=backend.name, backend=backend, questions=questions
             )

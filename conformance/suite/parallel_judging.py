@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 import pytest
 
 from conformance.judging.backend_judge import Settings
-from conformance.judging.questions import Judged, by_backend, meetings_of
+from conformance.judging.questions import Judged, by_backend, judges_of
 from conformance.running.selection import select
 from conformance.running.supervisor import (
     Failure,
@@ -78,10 +78,10 @@ def run_helper(link: Connection, config: HelperConfig) -> None:
     except CastigateError as error:
         link.send(Failure(f"could not begin: {error}"))
         return
-    meetings = meetings_of(backends, config.settings, cases)
+    backend_judges = judges_of(backends, config.settings, cases)
     judges = {
         (backend.name, question.name): question.judge
-        for backend, questions in by_backend(meetings, cases)
+        for backend, questions in by_backend(backend_judges, cases)
         for question in questions()
     }
     link.send(Loaded())

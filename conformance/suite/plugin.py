@@ -13,7 +13,7 @@ from weakref import finalize
 import pytest
 
 from conformance.judging.backend_judge import Settings
-from conformance.judging.questions import meetings_of
+from conformance.judging.questions import judges_of
 from conformance.running.selection import select
 from conformance.suite.items import Suite
 from conformance.suite.ledger_check import LEDGERS, Ledgers
@@ -212,6 +212,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | No
     if file_path != SUITE or not backends:
         return None
     settings, cases = _settings(config), select(config.getoption("--document"))
-    meetings = meetings_of(backends, settings, cases)
-    suite: Suite = Suite.from_parent(parent, path=file_path, meetings=meetings, cases=cases)
+    backend_judges = judges_of(backends, settings, cases)
+    suite: Suite = Suite.from_parent(
+        parent, path=file_path, backend_judges=backend_judges, cases=cases
+    )
     return suite

@@ -57,16 +57,16 @@ Key = tuple[str, str, str]
 """What wrong answers are gathered by: rule, clause, level."""
 
 
-class Judge:
+class RulingCheck:
     """Judges the answers of one road by one ruling, chunk by chunk."""
 
-    def __init__(self, meeting: BackendJudge, case: Case, forms: Forms) -> None:
+    def __init__(self, judge: BackendJudge, case: Case, forms: Forms) -> None:
         self.case = case
         self.rules = ruling(case)
         self.found = Judgement(
-            case.id, meeting.backend.name, meeting.graded(case, set(), self.rules.is_open)
+            case.id, judge.backend.name, judge.graded(case, set(), self.rules.is_open)
         )
-        self._meeting = meeting
+        self._judge = judge
         self._forms = forms
         self._stairs = staircase(self.rules)
         branches = self.rules.branches
@@ -139,7 +139,7 @@ class Judge:
                 self.rules, expect_by_exact.allow(self.rules, smallest), smallest, key[2]
             ),
         )
-        verdict = self._meeting.graded(self.case, {divergence.level}, self.rules.is_open)
+        verdict = self._judge.graded(self.case, {divergence.level}, self.rules.is_open)
         self._add(verdict, (divergence,))
 
     def _add(
@@ -169,13 +169,13 @@ class Judge:
         asked = inputs[~is_open]
         self._opened += int(np.count_nonzero(is_open))
         if asked_alone and asked.size == inputs.size:
-            self.end(self._meeting.located(self.case, self.rules, inputs, error))
+            self.end(self._judge.located(self.case, self.rules, inputs, error))
             return 0
         if asked.size < inputs.size:
             self._add(self.found.verdict, message=f"open inputs: {described(error)}")
         if not asked.size:
             return 0
-        match self._meeting.ask_and_locate(self.case, self.rules, asked):
+        match self._judge.ask_and_locate(self.case, self.rules, asked):
             case Answered(answers):
                 return self.look(asked, answers)
             case Raised() | Malformed() as missing:
@@ -186,7 +186,7 @@ class Judge:
 
     def end(self, missing: NoAnswer) -> None:
         """Give up, and count nothing of a part that could not be asked to its end."""
-        verdict, text = self._meeting.failed(self.case), missing.text
+        verdict, text = self._judge.failed(self.case), missing.text
         match missing:
             case Declined():
                 verdict = "unsupported"
@@ -204,7 +204,7 @@ class Judge:
         if not self.found.divergences:
             return self.found
         smallest = np.array([self.found.divergences[0].smallest], self.rules.source.storage)
-        script = self._meeting.reproduction(self.case, self.rules, smallest)
+        script = self._judge.reproduction(self.case, self.rules, smallest)
         return replace(self.found, reproduction=script)
 
 
@@ -213,7 +213,7 @@ def _key_of_recommendation(branch: Branch) -> Key:
 
 
 def sweep(
-    meeting: BackendJudge,
+    judge: BackendJudge,
     cases: list[Case],
     visit: InputSequence,
     lo: int,
@@ -222,28 +222,28 @@ def sweep(
     progress: Progress,
 ) -> list[Judgement]:
     """Ask some inputs of a visit once, and judge them by the rulings of all cases on the road."""
-    judges = [Judge(meeting, case, forms) for case in cases]
+    checks = [RulingCheck(judge, case, forms) for case in cases]
     try:
         if lo < hi:
-            _sweep(meeting, judges, visit, lo, hi, progress)
+            _sweep(judge, checks, visit, lo, hi, progress)
     except Unanswered as unanswered:
-        for judge in judges:
-            judge.end(unanswered.answer)
-    return [judge.finished(lo, hi, isinstance(visit, Dense)) for judge in judges]
+        for check in checks:
+            check.end(unanswered.answer)
+    return [check.finished(lo, hi, isinstance(visit, Dense)) for check in checks]
 
 
 def _sweep(
-    meeting: BackendJudge,
-    judges: list[Judge],
+    judge: BackendJudge,
+    checks: list[RulingCheck],
     visit: InputSequence,
     lo: int,
     hi: int,
     progress: Progress,
 ) -> None:
     dense = isinstance(visit, Dense)
-    buffer = np.zeros(min(CHUNK, hi - lo), judges[0].rules.source.storage)
+    buffer = np.zeros(min(CHUNK, hi - lo), checks[0].rules.source.storage)
     visit.fill(buffer, lo)
-    road = _Road(meeting, judges[0], buffer, (lo, hi) if dense else None)
+    road = _Road(judge, checks[0], buffer, (lo, hi) if dense else None)
     stride = buffer.dtype.type(buffer.size)
     size, visited, wrong = buffer.size, 0, 0
     for at in range(lo, hi, size):
@@ -257,21 +257,21 @@ def _sweep(
             visit.fill(buffer, at)
         match road.answers(at, count):
             case Answered(answers):
-                for judge in judges:
-                    if dense and judge.right(at, answers):
+                for check in checks:
+                    if dense and check.right(at, answers):
                         continue
                     inputs = buffer[:count]
                     if road.makes_inputs:
                         visit.fill(inputs, at)
-                    at_once = judge.look_at_once(inputs, answers) if dense else None
-                    wrong += judge.look(inputs, answers) if at_once is None else at_once
+                    at_once = check.look_at_once(inputs, answers) if dense else None
+                    wrong += check.look(inputs, answers) if at_once is None else at_once
             case Raised(error):
                 inputs, alone = buffer[:count], count == size or road.makes_inputs
                 if road.makes_inputs:
                     visit.fill(inputs, at)
-                wrong += sum(judge.look_without_open(inputs, error, alone) for judge in judges)
-                judges = [judge for judge in judges if not judge.ended]
-                if not judges:
+                wrong += sum(check.look_without_open(inputs, error, alone) for check in checks)
+                checks = [check for check in checks if not check.ended]
+                if not checks:
                     return
             case missing:
                 raise Unanswered(missing)
@@ -292,17 +292,17 @@ class _Road:
     """
 
     def __init__(
-        self, meeting: BackendJudge, judge: Judge, buffer: Bits, dense: tuple[int, int] | None
+        self, judge: BackendJudge, check: RulingCheck, buffer: Bits, dense: tuple[int, int] | None
     ) -> None:
         self._buffer = buffer
-        self._target = judge.rules.target
+        self._target = check.rules.target
         self._is_narrow = self._target.bits not in (8, 16, 32, 64)
-        oracle = meeting.backend.oracle
+        oracle = judge.backend.oracle
         self.makes_inputs = dense is not None and isinstance(oracle, WithSweep)
         if dense is not None and isinstance(oracle, WithSweep):
-            self._ask: Swept = value_of(attempt(lambda: oracle.sweep(judge.case, *dense)))
+            self._ask: Swept = value_of(attempt(lambda: oracle.sweep(check.case, *dense)))
         else:
-            call = _bound(meeting, judge.case, buffer)
+            call = _bound(judge, check.case, buffer)
             self._ask = lambda first, count: call()
         self._known: Bits | None = None
 
@@ -329,9 +329,9 @@ def _check_unchanged(buffer: Bits, visit: InputSequence, at: int) -> None:
         raise malformed("the adapter writes to the inputs it is given")
 
 
-def _bound(meeting: BackendJudge, case: Case, buffer: Bits) -> Callable[[], Bits]:
+def _bound(judge: BackendJudge, case: Case, buffer: Bits) -> Callable[[], Bits]:
     """A call that answers what the buffer holds: the adapter's own, or its cast."""
-    oracle = meeting.backend.oracle
+    oracle = judge.backend.oracle
     if not isinstance(oracle, WithBind):
         return lambda: oracle.cast(case, buffer.copy())
     match attempt(lambda: oracle.bind(case, buffer)):

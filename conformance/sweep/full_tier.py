@@ -19,26 +19,26 @@ ROADS_KEPT = 8
 """Roads whose sweeps are remembered: cases come pair by pair."""
 
 
-class FullMeeting:
+class FullJudge:
     """Judges one backend on every input of sources of up to 32 bits, one sweep for all cases."""
 
-    def __init__(self, meeting: BackendJudge, cases: list[Case]) -> None:
-        self.meeting = meeting
-        self.backend = meeting.backend
+    def __init__(self, judge: BackendJudge, cases: list[Case]) -> None:
+        self.quick_judge = judge
+        self.backend = judge.backend
         self._cases = cases
         self._swept = lru_cache(ROADS_KEPT)(self._sweep_road)
 
     def judge(self, case: Case) -> Judgement:
         """The verdict on a case."""
-        quick = self.meeting.judge(case)
-        if not is_swept(case) or not (road := self.meeting.road(case)):
+        quick = self.quick_judge.judge(case)
+        if not is_swept(case) or not (road := self.quick_judge.road(case)):
             return quick
         return completed(quick, self._swept(case.source, case.target, road)[ruling(case)])
 
     def _sweep_road(self, source: str, target: str, road: str) -> dict[Ruling, Judgement]:
         """What every ruling of a road says to one cast of all inputs."""
         cases = [case for case in self._cases if (case.source, case.target) == (source, target)]
-        roads = {case.id: self.meeting.road(case) for case in cases}
+        roads = {case.id: self.quick_judge.road(case) for case in cases}
         found: dict[Ruling, Judgement] = {}
         for plan in sweeps(cases, roads):
             if plan.road == road:
@@ -50,13 +50,13 @@ class FullMeeting:
 
     def _judgements(self, plan: Sweep) -> list[Judgement]:
         rulings = [ruling(case) for case in plan.cases]
-        seed = self.meeting.settings.seed
+        seed = self.quick_judge.settings.seed
         inputs = input_sequence(plan.way, plan.source, plan.target, rulings, seed)
-        return swept(self.meeting, list(plan.cases), inputs, 0, inputs.size, lambda *_: None)
+        return swept(self.quick_judge, list(plan.cases), inputs, 0, inputs.size, lambda *_: None)
 
 
 def swept(
-    meeting: BackendJudge,
+    judge: BackendJudge,
     cases: list[Case],
     inputs: InputSequence,
     lo: int,
@@ -64,4 +64,4 @@ def swept(
     progress: Progress,
 ) -> list[Judgement]:
     """Sweep some inputs of a visit with the fastest functions that are installed."""
-    return sweep(meeting, cases, inputs, lo, hi, fastest(), progress)
+    return sweep(judge, cases, inputs, lo, hi, fastest(), progress)

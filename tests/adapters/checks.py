@@ -114,12 +114,12 @@ def assert_repeats(oracle: Any, case: Case, patterns: list[Any]) -> None:
 
 def compared(first: Any, second: Any, source: str, target: str) -> tuple[Verdict, str]:
     """What ``-k variants`` says of two roads of a framework on one pair."""
-    meetings = [
+    backend_judges = [
         BackendJudge(Backend(f"{one.name}:{place}", one), {}, Settings())
         for place, one in enumerate((first, second))
     ]
     cases = [case for case in select([]) if (case.source, case.target) == (source, target)]
-    _, judgement = RoadAgreement(*meetings, cases).judge()
+    _, judgement = RoadAgreement(*backend_judges, cases).judge()
     return judgement.verdict, judgement.message
 
 

@@ -162,13 +162,13 @@ class TestTheBuildersOfCinn:
 
     def test_bitcasts_are_judged(self, builders: Any) -> None:
         oracle = cinn.Cinn()
-        meeting = BackendJudge(Backend("cinn", oracle), {}, Settings())
+        backend_judge = BackendJudge(Backend("cinn", oracle), {}, Settings())
         for name in (
             "cinn-bitcast-convert:1.0/float32/float16/shape:10/example:worked-example",
             "cinn-bitcast-convert:1.0/int32/float32/shape:10/example:shown-call",
             "cinn-bitcast-convert:1.0/float64/float32/shape:scalar",
         ):
-            assert meeting.judge(case_named(name)).verdict == "conforms", name
+            assert backend_judge.judge(case_named(name)).verdict == "conforms", name
 
     def test_bits_in_the_shape_that_they_had_are_wrong(
         self, builders: Any, monkeypatch: pytest.MonkeyPatch
@@ -177,9 +177,9 @@ class TestTheBuildersOfCinn:
             return Variable(lambda: A.compute().view(dytpe))
 
         monkeypatch.setattr(Builder, "bitcast_convert", scaled)
-        meeting = BackendJudge(Backend("cinn", cinn.Cinn()), {}, Settings())
+        backend_judge = BackendJudge(Backend("cinn", cinn.Cinn()), {}, Settings())
         name = "cinn-bitcast-convert:1.0/float32/float16/shape:10/example:worked-example"
-        found = meeting.judge(case_named(name))
+        found = backend_judge.judge(case_named(name))
         assert (found.verdict, found.faults[0].rule) == ("violates", "narrower")
 
     @pytest.mark.parametrize("form", ["dtype", "keywords", "all-keywords", "in-full", "sample"])
@@ -200,8 +200,8 @@ class TestTheBuildersOfCinn:
     def test_every_call_of_a_builder_that_does_as_the_page_says_passes(
         self, builders: Any, document: str
     ) -> None:
-        meeting = BackendJudge(Backend("cinn", cinn.Cinn()), {}, Settings(max_examples=20))
-        verdicts = {case.id: meeting.judge(case).verdict for case in select([document])}
+        backend_judge = BackendJudge(Backend("cinn", cinn.Cinn()), {}, Settings(max_examples=20))
+        verdicts = {case.id: backend_judge.judge(case).verdict for case in select([document])}
         wrong = {name: verdict for name, verdict in verdicts.items() if verdict not in PASSED}
         assert wrong == {}
 

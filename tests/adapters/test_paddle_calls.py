@@ -374,9 +374,9 @@ def test_what_astype_does_to_a_real_layer_is_judged(
 ) -> None:
     method = astype(paddle._paddle, converts=converts, inputs=inputs)
     monkeypatch.setattr(paddle._paddle.nn.Layer, "astype", method)
-    meeting = BackendJudge(Backend("paddle", paddle), {}, Settings(max_examples=10))
+    backend_judge = BackendJudge(Backend("paddle", paddle), {}, Settings(max_examples=10))
     case = case_named(f"paddle-layer-astype:1.0/float32/float64/form:name/member:{member}")
-    found = meeting.judge(case)
+    found = backend_judge.judge(case)
     assert (found.verdict, [fault.rule for fault in found.faults]) == (verdict, rules)
 
 
@@ -390,7 +390,7 @@ def test_a_to_that_writes_into_its_receiver_is_found(
     paddle: Paddle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paddle._paddle.Tensor, "to", to_that_zeroes_its_receiver)
-    meeting = BackendJudge(Backend("paddle", paddle), {}, Settings(max_examples=10))
-    found = meeting.judge(case_named("paddle-tensor-to:1.0/float32/float64/form:name"))
+    backend_judge = BackendJudge(Backend("paddle", paddle), {}, Settings(max_examples=10))
+    found = backend_judge.judge(case_named("paddle-tensor-to:1.0/float32/float64/form:name"))
     assert found.verdict == "deviates"
     assert {fault.rule for fault in found.faults} == {"receiver-unchanged"}

@@ -78,12 +78,12 @@ def swept(
     fast: bool = True,
 ) -> list[Judgement]:
     told: list[tuple[int, int]] = []
-    meeting = BackendJudge(Backend("planted", oracle), {}, Settings())
+    backend_judge = BackendJudge(Backend("planted", oracle), {}, Settings())
     cases = [case_named(name) for name in names]
     form = fastest() if fast else forms(False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHUNK", SMALL_CHUNK)
-        found = sweep(meeting, cases, visit, lo, hi, form, lambda *news: told.append(news))
+        found = sweep(backend_judge, cases, visit, lo, hi, form, lambda *news: told.append(news))
     if all(each.inputs for each in found):
         assert sum(count for count, _ in told) == hi - lo
         assert sum(wrong for _, wrong in told) == sum(each.wrong for each in found)

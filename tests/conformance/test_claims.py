@@ -44,7 +44,7 @@ class Raising(Zeros):
         raise ValueError("no such thing")
 
 
-def meeting(oracle: Any, **settings: Any) -> BackendJudge:
+def backend_judge(oracle: Any, **settings: Any) -> BackendJudge:
     return BackendJudge(Backend(oracle.name, oracle), {}, Settings(**settings))
 
 
@@ -61,23 +61,23 @@ def meeting(oracle: Any, **settings: Any) -> BackendJudge:
 def test_only_the_version_that_is_claimed_counts(
     claims: tuple[str, ...], old: str, new: str
 ) -> None:
-    found = meeting(Zeros(*claims))
+    found = backend_judge(Zeros(*claims))
     assert [found.judge(case_named(name)).verdict for name in (OLD, NEW)] == [old, new]
 
 
 def test_an_error_counts_only_where_the_version_is_claimed() -> None:
-    found = meeting(Raising("onnx-cast:24"))
+    found = backend_judge(Raising("onnx-cast:24"))
     assert [found.judge(case_named(name)).verdict for name in (OLD, NEW)] == ["error", "differs"]
 
 
 def test_a_document_that_the_user_names_counts_whatever_is_claimed() -> None:
-    found = meeting(Zeros("onnx-cast:24"), asked_for=frozenset({"onnx-cast"}))
+    found = backend_judge(Zeros("onnx-cast:24"), asked_for=frozenset({"onnx-cast"}))
     assert found.judge(case_named(NEW)).verdict == "violates"
 
 
 def test_a_pair_is_asked_by_the_version_that_is_claimed() -> None:
     cases = [case for case in select([]) if (case.source, case.target) == ("int32", "float32")]
-    first, *_ = candidates(meeting(Zeros("onnx-cast:13")), cases, calls=False)
+    first, *_ = candidates(backend_judge(Zeros("onnx-cast:13")), cases, calls=False)
     assert first.id == "onnx-cast:13/int32/float32"
 
 

@@ -52,10 +52,10 @@ class Spoilt:
 
 
 def swept(name: str, spoil: Spoil) -> Judgement:
-    meeting = BackendJudge(Backend("spoilt", Spoilt(spoil)), {}, Settings())
+    backend_judge = BackendJudge(Backend("spoilt", Spoilt(spoil)), {}, Settings())
     visit = Dense(1 << 32)
     [found] = sweep(
-        meeting, [case_named(name)], visit, 0, visit.size, fastest(), lambda *news: None
+        backend_judge, [case_named(name)], visit, 0, visit.size, fastest(), lambda *news: None
     )
     assert found.inputs == 1 << 32
     return found

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from conformance.judging.backend_judge import Settings
-from conformance.judging.questions import Judged, by_backend, meetings_of
+from conformance.judging.questions import Judged, by_backend, judges_of
 from conformance.running.selection import select
 from conformance.suite.parallel_judging import Group, HelperConfig, Helpers
 from oracles.isolation.launch_config import launch_configs
@@ -99,8 +99,8 @@ def test_a_run_that_stops_early_ends_its_helpers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("tier", "keeps"), [("quick", False), ("quick", True), ("full", False)])
 def test_a_helper_finds_the_same_as_pytest(tier: str, keeps: bool) -> None:
     settings, cases = Settings(tier=tier), select(["onnx-cast:25"])
-    meetings = meetings_of([load_backend("reference")], settings, cases)
-    [(_, asked)] = by_backend(meetings, cases)
+    backend_judges = judges_of([load_backend("reference")], settings, cases)
+    [(_, asked)] = by_backend(backend_judges, cases)
     judges = {("reference", question.name): question.judge for question in asked()}
     keys = [key for key in judges if key[1].endswith("/int16/int4")]
     assert len(keys) == 2

@@ -96,9 +96,11 @@ ERRORS = [(name, case, message) for name, case, verdict, message in VERDICTS if 
 def test_an_error_on_a_document_that_is_not_claimed_differs(
     name: str, case: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meeting = meeting_with(name)
-    monkeypatch.setattr(type(meeting.backend.oracle), "claims", ("torch-view",), raising=False)
-    found = meeting.judge(case_named(case))
+    backend_judge = meeting_with(name)
+    monkeypatch.setattr(
+        type(backend_judge.backend.oracle), "claims", ("torch-view",), raising=False
+    )
+    found = backend_judge.judge(case_named(case))
     assert (found.verdict, message in found.message) == ("differs", True), found
 
 
@@ -151,13 +153,13 @@ def test_inputs_changed_in_place_reach_nobody_else() -> None:
 
 @pytest.mark.parametrize("name", ["ChangesOnTheWay", "ChangesInPlace"])
 def test_an_adapter_that_changes_bits_is_blamed_itself(name: str) -> None:
-    meeting = meeting_with(name)
-    found = meeting.judge(case_named(HALF))
+    backend_judge = meeting_with(name)
+    found = backend_judge.judge(case_named(HALF))
     assert found.verdict == "error"
     assert found.message == (
         "the adapter, not the framework: float16: the way in and out turns 0x0000 into 0x0001"
     )
-    assert meeting.judge(case_named("onnx-cast:25/int8/int16")).verdict == "conforms"
+    assert backend_judge.judge(case_named("onnx-cast:25/int8/int16")).verdict == "conforms"
 
 
 def test_an_identity_that_raises_is_an_adapter_fault() -> None:

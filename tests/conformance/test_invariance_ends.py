@@ -52,10 +52,10 @@ def test_where_shapes_are_dear_one_shape_is_asked_in_two_layouts_at_most() -> No
 
 def test_where_shapes_are_dear_a_refusal_is_awaited_in_a_shape_that_is_there() -> None:
     backend = load_backend(f"{TENSORS}:Remembers")
-    meeting = BackendJudge(backend, {}, Settings(max_examples=20))
+    backend_judge = BackendJudge(backend, {}, Settings(max_examples=20))
     asked: list[tuple[tuple[int, ...], object]] = getattr(backend.oracle, "asked")  # noqa: B009
-    assert meeting.judge(case_named("onnx-cast:25/float32/int4")).verdict != "error"
+    assert backend_judge.judge(case_named("onnx-cast:25/float32/int4")).verdict != "error"
     [row] = {shape for shape, _ in asked[:1]}
     asked.clear()
-    assert meeting.judge(case_named("onnx-cast:1/float32/int4")).inputs == row[0]
+    assert backend_judge.judge(case_named("onnx-cast:1/float32/int4")).inputs == row[0]
     assert [shape for shape, _ in asked] == [row]

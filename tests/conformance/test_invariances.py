@@ -41,8 +41,8 @@ def cases(source: str, target: str) -> list[Case]:
 
 
 def judged_by(backend: Backend, pair: tuple[str, str] = INT8) -> Judgement:
-    meeting = BackendJudge(backend, {}, Settings(max_examples=20))
-    return Invariances(meeting, cases(*pair)).judge()[1]
+    backend_judge = BackendJudge(backend, {}, Settings(max_examples=20))
+    return Invariances(backend_judge, cases(*pair)).judge()[1]
 
 
 def judged(name: str, pair: tuple[str, str] = INT8) -> Judgement:
@@ -58,8 +58,8 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 def test_the_reference_answers_alike_everywhere() -> None:
     for (source, target), group in groupby(select([ONNX])[::7], lambda c: (c.source, c.target)):
-        meeting = BackendJudge(load_backend("reference"), {}, Settings(max_examples=20))
-        found = Invariances(meeting, list(group)).judge()[1]
+        backend_judge = BackendJudge(load_backend("reference"), {}, Settings(max_examples=20))
+        found = Invariances(backend_judge, list(group)).judge()[1]
         assert found.verdict in ("conforms", "unsupported"), (source, target, found)
 
 
@@ -164,8 +164,8 @@ def test_every_length_and_every_input_at_every_position() -> None:
 
 
 def test_telling_inputs_are_of_every_rule_with_ties_and_nans() -> None:
-    meeting = BackendJudge(load_backend("reference"), {}, Settings(max_examples=20))
-    row = first_row(meeting, cases(*HALF))
+    backend_judge = BackendJudge(load_backend("reference"), {}, Settings(max_examples=20))
+    row = first_row(backend_judge, cases(*HALF))
     few = row.at(representative_inputs(row.rules, row.inputs, row.expected))
     assert few.inputs.size <= MOST
     assert set(few.expected.places.tolist()) == set(row.expected.places.tolist())

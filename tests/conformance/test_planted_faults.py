@@ -162,8 +162,8 @@ def test_without_a_fault_nothing_is_found(case: str) -> None:
 
 def test_the_answer_and_what_is_allowed_belong_to_the_smallest() -> None:
     fault = FAULTS["ties away"]
-    meeting = BackendJudge(Backend("planted", Planted(fault.change)), {}, SETTINGS)
-    [found] = meeting.judge(case_named(fault.case)).divergences
+    backend_judge = BackendJudge(Backend("planted", Planted(fault.change)), {}, SETTINGS)
+    [found] = backend_judge.judge(case_named(fault.case)).divergences
     assert (found.smallest, found.answer, found.allowed) == (0x0080, 0x01, ("0x00",))
     assert (found.rule, found.level) == ("saturate-24", "required")
     assert found.runs.first[:2].tolist() == [0x0080, 0x0280]

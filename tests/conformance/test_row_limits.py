@@ -157,12 +157,12 @@ def test_cases_of_one_road_share_the_rows() -> None:
     names = [f"onnx-cast:{version}/uint8/float16" for version in (13, 19, 25)]
     for made, times in ((WithRoad, 1), (Planted, 3)):
         oracle = made(BELOW, True, last_bit)
-        meeting = BackendJudge(Backend("planted", oracle), {}, Settings())
-        found = [replace(meeting.judge(case_named(name)), case="") for name in names]
+        backend_judge = BackendJudge(Backend("planted", oracle), {}, Settings())
+        found = [replace(backend_judge.judge(case_named(name)), case="") for name in names]
         assert oracle.asked.count(BELOW + 1) == times
         assert [each.wrong for each in found] == [INPUTS // 4] * 3
         # Another pair has the same inputs, and answers of its own.
-        other = meeting.judge(case_named("onnx-cast:25/uint8/bfloat16"))
+        other = backend_judge.judge(case_named("onnx-cast:25/uint8/bfloat16"))
         assert oracle.asked.count(BELOW + 1) == times + 1
         assert other.wrong == INPUTS // 4
 

@@ -44,9 +44,9 @@ def test_the_example_program_is_short_and_imports_nothing_of_castigate() -> None
 
 
 def test_the_example_answers_in_every_shape(program: Backend) -> None:
-    meeting = BackendJudge(program, {}, Settings())
+    backend_judge = BackendJudge(program, {}, Settings())
     for case in (CASE, "onnx-cast:25/int64/float32", "onnx-cast:25/uint8/bool"):
-        assert meeting.judge(case_named(case)).verdict == "conforms"
+        assert backend_judge.judge(case_named(case)).verdict == "conforms"
     oracle = program.oracle
     for shape in ((), (0,), (2, 0, 3), (2, 3)):
         bits = np.full(shape, 0x3C00, np.uint16)
@@ -66,9 +66,9 @@ def test_what_the_example_lacks_is_unsupported(program: Backend) -> None:
 
 
 def test_a_road_names_what_the_answers_depend_on(program: Backend) -> None:
-    meeting = BackendJudge(program, {}, Settings())
+    backend_judge = BackendJudge(program, {}, Settings())
     early, late, other = (
-        meeting.road(case_named(case))
+        backend_judge.road(case_named(case))
         for case in (
             "onnx-cast:13/float32/float16",
             "onnx-cast:25/float32/float16",
@@ -76,7 +76,7 @@ def test_a_road_names_what_the_answers_depend_on(program: Backend) -> None:
         )
     )
     assert early == late != other
-    assert not meeting.road(case_named("onnx-cast:25/float32/bfloat16"))
+    assert not backend_judge.road(case_named("onnx-cast:25/float32/bfloat16"))
 
 
 def test_two_programs_are_not_variants_of_each_other(program: Backend) -> None:

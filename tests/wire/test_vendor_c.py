@@ -80,8 +80,8 @@ def test_the_vendor_conforms_to_the_claimed_document(load: LoadProgram, vendor: 
     assert not backend.claims("pypto-cast", "0.2")
     cases = [case for case in select(["onnx-cast:25"]) if (case.source, case.target) in PAIRS]
     assert {(case.source, case.target) for case in cases} == set(PAIRS)
-    meeting = BackendJudge(backend, {}, Settings())
-    found = {case.id: meeting.judge(case).verdict for case in cases}
+    backend_judge = BackendJudge(backend, {}, Settings())
+    found = {case.id: backend_judge.judge(case).verdict for case in cases}
     assert {case: verdict for case, verdict in found.items() if verdict != "conforms"} == {}
 
 
@@ -119,9 +119,9 @@ def test_a_sweep_finds_the_same_divergences_as_casts(
     case = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")
     wrong = []
     for fault in (0, list(FAULTS).index("TIES_AWAY") + 1):
-        meeting = BackendJudge(load(build_vendor(fault)), {}, Settings())
+        backend_judge = BackendJudge(load(build_vendor(fault)), {}, Settings())
         found = []
-        for backend in (meeting.backend, _only_casts(meeting.backend)):
+        for backend in (backend_judge.backend, _only_casts(backend_judge.backend)):
             fresh_meeting = BackendJudge(backend, {}, Settings())
             [judgement] = sweep(
                 fresh_meeting, [case], Dense(HI), LO, HI, fastest(), lambda *_: None
