@@ -5,13 +5,13 @@ Conventions of the pages:
 - A ```console block holds commands, each after ``$ ``, and below each its output: stdout and stderr
   as a terminal shows them, 100 columns wide. A command without output below it is run too; only its
   exit code is checked.
-- A line ``…`` stands for any number of lines that the page leaves out; ``…`` inside a line stands for
-  any text.
+- A line ``…`` stands for any number of lines that the page leaves out; ``…`` inside a line stands
+  for any text.
 - A ```sh block holds lines to copy and paste. They are not run and are listed in ``NOT_RUN``.
 - A block below a line that ends in ``NAME`:`` (a file name in backticks and a colon) is written to
   that file before the page's commands run.
-- The commands of a page run in their order in one folder, which sees the checkout's ``examples`` and
-  ``specs``; ``pytest`` and ``python`` start from the checkout.
+- The commands of a page run in their order in one folder, which sees the checkout's ``examples``
+  and ``specs``; ``pytest`` starts from the checkout.
 
 ``REWRITE_DOCS=1 pytest tests/test_docs.py`` writes the real outputs into the pages. It keeps the
 lines that a page has trimmed; read the difference before you commit it.
@@ -62,11 +62,76 @@ LANGUAGES = {"console", "json", "mermaid", "python", "sh", "text", "yaml"}
 PYTEST_HERE = ("-p", "no:castigate", "-p", "conformance.pytest_entry", "-p", "no:cacheprovider")
 """The suite's plugin from this checkout, even where another one is installed."""
 
-NOT_RUN: dict[str, tuple[str, ...]] = {}
+NOT_RUN: dict[str, tuple[str, ...]] = {
+    "installs packages; .ci/run and tox do it": (
+        "python3.11 -m venv .venv && .venv/bin/pip install -q -c constraints.txt tox"
+        " && .venv/bin/tox -q -e nightly",
+        "python3.11 -m venv .venv && .venv/bin/pip install -q -c constraints.txt tox"
+        " && .venv/bin/tox -q -e tests,lint,types,frameworks",
+        "python3.11 -m venv .venv && . .venv/bin/activate",
+        "pip install -c constraints.txt -e '.[nightly,dev]'",
+        "pip install -c constraints.txt -e '.[ort,torch,dev]'",
+    ),
+    "takes minutes": (
+        "castigate nightly --out DIR",
+        "castigate export onnx --out ALL",
+        "castigate gate --backend ort --policy mine.yaml --out DIR",
+        "castigate gate --backend ort --policy mine.yaml --sign key.pem --out SIGNED",
+        "castigate gate --backend exec:./vendor --policy strict --out GATE",
+        "castigate run --backend torch --tier full --document onnx-cast:25 --source float32"
+        " --out RUN",
+        "castigate run --backend ort --tier full --document onnx-cast:25 --source float32"
+        " --target float16 --out RUN",
+        "castigate run --backend ort --tier full --shard 1/4 --out PART1",
+        "pytest conformance --backend=ort --tier=full",
+        "pytest conformance --backend=torch -k invariances",
+        "pytest conformance --backend=torch --backend=torch:compile --backend=torch:threads"
+        " -k variants",
+        "pytest conformance --backend='exec:./vendor --device 0' --document onnx-cast:25",
+        "pytest conformance --backend=examples/vendor_python/adapter.py:NumpyCast"
+        " --document=onnx-cast:25",
+    ),
+    "needs a run or a folder of the reader's": (
+        "castigate diff RUN OTHER-RUN",
+        "castigate diff RUN --backend ort --backend torch",
+        "castigate gate --backend ort --policy regression-only --baseline OLDER-RUN --out LATER",
+        "castigate merge PART1 PART2 PART3 PART4 --out RUN",
+        "castigate report OLDEST … LAST --out DIR",
+        "castigate report RUN… --out DIR --summary FILE --csv FILE --junit FILE",
+        "castigate run --resume --out RUN",
+        "castigate verify DIR/certificate.json --replay 20",
+    ),
+    "needs a program, an adapter or a page of the reader's": (
+        "castigate inputs CASE | vendor-program | castigate judge",
+        "castigate specs page page.md > page.md.sha256",
+        "pytest conformance --backend=my_adapter.py:Eager --backend=my_adapter.py:Compiled"
+        " -k variants",
+    ),
+    "needs a framework that the tests do not install": (
+        "castigate run --backend torch_xla --python torch_xla=envs/xla/bin/python --backend jax"
+        " --out RUN",
+        "pytest conformance --backend=tensorflow:xla --backend=tensorflow:xla-folded -k variants",
+    ),
+    "needs the document in the checkout": (
+        "castigate explain demo-cast:1/float32/int8 300 --backend reference --backend ml_dtypes",
+        "castigate run --backend ml_dtypes --document demo-cast --out DEMO",
+    ),
+    "changes the checkout, or is run by CI anyway": (
+        "pytest conformance --backend=ort --update-ledger",
+        "pytest -q tests/specs/test_formats.py",
+        "ruff check . && ruff format . && mypy",
+        "REWRITE_DOCS=1 pytest -q tests/test_docs.py",
+        "git diff README.md docs",
+    ),
+    "is openssl's, not ours": (
+        "openssl genpkey -algorithm ed25519 -out key.pem",
+        "openssl pkey -in key.pem -pubout -out public.pem",
+    ),
+}
 """Reasons, and the commands that are not run for each."""
 
 FENCE = re.compile(r"^```(\w*)$")
-FILE_NAME = re.compile(r"`([\w./-]+)`[^`]*:$")
+FILE_NAME = re.compile(r"`([\w-]+\.(?:jsonl|py|yaml))`:$")
 
 
 def name_of(path: Path) -> str:
@@ -81,6 +146,7 @@ class Block:
     lines: tuple[str, ...]
     first: int
     above: str
+    indent: str
 
     @property
     def file_name(self) -> str | None:
@@ -97,17 +163,19 @@ class Command:
     shown: tuple[str, ...]
     first: int
     """Where its output begins, as an index into the page's lines."""
+    indent: str
 
 
 def blocks(text: str) -> Iterator[Block]:
     lines = text.splitlines()
-    begin, language, above = None, "", ""
+    begin, language, above, indent = None, "", "", ""
     for place, line in enumerate(lines):
         fence = FENCE.match(line.strip())
         if begin is None and fence is not None:
-            begin, language = place + 1, fence[1]
+            begin, language, indent = place + 1, fence[1], line[: line.index("```")]
         elif begin is not None and line.strip() == "```":
-            yield Block(language, tuple(lines[begin:place]), begin, above)
+            inside = tuple(each.removeprefix(indent) for each in lines[begin:place])
+            yield Block(language, inside, begin, above, indent)
             begin, above = None, ""
         elif begin is None and line.strip():
             above = line.strip()
@@ -127,7 +195,7 @@ def commands(block: Block) -> list[Command]:
         end = begin = place + 1
         while end < len(lines) and not lines[end].startswith("$ "):
             end += 1
-        found.append(Command(text, lines[begin:end], block.first + begin))
+        found.append(Command(text, lines[begin:end], block.first + begin, block.indent))
         place = end
     return found
 
@@ -187,6 +255,8 @@ def run(text: str, folder: Path) -> tuple[int, str]:
     while words:
         end = words.index("|") if "|" in words else len(words)
         part, words = words[:end], words[end + 1 :]
+        if part[0] not in ("castigate", "pytest", "python") and shutil.which(part[0]) is None:
+            pytest.skip(f"{part[0]} is not installed")
         if part[0] == "castigate":
             code, output = castigate(part[1:], output)
         else:
@@ -195,6 +265,26 @@ def run(text: str, folder: Path) -> tuple[int, str]:
         (folder / target).write_text(output, encoding="utf-8")
         output = ""
     return code, output
+
+
+RUNS: dict[str, tuple[str, Path]] = {}
+"""What each `castigate run` printed, and the folder in which it left its run."""
+
+
+def run_once(text: str, folder: Path) -> tuple[int, str]:
+    """Run a command line; a `castigate run` that another page has shown is copied from there."""
+    out = re.search(r"^castigate run .*--out (\w+)$", plain(text))
+    if out is None:
+        return run(text, folder)
+    if plain(text) not in RUNS:
+        code, output = run(text, folder)
+        if code not in (0, 1):
+            return code, output
+        RUNS[plain(text)] = output, folder / out[1]
+    output, made = RUNS[plain(text)]
+    if made != folder / out[1]:
+        shutil.copytree(made, folder / out[1])
+    return 0, output
 
 
 def stripped(output: str) -> list[str]:
@@ -270,7 +360,7 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, folder: 
             if reason_not_to_run(command.text) is not None:
                 assert not command.shown, f"`{command.text}` is not run; do not show its output"
                 continue
-            code, output = run(command.text, folder)
+            code, output = run_once(command.text, folder)
             shown, real = stripped("\n".join(command.shown)), stripped(output)
             if (not shown and code in (0, 1)) or (shown and fits(shown, real)):
                 continue
@@ -279,7 +369,8 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, folder: 
             wrong.append(f"$ {command.text}\nexit code {code}\n{difference}")
     if REWRITE and changes:
         for command, new in reversed(changes):
-            lines[command.first : command.first + len(command.shown)] = new
+            indented = [f"{command.indent}{line}".rstrip() for line in new]
+            lines[command.first : command.first + len(command.shown)] = indented
         page.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return
     assert not wrong, f"{name_of(page)} is not what comes out:\n\n" + "\n\n".join(wrong)
@@ -367,8 +458,14 @@ def test_files_that_the_pages_name_exist() -> None:
     assert wrong == []
 
 
-EXAMPLE_PATHS: set[str] = set()
-"""Files that a reader would make."""
+EXAMPLE_PATHS = {
+    "oracles/adapters/numpy.py",
+    "reports/ledger/numpy.yaml",
+    "specs/documents/PAGE.sha256",
+    "specs/documents/demo_cast.yaml",
+    "tests/adapters/test_numpy.py",
+}
+"""Files that a reader of the recipes would make."""
 
 
 def test_every_page_is_linked_from_the_readme() -> None:
