@@ -1,79 +1,17 @@
-"""docs/protocol.md and the schema beside it say what the code does."""
+"""The schema of the wire protocol; tests/test_docs.py compares it and its page with the code."""
 
 from __future__ import annotations
 
 import json
-import re
-import struct
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import jsonschema
-import pytest
 
 from conformance.running.selection import case_named
-from oracles.isolation.frames import Frame, written
 from oracles.wire.program_client import case_words
-from oracles.wire.reply_checks import Expected
 from oracles.wire.schema import AskBye, AskCast, AskHello, AskSweep, Offer, Room, schema, words_of
 
-DOCS = Path(__file__).parents[2] / "docs"
 CASE = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")
-QUESTION = b"".join(
-    written(
-        words_of(AskCast(number=2, case=case_words(CASE), shape=[3])),
-        struct.pack("<3f", 1, 448, float("nan")),
-    )
-)
-CODES = [0x38, 0x7E, 0x7F]
-
-
-def dump(content: bytes) -> str:
-    """Bytes as people read them."""
-    lines = []
-    for at in range(0, len(content), 16):
-        row = content[at : at + 16]
-        letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"{at:04x}  {row.hex(' '):<47}  {letters}\n")
-    return "".join(lines)
-
-
-def dumps() -> list[str]:
-    page = (DOCS / "protocol.md").read_text(encoding="utf-8")
-    return re.findall(r"```\n(0000  [^`]*)```", page)
-
-
-def content_of(shown: str) -> bytes:
-    return b"".join(bytes.fromhex(line[6:53]) for line in shown.splitlines())
-
-
-def test_the_question_of_the_page_is_the_one_that_is_asked() -> None:
-    assert dumps()[0] == dump(QUESTION)
-
-
-def test_the_answer_of_the_page_is_understood() -> None:
-    content = content_of(dumps()[1])
-    assert dump(content) == dumps()[1]
-    _, length, size = struct.unpack("<4sIQ", content[:16])
-    header, payload = json.loads(content[16 : 16 + length]), content[16 + length :]
-    assert len(payload) == size
-    value = Expected(CASE.target).value(Frame(header, bytearray(payload)))
-    assert not isinstance(value, BaseException)
-    assert value.tolist() == CODES
-
-
-def test_the_answer_of_the_page_is_that_of_the_example(vendor: Path) -> None:
-    done = subprocess.run([vendor], input=QUESTION, capture_output=True, check=True)
-    assert dump(done.stdout) == dumps()[1]
-
-
-def test_the_schema_is_that_of_the_code() -> None:
-    assert (DOCS / "protocol.schema.json").read_text(encoding="utf-8") == schema(), (
-        "python -m oracles.wire.schema > docs/protocol.schema.json"
-    )
-
-
 CASE_WORDS = case_words(CASE)
 RIGHT: list[dict[str, Any]] = [
     words_of(AskHello(number=1, castigate="1", memory=Offer(descriptor=5, bytes=8))),
@@ -98,8 +36,3 @@ def test_the_schema_takes_headers_and_nothing_else() -> None:
     validator = jsonschema.Draft202012Validator(json.loads(schema()))
     assert [words for words in RIGHT if not validator.is_valid(words)] == []
     assert [words for words in WRONG if validator.is_valid(words)] == []
-
-
-@pytest.mark.parametrize("word", ["cast", "sweep", "bitcast", "hello", "bye", "unsupported"])
-def test_every_word_of_the_code_is_on_the_page(word: str) -> None:
-    assert f"`{word}`" in (DOCS / "protocol.md").read_text(encoding="utf-8")
