@@ -42,10 +42,10 @@ import pytest
 
 from conformance.commands.main import main
 from conformance.running.selection import case_named
-from oracles.isolation.frames import Frame, written
-from oracles.wire.program_client import case_words
-from oracles.wire.reply_checks import Expected
-from oracles.wire.schema import AskCast, schema, words_of
+from oracles.isolation.frames import Frame, encode_frame
+from oracles.wire.program_client import wire_case
+from oracles.wire.reply_checks import ReplyDecoder
+from oracles.wire.schema import AskCast, encode_request, json_schema
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -484,8 +484,8 @@ def test_the_readme_is_short_and_its_pictures_are_small() -> None:
 
 CASE = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")
 QUESTION = b"".join(
-    written(
-        words_of(AskCast(number=2, case=case_words(CASE), shape=[3])),
+    encode_frame(
+        encode_request(AskCast(number=2, case=wire_case(CASE), shape=[3])),
         struct.pack("<3f", 1, 448, float("nan")),
     )
 )
@@ -518,7 +518,7 @@ def test_the_protocol_pages_answer_is_decoded() -> None:
     _, length, size = struct.unpack("<4sIQ", content[:16])
     header, payload = json.loads(content[16 : 16 + length]), content[16 + length :]
     assert len(payload) == size
-    value: Any = Expected(CASE.target).value(Frame(header, bytearray(payload)))
+    value: Any = ReplyDecoder(CASE.target).decode(Frame(header, bytearray(payload)))
     assert not isinstance(value, BaseException)
     assert value.tolist() == CODES
 
@@ -535,7 +535,7 @@ def test_the_protocol_pages_answer_is_that_of_the_c_example(tmp_path: Path) -> N
 
 
 def test_the_shipped_protocol_schema_is_that_of_the_code() -> None:
-    assert (DOCS / "protocol.schema.json").read_text(encoding="utf-8") == schema(), (
+    assert (DOCS / "protocol.schema.json").read_text(encoding="utf-8") == json_schema(), (
         "run `python -m oracles.wire.schema > docs/protocol.schema.json`"
     )
 
