@@ -21,7 +21,7 @@ LONG = (
     "conformance/test_history.py",
     "conformance/test_shadowing.py",
     "conformance/test_invariances.py",
-    "reports/test_behaviour_forms.py",
+    "reports/test_closed_forms.py",
     "adapters/test_torch_compile.py",
     "wire/",
 )

@@ -39,9 +39,9 @@ VECTOR = 64
 INTRODUCTION = """\
 # Behaviors on every input
 
-Written by `tox -e behaviours`, not by hand. Of every cast from float32 to an integer in
+Written by `tox -e behaviors`, not by hand. Of every cast from float32 to an integer in
 `onnx-cast:25`, all inputs that the document leaves open were asked, in rows of whole vectors.
-[behaviours.md](behaviours.md) says how the form is found that is right on each of them.
+[behaviors.md](behaviors.md) says how the form is found that is right on each of them.
 """
 
 

@@ -113,7 +113,7 @@ def test_a_helper_finds_the_same_as_pytest(tier: str, keeps: bool) -> None:
         for key in keys[:1]:
             found = helpers.judge(group, key, fail_if_judged_here)
             assert count_record(*found) == count_record(*judges[key]())
-            # A ledger that is rewritten names the behaviour behind these answers.
+            # A ledger that is rewritten names the behavior behind these answers.
             assert (found[1].answered is not None) == keeps
     assert helpers.lost == []
 
