@@ -6,7 +6,7 @@ import pytest
 
 LONG = (
     "conformance/test_run.py",
-    "proof/test_whole.py",
+    "proof/test_whole_proof.py",
     "conformance/test_ledger.py",
     "reference/test_agreement.py",
     "conformance/test_full_tier.py",
