@@ -12,8 +12,7 @@ import pytest
 
 from conformance.judging.meeting import Meeting, Settings
 from conformance.running.selection import case_named
-from oracles.adapters.jax import VARIANTS, Jax
-from oracles.adapters.jax_roads import DTYPES, Request
+from oracles.adapters.jax import DTYPES, VARIANTS, Jax, Request
 from oracles.adapters.stablehlo import Shape
 from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast
 from oracles.registry import Backend
@@ -161,12 +160,12 @@ class TestRoads(PlainRoads):
         self, folded: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         roads = folded._roads
-        plain, lax = roads._at_once, roads._jax.lax
+        plain, lax = roads._eager, roads._jax.lax
 
         def hidden(request: Request) -> Any:
             return lambda x: plain(request)(lax.optimization_barrier(x))
 
-        monkeypatch.setattr(roads, "_at_once", hidden)
+        monkeypatch.setattr(roads, "_eager", hidden)
         for target, left in (("float16", "convert"), ("bool", "compare")):
             with pytest.raises(Unsupported, match=f"did not fold .* left a {left}$"):
                 folded.cast(onnx_case("float32", target), bits_of("float32", FLOATS))

@@ -142,7 +142,7 @@ class TestRefusals:
             raise RuntimeError("Exception from somewhere:\nout of luck")
 
         with pytest.raises(RuntimeError, match="out of luck"):
-            adapter.OpenVino("cpu")._refusing(fail)
+            adapter.OpenVino("cpu")._or_unsupported(fail)
 
     @pytest.mark.parametrize(
         "dtype", ["float8e4m3fnuz", "float6e2m3", "int2", "complex64", "string"]
@@ -222,13 +222,13 @@ class TestFolding:
         self, roads: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         models = []
-        real = roads[1]._compiled_model
+        real = roads[1]._compile_model
 
         def kept(*asked: Any) -> Any:
             models.append(real(*asked).get_runtime_model())
             return real(*asked)
 
-        monkeypatch.setattr(roads[1], "_compiled_model", kept)
+        monkeypatch.setattr(roads[1], "_compile_model", kept)
         for target in ("int16", "int64"):
             roads[1].cast(onnx_case("float32", target), bits_of("float32", [0x3FC00000, 0]))
         layers = [

@@ -214,7 +214,7 @@ class TestCast:
         def doubled(x: Any, dtype: Any) -> Any:
             return paddle.cast(x, dtype) + paddle.cast(x, dtype)
 
-        built = partial(executor._programs._built, doubled)
+        built = partial(executor._programs._build, doubled)
         monkeypatch.setattr(executor._programs, "cast", built)
         verdict, message = compared(eager, executor, "int8", "int16")
         assert verdict != "conforms"

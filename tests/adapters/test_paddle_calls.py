@@ -9,7 +9,7 @@ import pytest
 
 from conformance.judging.meeting import Meeting, Settings
 from conformance.running.selection import case_named
-from oracles.adapters.call_parts import WORDS, ones
+from oracles.adapters.calls import WORD_VALUES, ones
 from oracles.adapters.paddle import Paddle
 from oracles.adapters.paddle_calls import shares_memory
 from oracles.protocol import Returned, Unsupported, WithCall
@@ -95,7 +95,7 @@ class TestParts:
         assert ones("complex128", (1,)).tobytes() == (0x3FF0 << 48).to_bytes(16, "little")
 
     def test_words(self) -> None:
-        assert list(WORDS.values()) == [None, True, False, 0, 3.5, [], [10], b"float32"]
+        assert list(WORD_VALUES.values()) == [None, True, False, 0, 3.5, [], [10], b"float32"]
 
 
 # The forms that paddle's design of `Tensor.to` names, each with the dtype that it asks for.
