@@ -1,1 +1,1 @@
-"""One adapter per framework; each imports its framework when it is created."""
+"""One adapter per framework; each imports its framework only when it is created."""

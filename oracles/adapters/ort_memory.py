@@ -1,4 +1,4 @@
-"""The memory of onnxruntime's tensors: how patterns lie in it, and how they come out."""
+"""How patterns lie in the raw memory of onnxruntime's and openvino's tensors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from oracles.protocol import Bits
 from specs.formats import Format
 
 
-def buffer_of(source: Format, bits: Bits) -> Bits:
-    """What an OrtValue wraps: its shape is the tensor's, its first bytes are the packed codes."""
+def ort_value_buffer(source: Format, bits: Bits) -> Bits:
+    """Return the array for an OrtValue: in the tensor's shape, packed codes in its first bytes."""
     if not is_packed(source):
         return np.require(bits, requirements=["C", "A"])
     packed, buffer = pack(bits, source.bits), np.zeros(bits.shape, np.uint8)
@@ -21,30 +21,36 @@ def buffer_of(source: Format, bits: Bits) -> Bits:
     return buffer
 
 
-def content_of(source: Format, bits: Bits) -> bytes | list[bytes]:
-    """What an initializer holds."""
+def initializer_content(source: Format, bits: Bits) -> bytes | list[bytes]:
+    """Return an initializer's content: encoded texts, or the raw bytes of the patterns."""
     if source.kind == "text":
         return [text.encode() for text in bits.ravel()]
     return (pack(bits, source.bits) if is_packed(source) else bits).tobytes()
 
 
-def answer_of(target: Format, value: Any) -> Bits:
-    """The patterns in an OrtValue, whose ``numpy()`` lacks most of the small formats."""
+def patterns_of_ort_value(target: Format, value: Any) -> Bits:
+    """Copy the patterns out of an OrtValue, whose ``numpy()`` lacks most of the small formats."""
     if target.kind == "text":
         return np.asarray(value.numpy(), dtype=object)
     shape = value.shape()
     count = int(np.prod(shape, dtype=int))
-    raw = room_for(target, count)
-    ctypes.memmove(raw.ctypes.data, value.data_ptr(), raw.nbytes)
-    return patterns_in(raw, target, count).reshape(shape)
+    memory = tensor_memory(target, count)
+    ctypes.memmove(memory.ctypes.data, value.data_ptr(), memory.nbytes)
+    return patterns_in(memory, target, count).reshape(shape)
 
 
-def room_for(target: Format, count: int) -> Bytes:
-    """The memory of a tensor that is not there yet."""
+def tensor_memory(target: Format, count: int) -> Bytes:
+    """Allocate the memory of a tensor with so many elements."""
     bits = target.bits if is_packed(target) else 8 * np.dtype(target.storage).itemsize
     return np.empty(-(-count * bits // 8), np.uint8)
 
 
-def patterns_in(raw: Bytes, target: Format, count: int) -> Bits:
-    """The patterns in a tensor's memory, one per element."""
-    return (unpack(raw, count, target.bits) if is_packed(target) else raw).view(target.storage)
+def patterns_in(memory: Bytes, target: Format, count: int) -> Bits:
+    """Return the patterns in a tensor's memory, one per element."""
+    codes = unpack(memory, count, target.bits) if is_packed(target) else memory
+    return codes.view(target.storage)
+
+
+buffer_of = ort_value_buffer  # until renamed
+content_of = initializer_content  # until renamed
+answer_of = patterns_of_ort_value  # until renamed
