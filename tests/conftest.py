@@ -22,6 +22,7 @@ LONG = (
     "conformance/test_shadowing.py",
     "conformance/test_invariances.py",
     "reports/test_closed_forms.py",
+    "adapters/test_contract.py",
     "adapters/test_torch_compile.py",
     "wire/",
 )

@@ -18,9 +18,9 @@ from conformance.commands.options import SourceOption, TargetOption
 from conformance.judging import bitcasts
 from conformance.judging.quick_inputs import few_inputs
 from conformance.running.run import selected_cases
-from oracles.adapters.lazy_import import load
 from oracles.adapters.onnx_models import ModelBuilder, bitcast_graph, cast_graph
-from oracles.adapters.ort_memory import content_of
+from oracles.adapters.refusals import load
+from oracles.adapters.tensor_memory import initializer_content
 from oracles.protocol import Bits, NotInstalled, Unsupported
 from oracles.reference.bitcast_bits import by_integer
 from oracles.reference.expectations import Expected
@@ -96,7 +96,7 @@ class Exporter:
                 ("x", case.source, data_set.inputs),
                 ("y", case.target, data_set.answers),
             ):
-                content = content_of(format_named(dtype), bits)
+                content = initializer_content(format_named(dtype), bits)
                 tensor = self._models.tensor(name, dtype, bits.shape, content)
                 _write(data / f"{'input' if name == 'x' else 'output'}_0.pb", tensor)
 

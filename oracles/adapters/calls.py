@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.lazy_import import first_line
+from oracles.adapters.refusals import first_line
 from oracles.protocol import Bits, Tensor, Unsupported
 from specs.calls import Argument, ArgumentKind, Call
 from specs.formats import format_named

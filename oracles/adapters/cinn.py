@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.calls import WORD_VALUES, ArgumentBuilders, invoke
-from oracles.adapters.lazy_import import require_plain, require_variant
 from oracles.adapters.paddle import reproduction
 from oracles.adapters.paddle_programs import TracedPrograms
 from oracles.adapters.paddle_tensors import Tensors, load_paddle
+from oracles.adapters.refusals import require_plain, require_variant
 from oracles.protocol import Bits, Bound, NotInstalled, Returned, Tensor, Unsupported
 from specs.calls import Call, ReceiverKind
 from specs.cases import Case

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.lazy_import import first_line, load, require_plain, require_variant
+from oracles.adapters.refusals import first_line, load, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.lazy_import import load, require_plain, require_variant
-from oracles.adapters.ort_memory import patterns_in, tensor_memory
+from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
+from oracles.adapters.tensor_memory import patterns_in, tensor_memory
 from oracles.bit_packing import is_packed, pack
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from oracles.adapters.lazy_import import first_line, load, require_plain, require_variant
 from oracles.adapters.onnx_models import (
     LATEST,
     Graph,
@@ -18,14 +17,15 @@ from oracles.adapters.onnx_models import (
     cast_graph,
     element_name,
 )
-from oracles.adapters.ort_memory import (
+from oracles.adapters.refusals import first_line, load, require_plain, require_variant
+from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
+from oracles.adapters.tensor_memory import (
     initializer_content,
     ort_value_buffer,
     patterns_in,
     patterns_of_ort_value,
     tensor_memory,
 )
-from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case

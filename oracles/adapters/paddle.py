@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from oracles.adapters.lazy_import import first_line, require_plain, require_variant
 from oracles.adapters.paddle_calls import Calls, shares_memory
 from oracles.adapters.paddle_programs import ExecutorPrograms, TracedPrograms
 from oracles.adapters.paddle_tensors import CARRIERS, DTYPES, Tensors, carrier_out, load_paddle
+from oracles.adapters.refusals import first_line, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, print_loop
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call

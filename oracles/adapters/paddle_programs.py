@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.lazy_import import first_line
 from oracles.adapters.paddle_tensors import Tensors
+from oracles.adapters.refusals import first_line
 from oracles.protocol import Unsupported
 
 CACHED_PROGRAMS = 64

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.lazy_import import load
+from oracles.adapters.refusals import load
 from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 

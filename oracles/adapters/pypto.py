@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from oracles.adapters.lazy_import import require_variant
+from oracles.adapters.refusals import require_variant
 from oracles.adapters.torch_tensors import Tensors
 from oracles.protocol import Bits, NotInstalled, Unsupported
 from specs.cases import Case

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oracles.adapters.lazy_import import load, require_plain, require_variant
+from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
 from oracles.adapters.stablehlo import COMPUTED
 from oracles.bit_packing import is_packed

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.lazy_import import first_line, load, require_plain, require_variant
+from oracles.adapters.refusals import first_line, load, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, print_loop
 from oracles.adapters.torch_calls import Calls
 from oracles.adapters.torch_compile import Compiler, Function

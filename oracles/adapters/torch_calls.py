@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.calls import WORD_VALUES, ArgumentBuilders, invoke, layer_output, ones
-from oracles.adapters.lazy_import import first_line
+from oracles.adapters.refusals import first_line
 from oracles.adapters.torch_tensors import Tensors, shares_memory
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
 from specs.calls import Call, Member

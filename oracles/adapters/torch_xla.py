@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from oracles.adapters.lazy_import import load, require_plain, require_variant
+from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, print_loop
 from oracles.adapters.torch_tensors import DTYPES, Tensors
 from oracles.protocol import Bits, Bound, Unsupported

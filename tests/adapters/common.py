@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance.judging.meeting import Meeting, Settings
-from conformance.judging.road_agreement import Variants
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.road_agreement import RoadAgreement
 from conformance.running.selection import select
 from oracles.protocol import Bits
 from oracles.registry import Backend
@@ -150,9 +150,9 @@ def run_script(script: str) -> list[str]:
 def compared(first: Any, second: Any, source: str, target: str) -> tuple[Verdict, str]:
     """Return what ``-k variants`` says of two roads of a framework on one pair."""
     meetings = [
-        Meeting(Backend(f"{oracle.name}:{number}", oracle), {}, Settings())
+        BackendJudge(Backend(f"{oracle.name}:{number}", oracle), {}, Settings())
         for number, oracle in enumerate((first, second))
     ]
     cases = [case for case in select([]) if (case.source, case.target) == (source, target)]
-    _, judgement = Variants(*meetings, cases).judge()
+    _, judgement = RoadAgreement(*meetings, cases).judge()
     return judgement.verdict, judgement.message

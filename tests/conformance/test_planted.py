@@ -30,8 +30,7 @@ FOUND = {
     "Half": ("error", "the answer has shape (128,), the input (256,)"),
     "Floods": (
         "crashed",
-        "on 0x95: the process sent an invalid reply:"
-        " a frame starts with b'CST1', not b'\\x80noi'",
+        "on 0x95: the process sent an invalid reply: a frame starts with b'CST1', not b'\\x80noi'",
     ),
     "ForksAndDies": ("crashed", "on 0x95: the process was ended by SIGSEGV"),
 }

@@ -49,8 +49,3 @@ def patterns_in(memory: Bytes, target: Format, count: int) -> Bits:
     """Return the patterns in a tensor's memory, one per element."""
     codes = unpack(memory, count, target.bits) if is_packed(target) else memory
     return codes.view(target.storage)
-
-
-buffer_of = ort_value_buffer  # until renamed
-content_of = initializer_content  # until renamed
-answer_of = patterns_of_ort_value  # until renamed
