@@ -54,7 +54,7 @@ def test_the_table_shows_counts_and_an_example(run: str) -> None:
     ("arguments", "wrong"),
     [
         ((), "Missing argument '"),
-        (("RUN",), "say which two to compare by --backend"),
+        (("RUN",), "name two with --backend"),
         (("RUN", "--backend=torch", f"--backend={RIGHT}"), "has no backend `torch`; it has"),
         (("RUN", "RUN", "RUN"), "3 runs cannot be compared; give one run and two backends"),
         (("RUN/nothing", "RUN"), "RUN/nothing"),

@@ -217,7 +217,7 @@ RIGHT = f"--backend={RUNNABLE}:Right"
 USAGE: list[tuple[list[str], str]] = [
     (["gate", RIGHT, "--policy=strickt"], "did you mean `strict`?"),
     (["gate", RIGHT, "--policy=/no/such.yaml"], "/no/such.yaml: cannot be read"),
-    (["gate", RIGHT, "--policy=regression-only"], "give --baseline RUN"),
+    (["gate", RIGHT, "--policy=regression-only"], "add --baseline RUN"),
     (["gate", RIGHT, "--policy=strict", "--baseline=x"], "uses no --baseline"),
     (["gate", "--backend=nobody", "--policy=strict"], "unknown backend `nobody`"),
     (["gate", RIGHT, "--policy=strict", "--sign=/no/such"], "/no/such cannot be read"),
