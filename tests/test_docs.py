@@ -59,7 +59,7 @@ ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *(DOCS / name for name in sorted(GEN
 REWRITE = bool(os.environ.get("REWRITE_DOCS"))
 CUT = "…"
 LANGUAGES = {"console", "json", "mermaid", "python", "sh", "text", "yaml"}
-PYTEST_HERE = ("-p", "no:castigate", "-p", "conformance.pytest_entry", "-p", "no:cacheprovider")
+PYTEST_HERE = ("-p", "no:castigate", "-p", "castigate_entry", "-p", "no:cacheprovider")
 """The suite's plugin from this checkout, even where another one is installed."""
 
 NOT_RUN: dict[str, tuple[str, ...]] = {
@@ -92,6 +92,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         " --document=onnx-cast:25",
     ),
     "needs a run or a folder of the reader's": (
+        "python -m benchmarks.migration --before CHECKOUT",
         "castigate diff RUN OTHER-RUN",
         "castigate diff RUN --backend ort --backend torch",
         "castigate gate --backend ort --policy regression-only --baseline OLDER-RUN --out LATER",
