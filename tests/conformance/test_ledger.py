@@ -163,7 +163,8 @@ def test_a_stale_entry_fails(listed: Bench) -> None:
     assert (code, row(said)) == (FAILED, ["2", "0", "0", "2"])
     assert (
         "  ledger    stale: to-integer is listed, but the verdict is conforms now; if the "
-        f"backend is fixed, pytest --pyargs conformance --backend={NAME} --update-ledger removes the entry"
+        f"backend is fixed, pytest --pyargs conformance --backend={NAME} --update-ledger removes"
+        " the entry"
     ) in said
     assert listed.suite("saturated", UPDATE)[0] == PASSED
     assert "to-integer" not in listed.text
