@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from conformance.inputs import inputs_of
-from conformance.selection import case_named, select
-from oracles.reference.oracle import Reference, RejectedError
+from conformance.judging.quick_inputs import inputs_of
+from conformance.running.selection import case_named, select
+from oracles.reference.reference_oracle import Reference, RejectedError
 from specs.cases import Case
 from specs.operations import is_bitcast
 from specs.ruling import ruling

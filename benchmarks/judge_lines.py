@@ -14,7 +14,7 @@ from benchmarks.answers import all_cases, one_case
 
 LINES = 100_000
 RUNS = 5
-COMMAND = [sys.executable, "-c", "from conformance.command import main; main()", "judge"]
+COMMAND = [sys.executable, "-c", "from conformance.commands.main import main; main()", "judge"]
 
 
 def seconds(path: Path) -> float:

@@ -44,8 +44,8 @@ class Told:
 
 def told(name: str, known: frozenset[str]) -> Told:
     """What this process's checkout says of a case; without arrays where the key is known."""
-    from conformance.inputs import inputs_of
-    from conformance.selection import case_named
+    from conformance.judging.quick_inputs import inputs_of
+    from conformance.running.selection import case_named
     from specs.operations import is_bitcast
     from specs.ruling import ruling
 
@@ -76,15 +76,15 @@ def told(name: str, known: frozenset[str]) -> Told:
 
 
 def _expected(rules: Any, inputs: Any) -> Any:
-    from oracles.reference import by_exact, by_kernels
-    from oracles.reference.expected import Expected
+    from oracles.reference import expect_by_exact, expect_by_kernels
+    from oracles.reference.expectations import Expected
 
     if rules.is_open or rules.is_rejection:
         nothing = np.zeros(inputs.shape, np.uint8)
         return Expected(nothing, nothing, nothing)
     if rules.worked or not (rules.source.is_numeric and rules.target.is_numeric):
-        return by_exact.expect(rules, inputs)
-    return by_kernels.expect(rules, inputs)
+        return expect_by_exact.expect(rules, inputs)
+    return expect_by_kernels.expect(rules, inputs)
 
 
 def _sets(branch: Any) -> tuple[Set, Set]:
@@ -157,7 +157,7 @@ def serve() -> None:
 
 def _all_cases() -> list[str]:
     from specs.editions import editions
-    from specs.load import documents
+    from specs.loader import documents
 
     return [
         case.id

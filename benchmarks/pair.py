@@ -10,16 +10,16 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from conformance.forms import forms
-from conformance.meet import Meeting, Settings
-from conformance.plan import is_swept
-from conformance.selection import case_named, select
-from conformance.sweep import CHUNK, sweep
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.plan import is_swept
+from conformance.running.selection import case_named, select
+from conformance.sweep.array_forms import forms
+from conformance.sweep.engine import CHUNK, sweep
 from oracles.protocol import Bits
-from oracles.reference.grading import open_inputs
+from oracles.reference.chunk_table import table
 from oracles.reference.staircase import staircase
-from oracles.reference.table import table
-from oracles.reference.visits import Dense
+from oracles.reference.staircase_grades import open_inputs
+from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
 from specs.cases import Case
 from specs.formats import format_named
@@ -61,7 +61,7 @@ class Checked:
 class Pair:
     """A backend that casts from one dtype to another, and the cases whose rulings judge it."""
 
-    meeting: Meeting
+    judge: BackendJudge
     asked: Case
     chosen: Chosen
     cases: list[Case] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Pair:
     def swept(self, fast: bool, tables: int, lo: int, hi: int) -> int:
         """The sweep itself; how many answers the first ruling finds wrong."""
         cases = list(islice(cycle(self.cases), tables))
-        found = sweep(self.meeting, cases, Dense(hi), lo, hi, forms(fast), _not_told)
+        found = sweep(self.judge, cases, Dense(hi), lo, hi, forms(fast), _not_told)
         if found[0].inputs != hi - lo:
             raise RuntimeError(f"{found[0].case} was not swept: {found[0].message}")
         return found[0].wrong
@@ -111,7 +111,7 @@ class Pair:
         return self.chosen
 
     def _bound(self, buffer: Bits) -> Callable[[], Bits]:
-        oracle = self.meeting.backend.oracle
+        oracle = self.judge.backend.oracle
         bind: Callable[[Case, Bits], Callable[[], Bits]] | None = getattr(oracle, "bind", None)
         if bind is not None:
             return bind(self.asked, buffer)
@@ -120,24 +120,24 @@ class Pair:
 
 def prepared(backend: str, source: str, target: str, asked: str | None = None) -> Pair:
     """Load a backend, choose what it is asked, build the tables, and warm all that is timed."""
-    meeting = Meeting(load_backend(backend), {}, Settings())
-    shared, others = _candidates(meeting, source, target)
+    judge = BackendJudge(load_backend(backend), {}, Settings())
+    shared, others = _candidates(judge, source, target)
     if asked is not None:
         shared, others = [case_named(asked)], []
     begun = perf_counter()
     table(ruling(shared[0]))
     seconds = perf_counter() - begun
-    cases = _judging(meeting, shared, others, 1 << format_named(source).bits)
+    cases = _judging(judge, shared, others, 1 << format_named(source).bits)
     names = tuple(case.id for case in cases)
-    chosen = Chosen(names[0], _open_part(cases[0]), names, meeting.backend.version, seconds)
-    pair = Pair(meeting, cases[0], chosen, cases)
+    chosen = Chosen(names[0], _open_part(cases[0]), names, judge.backend.version, seconds)
+    pair = Pair(judge, cases[0], chosen, cases)
     pair.alone(0, 2 * CHUNK)
     for fast in FORMS:
         pair.swept(fast, len(cases), 0, 2 * CHUNK)
     return pair
 
 
-def _candidates(meeting: Meeting, source: str, target: str) -> tuple[list[Case], list[Case]]:
+def _candidates(judge: BackendJudge, source: str, target: str) -> tuple[list[Case], list[Case]]:
     """A case of every ruling of a pair: those of the road that most rulings share, and all others.
 
     Rulings of roads that the backend has not got are among them: its answers may well fulfil them.
@@ -150,10 +150,10 @@ def _candidates(meeting: Meeting, source: str, target: str) -> tuple[list[Case],
         if is_swept(case):
             rules = ruling(case)
             rulings.setdefault(rules, case)
-            if road := meeting.road(case):
+            if road := judge.road(case):
                 roads.setdefault(road, {}).setdefault(rules, case)
     if not roads:
-        raise SystemExit(f"{meeting.backend.name} has no road from {source} to {target}")
+        raise SystemExit(f"{judge.backend.name} has no road from {source} to {target}")
     # The last of equals: the newest version.
     shared = max(reversed(roads.values()), key=len)
     others = [case for rules, case in rulings.items() if rules not in shared]
@@ -166,7 +166,7 @@ def _open_part(case: Case) -> float:
     return open_inputs(staircase(ruling(case)), 0, size) / size
 
 
-def _judging(meeting: Meeting, shared: list[Case], others: list[Case], size: int) -> list[Case]:
+def _judging(judge: BackendJudge, shared: list[Case], others: list[Case], size: int) -> list[Case]:
     """The case to be asked, and all others whose rulings find no probe wrong.
 
     A table that finds billions of wrong answers would measure how they are gathered, and one that
@@ -177,7 +177,7 @@ def _judging(meeting: Meeting, shared: list[Case], others: list[Case], size: int
     for at in _spread(0, size, CHUNK):
         asked = next((case for case in left if case in shared), asked)
         judging = [asked, *(case for case in left if case != asked)]
-        found = sweep(meeting, judging, Dense(size), at, at + CHUNK, forms(FORMS[-1]), _not_told)
+        found = sweep(judge, judging, Dense(size), at, at + CHUNK, forms(FORMS[-1]), _not_told)
         if not found[0].inputs:
             raise SystemExit(f"{asked}: {found[0].message}")
         right = {judgement.case for judgement in found if not judgement.wrong}

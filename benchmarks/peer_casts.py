@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from conformance.selection import case_named
+from conformance.running.selection import case_named
 from oracles.protocol import Bits
-from oracles.reference import by_exact
-from oracles.reference.compiled import compiled
-from oracles.reference.expected import Expected
-from oracles.reference.oracle import Reference
+from oracles.reference import expect_by_exact
+from oracles.reference.compiled_kernels import compiled
+from oracles.reference.expectations import Expected
+from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.outcomes import Nan
@@ -67,7 +67,7 @@ def targets() -> list[Target]:
 
 def _exact(target: Target) -> Cast:
     rules = target.rules
-    return lambda bits: _with_nan(rules, by_exact.expect(rules, bits))
+    return lambda bits: _with_nan(rules, expect_by_exact.expect(rules, bits))
 
 
 def _kernels(target: Target) -> Cast:

@@ -18,12 +18,12 @@ import numpy as np
 from benchmarks.figures import keep, median, show
 from benchmarks.options import number
 from benchmarks.peer_casts import PEERS, Cast, Peer, Target, targets
-from conformance.inputs import inputs_of
+from conformance.judging.quick_inputs import inputs_of
 from oracles.protocol import Bits
-from oracles.reference import by_exact
-from oracles.reference.grading import OPEN, grades
+from oracles.reference import expect_by_exact
 from oracles.reference.staircase import staircase
-from reports.accept import allowed_words
+from oracles.reference.staircase_grades import OPEN, grades
+from reports.diff.allowed_answers import describe_allowed
 from specs.outcomes import Nan
 
 COUNT = 1 << 16
@@ -126,13 +126,13 @@ def _rounds(cast: Cast, bits: Bits, seconds: float) -> Iterator[float]:
 
 def _disagreement(target: Target, given: Any, answer: Any) -> Disagreement:
     rules, code = target.rules, int(answer)
-    allowed = by_exact.allow(rules, int(given))
+    allowed = expect_by_exact.allow(rules, int(given))
     nans = {code for codes in rules.target.nan_codes for code in codes}
     wants_nan = isinstance(allowed.branch.outcome, Nan) or nans.issuperset(allowed.codes)
     return Disagreement(
         rules.source.hexadecimal(int(given)),
         rules.target.hexadecimal(code),
-        allowed_words(rules, allowed, int(given)),
+        describe_allowed(rules, allowed, int(given)),
         code in nans and wants_nan,
     )
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.figures import median, show
-from conformance.forms import fastest
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from conformance.sweep import CHUNK, sweep
-from oracles.isolation.home import Home
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named
+from conformance.sweep.array_forms import fastest
+from conformance.sweep.engine import CHUNK, sweep
+from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
-from oracles.reference.visits import Dense
+from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend, load_backend
 from specs.cases import Case
 
@@ -39,8 +39,8 @@ ROADS = {
 def swept(backend: Backend, case: Case, inputs: int) -> float:
     """The seconds of a sweep, judged by one table."""
     begun = perf_counter()
-    meeting = Meeting(backend, {}, Settings())
-    [found] = sweep(meeting, [case], Dense(inputs), 0, inputs, fastest(), lambda *_: None)
+    judge = BackendJudge(backend, {}, Settings())
+    [found] = sweep(judge, [case], Dense(inputs), 0, inputs, fastest(), lambda *_: None)
     if found.inputs != inputs:
         raise SystemExit(f"{case} on {backend.name}: {found.message}")
     return perf_counter() - begun
@@ -54,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wanted = parser.parse_args(arguments)
     command = f"exec:{shlex.quote(sys.executable)} {shlex.quote(str(PROGRAM))}"
     backends = {"in process": load_backend("torch")}
-    backends |= {road: load_isolated(f"{command} {how}", Home()) for road, how in ROADS.items()}
+    backends |= {
+        road: load_isolated(f"{command} {how}", LaunchConfig()) for road, how in ROADS.items()
+    }
     rows = []
     for case in map(case_named, CASES):
         for backend in backends.values():

@@ -1,1 +1,1 @@
-"""The suite and the command: cases meet oracles here."""
+"""The conformance suite and the command line."""

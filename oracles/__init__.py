@@ -1,1 +1,1 @@
-"""Who answers a case: the reference, the frameworks, a user's own adapter."""
+"""Everything that answers cases: the reference, framework adapters, programs of a vendor."""

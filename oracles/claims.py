@@ -1,4 +1,4 @@
-"""What a backend means to implement: documents, or single versions of them."""
+"""Claims: the documents, or single versions of them, that a backend means to implement."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from specs.errors import CastigateError
-from specs.load import documents
-from specs.suggest import nearest
+from specs.loader import documents
+from specs.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A document with all its versions, or (where there is a version) with that one alone."""
+    """A document with all its versions or, if ``version`` is set, that version alone."""
 
     document: str
     version: str | None = None
@@ -21,14 +21,14 @@ class Claim:
         return self.document if self.version is None else f"{self.document}:{self.version}"
 
     def covers(self, document: str, version: str) -> bool:
-        """Whether the claim includes this version of a document."""
+        """Return whether the claim includes this version of a document."""
         return self.document == document and self.version in (None, version)
 
 
-def claim_of(text: str) -> Claim:
-    """Parse ``document`` or ``document:version``; an unknown name is an error with the nearest."""
+def parse_claim(text: str) -> Claim:
+    """Parse ``document`` or ``document:version``; raise CastigateError for an unknown name."""
     document, colon, version = text.partition(":")
-    hint = nearest(text, map(str, _all()))
+    hint = did_you_mean(text, map(str, _all_claims()))
     if document not in documents():
         raise CastigateError(
             f"`{text}`, which is no document; {hint}the documents are {', '.join(documents())}"
@@ -44,22 +44,22 @@ def claim_of(text: str) -> Claim:
     return Claim(document, version)
 
 
-def in_order(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """The claims in the documents' order; one that another includes is left out."""
-    wanted = set(claims)
+def normalize_claims(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+    """Sort claims in the order of the documents, and drop any that another one includes."""
+    claimed = set(claims)
     return tuple(
         claim
-        for claim in _all()
-        if claim in wanted and (claim.version is None or Claim(claim.document) not in wanted)
+        for claim in _all_claims()
+        if claim in claimed and (claim.version is None or Claim(claim.document) not in claimed)
     )
 
 
-def every_document() -> tuple[Claim, ...]:
-    """What a backend without ``claims`` means to implement."""
+def claims_of_every_document() -> tuple[Claim, ...]:
+    """Return the claims of a backend that has no ``claims`` of its own: every document."""
     return tuple(map(Claim, documents()))
 
 
-def _all() -> Iterator[Claim]:
+def _all_claims() -> Iterator[Claim]:
     for name, document in documents().items():
         yield Claim(name)
         for version in document.entry.versions:

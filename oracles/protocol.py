@@ -1,8 +1,12 @@
-"""What an oracle is: it takes bit patterns of a case and gives bit patterns back."""
+"""The interface of an oracle: it gets the bit patterns of a case and returns bit patterns.
+
+``Oracle`` is the part that every adapter implements. Each ``With…`` protocol is one optional
+capability; test for it with ``isinstance``, never by the name of the attribute.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,30 +19,23 @@ Bits = NDArray[Any]
 """Bit patterns in the storage of a format (``Format.storage``), of any shape."""
 
 Bound = Callable[[], Bits]
-"""A call that answers for whatever its input buffer holds just then."""
+"""Answers for whatever its input buffer holds at the moment of the call."""
 
 Swept = Callable[[int, int], Bits]
-"""A call that answers so many patterns, from the first on."""
+"""Takes a first pattern and a count, and answers that many consecutive patterns."""
 
 
 class Unsupported(Exception):
-    """The oracle does not offer what the case asks for; the message is its reason."""
+    """The oracle does not offer what the case needs; the message is the reason."""
 
 
 class NotInstalled(Exception):
-    """The oracle's framework is not here; the message says how to get it."""
+    """The oracle's framework is not installed; the message says how to get it."""
 
 
 @runtime_checkable
 class Oracle(Protocol):
-    """The least an adapter must offer; ``claims`` may be absent and then means every document.
-
-    A claim is a document's name, or ``name:version`` for one version of it.
-
-    A true ``compiles_shapes`` says that each new shape costs a compilation: fewer are asked then.
-    ``row_limits`` names the numbers of elements above which the system casts in another way: inputs
-    are asked in rows on both sides of each.
-    """
+    """What every adapter must have: a name, a version and ``cast``."""
 
     name: str
     version: str
@@ -49,50 +46,94 @@ class Oracle(Protocol):
 
 
 @runtime_checkable
+class WithClaims(Protocol):
+    """An oracle that names the documents it means to implement; others claim every document.
+
+    A claim is a document's name, or ``name:version`` for one version of it.
+    """
+
+    claims: tuple[str, ...]
+
+
+@runtime_checkable
+class WithDtypes(Protocol):
+    """An oracle that lists its dtypes; the others raise ``Unsupported`` case by case."""
+
+    dtypes: tuple[str, ...]
+
+
+@runtime_checkable
+class WithCompiledShapes(Protocol):
+    """An oracle that may compile for each new shape: where it does, fewer shapes are tested."""
+
+    compiles_shapes: bool
+
+
+@runtime_checkable
+class WithRowLimits(Protocol):
+    """An oracle that casts long tensors in another way than short ones.
+
+    ``row_limits`` are the numbers of elements above which the way changes. Inputs are tested in
+    rows on both sides of each.
+    """
+
+    row_limits: Sequence[int]
+
+
+@runtime_checkable
 class WithRoad(Protocol):
-    """An oracle that says which cases share one kernel; others have one road per case."""
+    """An oracle that says which cases share one kernel; for others every case is its own road."""
 
     def road(self, case: Case) -> str:
-        """What selects the kernel: cases of one road get the same answers to the same bits.
+        """Name what selects the kernel: cases on one road get the same answers to the same bits.
 
-        Raises ``Unsupported`` as ``cast`` would, where that is known without asking the framework.
+        Raises ``Unsupported`` as ``cast`` would, where that is known without running the framework.
         """
         ...
 
 
 @runtime_checkable
 class WithBind(Protocol):
-    """An oracle that answers one buffer over and over; others are asked by ``cast``."""
+    """An oracle that can answer one buffer repeatedly; others are called through ``cast``."""
 
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that answers a numeric case for what ``bits`` holds at each call.
 
-        ``bits`` is contiguous and has one dimension. The call gives as many patterns in the
-        target's storage, on the road that ``cast`` takes, and may give the same array every time:
-        whoever calls reads it before the next call and writes nothing into it. Both ``bind`` and
-        the call may raise ``Unsupported``.
+        ``bits`` is contiguous and one-dimensional. The call returns as many patterns in the
+        target's storage, on the road that ``cast`` takes. It may return the same array each time:
+        the caller reads it before the next call and never writes to it. Both ``bind`` and the
+        call may raise ``Unsupported``.
         """
         ...
 
 
 @runtime_checkable
 class WithSweep(Protocol):
-    """An oracle that makes consecutive inputs itself; others are given them."""
+    """An oracle that generates consecutive inputs itself; others receive them as arrays."""
 
     def sweep(self, case: Case, lo: int, hi: int) -> Swept:
-        """Prepare a call that answers consecutive patterns of a numeric source, all within bounds.
+        """Prepare a call that answers consecutive patterns, all within ``range(lo, hi)``.
 
-        Part after part is asked for; the call may raise ``Unsupported``.
+        The call is made for one part after another; it may raise ``Unsupported``.
         """
         ...
 
 
 @runtime_checkable
+class WithCastEach(Protocol):
+    """An oracle that casts many tensors in one request, which saves a round trip for each."""
+
+    def cast_each(self, case: Case, many: Sequence[Bits]) -> list[Bits]:
+        """Answer the tensors in order, up to the first one that has no valid answer."""
+        ...
+
+
+@runtime_checkable
 class WithBitcast(Protocol):
-    """An oracle that reads bits as another dtype; others do not offer the operation."""
+    """An oracle that can reinterpret bits as another dtype."""
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """The same bits as the target: an array of whatever shape the system gives them.
+        """Reinterpret the bits as the target: an array of whatever shape the system gives it.
 
         A request that the system refuses raises the system's own error.
         """
@@ -101,19 +142,19 @@ class WithBitcast(Protocol):
 
 @runtime_checkable
 class WithBitcastMemory(Protocol):
-    """An oracle that knows where a bitcast's result lies; of others this is not judged."""
+    """An oracle that knows where a bitcast's result lies; for others this is not judged."""
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
-        """Whether the result of a bitcast lies in the memory of its input.
+        """Return whether the result of a bitcast lies in the memory of its input.
 
-        Raises ``Unsupported`` where that cannot be told: then it is not judged.
+        Raises ``Unsupported`` where the system cannot tell: then it is not judged.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor as it was found: its dtype, the kind of its device, and its bits."""
+    """A tensor after a call: its dtype, the kind of its device, and its bits."""
 
     dtype: str
     device: str
@@ -122,10 +163,10 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Returned:
-    """What a call gave back, and what became of the thing that it was called on.
+    """What a call returned, and the state of its receiver afterwards.
 
-    Tensors go by their members' names. ``outputs`` is what a layer gives afterwards for each dtype
-    of the call's ``inputs``: a tensor, or the layer's error in one line.
+    Tensors are keyed by their members' names. ``outputs`` is what a layer computes afterwards for
+    each dtype of the call's ``inputs``: a tensor, or the layer's error in one line.
     """
 
     is_receiver: bool
@@ -137,12 +178,63 @@ class Returned:
 
 @runtime_checkable
 class WithCall(Protocol):
-    """An oracle that makes a document's calls as they are written; others do not offer them."""
+    """An oracle that makes calls exactly as a document writes them."""
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on a tensor or a layer whose members hold those bits.
 
-        Raises the system's own error; ``Unsupported`` only where the receiver, the method or an
-        argument cannot even be made here, a device that this machine has not, for instance.
+        Raises the system's own error. ``Unsupported`` means that the receiver, the method or an
+        argument cannot be created here, for example on a device that this machine lacks.
         """
         ...
+
+
+@runtime_checkable
+class WithIdentity(Protocol):
+    """An oracle that can move bits into its own tensors and out again, for the smoke check."""
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Return the bits after a round trip through a tensor of the dtype, without any cast."""
+        ...
+
+
+@runtime_checkable
+class WithReproduce(Protocol):
+    """An oracle that writes reproduction scripts."""
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        """Write a self-contained script that shows the answers to these bits."""
+        ...
+
+
+CAPABILITIES: Mapping[str, type[Any]] = {
+    "claims": WithClaims,
+    "dtypes": WithDtypes,
+    "compiles_shapes": WithCompiledShapes,
+    "row_limits": WithRowLimits,
+    "road": WithRoad,
+    "bind": WithBind,
+    "sweep": WithSweep,
+    "cast_each": WithCastEach,
+    "bitcast": WithBitcast,
+    "bitcast_shares_memory": WithBitcastMemory,
+    "call": WithCall,
+    "identity": WithIdentity,
+    "reproduce": WithReproduce,
+}
+"""The protocol of each optional member, for an oracle that forwards the members of another."""
+
+
+def claims_of(oracle: Oracle) -> tuple[str, ...] | None:
+    """Return the oracle's claims, or None if it has none of its own and claims every document."""
+    return oracle.claims if isinstance(oracle, WithClaims) else None
+
+
+def compiles_per_shape(oracle: Oracle) -> bool:
+    """Return whether each new shape costs the oracle a compilation."""
+    return isinstance(oracle, WithCompiledShapes) and bool(oracle.compiles_shapes)
+
+
+def row_limits_of(oracle: Oracle) -> tuple[int, ...]:
+    """Return the numbers of elements above which the oracle casts in another way."""
+    return tuple(map(int, oracle.row_limits)) if isinstance(oracle, WithRowLimits) else ()

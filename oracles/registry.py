@@ -1,4 +1,4 @@
-"""Finds an oracle by what stands after ``--backend``."""
+"""Resolves a ``--backend`` value to an oracle and loads it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,31 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from oracles.claims import Claim, claim_of, every_document, in_order
-from oracles.protocol import NotInstalled, Oracle, Unsupported
+from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
+from oracles.protocol import NotInstalled, Oracle, Unsupported, claims_of
 from specs.errors import CastigateError
-from specs.suggest import nearest
+from specs.suggestions import did_you_mean
 
+EXEC = "exec:"
 GROUP = "castigate.oracles"
+"""The entry-point group under which other packages register their backends."""
+
+
+def is_program(name: str) -> bool:
+    """Return whether a backend is a program that speaks the wire protocol."""
+    return name.startswith(EXEC)
+
+
+def framework_of(name: str) -> str:
+    """Return a backend's name without its variant; a program's name has none to remove."""
+    return name if is_program(name) else name.partition(":")[0]
 
 
 @dataclass(frozen=True)
 class Builtin:
-    """A backend that ships with the suite: where its class is, which package it drives.
+    """A backend that ships with the suite: where its class is, and which package it drives.
 
-    One without an extra is not to be had from a package index: its adapter says how it is.
+    One that has a package but no extra is not on a package index: its adapter says how to get it.
     """
 
     module: str
@@ -35,13 +47,13 @@ class Builtin:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """The other roads that its adapter knows."""
+        """The variants that its adapter offers, as in ``--backend NAME:VARIANT``."""
         return tuple(getattr(importlib.import_module(self.module), "VARIANTS", ()))
 
 
 ADAPTERS = "oracles.adapters"
 BUILTINS: dict[str, Builtin] = {
-    "reference": Builtin("oracles.reference.oracle", "Reference"),
+    "reference": Builtin("oracles.reference.reference_oracle", "Reference"),
     "ort": Builtin(f"{ADAPTERS}.ort", "Ort", "onnxruntime", "ort"),
     "torch": Builtin(f"{ADAPTERS}.torch", "Torch", "torch", "torch"),
     "onnx": Builtin(f"{ADAPTERS}.onnx", "Onnx", "onnx", "onnx"),
@@ -59,7 +71,7 @@ BUILTINS: dict[str, Builtin] = {
 
 @dataclass(frozen=True)
 class Backend:
-    """An oracle that is ready to answer, under the name the user gave it."""
+    """A loaded oracle under the name that the user gave it."""
 
     name: str
     oracle: Oracle
@@ -70,19 +82,21 @@ class Backend:
 
     @cached_property
     def claimed(self) -> tuple[Claim, ...]:
-        """What the oracle means to implement; without ``claims`` every document."""
-        words = getattr(self.oracle, "claims", None)
-        return every_document() if words is None else in_order(map(claim_of, words))
+        """The claims of the oracle; without ``claims`` of its own, every document."""
+        claims = claims_of(self.oracle)
+        if claims is None:
+            return claims_of_every_document()
+        return normalize_claims(map(parse_claim, claims))
 
     def claims(self, document: str, version: str) -> bool:
-        """Whether the oracle means to implement this version of a document."""
+        """Return whether the oracle means to implement this version of a document."""
         return any(claim.covers(document, version) for claim in self.claimed)
 
 
 def load_backend(name: str) -> Backend:
-    """Build the oracle that a ``--backend`` value names, or raise an error that says what to do."""
+    """Load the oracle that a ``--backend`` value names; raise CastigateError if that fails."""
     try:
-        made = _made(name)
+        oracle = _instantiate(name)
     except NotInstalled as error:
         raise CastigateError(f"backend `{name}` is not installed: {error}") from None
     except Unsupported as error:
@@ -92,57 +106,55 @@ def load_backend(name: str) -> Backend:
     except (Exception, SystemExit) as error:
         raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
     try:
-        is_oracle = isinstance(made, Oracle)
-        is_oracle = is_oracle and isinstance(made.version, str)
+        # Both checks run the adapter's code where its members are properties.
+        is_oracle = isinstance(oracle, Oracle) and isinstance(oracle.version, str)
     except (Exception, SystemExit) as error:
         raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
     if not is_oracle:
         raise CastigateError(
             f"backend `{name}` is no oracle: it needs name, version and cast(case, bits)"
         )
-    backend = Backend(name, made)
+    backend = Backend(name, oracle)
     check_claims(backend)
     return backend
 
 
 def check_claims(backend: Backend) -> None:
-    """A claim that names no document would excuse every violation."""
-    claimed = getattr(backend.oracle, "claims", None)
-    if claimed is None:
+    """Raise CastigateError for a claim that names no document: it would excuse every violation."""
+    claims = claims_of(backend.oracle)
+    if claims is None:
         return
-    if isinstance(claimed, str) or not all(isinstance(name, str) for name in claimed):
+    if isinstance(claims, str) or not all(isinstance(claim, str) for claim in claims):
         raise CastigateError(
             f"backend `{backend.name}`: claims must be a tuple of documents, "
             "each as `name` or `name:version`"
         )
-    for name in claimed:
+    for claim in claims:
         try:
-            claim_of(name)
+            parse_claim(claim)
         except CastigateError as error:
             raise CastigateError(f"backend `{backend.name}` claims {error}") from None
 
 
-def _made(name: str) -> Any:
+def _instantiate(name: str) -> Any:
     left, _, right = name.partition(":")
     if left in BUILTINS:
         builtin = BUILTINS[left]
-        make = getattr(importlib.import_module(builtin.module), builtin.attribute)
-        return make(right or None)
+        factory = getattr(importlib.import_module(builtin.module), builtin.attribute)
+        return factory(right or None)
     if left in (others := third_party()):
-        return _entry_point(others[left], right)
+        factory = others[left].load()
+        return factory(right) if right else factory()
     if left.endswith(".py") and right:
         return _attribute(_module_from(Path(left)), right, name)()
-    if right and _exists(left):
+    if right and _is_importable(left):
         return _attribute(importlib.import_module(left), right, name)()
-    raise CastigateError(unknown_backend(name))
+    raise CastigateError(
+        f"unknown backend `{name}`; {did_you_mean(name, BUILTINS)}{available_backends()}"
+    )
 
 
-def _entry_point(point: EntryPoint, variant: str) -> Any:
-    made: Callable[..., Any] = point.load()
-    return made(variant) if variant else made()
-
-
-def _exists(module: str) -> bool:
+def _is_importable(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
@@ -163,22 +175,17 @@ def _module_from(path: Path) -> ModuleType:
 
 def _attribute(module: ModuleType, attribute: str, name: str) -> Callable[[], Any]:
     try:
-        made: Callable[[], Any] = getattr(module, attribute)
+        factory: Callable[[], Any] = getattr(module, attribute)
     except AttributeError:
         raise CastigateError(f"backend `{name}`: there is no `{attribute}` in it") from None
-    return made
+    return factory
 
 
-def unknown_backend(name: str) -> str:
-    """What to say of a backend that nobody knows."""
-    return f"unknown backend `{name}`; {nearest(name, BUILTINS)}{listing()}"
-
-
-def listing() -> str:
-    """Which backends are installed, and how to install the rest."""
+def available_backends() -> str:
+    """Describe in one line which backends are installed, and how to install the others."""
     parts = [f"installed: {', '.join(installed())}"]
     missing = [
-        name for name, builtin in BUILTINS.items() if builtin.extra and not _is_here(builtin)
+        name for name, builtin in BUILTINS.items() if builtin.extra and not _is_installed(builtin)
     ]
     if missing:
         hints = ", ".join(
@@ -190,17 +197,17 @@ def listing() -> str:
 
 
 def installed() -> Iterator[str]:
-    """The backends whose framework is here, as far as can be told without loading it."""
+    """Yield the backends whose framework can be imported; none is loaded to find out."""
     for name, builtin in BUILTINS.items():
-        if builtin.package is None or (builtin.extra and _is_here(builtin)):
+        if builtin.package is None or (builtin.extra and _is_installed(builtin)):
             yield name
     yield from third_party()
 
 
 def third_party() -> dict[str, EntryPoint]:
-    """The backends that other packages bring."""
+    """Return the backends that other packages register as entry points."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
-def _is_here(builtin: Builtin) -> bool:
-    return builtin.package is None or _exists(builtin.package)
+def _is_installed(builtin: Builtin) -> bool:
+    return builtin.package is None or _is_importable(builtin.package)

@@ -1,1 +1,1 @@
-"""What came out: verdicts, drawings, counterexamples, summaries."""
+"""Results: comparison, the run store, findings, pages, the gate and the ledgers."""

@@ -1,1 +1,1 @@
-"""What the documents say: YAML, and the few modules that read it."""
+"""Documents as rules: the YAML files, and the modules that read, check and resolve them."""

@@ -1,4 +1,4 @@
-"""What a document says about one bitcast: the shape that comes out, the refusal, or a choice."""
+"""Resolves a bitcast to its ruling: the shape of the result, a rejection, or a choice of two."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
-from specs.bitcasting import Shape, Widths, resulting, shape_of, widths_of
+from specs.bitcast_shapes import Shape, Widths, output_shape, shape_of, widths_of
 from specs.cases import Case
-from specs.document import BY_BITS, SHAPE_WORDS, OutcomeEntry
 from specs.editions import edition
 from specs.formats import Format, format_named
-from specs.load import Document, document_named
+from specs.loader import Document, document_named
+from specs.model.document import BY_BITS, SHAPE_WORDS, OutcomeEntry
 
 
 @dataclass(frozen=True)
 class BitcastRuling:
-    """The rule that takes a bitcast, and the shape that it gives; None where refused or open.
+    """The rule that takes a bitcast and ``result``, the shape it gives; None if rejected or open.
 
-    Where two readings of the document both stand, ``alternative`` is the second one.
+    If the document allows two readings, ``alternative`` is the second one.
     """
 
     source: Format
@@ -38,7 +38,7 @@ class BitcastRuling:
 
     @property
     def readings(self) -> tuple[BitcastRuling, ...]:
-        """The readings of the document that stand, this one first."""
+        """All readings that the document allows, this one first."""
         return (self, *(self.alternative.readings if self.alternative is not None else ()))
 
     @property
@@ -54,10 +54,10 @@ def bitcast_ruling(case: Case) -> BitcastRuling:
 
 
 def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
-    """Find the one rule that takes a bitcast, or raise an error that names the gap or overlap."""
-    entry, where = document.entry, edition(document, case.version)
+    """Resolve a bitcast; raise DocumentError unless exactly one rule takes it."""
+    entry, version = document.entry, edition(document, case.version)
     assert entry.bitcast is not None
-    takers = [name for name in where.rules if where.matches(entry.rules[name].when, case)]
+    takers = [name for name in version.rules if version.matches(entry.rules[name].when, case)]
     if not takers:
         raise document.source.error(("rules",), f"gap: no rule applies to {case.id}")
     if len(takers) > 1:
@@ -67,40 +67,41 @@ def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
     rule = entry.rules[name]
     assert not isinstance(rule.then, dict)
     then = rule.then
-    given = then if isinstance(then, OutcomeEntry) else OutcomeEntry.model_validate({"is": then})
-    level = given.level or rule.level
+    outcome = then if isinstance(then, OutcomeEntry) else OutcomeEntry.model_validate({"is": then})
+    level = outcome.level or rule.level
     source, target, shape = format_named(case.source), format_named(case.target), shape_of(case)
-    found: BitcastRuling | None = None
-    for word in reversed(given.either or [given.is_ or "unspecified"]):
+    ruling: BitcastRuling | None = None
+    for word in reversed(outcome.either or [outcome.is_ or "unspecified"]):
         by_bits = word.endswith(BY_BITS)
         widths = widths_of(entry.bitcast, source, target)
         if by_bits:
             widths = Widths(source.bits, target.bits)
-        result = resulting(word.removesuffix(BY_BITS), shape, widths)
-        if word in SHAPE_WORDS and not _holds_as_much(shape, result, widths):
-            message = f"the outcome `{word}` cannot be had of {case.id}: it holds other bits"
+        result = output_shape(word.removesuffix(BY_BITS), shape, widths)
+        if word in SHAPE_WORDS and not _keeps_size(shape, result, widths):
+            message = f"the outcome `{word}` is impossible for {case.id}"
+            message += ": its result would have a different number of bits"
             raise document.source.error(("rules", name), message)
-        found = BitcastRuling(
+        ruling = BitcastRuling(
             source,
             target,
             widths,
             shape,
             name,
-            given.clause or rule.clause,
+            outcome.clause or rule.clause,
             level,
             is_rejection=word == "error",
             is_open=word == "unspecified",
             result=result,
-            # Which bits make a pattern is only known where widths are those of the document.
-            keeps_bits=given.bits != "unspecified" and not by_bits,
-            bits_level="recommended" if given.bits == "recommended" else level,
-            error_class=given.class_ if word == "error" else None,
-            alternative=found,
+            # Counted by bits instead, the document does not say which bits make up an element.
+            keeps_bits=outcome.bits != "unspecified" and not by_bits,
+            bits_level="recommended" if outcome.bits == "recommended" else level,
+            error_class=outcome.class_ if word == "error" else None,
+            alternative=ruling,
         )
-    assert found is not None
-    return found
+    assert ruling is not None
+    return ruling
 
 
-def _holds_as_much(shape: Shape, result: Shape | None, widths: Widths) -> bool:
-    """Whether as many bits come out as go in: a bitcast neither makes nor drops any."""
+def _keeps_size(shape: Shape, result: Shape | None, widths: Widths) -> bool:
+    """Whether the result has as many bits as the input, as every bitcast must."""
     return result is not None and prod(shape) * widths.source == prod(result) * widths.target

@@ -1,4 +1,4 @@
-"""A call as a document writes it: on what, which method, with which arguments; as plain data."""
+"""A call as plain data: its receiver, its method and its arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 FORM, MEMBER, SHAPE = "form", "member", "shape"
-"""The parts of a mode that name a call's form, the member of a layer, and a bitcast's shape."""
+"""The keys of a mode that name a call's form, the member of a layer, and a bitcast's shape."""
 ArgumentKind = Literal[
     "dtype-name", "dtype", "device-name", "device", "tensor", "gpu-tensor", "memory-format",
     "input", "text", "word",
@@ -21,9 +21,9 @@ ArgumentWord = Literal["none", "true", "false", "zero", "number", "list", "ten",
 class Argument:
     """One argument: a dtype or device by name or as an object, a tensor of a dtype, or a word.
 
-    Names and texts are passed as they stand (``"float64"``, also ``"flaot64"``); an object or a
-    tensor is what the framework has under the name. An ``input`` is the builder's variable for the
-    receiver's tensor. The words are in ``ArgumentWord``.
+    Names and texts are passed unchanged (``"float64"``, but also ``"flaot64"``). An object or
+    tensor is the framework's own of that name. An ``input`` is the builder's variable for the
+    receiver's tensor. ``ArgumentWord`` lists the words.
     """
 
     kind: ArgumentKind
@@ -32,7 +32,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Member:
-    """One tensor of a receiver by its dotted name, which is empty for a tensor itself."""
+    """One tensor of a receiver by its dotted name; empty if the receiver is a tensor."""
 
     name: str
     kind: MemberKind
@@ -41,7 +41,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Call:
-    """What is called: ``receiver.method(*args, **kwargs)``; without a method nothing is called.
+    """The call ``receiver.method(*args, **kwargs)``; if ``method`` is None, nothing is called.
 
     A ``linear`` receiver is the framework's own Linear layer with its ``weight`` and ``bias``.
     """
@@ -52,6 +52,6 @@ class Call:
     args: tuple[Argument, ...] = ()
     kwargs: tuple[tuple[str, Argument], ...] = ()
     device: str = "cpu"
-    """Where the receiver is before the call."""
+    """The receiver's device before the call."""
     inputs: tuple[str, ...] = ()
-    """On inputs of these dtypes, all ones, a layer is run after the call, one after another."""
+    """The dtypes of inputs, all ones, that a layer is run on one by one after the call."""

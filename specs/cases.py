@@ -1,4 +1,4 @@
-"""A case and its id: document, version, source, target, and one segment per parameter in effect."""
+"""A case and its id: document, version, source, target, and one segment per mode."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Case:
-    """One thing an oracle can be asked; ``mode`` holds the parameters that matter for the pair."""
+    """One question to an oracle; ``mode`` has the parameters that affect the pair."""
 
     document: str
     version: str
@@ -19,12 +19,12 @@ class Case:
 
     @property
     def mode(self) -> dict[str, str]:
-        """The parameters by name."""
+        """The values of the parameters by name."""
         return dict(self.modes)
 
     @cached_property
     def id(self) -> str:
-        """The path that names this case everywhere."""
+        """The path that identifies the case in options, results and reports."""
         segments = [f"{self.document}:{self.version}", self.source, self.target]
         segments += [f"{name}:{value}" for name, value in self.modes]
         if self.example is not None:

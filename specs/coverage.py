@@ -1,4 +1,9 @@
-"""Which parts of a document encode which lines of its page, and which lines nothing encodes."""
+"""Coverage of a document's source page: which part of the document encodes which line.
+
+A part of a document whose `lines` point at the page is an encoder. Several documents may encode one
+page together. If the page has a section per version, a line also counts as encoded where the
+section of another version repeats it, provided that the encoder applies to that version.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +17,15 @@ from typing import Literal, get_args
 from pydantic import BaseModel
 
 from specs.calls import FORM
-from specs.document import ConflictEntry, NamedTestsEntry, PointedEntry, PromiseEntry
 from specs.editions import edition
 from specs.errors import DocumentError
-from specs.load import DOCUMENTS, Document, document_named, load_document
-from specs.pages import Alignment, Page, Span, align, digests_of, page_beside
-from specs.yaml_source import Location
+from specs.loader import DOCUMENTS, Document, document_named, load_document
+from specs.model.document import ConflictEntry, NamedTestsEntry, PointedEntry, PromiseEntry
+from specs.model.page_lines import Alignment, Page, Span, align, line_digests, page_beside
+from specs.model.yaml_source import Location
 
 SECTION = "section"
-"""How a version's section is called among ranges; lines may come and go within it."""
+"""The label of a version's section, within which a new edition of the page may add lines."""
 Kind = Literal[
     "rule",
     "promise",
@@ -43,12 +48,16 @@ KINDS: dict[str, Kind] = {
     "receiver": "section",
     "bitcast": "section",
 }
-"""What stands in each section of a document; some are one thing as a whole."""
+"""The kind of part that each top-level key of a document contains, or is as a whole."""
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """A part of a document that points at lines; ``spans`` is None where it should and does not."""
+    """A part of a document that encodes lines of the page, or that must because it has a clause.
+
+    ``spans`` is None if it has no `lines`. ``versions`` are the versions that the part applies to;
+    empty for conflict notes, which do not count for repeated lines.
+    """
 
     document: Document
     kind: Kind
@@ -61,29 +70,29 @@ class Encoder:
 
     @property
     def rule(self) -> str:
-        """Its name among the rules that a verdict says are broken."""
+        """The name under which verdicts report it as a broken rule."""
         return f"{FORM}:{self.name}" if self.kind == "call form" else self.name
 
     @property
     def has_clause(self) -> bool:
-        """Whether it is a rule or stands within one; the others describe what rules are about."""
+        """Whether it is a rule or part of one; other parts describe what rules are about."""
         return self.clause is not None or self.location[0] == "rules"
 
     @property
     def label(self) -> str:
-        """Its kind and name, as a message puts them."""
+        """Its kind and name, for messages."""
         return f"{self.kind} {self.name}"
 
     def error(self, message: str) -> DocumentError:
-        """An error about it; the place adds the rule's name by itself."""
-        named = self.location[0] == "rules" and self.kind == "rule"
-        told = message if named else f"{self.label}: {message}"
-        return self.document.source.error((*self.location, "lines"), told)
+        """Create an error about its lines."""
+        if self.location[0] != "rules" or self.kind != "rule":  # else the location adds the rule
+            message = f"{self.label}: {message}"
+        return self.document.source.error((*self.location, "lines"), message)
 
 
 @dataclass(frozen=True)
 class Replaced:
-    """A line of one version's section in the place of one that an encoder points at."""
+    """A line of an encoder that another version's section replaces with different text."""
 
     encoder: Encoder
     line: int
@@ -91,7 +100,11 @@ class Replaced:
 
 @dataclass
 class Coverage:
-    """A page, line by line: what encodes it, or why nothing does."""
+    """What encodes each line of a page, or why nothing has to.
+
+    ``reasons`` are those that documents give under `not-encoded`. ``replaced`` has, for a line of
+    a version's section, the encoded line of another section whose text it replaces.
+    """
 
     page: Page
     documents: tuple[Document, ...]
@@ -100,18 +113,18 @@ class Coverage:
     replaced: dict[int, Replaced] = field(default_factory=dict)
 
     def add(self, line: int, encoder: Encoder) -> None:
-        """Let an encoder count for a line, once."""
-        known = self.encoders.setdefault(line, [])
-        if encoder not in known:
-            known.append(encoder)
+        """Record that an encoder encodes a line."""
+        encoders = self.encoders.setdefault(line, [])
+        if encoder not in encoders:
+            encoders.append(encoder)
 
     def uncovered(self) -> list[int]:
-        """The lines with text that nothing encodes and that nothing excuses."""
-        texts = self.page.texts(self.page.whole)
-        return [line for line in texts if line not in self.encoders and line not in self.reasons]
+        """The lines with text that nothing encodes and that no `not-encoded` entry lists."""
+        lines = self.page.texts(self.page.whole)
+        return [line for line in lines if line not in self.encoders and line not in self.reasons]
 
     def why_uncovered(self, line: int) -> str:
-        """What to look at where a line is not encoded: mostly the line whose place it took."""
+        """The likely cause that a line is not encoded."""
         replaced = self.replaced.get(line)
         if replaced is None:
             return "no rule points at it"
@@ -120,121 +133,132 @@ class Coverage:
 
 @cache
 def encoders(document: Document) -> tuple[Encoder, ...]:
-    """Every part of a document that points at its page, or has a clause and must."""
+    """Every part of a document that points at lines of its page, or has a clause and so must."""
     return tuple(_encoders(document))
 
 
 def _encoders(document: Document) -> Iterator[Encoder]:
-    promised = {id(promise): name for name, promise in document.entry.promises().items()}
-    named: dict[Location, str] = {}
+    promise_names = {id(promise): name for name, promise in document.entry.promises().items()}
+    names: dict[Location, str] = {}
     for location, part in _parts(document.entry):
         section, name = str(location[0]), str(location[min(1, len(location) - 1)])
         kind, versions = KINDS[section], _versions(document, section, name)
         if isinstance(part, NamedTestsEntry):
             kind, name = "demanded test", str(location[2])
         if isinstance(part, PromiseEntry):
-            kind, name = "promise", promised[id(part)]
-        own = {"call form": f"{FORM}:{name}", "version": f"version {name}"}
-        named[location] = own.get(kind, name)
+            kind, name = "promise", promise_names[id(part)]
+        qualified = {"call form": f"{FORM}:{name}", "version": f"version {name}"}
+        names[location] = qualified.get(kind, name)
         if isinstance(part, ConflictEntry):
-            # It may set versions against each other, so it counts where it points and nowhere else.
-            kind, name, versions = "conflict note", named[location[:-2]], ()
+            # A note may compare versions, so it counts only for the lines that it points at.
+            kind, name, versions = "conflict note", names[location[:-2]], ()
         clause, level = getattr(part, "clause", None), getattr(part, "level", None)
         if clause is not None or part.lines is not None:
-            given = part.lines, versions
-            yield Encoder(document, kind, name, location, clause, level or "", *given)
+            yield Encoder(document, kind, name, location, clause, level or "", part.lines, versions)
 
 
 def _parts(part: object, location: Location = ()) -> Iterator[tuple[Location, PointedEntry]]:
-    """Everything within a part of a document that can point at lines, and where it stands."""
-    inside: list[tuple[str | int, object]] = []
+    """All parts within a part of a document, itself included, that can point at lines."""
+    children: list[tuple[str | int, object]] = []
     if isinstance(part, BaseModel):
         fields = type(part).model_fields.items()
-        inside = [(field.alias or name, getattr(part, name)) for name, field in fields]
+        children = [(field.alias or name, getattr(part, name)) for name, field in fields]
     elif isinstance(part, dict):
-        inside = list(part.items())
+        children = list(part.items())
     elif isinstance(part, list):
-        inside = list(enumerate(part))
+        children = list(enumerate(part))
     if isinstance(part, PointedEntry):
         yield location, part
-    for key, value in inside:
+    for key, value in children:
         yield from _parts(value, (*location, key))
 
 
 def _versions(document: Document, section: str, name: str) -> tuple[str, ...]:
-    """The versions that have what stands under a name in a section of a document."""
-    entry, every = document.entry, tuple(document.entry.versions)
+    """The versions that a named part of a section applies to."""
+    entry, all_versions = document.entry, tuple(document.entry.versions)
     match section:
         case "rules":
-            return tuple(each for each in every if name in edition(document, each).rules)
+            return tuple(each for each in all_versions if name in edition(document, each).rules)
         case "tensors":
-            return tuple(entry.tensors[name].when.version or every)
+            return tuple(entry.tensors[name].when.version or all_versions)
         case "examples":
             return tuple(entry.examples[name].versions)
         case "parameters":
             since = entry.parameters[name].since
-            return every if since is None else every[every.index(since) :]
+            return all_versions if since is None else all_versions[all_versions.index(since) :]
         case "versions":
-            return tuple(_heirs(document, name))
-    return every
+            return tuple(_with_extending(document, name))
+    return all_versions
 
 
-def by_kind(some: Iterable[Encoder], first: Document) -> dict[tuple[Document, str], list[Encoder]]:
-    """Encoders by document and kind, rules first; kinds in the plural where there are several."""
+def _with_extending(document: Document, version: str) -> list[str]:
+    """A version and those that extend it, directly or not."""
+    versions = [version]
+    for name, entry in document.entry.versions.items():
+        if entry.extends in versions:
+            versions.append(name)
+    return versions
 
-    def order(each: Encoder) -> tuple[bool, str, int]:
-        is_other = each.document is not first
-        return is_other, each.document.name, get_args(Kind).index(each.kind)
 
-    kinds: dict[tuple[Document, Kind], dict[str, Encoder]] = {}
-    for each in sorted(some, key=order):
-        kinds.setdefault((each.document, each.kind), {}).setdefault(each.name, each)
+def by_kind(
+    encoders: Iterable[Encoder], first: Document
+) -> dict[tuple[Document, str], list[Encoder]]:
+    """Group encoders by document and kind, those of the document ``first`` before others.
+
+    A kind is in the plural if the group has several; of encoders with one name only one is kept.
+    """
+
+    def order(encoder: Encoder) -> tuple[bool, str, int]:
+        is_other = encoder.document is not first
+        return is_other, encoder.document.name, get_args(Kind).index(encoder.kind)
+
+    groups: dict[tuple[Document, Kind], dict[str, Encoder]] = {}
+    for encoder in sorted(encoders, key=order):
+        group = groups.setdefault((encoder.document, encoder.kind), {})
+        group.setdefault(encoder.name, encoder)
     return {
-        (document, f"{kind}{'s' if len(named) > 1 else ''}"): list(named.values())
-        for (document, kind), named in kinds.items()
+        (document, f"{kind}{'s' if len(group) > 1 else ''}"): list(group.values())
+        for (document, kind), group in groups.items()
     }
 
 
 @cache
 def lines_of_rules(document: Document) -> dict[str, dict[str, tuple[Span, ...]]]:
-    """The lines of each clause of each rule, by the names under which verdicts report rules."""
-    found: dict[str, dict[str, tuple[Span, ...]]] = {}
-    for each in encoders(document):
-        if each.clause is not None:
-            found.setdefault(each.rule, {})[each.clause] = each.spans or ()
-    return found
+    """The lines of each clause of each rule, by the name under which verdicts report the rule."""
+    lines: dict[str, dict[str, tuple[Span, ...]]] = {}
+    for encoder in encoders(document):
+        if encoder.clause is not None:
+            lines.setdefault(encoder.rule, {})[encoder.clause] = encoder.spans or ()
+    return lines
 
 
-def _heirs(document: Document, version: str) -> list[str]:
-    """A version and those that extend it, however far."""
-    heirs = [version]
-    for name, entry in document.entry.versions.items():
-        if entry.extends in heirs:
-            heirs.append(name)
-    return heirs
-
-
-def sisters(document: Document) -> tuple[Document, ...]:
-    """The documents of one folder that encode one page, the given one among them."""
-    own = document.source.path
-    named = re.compile(
+def documents_of_page(document: Document) -> tuple[Document, ...]:
+    """All documents of a document's folder that encode the same page, itself included."""
+    own_path = document.source.path
+    # Searching the text for the page's name saves loading documents of other pages.
+    seed_line = re.compile(
         rf"^seed:\s+(['\"]?){re.escape(document.entry.seed)}\1\s*(#.*)?$".encode(), re.M
     )
     found = []
-    for path in sorted(own.parent.glob("*.yaml")):
-        if path == own:
+    for path in sorted(own_path.parent.glob("*.yaml")):
+        if path == own_path:
             found.append(document)
-        elif named.search(path.read_bytes()):
-            found.append(_read(path))
+        elif seed_line.search(path.read_bytes()):
+            found.append(_load(path))
     return tuple(found) if document in found else (document, *found)
 
 
-def _is_pointed_at(document: Document) -> bool:
-    """Whether any part of any document of a page says which lines it encodes."""
-    return any(each.spans is not None for sister in sisters(document) for each in encoders(sister))
+def _has_pointers(document: Document) -> bool:
+    """Whether any document of the page points at its lines."""
+    return any(
+        encoder.spans is not None
+        for each in documents_of_page(document)
+        for encoder in encoders(each)
+    )
 
 
-def _read(path: Path) -> Document:
+def _load(path: Path) -> Document:
+    """Load a document; a shipped one only once, so that it is the same object everywhere."""
     if path.parent == DOCUMENTS:
         return document_named(path.stem.replace("_", "-"))
     return load_document(path)
@@ -242,50 +266,57 @@ def _read(path: Path) -> Document:
 
 @cache
 def coverage(document: Document) -> Coverage | None:
-    """The page of a document and what encodes it; None where no document points at its lines."""
+    """What encodes each line of a document's page.
+
+    None if the digests of the page are missing, or no document of the page points at its lines.
+    """
     page = page_beside(document.source.path, document.entry.seed)
-    if page is None or not _is_pointed_at(document):
+    if page is None or not _has_pointers(document):
         return None
-    found = Coverage(page, sisters(document))
+    found = Coverage(page, documents_of_page(document))
     for each in found.documents:
         sections = _sections(each)
         for encoder in encoders(each):
             for line in page.texts(*encoder.spans or ()):
-                home = _home(sections, line)
                 found.add(line, encoder)
-                for other in encoder.versions if home in encoder.versions else ():
-                    if home is not None and other in sections:
-                        _repeat(found, encoder, line, sections[home], sections[other])
-        for excuse in each.entry.not_encoded:
-            for line in page.texts(*excuse.lines):
-                home = _home(sections, line)
-                found.reasons.setdefault(line, excuse.reason)
-                if home is not None:
-                    for section in sections.values():
-                        repeated = _beside(page, sections[home], section).repeated
-                        if line in repeated:
-                            found.reasons.setdefault(repeated[line], excuse.reason)
+                version = _version_at(sections, line)
+                if version is None or version not in encoder.versions:
+                    continue
+                for other in encoder.versions:
+                    if other in sections:
+                        _add_repeated(found, encoder, line, sections[version], sections[other])
+        for exclusion in each.entry.not_encoded:
+            for line in page.texts(*exclusion.lines):
+                found.reasons.setdefault(line, exclusion.reason)
+                version = _version_at(sections, line)
+                if version is None:
+                    continue
+                for section in sections.values():
+                    repeated = _align_sections(page, sections[version], section).repeated
+                    if line in repeated:
+                        found.reasons.setdefault(repeated[line], exclusion.reason)
     return found
 
 
-def _repeat(found: Coverage, encoder: Encoder, line: int, home: Span, section: Span) -> None:
-    """Let an encoder count for the line of another version's section that repeats its line."""
-    if home == section:
+def _add_repeated(found: Coverage, encoder: Encoder, line: int, section: Span, other: Span) -> None:
+    """Record an encoder of a line for the line of another section that repeats it, if any."""
+    if section == other:
         return
-    beside = _beside(found.page, home, section)
-    if line in beside.repeated:
-        found.add(beside.repeated[line], encoder)
-    elif line in beside.replaced:
-        found.replaced.setdefault(beside.replaced[line], Replaced(encoder, line))
+    alignment = _align_sections(found.page, section, other)
+    if line in alignment.repeated:
+        found.add(alignment.repeated[line], encoder)
+    elif line in alignment.replaced:
+        found.replaced.setdefault(alignment.replaced[line], Replaced(encoder, line))
 
 
 @cache
-def _beside(page: Page, old: Span, new: Span) -> Alignment:
+def _align_sections(page: Page, old: Span, new: Span) -> Alignment:
     old_lines, new_lines = page.texts(old), page.texts(new)
     return align(page.digests, page.digests, old_lines, new_lines)
 
 
 def _sections(document: Document) -> dict[str, Span]:
+    """The section of each version that has one."""
     return {
         name: version.section
         for name, version in document.entry.versions.items()
@@ -296,79 +327,83 @@ def _sections(document: Document) -> dict[str, Span]:
 def page_sections(
     document: Document, page: Page, version: str | None = None
 ) -> list[tuple[str, Span]]:
-    """A page's parts with their titles, in the order of the page; or that of one version."""
+    """The parts of a page with their titles, in page order; if given, of one version only.
+
+    Parts are the sections of versions and, without a title, the ranges between them.
+    """
     sections = sorted((span, name) for name, span in _sections(document).items())
     if version is not None and sections:
         return [(_title(name, span), span) for span, name in sections if name == version]
-    parts, after = [], 1
+    parts, next_line = [], 1
     for span, name in sections:
-        parts += [("", Span(after, span.first - 1)), (_title(name, span), span)]
-        after = span.last + 1
-    parts.append(("", Span(after, page.whole.last)))
-    return [each for each in parts if page.texts(each[1])]
+        parts += [("", Span(next_line, span.first - 1)), (_title(name, span), span)]
+        next_line = span.last + 1
+    parts.append(("", Span(next_line, page.whole.last)))
+    return [(title, span) for title, span in parts if page.texts(span)]
 
 
 def _title(version: str, span: Span) -> str:
     return f"version {version}, lines {span}"
 
 
-def _home(sections: dict[str, Span], line: int) -> str | None:
-    """The version in whose section a line stands."""
+def _version_at(sections: dict[str, Span], line: int) -> str | None:
+    """The version whose section contains a line."""
     return next((name for name, (first, last) in sections.items() if first <= line <= last), None)
 
 
-def mistakes_in_lines(document: Document) -> Iterator[DocumentError]:
-    """Each mistake in what a document says of its page's lines; the page's gaps come last."""
-    if not _is_pointed_at(document):
+def line_errors(document: Document) -> Iterator[DocumentError]:
+    """Every error in the lines that a document points at; lines that nothing encodes come last."""
+    if not _has_pointers(document):
         return
     found = coverage(document)
     if found is None:
         seed = document.entry.seed
-        beside = f"{seed}.sha256"
+        digests = f"{seed}.sha256"
         yield document.source.error(
             ("seed",),
-            f"rules point at lines of `{seed}`, but there is no {beside} beside this file;"
-            f" write it by castigate specs page {seed} > {beside}",
+            f"rules point at lines of `{seed}`, but there is no {digests} beside this file;"
+            f" write it by castigate specs page {seed} > {digests}",
         )
         return
-    yield from _bad_sections(document, found.page)
+    yield from _section_errors(document, found.page)
     for encoder in encoders(document):
-        yield from _bad_pointer(encoder, found.page)
-    yield from _bad_excuses(document, found)
-    yield from _gaps(document, found)
+        yield from _encoder_errors(encoder, found.page)
+    yield from _exclusion_errors(document, found)
+    yield from _gap_errors(document, found)
 
 
-def _bad_sections(document: Document, page: Page) -> Iterator[DocumentError]:
+def _section_errors(document: Document, page: Page) -> Iterator[DocumentError]:
     sections = _sections(document)
     if sections and len(sections) < len(document.entry.versions):
         for name in document.entry.versions:
             if name not in sections:
-                message = f"version {name} has no `section`, unlike others; give it one as well"
+                message = f"version {name} has no `section`, but other versions do; add one"
                 yield document.source.error(("versions", name), message)
     end = 0
     for name, section in sorted(sections.items(), key=lambda each: each[1]):
         location = ("versions", name, "section")
         if section.last > page.whole.last:
-            yield document.source.error(location, _outside(section, page))
+            yield document.source.error(location, _outside_message(section, page))
         if section.first <= end:
             message = f"the section {section} overlaps another version's; correct one of them"
             yield document.source.error(location, message)
         end = section.last
 
 
-def _outside(span: Span, page: Page) -> str:
+def _outside_message(span: Span, page: Page) -> str:
     return (
         f"lines {span} are outside of {page.name}, which has {page.whole.last} lines;"
         " correct the range"
     )
 
 
-def _bad_spans(spans: Iterable[Span], page: Page) -> Iterator[str]:
+def _span_messages(spans: Iterable[Span], page: Page) -> Iterator[str]:
+    """A message about each range that is not on the page, or begins or ends at a blank line."""
     for span in spans:
         if span.last > page.whole.last:
-            yield _outside(span, page)
+            yield _outside_message(span, page)
             continue
-        for line in dict.fromkeys(span):
+        for line in dict.fromkeys(span):  # once if both ends are the same
             if not page.has_text(line):
                 yield (
                     f"line {line} of {page.name} is blank; begin and end the range {span}"
@@ -376,47 +411,49 @@ def _bad_spans(spans: Iterable[Span], page: Page) -> Iterator[str]:
                 )
 
 
-def _bad_pointer(encoder: Encoder, page: Page) -> Iterator[DocumentError]:
+def _encoder_errors(encoder: Encoder, page: Page) -> Iterator[DocumentError]:
     if encoder.spans is None:
         yield encoder.error(
             f"its clause has no `lines`; point at lines of {page.name}, or write `lines: none`"
-            " where the clause names another source"
+            " if the clause cites another source"
         )
         return
-    for message in _bad_spans(encoder.spans, page):
+    for message in _span_messages(encoder.spans, page):
         yield encoder.error(message)
+    sections = _sections(encoder.document)
     for span in encoder.spans if encoder.versions else ():
-        for home in dict.fromkeys(_home(_sections(encoder.document), line) for line in span):
-            if home is not None and home not in encoder.versions:
+        for version in dict.fromkeys(_version_at(sections, line) for line in span):
+            if version is not None and version not in encoder.versions:
                 yield encoder.error(
-                    f"lines {span} stand in the section of version {home}, which has no such"
-                    f" {encoder.kind}; point into a section of {', '.join(encoder.versions)}"
+                    f"lines {span} are in the section of version {version}, which has no such"
+                    f" {encoder.kind}; point at lines in a section of {', '.join(encoder.versions)}"
                 )
 
 
-def _bad_excuses(document: Document, found: Coverage) -> Iterator[DocumentError]:
-    pointed: dict[int, Encoder] = {}
+def _exclusion_errors(document: Document, found: Coverage) -> Iterator[DocumentError]:
+    """Ranges under `not-encoded` that are not on the page, or that an encoder points at as well."""
+    encoded: dict[int, Encoder] = {}
     for each in found.documents:
         for encoder in encoders(each):
             for line in found.page.texts(*encoder.spans or ()):
-                pointed.setdefault(line, encoder)
-    for at, excuse in enumerate(document.entry.not_encoded):
-        location: Location = ("not-encoded", at, "lines")
-        for message in _bad_spans(excuse.lines, found.page):
+                encoded.setdefault(line, encoder)
+    for index, exclusion in enumerate(document.entry.not_encoded):
+        location: Location = ("not-encoded", index, "lines")
+        for message in _span_messages(exclusion.lines, found.page):
             yield document.source.error(location, message)
-        for line in found.page.texts(*excuse.lines):
-            if line in pointed:
-                other = pointed[line]
-                where = "" if other.document is document else f" of {other.document.name}"
+        for line in found.page.texts(*exclusion.lines):
+            if line in encoded:
+                encoder = encoded[line]
+                owner = "" if encoder.document is document else f" of {encoder.document.name}"
                 message = (
-                    f"line {line} is listed here, and {other.label}{where} encodes it;"
-                    " take it out of one of the two"
+                    f"line {line} is listed as not encoded, but {encoder.label}{owner} encodes it;"
+                    " remove it from one of the two"
                 )
                 yield document.source.error(location, message)
                 break
 
 
-def _gaps(document: Document, found: Coverage) -> Iterator[DocumentError]:
+def _gap_errors(document: Document, found: Coverage) -> Iterator[DocumentError]:
     gaps = found.uncovered()
     if gaps:
         more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
@@ -429,8 +466,11 @@ def _gaps(document: Document, found: Coverage) -> Iterator[DocumentError]:
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A range that a page's new edition has elsewhere; ``now`` is None where its text changed."""
+class MovedRange:
+    """A range whose lines have other numbers in a page's new edition.
+
+    ``now`` is None if the text of the range changed.
+    """
 
     document: Document
     label: str
@@ -441,46 +481,45 @@ class Moved:
 
 @dataclass(frozen=True)
 class PageChange:
-    """What a page's new edition changed: lines that are gone, lines that are new, and ranges."""
+    """The difference of a page's new edition: lines that are gone, new lines, and moved ranges."""
 
     gone: list[Span]
     new: list[Span]
-    moved: list[Moved]
+    moved: list[MovedRange]
 
 
-def changes(found: Coverage, text: str) -> PageChange | None:
-    """Compare a page with the edition that its documents encode; None where no line differs."""
-    page = found.page
-    now = Page(page.name, digests_of(text))
-    if now.digests == page.digests:
+def compare_page(found: Coverage, text: str) -> PageChange | None:
+    """Compare the text of a page's new edition with the encoded one; None if no line differs."""
+    old, new = found.page, Page(found.page.name, line_digests(text))
+    if new.digests == old.digests:
         return None
-    old_lines, new_lines = page.texts(page.whole), now.texts(now.whole)
-    kept = align(page.digests, now.digests, old_lines, new_lines).repeated
-    arrived = set(kept.values())
+    old_lines, new_lines = old.texts(old.whole), new.texts(new.whole)
+    new_line_of = align(old.digests, new.digests, old_lines, new_lines).repeated
+    unchanged = set(new_line_of.values())
     moved = []
     for document in found.documents:
-        for label, location, span in _ranges(document):
-            lines = [kept.get(line) for line in page.texts(span)]
+        for label, location, before in _ranges(document):
+            lines = [new_line_of.get(line) for line in old.texts(before)]
             first, last = (lines[0], lines[-1]) if lines else (None, None)
-            target = Span(first, last) if first is not None and last is not None else None
-            if target is not None and label != SECTION and lines != now.texts(target):
-                target = None
-            if target != span:
-                moved.append(Moved(document, label, location, span, target))
+            now = Span(first, last) if first is not None and last is not None else None
+            if now is not None and label != SECTION and lines != new.texts(now):
+                now = None
+            if now != before:
+                moved.append(MovedRange(document, label, location, before, now))
     return PageChange(
-        page.spans(line for line in old_lines if line not in kept),
-        now.spans(line for line in new_lines if line not in arrived),
+        old.spans(line for line in old_lines if line not in new_line_of),
+        new.spans(line for line in new_lines if line not in unchanged),
         moved,
     )
 
 
 def _ranges(document: Document) -> Iterator[tuple[str, Location, Span]]:
-    """Every range of lines in a document: what has it, and where it stands."""
+    """Every range of lines in a document, with the label of its owner and its location."""
     for name, section in _sections(document).items():
         yield SECTION, ("versions", name, "section"), section
     for encoder in encoders(document):
         for span in encoder.spans or ():
             yield encoder.label, (*encoder.location, "lines"), span
-    for at, excuse in enumerate(document.entry.not_encoded):
-        for span in excuse.lines:
-            yield "not-encoded", ("not-encoded", at, "lines"), span
+    for index, exclusion in enumerate(document.entry.not_encoded):
+        for span in exclusion.lines:
+            yield "not-encoded", ("not-encoded", index, "lines"), span

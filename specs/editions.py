@@ -1,4 +1,4 @@
-"""A version with everything it inherits: its types, its listed pairs, its rules, its cases."""
+"""Versions with everything they inherit: types, listed pairs, rules, and the cases these make."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 
-from specs.bitcasting import condition, shapes_between, widths_of, written_shape
+from specs.bitcast_shapes import condition_word, format_shape, shapes_between, widths_of
 from specs.calls import FORM, MEMBER, SHAPE
 from specs.cases import Case
-from specs.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
 from specs.formats import Format, format_named, formats
-from specs.load import Document
-from specs.pairs import is_exact, rounds
+from specs.loader import Document
+from specs.model.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
+from specs.pair_conditions import is_exact, rounds
 
 
 @dataclass(frozen=True, eq=False)
 class Edition:
-    """One version of a document, inheritance resolved."""
+    """One version of a document, with what it inherits from the versions that it extends."""
 
     document: Document
     version: str
@@ -36,19 +36,22 @@ class Edition:
                 yield name, parameter
 
     def matches(self, conditions: dict[str, list[str]], case: Case) -> bool:
-        """Whether all conditions hold for a case; a rule that names no pair means listed ones."""
+        """Whether all conditions hold for a case.
+
+        Unlisted pairs match only if the conditions include `pair: unlisted`.
+        """
         for key, words in conditions.items():
             match key:
                 case "from":
-                    holds = case.source in self._named(tuple(words))
+                    holds = case.source in self._dtypes(tuple(words))
                 case "to":
-                    holds = case.target in self._named(tuple(words))
+                    holds = case.target in self._dtypes(tuple(words))
                 case "width" | "rank" | "last" | "last-by-bits" | "elements":
                     bitcast = self.document.entry.bitcast
-                    holds = bitcast is not None and condition(bitcast, key, case) in words
+                    holds = bitcast is not None and condition_word(bitcast, key, case) in words
                 case "pair":
                     source, target = format_named(case.source), format_named(case.target)
-                    holds = all(self._pair(source, target, word) for word in words)
+                    holds = all(self._pair_matches(source, target, word) for word in words)
                 case _:
                     holds = case.mode.get(key, ABSENT) in words
             if not holds:
@@ -57,46 +60,48 @@ class Edition:
         return "unlisted" in pair_words or (case.source, case.target) in self.listed
 
     def row_class(self, table: TableEntry, row: str) -> str:
-        """The input class of a table's row, which may have the page's own name."""
+        """The input class of a table's row, which may be named in the page's own words."""
         return table.names.get(row) or self.document.entry.row_names.get(row, row)
 
     def rules_between(self, source: str, target: str) -> list[str]:
-        """The rules whose `from` and `to` a pair meets; other conditions are yet to be asked."""
+        """The rules whose `from` and `to` match a pair, whatever their other conditions."""
         return [
             name
-            for name, sources, targets in self._reach
+            for name, sources, targets in self._rule_dtypes
             if source in sources and target in targets
         ]
 
     @cached_property
-    def _reach(self) -> list[tuple[str, frozenset[str], frozenset[str]]]:
-        entries = self.document.entry.rules
+    def _rule_dtypes(self) -> list[tuple[str, frozenset[str], frozenset[str]]]:
+        """Each rule with the sources and targets that its `from` and `to` name."""
+        rules = self.document.entry.rules
         return [
             (
                 name,
-                self._named(tuple(entries[name].when.get("from", ("any",)))),
-                self._named(tuple(entries[name].when.get("to", ("any",)))),
+                self._dtypes(tuple(rules[name].when.get("from", ("any",)))),
+                self._dtypes(tuple(rules[name].when.get("to", ("any",)))),
             )
             for name in self.rules
         ]
 
     @cache  # noqa: B019 (editions live as long as their documents)
-    def _named(self, words: tuple[str, ...]) -> frozenset[str]:
-        """The dtypes that words of `from` or `to` stand for."""
+    def _dtypes(self, words: tuple[str, ...]) -> frozenset[str]:
+        """The dtypes that words of `from` or `to` name."""
         known = formats().values()
-        return frozenset(form.name for form in known for word in words if self._is(form, word))
+        return frozenset(fmt.name for fmt in known if any(self._names(word, fmt) for word in words))
 
-    def _is(self, form: Format, word: str) -> bool:
+    def _names(self, word: str, fmt: Format) -> bool:
         groups = self.document.entry.groups
         return (
-            word in (form.name, form.kind, "any")
-            or (word == "numeric" and form.is_numeric)
-            or (word in groups and form.name in groups[word])
+            word in (fmt.name, fmt.kind, "any")
+            or (word == "numeric" and fmt.is_numeric)
+            or (word in groups and fmt.name in groups[word])
         )
 
-    def _pair(self, source: Format, target: Format, word: str) -> bool:
+    def _pair_matches(self, source: Format, target: Format, word: str) -> bool:
+        """Whether a word of a `pair` condition holds."""
         if word.startswith("not-"):
-            return not self._pair(source, target, word.removeprefix("not-"))
+            return not self._pair_matches(source, target, word.removeprefix("not-"))
         match word:
             case "listed" | "unlisted":
                 return ((source.name, target.name) in self.listed) == (word == "listed")
@@ -109,14 +114,14 @@ class Edition:
         return target.name in self.document.entry.pair_groups[word].get(source.name, [])
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Every pair that is a case: all dtypes there are, or only those the document names."""
+        """Every pair that has cases: of all dtypes, or of those that the document names."""
         if self.document.entry.scope == "every-dtype":
             yield from product(formats(), formats())
         else:
             yield from product(self.sources, self.targets)
 
-    def _calls(self, pair: Case) -> Iterator[list[tuple[str, str]]]:
-        """The forms in which a pair is called, and the members it is asked of."""
+    def _call_modes(self, pair: Case) -> Iterator[list[tuple[str, str]]]:
+        """For calls, the forms that apply to a pair, then the layer members if there are any."""
         entry = self.document.entry
         if entry.receiver is not None:
             yield [
@@ -130,38 +135,40 @@ class Edition:
                     if self.matches(member.when, pair)
                 ]
 
-    def _bitcasts(self, bitcast: BitcastEntry) -> Iterator[Case]:
-        """Every pair in every shape, then the tests that the page demands."""
+    def _bitcast_cases(self, bitcast: BitcastEntry) -> Iterator[Case]:
+        """Every pair in every shape, then the tests that the page requires."""
         name = self.document.name
 
-        def asked(source: str, target: str, texts: list[str], test: str | None) -> Iterator[Case]:
+        def in_shapes(
+            source: str, target: str, texts: list[str], example: str | None
+        ) -> Iterator[Case]:
             widths = widths_of(bitcast, format_named(source), format_named(target))
             for shape in shapes_between(texts, widths):
-                modes = ((SHAPE, written_shape(shape)),)
-                yield Case(name, self.version, source, target, modes, test)
+                modes = ((SHAPE, format_shape(shape)),)
+                yield Case(name, self.version, source, target, modes, example)
 
         for source, target in self.pairs():
             more = bitcast.more.shapes if target in bitcast.more.pairs.get(source, ()) else []
-            yield from asked(source, target, [*bitcast.shapes, *more], None)
-        for test, demanded in bitcast.demanded.items():
-            for source, targets in demanded.pairs.items():
+            yield from in_shapes(source, target, [*bitcast.shapes, *more], None)
+        for example, tests in bitcast.demanded.items():
+            for source, targets in tests.pairs.items():
                 for target in targets:
-                    yield from asked(source, target, demanded.shapes, test)
+                    yield from in_shapes(source, target, tests.shapes, example)
 
     def cases(self) -> Iterator[Case]:
-        """Every case of this version, modes spelled out, then its examples."""
+        """Every case of this version with its modes spelled out, then its worked examples."""
         name = self.document.name
         if self.document.entry.bitcast is not None:
-            yield from self._bitcasts(self.document.entry.bitcast)
+            yield from self._bitcast_cases(self.document.entry.bitcast)
             return
         for source, target in self.pairs():
             pair = Case(name, self.version, source, target)
-            effective = [
+            parameter_modes = [
                 [(key, value) for value in parameter.values]
                 for key, parameter in self.parameters()
                 if self.matches(parameter.affects, pair)
             ]
-            for modes in product(*self._calls(pair), *effective):
+            for modes in product(*self._call_modes(pair), *parameter_modes):
                 yield Case(name, self.version, source, target, modes)
         for example_name, example in self.document.entry.examples.items():
             if self.version in example.versions:
@@ -172,7 +179,7 @@ class Edition:
 
 @cache
 def edition(document: Document, version: str) -> Edition:
-    """Resolve what a version inherits."""
+    """Resolve a version together with the versions that it extends."""
     entry = document.entry.versions[version]
     base = edition(document, entry.extends) if entry.extends else None
     sources = (*(entry.from_ or (base.sources if base else ())), *entry.add_types)
@@ -185,8 +192,8 @@ def edition(document: Document, version: str) -> Edition:
     else:
         listed = frozenset(product(sources, targets))
     inherited = base.rules if base else tuple(document.entry.rules)
-    kept = entry.rules if entry.rules is not None else inherited
-    rules = [entry.replace.get(rule, rule) for rule in kept if rule not in entry.remove]
+    start = entry.rules if entry.rules is not None else inherited
+    rules = [entry.replace.get(rule, rule) for rule in start if rule not in entry.remove]
     return Edition(
         document=document,
         version=version,
@@ -199,6 +206,6 @@ def edition(document: Document, version: str) -> Edition:
 
 
 def editions(document: Document) -> Iterator[Edition]:
-    """Every version of a document, in its order."""
+    """Every version of a document, in the document's order."""
     for version in document.entry.versions:
         yield edition(document, version)

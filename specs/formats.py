@@ -1,4 +1,4 @@
-"""Every dtype as one ``Format``, read from ``formats.yaml``."""
+"""Dtypes: one ``Format`` for each entry of ``formats.yaml``."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from specs.errors import CastigateError
-from specs.yaml_source import read_yaml
+from specs.model.yaml_source import read_yaml
 
 FORMATS_FILE = Path(__file__).with_name("formats.yaml")
 
 Kind = Literal["float", "integer", "boolean", "complex", "text"]
-NanPlace = Literal["ieee", "all-ones", "negative-zero", "none"]
+NanEncoding = Literal["ieee", "all-ones", "negative-zero", "none"]
 ZeroKind = Literal["signed", "unsigned", "none"]
 
 
 class FormatEntry(BaseModel):
-    """One entry of ``formats.yaml``."""
+    """One entry of ``formats.yaml``, which explains the fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -30,7 +30,7 @@ class FormatEntry(BaseModel):
     mantissa: int = 0
     bias: int = 0
     infinity: bool = False
-    nan: NanPlace = "none"
+    nan: NanEncoding = "none"
     zero: ZeroKind = "unsigned"
     bits: int = 0
     signed: bool = False
@@ -39,7 +39,7 @@ class FormatEntry(BaseModel):
 
 @dataclass(frozen=True)
 class Format:
-    """A dtype by its fields; two formats are the same when their names are."""
+    """A dtype described by its fields; formats with equal names are equal."""
 
     name: str
     entry: FormatEntry = field(compare=False)
@@ -51,17 +51,17 @@ class Format:
 
     @cached_property
     def is_numeric(self) -> bool:
-        """Float, integer or boolean: one real number per pattern."""
+        """Whether a pattern is one real number: a float, integer or boolean format."""
         return self.entry.kind in ("float", "integer", "boolean")
 
     @cached_property
     def is_integral(self) -> bool:
-        """Integer or boolean: every value is whole."""
+        """Whether every value is whole: an integer or boolean format."""
         return self.entry.kind in ("integer", "boolean")
 
     @cached_property
     def is_signed(self) -> bool:
-        """Whether negative values exist."""
+        """Whether the format has negative values."""
         return bool(self.entry.sign) or self.entry.signed
 
     @cached_property
@@ -76,22 +76,22 @@ class Format:
 
     @cached_property
     def mask(self) -> int:
-        """All bits of a pattern."""
+        """The pattern with all bits set."""
         return (1 << self.bits) - 1
 
     @cached_property
     def hex_digits(self) -> int:
-        """How many hex digits a pattern has."""
+        """The number of hex digits of a pattern."""
         return -(-self.bits // 4)
 
     @cached_property
     def sign_bit(self) -> int:
-        """The pattern of the sign alone; 0 where there is none."""
+        """The pattern with only the sign bit set; 0 if the format is unsigned."""
         return 1 << (self.bits - 1) if self.is_signed else 0
 
     @cached_property
     def storage(self) -> str:
-        """The numpy dtype that holds a pattern: the smallest unsigned one, or raw bytes."""
+        """The name of the numpy dtype for patterns: the smallest unsigned one, or raw bytes."""
         if self.entry.kind == "text":
             return "O"
         if self.bits > 64:
@@ -100,7 +100,7 @@ class Format:
 
     @cached_property
     def precision(self) -> int:
-        """Significant bits of a normal number, the hidden one included."""
+        """The number of significant bits of a normal number, the hidden bit included."""
         return self.entry.mantissa + 1
 
     @cached_property
@@ -110,7 +110,7 @@ class Format:
 
     @cached_property
     def infinity_code(self) -> int:
-        """The pattern of +infinity (only where there is one)."""
+        """The pattern of +infinity; meaningless if the format has none."""
         return ((1 << self.entry.exponent) - 1) << self.entry.mantissa
 
     @cached_property
@@ -137,7 +137,7 @@ class Format:
 
     @cached_property
     def nan_codes(self) -> tuple[range, ...]:
-        """Every NaN pattern, positive (or unsigned) ones first."""
+        """The ranges of NaN patterns, positive (or unsigned) ones first."""
         match self.entry.nan:
             case "none":
                 return ()
@@ -155,32 +155,32 @@ class Format:
         return (positive, range(positive.start + self.sign_bit, positive.stop + self.sign_bit))
 
     def nans(self, sign: str) -> tuple[range, ...]:
-        """The NaN patterns of a sign, or of `any`; without signed NaNs every one is of any sign."""
+        """The NaN patterns of a sign (`+`, `-`, or `any`); unsigned NaNs count as any sign."""
         if self.has_signed_nan and sign != "any":
             return (self.nan_codes[1 if sign == "-" else 0],)
         return self.nan_codes
 
     def hexadecimal(self, code: int) -> str:
-        """A pattern as this project writes it: 0x and all its digits."""
+        """Format a pattern as `0x` and all its hex digits."""
         return f"0x{code:0{self.hex_digits}x}"
 
 
 @cache
 def formats() -> dict[str, Format]:
     """All formats by name, in the order of the file."""
-    source = read_yaml(FORMATS_FILE)
+    file = read_yaml(FORMATS_FILE)
     result: dict[str, Format] = {}
-    for name, fields in source.data.items():
+    for name, fields in file.data.items():
         try:
             entry = FormatEntry.model_validate(fields)
         except ValidationError as error:
-            raise source.error((name,), f"{name}: {error.errors()[0]['msg']}") from None
+            raise file.error((name,), f"dtype `{name}`: {error.errors()[0]['msg']}") from None
         result[name] = Format(name, entry, _width(entry, result))
     return result
 
 
 def format_named(name: str) -> Format:
-    """The format of that name, or an error that lists them all."""
+    """The format of this name; raise CastigateError with the list of dtypes if unknown."""
     try:
         return formats()[name]
     except KeyError:

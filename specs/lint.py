@@ -1,6 +1,6 @@
-"""Proves documents total and unambiguous: every case, every input, exactly one rule.
+"""Proves that a document is total and unambiguous: one rule for every input of every case.
 
-Where a document's page is known by its lines, each of them must be encoded as well, or excused.
+If rules point at lines of the page, every line must be encoded or listed as not encoded.
 """
 
 from __future__ import annotations
@@ -10,53 +10,56 @@ from dataclasses import dataclass, replace
 
 from specs.calls import FORM, MEMBER
 from specs.cases import Case
-from specs.coverage import coverage, mistakes_in_lines
+from specs.coverage import coverage, line_errors
 from specs.editions import editions
-from specs.load import Document
-from specs.operations import take
-from specs.tensors import prove_tensors
-from specs.yaml_source import Location
+from specs.loader import Document
+from specs.model.yaml_source import Location
+from specs.operations import matching_rules
+from specs.tensor_rules import prove_tensors
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What was proved of a document."""
+    """What was proved about a document, in counts."""
 
     document: str
     versions: int
     cases: int
     rules: int
     lines: int | None
-    """How many lines of the page are covered; None where the document points at none."""
+    """The page's lines with text, all of them covered; None if it points at none."""
 
 
 def prove(document: Document) -> Proof:
-    """Resolve every case, or raise an error that names file, line and rule."""
+    """Resolve every case of a document; raise DocumentError with file, line and rule."""
     used: set[str] = set()
     modes: set[tuple[str, str]] = set()
     cases = 0
     for edition in editions(document):
-        known: set[Case] = set()
+        seen: set[Case] = set()
         for case in edition.cases():
-            taken = take(document, case)
-            known.add(case)
-            if case.example in document.entry.examples and replace(case, example=None) not in known:
+            matching = matching_rules(document, case)
+            seen.add(case)
+            if case.example in document.entry.examples and replace(case, example=None) not in seen:
                 raise document.source.error(
-                    ("examples", case.example), f"{case.id} is an example of no case"
+                    ("examples", case.example),
+                    f"{case.id} is an example of a case that does not exist; correct its"
+                    " `from`, `to` or `with`",
                 )
-            used.update(taken.rules)
+            used.update(matching.rules)
             modes.update(case.modes)
             cases += 1
-    _require_asked(document, modes)
+    _require_cases(document, modes)
     for rule in document.entry.rules:
         if rule not in used:
             raise document.source.error(
-                ("rules", rule), "takes no input of any case; is a condition too narrow?"
+                ("rules", rule),
+                "takes no input of any case; widen its conditions or delete the rule",
             )
     if document.entry.tensors:
         prove_tensors(document)
-    for mistake in mistakes_in_lines(document):
-        raise mistake
+    for error in line_errors(document):
+        raise error
     covered = coverage(document)
     return Proof(
         document.name,
@@ -67,19 +70,23 @@ def prove(document: Document) -> Proof:
     )
 
 
-def _require_asked(document: Document, modes: set[tuple[str, str]]) -> None:
-    """Every form of a call, every member, and every pair with shapes of its own makes a case."""
+def _require_cases(document: Document, modes: set[tuple[str, str]]) -> None:
+    """Raise if a call form, a member, or a pair with additional shapes makes no case.
+
+    ``modes`` are the name and value of every mode that some case has.
+    """
     entry = document.entry
     members = entry.receiver.members if entry.receiver is not None else {}
     named: tuple[tuple[Location, str, Collection[str]], ...] = (
         (("forms",), FORM, entry.forms),
         (("receiver", "members"), MEMBER, members),
     )
-    for place, kind, names in named:
+    for location, kind, names in named:
         for name in names:
             if (kind, name) not in modes:
                 raise document.source.error(
-                    (*place, name), f"the {kind} `{name}` is asked of no pair"
+                    (*location, name),
+                    f"{kind} `{name}` makes no case; widen the condition in its `when`",
                 )
     if entry.bitcast is None:
         return
@@ -88,5 +95,6 @@ def _require_asked(document: Document, modes: set[tuple[str, str]]) -> None:
         for target in targets:
             if (source, target) not in listed:
                 raise document.source.error(
-                    ("bitcast", "more", "pairs", source), f"no version lists {source} to {target}"
+                    ("bitcast", "more", "pairs", source),
+                    f"no version lists the pair {source} to {target}; list or delete it",
                 )

@@ -1,4 +1,4 @@
-"""What can be said of a case whatever its operation: the rules that take it, and what they ask."""
+"""Which rules apply to a case, whether it is a cast, a call or a bitcast."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from dataclasses import dataclass
 
 from specs.bitcast_ruling import rule_bitcast
 from specs.cases import Case
-from specs.load import Document, document_named
+from specs.loader import Document, document_named
 from specs.ruling import rule_case
 
 
 @dataclass(frozen=True)
-class Taken:
-    """The rules that take a case, and whether it is to be refused as a whole."""
+class MatchingRules:
+    """The names of the rules that apply to a case, and whether they reject it as a whole."""
 
     rules: tuple[str, ...]
     is_rejection: bool
 
 
-def take(document: Document, case: Case) -> Taken:
-    """Resolve a case of any operation, or raise an error that names the rules at fault."""
+def matching_rules(document: Document, case: Case) -> MatchingRules:
+    """Return the rules that apply to a case; raise DocumentError if they leave a gap or overlap."""
     if document.entry.bitcast is not None:
         bitcast = rule_bitcast(document, case)
-        return Taken((bitcast.rule,), bitcast.is_rejection)
+        return MatchingRules((bitcast.rule,), bitcast.is_rejection)
     ruling = rule_case(document, case)
     rules = dict.fromkeys(branch.rule for branch in ruling.branches)
     if ruling.answer_due is not None:
         rules[ruling.answer_due.rule] = None
-    return Taken(tuple(rules), ruling.is_rejection)
+    return MatchingRules(tuple(rules), ruling.is_rejection)
 
 
 def is_bitcast(case: Case) -> bool:

@@ -1,11 +1,11 @@
-"""What a rule allows for an input: one small frozen dataclass per kind of outcome."""
+"""What a rule allows for an input: one frozen dataclass per kind of outcome."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from specs.vocabulary import Level, Rounding
+from specs.model.vocabulary import Level, Rounding
 
 
 @dataclass(frozen=True)
@@ -24,22 +24,22 @@ class Round:
 
 @dataclass(frozen=True)
 class Value:
-    """The value itself, where the target has it."""
+    """The value itself; only for inputs whose value the target has."""
 
 
 @dataclass(frozen=True)
 class Wrap:
-    """The rounded integer's low bits, read as the target."""
+    """The value rounded to an integer, and its low bits read as a pattern of the target."""
 
 
 @dataclass(frozen=True)
 class Same:
-    """The input itself, bit for bit or letter for letter."""
+    """The input itself, bit for bit or character for character."""
 
 
 @dataclass(frozen=True)
 class Nan:
-    """Any NaN of the target, or any of one sign; the payload is open."""
+    """Any NaN of the target, or any NaN of one sign, whatever its payload."""
 
     sign: Literal["any", "+", "-"]
 
@@ -53,10 +53,10 @@ class Either:
 
 @dataclass(frozen=True)
 class PlainText:
-    """A text in plain notation (digits, at most one point, a sign, no exponent) of the input.
+    """The input as text in plain notation: digits, at most one point, a sign, no exponent.
 
-    The text may be the value rounded at its own last digit, in either direction; ``reads_back``
-    asks for enough digits to read the input back.
+    The text may be the value rounded at its last digit, in either direction. With ``reads_back`` it
+    must have enough digits to read the input back.
     """
 
     reads_back: bool
@@ -64,21 +64,22 @@ class PlainText:
 
 @dataclass(frozen=True)
 class ParsesTo:
-    """A text that reads back as the input: its value when rounded to the source, or its literal."""
+    """A text that reads back as the input when rounded to the source, or its special literal."""
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """An error, of the class that the document names; no answer may come."""
+    """An error instead of an answer, of a class if the document names one."""
 
     error_class: str | None = None
 
 
 @dataclass(frozen=True)
 class Anything:
-    """The document leaves it open; the dtype that a call gives may be told nonetheless.
+    """Any answer: the document leaves the value open.
 
-    ``level`` is that of the dtype, where it is not the level of the call's form.
+    With ``converts``, the result of a call must still have the target's dtype; ``level`` is the
+    level of this requirement, if it is not that of the call's form.
     """
 
     converts: bool = False

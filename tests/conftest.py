@@ -6,7 +6,7 @@ import pytest
 
 LONG = (
     "conformance/test_run.py",
-    "proof/test_whole.py",
+    "proof/test_whole_proof.py",
     "conformance/test_ledger.py",
     "reference/test_agreement.py",
     "conformance/test_full_tier.py",
@@ -19,8 +19,10 @@ LONG = (
     "conformance/test_nightly.py",
     "conformance/test_diff_command.py",
     "conformance/test_history.py",
+    "conformance/test_shadowing.py",
     "conformance/test_invariances.py",
-    "reports/test_behaviour_forms.py",
+    "reports/test_closed_forms.py",
+    "adapters/test_contract.py",
     "adapters/test_torch_compile.py",
     "wire/",
 )

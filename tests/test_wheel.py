@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from reports.gate.sources import suite_digest
+from reports.gate.certificate import suite_digest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"specs", "oracles", "reports", "conformance"}
-COMMAND = "from conformance.command import main; main()"
+ENTRY = "castigate_entry.py"
+COMMAND = "from conformance.commands.main import main; main()"
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dist, tree = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("tree")
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tree / package)
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
+    for file in (ENTRY, "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, tree)
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(dist)]
     subprocess.run([*build, str(tree)], check=True, capture_output=True)
@@ -53,11 +54,11 @@ def test_it_holds_the_documents_and_nothing_foreign(unpacked: Path) -> None:
     assert (unpacked / "specs" / "formats.yaml").is_file()
     assert (unpacked / "reports" / "ledger" / "ort.yaml").is_file()
     top = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
-    assert top == PACKAGES
+    assert top == {*PACKAGES, ENTRY}
 
 
 def test_a_certificate_of_it_names_the_same_sources(unpacked: Path) -> None:
-    done = run(unpacked, "-c", "from reports.gate.sources import *; print(suite_digest())")
+    done = run(unpacked, "-c", "from reports.gate.certificate import *; print(suite_digest())")
     assert done.stdout.strip() == suite_digest()
     assert (unpacked / "reports" / "gate" / "policies" / "strict.yaml").is_file()
     assert (unpacked / "reports" / "gate" / "policy.schema.json").is_file()

@@ -1,7 +1,7 @@
-/* A vendor's casts in one C file, asked by Castigate through stdin and stdout (docs/protocol.md).
+/* A vendor's casts in one C file. Castigate drives it over stdin and stdout (docs/protocol.md).
  *
- * It implements ONNX Cast 25 and ONNX BitCast 26 with a rounding of its own, in integers only.
- * gcc -O2 -std=c11 -DFAULT=n plants one of the faults listed below, which Castigate has to find. */
+ * It implements ONNX Cast 25 and ONNX BitCast 26 with its own rounding, in integers only.
+ * gcc -O2 -std=c11 -DFAULT=n plants one of the faults below, which Castigate must find. */
 
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
@@ -17,17 +17,17 @@
 #endif
 
 enum {
-    DOUBLE_ROUNDING = 1, /* wide floats become 8 bits by way of float16 */
-    TIES_AWAY,           /* half goes away from zero */
+    DOUBLE_ROUNDING = 1, /* wide floats become 8 bits through float16 */
+    TIES_AWAY,           /* ties round away from zero */
     TRUNCATION,          /* no rounding at all */
     NAN_SIGN_LOST,       /* a NaN comes out positive */
-    NAN_TO_INFINITY,     /* a NaN's mantissa is cut off, which may leave nothing of it */
-    LOW_MAXIMUM,         /* what saturates misses the largest value by one */
+    NAN_TO_INFINITY,     /* a NaN's mantissa is truncated, perhaps to zero: an infinity */
+    LOW_MAXIMUM,         /* saturated values are one below the largest */
     EARLY_OVERFLOW,      /* the range is checked before rounding */
     FLUSHED_RESULTS,     /* subnormal results are zero */
     FLUSHED_INPUTS,      /* subnormal inputs are zero */
     ZERO_SIGN_LOST,      /* -0 comes out as 0 */
-    SWAPPED_NIBBLES,     /* both halves of each byte of 8-bit floats change places */
+    SWAPPED_NIBBLES,     /* the halves of each byte of an 8-bit float are swapped */
     BIG_ENDIAN_OUTPUT,   /* answers have their highest byte first */
     NEAREST_INTEGER,     /* floats round to integers instead of losing their fraction */
     CLAMPED_INTEGERS,    /* integers saturate instead of losing their high bits */
@@ -85,7 +85,7 @@ static uint64_t mask(int bits) { return bits == 64 ? UINT64_MAX : (UINT64_C(1) <
 
 static int bytes_of(const Format *format) { return format->bits < 8 ? 1 : format->bits / 8; }
 
-/* The largest finite magnitude, by its code. */
+/* The code of the largest finite magnitude. */
 static uint64_t largest(const Format *format) {
     uint64_t all = mask(format->bits - 1);
     switch (format->nan) {
@@ -125,7 +125,7 @@ static Value decoded(const Format *format, uint64_t code) {
     return (Value){magnitude ? NUMBER : ZERO, negative, magnitude, 0};
 }
 
-/* A number without its lowest bits, rounded to the nearest, to even where both are as near. */
+/* Drop the lowest bits of a number, rounding to nearest, ties to even. */
 static uint64_t rounded(uint64_t number, int shift) {
     if (shift <= 0)
         return number << -shift;
@@ -139,7 +139,7 @@ static uint64_t rounded(uint64_t number, int shift) {
     return kept + (half && (more || kept & 1 || FAULT == TIES_AWAY));
 }
 
-/* The code of a number's magnitude if exponents had no end. */
+/* The code of a number's magnitude, as if exponents were unbounded. */
 static uint64_t magnitude_of(const Format *format, Value value) {
     int places = __builtin_clzll(value.significand), lowest = 1 - format->bias;
     uint64_t significand = value.significand << places;
@@ -155,7 +155,7 @@ static uint64_t magnitude_of(const Format *format, Value value) {
 
 static uint64_t encoded_float(const Format *format, Value value, bool saturates) {
     uint64_t sign = UINT64_C(1) << (format->bits - 1), max = largest(format), magnitude = 0;
-    /* Saturation is a parameter of 8 bits only; float4 can do nothing else. */
+    /* Only 8-bit targets have the parameter; float4 always saturates. */
     bool clamps = format->bits < 8 || (format->bits == 8 && saturates);
     uint64_t nan = format->nan == NEGATIVE_ZERO ? sign
                    : format->nan == IEEE        ? max + 1 + (UINT64_C(1) << (format->mantissa - 1))
@@ -192,7 +192,7 @@ static uint64_t encoded_float(const Format *format, Value value, bool saturates)
     return magnitude | (value.negative ? sign : 0);
 }
 
-/* Fractions are lost; out of range, where ONNX leaves it open, the ends are taken. */
+/* Truncate fractions; clamp what is out of range, which ONNX leaves open. */
 static uint64_t integer_from_float(const Format *format, Value value) {
     bool is_signed = format->mantissa;
     uint64_t most = mask(format->bits - is_signed), least = is_signed ? most + 1 : 0;
@@ -258,12 +258,12 @@ static void cast_all(const Format *source, const Format *target, bool saturates,
     }
 }
 
-/* The wire: a header is JSON without blanks between its parts. */
+/* The wire protocol: a header is JSON without whitespace. */
 
 static char *header;
 static unsigned char *inputs, *answers, *shared;
 
-/* Where the value of an object's member begins; an empty text where there is none. */
+/* Return where the value of an object's member begins, or an empty string. */
 static const char *member(const char *object, const char *name) {
     size_t length = strlen(name);
     int depth = 0;

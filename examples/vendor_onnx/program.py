@@ -1,7 +1,7 @@
-"""Any ONNX runtime as a backend: each question is a model of one node, and a command runs it.
+"""Any ONNX runtime as a backend: each request becomes a model of one node, and a command runs it.
 
-The command is given three files: the model, its input, and where its output is to go; the last two
-are a TensorProto each, as in ONNX's own backend tests. docs/protocol.md says what goes in and out.
+The command gets the paths of three files: the model, its input and its output. Input and output are
+one TensorProto each, as in ONNX's own backend tests. docs/protocol.md describes the protocol.
 """
 
 import json
@@ -38,42 +38,42 @@ HELLO = {
 
 
 def bits_of(dtype):
-    """The width of an element in a TensorProto."""
+    """Return the width of an element in a TensorProto."""
     return 8 if dtype == "bool" else int(re.search(r"\d+", dtype)[0])
 
 
 def tensor(dtype, shape, payload):
-    """A tensor of elements as the wire has them; of less than a byte, several share one."""
-    made = TensorProto(name="x", data_type=TYPES[dtype], dims=shape)
+    """Return a TensorProto of a payload; elements of less than a byte are packed."""
+    proto = TensorProto(name="x", data_type=TYPES[dtype], dims=shape)
     if dtype == "string":
-        made.string_data.extend(text.encode() for text in json.loads(payload))
+        proto.string_data.extend(text.encode() for text in json.loads(payload))
     elif (bits := bits_of(dtype)) < 8:
         codes = np.frombuffer(payload, np.uint8)
-        places = np.arange(0, 8, bits, dtype=np.uint8)
-        padded = np.append(codes, np.zeros(-codes.size % places.size, np.uint8))
-        made.raw_data = bytes(np.bitwise_or.reduce(padded.reshape(-1, places.size) << places, 1))
+        shifts = np.arange(0, 8, bits, dtype=np.uint8)
+        padded = np.append(codes, np.zeros(-codes.size % shifts.size, np.uint8))
+        proto.raw_data = bytes(np.bitwise_or.reduce(padded.reshape(-1, shifts.size) << shifts, 1))
     else:
-        made.raw_data = payload
-    return made
+        proto.raw_data = payload
+    return proto
 
 
-def elements(found, dtype):
-    """The elements of a tensor as the wire wants them."""
-    if found.data_type != TYPES[dtype]:
-        raise ValueError(f"the output is of data type {found.data_type}, not {TYPES[dtype]}")
+def elements(proto, dtype):
+    """Return a TensorProto's elements as a payload."""
+    if proto.data_type != TYPES[dtype]:
+        raise ValueError(f"the output is of data type {proto.data_type}, not {TYPES[dtype]}")
     if dtype == "string":
-        return json.dumps([text.decode() for text in found.string_data]).encode()
+        return json.dumps([text.decode() for text in proto.string_data]).encode()
     if (bits := bits_of(dtype)) < 8:
-        shared = np.frombuffer(found.raw_data, np.uint8)[:, np.newaxis]
-        codes = shared >> np.arange(0, 8, bits, dtype=np.uint8) & (1 << bits) - 1
-        return bytes(codes.ravel())[: int(np.prod(found.dims))]
-    return found.raw_data
+        packed = np.frombuffer(proto.raw_data, np.uint8)[:, np.newaxis]
+        codes = packed >> np.arange(0, 8, bits, dtype=np.uint8) & (1 << bits) - 1
+        return bytes(codes.ravel())[: int(np.prod(proto.dims))]
+    return proto.raw_data
 
 
-def model(question):
-    """A model with a Cast or a BitCast between x and y."""
-    case, shape = question["case"], question["shape"]
-    operator = {"cast": "Cast", "bitcast": "BitCast"}[question["ask"]]
+def model(request):
+    """Return a model with one Cast or BitCast from x to y."""
+    case, shape = request["case"], request["shape"]
+    operator = {"cast": "Cast", "bitcast": "BitCast"}[request["ask"]]
     opset = int(case["version"]) if case["document"] == "onnx-cast" else LATEST
     opset = FIRST_BITCAST if operator == "BitCast" else opset
     to = TYPES[case["target"]]
@@ -89,37 +89,37 @@ def model(question):
     return helper.make_model(graph, opset_imports=imports, ir_version=version)
 
 
-def answered(question, payload):
-    """The answer to a question: its header, and its payload."""
-    if question["ask"] == "hello":
+def answer_to(request, payload):
+    """Return the header and the payload of the answer to a request."""
+    if request["ask"] == "hello":
         return HELLO, b""
-    if question["ask"] == "bye":
+    if request["ask"] == "bye":
         return {"answer": "bye"}, b""
-    case = question["case"]
-    if question["ask"] == "cast" and set(case["mode"]) - set(ATTRIBUTES):
+    case = request["case"]
+    if request["ask"] == "cast" and set(case["mode"]) - set(ATTRIBUTES):
         return {"answer": "unsupported", "reason": f"Cast takes no {', '.join(case['mode'])}"}, b""
     with TemporaryDirectory() as name:
         files = [Path(name, file) for file in ("model.onnx", "input_0.pb", "output_0.pb")]
-        files[0].write_bytes(model(question).SerializeToString())
-        files[1].write_bytes(tensor(case["source"], question["shape"], payload).SerializeToString())
+        files[0].write_bytes(model(request).SerializeToString())
+        files[1].write_bytes(tensor(case["source"], request["shape"], payload).SerializeToString())
         done = subprocess.run([*COMMAND, *files], capture_output=True, text=True, errors="replace")
         sys.stderr.write(done.stdout + done.stderr)
         if done.returncode or not files[2].exists():
-            said = done.stderr.splitlines() or [f"the command ended with {done.returncode}"]
-            return {"answer": "error", "text": said[-1]}, b""
-        found = TensorProto.FromString(files[2].read_bytes())
-    return {"answer": "values", "shape": list(found.dims)}, elements(found, case["target"])
+            lines = done.stderr.splitlines() or [f"the command ended with {done.returncode}"]
+            return {"answer": "error", "text": lines[-1]}, b""
+        proto = TensorProto.FromString(files[2].read_bytes())
+    return {"answer": "values", "shape": list(proto.dims)}, elements(proto, case["target"])
 
 
 while start := sys.stdin.buffer.read(16):
     _, words, size = struct.unpack("<4sIQ", start)
-    asked = json.loads(sys.stdin.buffer.read(words))
+    request = json.loads(sys.stdin.buffer.read(words))
     content = sys.stdin.buffer.read(size)
     try:
-        answer, content = answered(asked, content)
+        answer, content = answer_to(request, content)
     except Exception as error:
         answer, content = {"answer": "error", "kind": type(error).__name__, "text": str(error)}, b""
-    header = json.dumps(answer | {"number": asked["number"]}).encode()
+    header = json.dumps(answer | {"number": request["number"]}).encode()
     start = struct.pack("<4sIQ", b"CST1", len(header), len(content))
     sys.stdout.buffer.write(start + header + content)
     sys.stdout.buffer.flush()

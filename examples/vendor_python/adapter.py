@@ -1,8 +1,8 @@
 """An adapter for Castigate in one file: numpy's own ``astype``, judged like any other framework.
 
-Castigate hands over raw bit patterns in unsigned arrays and wants raw bit patterns back. An adapter
-reads them as what they mean, runs one cast, and hands the bits of the result back. It does no
-arithmetic of its own, so that whatever is wrong is the framework's.
+Castigate passes raw bit patterns in unsigned arrays and expects raw bit patterns back. An adapter
+views them as values, runs one cast, and returns the bits of the result. It does no arithmetic of
+its own, so that every wrong answer is the framework's.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ NUMPY = {
 
 
 class NumpyCast:
-    """What Castigate needs of an oracle: a name, a version, and ``cast``."""
+    """An oracle: a name, a version, and ``cast``."""
 
     name = "numpy"
     version = np.__version__
     claims = ("onnx-cast",)
-    """The documents it means to implement; without this line, all of them."""
+    """The documents that it implements; without this line, all of them."""
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case in the same shape, or say that there is no such cast."""
+        """Answer a case in the same shape, or raise Unsupported if numpy lacks the cast."""
         if case.mode:
             raise Unsupported(f"astype takes no {', '.join(case.mode)}")
         values = bits.view(self.dtype(case.source))
@@ -40,11 +40,11 @@ class NumpyCast:
         return answers.view(f"uint{8 * answers.itemsize}")
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """The way in and out without a cast; optional, it tells a broken adapter from a bug."""
+        """Send bits through an array without a cast; optional, it distinguishes adapter bugs."""
         return bits.view(self.dtype(dtype)).view(bits.dtype)
 
     def dtype(self, name: str) -> np.dtype[np.generic]:
-        """A dtype of the same name; an opt-out is reported as such and is never a pass."""
+        """Return numpy's dtype; Unsupported is reported as such and never counts as a pass."""
         if name not in NUMPY:
             raise Unsupported(f"numpy has no {name}")
         return NUMPY[name]

@@ -1,1 +1,1 @@
-"""One module per framework; each imports its framework only when it is built."""
+"""One adapter per framework; each imports its framework only when it is created."""

@@ -1,23 +1,28 @@
-"""CINN, paddle's compiler, where paddle was built with it; no published wheel is.
+"""CINN, paddle's compiler, in a paddle that was built with it; no published wheel is.
 
-This project has not run it: without CINN, paddle takes ``backend="CINN"`` and silently runs its own
-kernels, and that is refused here. What CINN itself leaves to those kernels cannot be told apart.
+This project has not run it. A paddle without CINN accepts ``backend="CINN"`` and silently runs its
+own kernels, so the adapter refuses such a paddle. What CINN itself leaves to paddle's kernels
+cannot be distinguished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
-from oracles.adapters.cinn_builder import Builders
-from oracles.adapters.framework import require_variant
-from oracles.adapters.paddle_programs import Programs
-from oracles.adapters.paddle_script import reproduction
+import numpy as np
+
+from oracles.adapters.calls import WORD_VALUES, ArgumentBuilders, invoke
+from oracles.adapters.paddle import reproduction
+from oracles.adapters.paddle_programs import TracedPrograms
 from oracles.adapters.paddle_tensors import Tensors, load_paddle
-from oracles.adapters.plain_modes import require_plain
-from oracles.protocol import Bits, Bound, NotInstalled, Returned
-from specs.calls import Call
+from oracles.adapters.refusals import require_plain, require_variant
+from oracles.protocol import Bits, Bound, NotInstalled, Returned, Tensor, Unsupported
+from specs.calls import Call, ReceiverKind
 from specs.cases import Case
+from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ()
 
@@ -25,9 +30,33 @@ BACKEND = "CINN"
 
 ADVICE = "no published wheel of paddle holds CINN: build paddle from source with -DWITH_CINN=ON"
 
+PACKAGES = ("paddle.cinn", "cinn")
+"""The packages that may hold CINN's Python modules: paddle's build with CINN, or CINN's own."""
+
+TYPES: Mapping[str, tuple[str, tuple[int, ...]]] = {
+    "bool": ("Bool", ()),
+    "int8": ("Int", (8,)),
+    "int16": ("Int", (16,)),
+    "int32": ("Int", (32,)),
+    "int64": ("Int", (64,)),
+    "uint8": ("UInt", (8,)),
+    "uint16": ("UInt", (16,)),
+    "uint32": ("UInt", (32,)),
+    "uint64": ("UInt", (64,)),
+    "float16": ("Float", (16,)),
+    "float32": ("Float", (32,)),
+    "float64": ("Float", (64,)),
+}
+"""By numpy's name, the function of CINN's that creates the type, and its arguments."""
+
+BUILDER_CLASSES: Mapping[ReceiverKind, str] = {
+    "net-builder": "NetBuilder",
+    "base-builder": "BaseBuilder",
+}
+
 
 class Cinn:
-    """A cast by a static program that CINN compiles; bitcasts and calls by CINN's own builder."""
+    """A cast by a static program that CINN compiles; bitcasts and calls by CINN's own builders."""
 
     name = "cinn"
     claims: tuple[str, ...] = (
@@ -48,17 +77,17 @@ class Cinn:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(paddle.__version__)
         self._tensors = Tensors(paddle)
-        self._programs = Programs(paddle, self._tensors, BACKEND)
+        self._programs = TracedPrograms(paddle, self._tensors, BACKEND)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one compiled cast."""
+        """Answer a case with one compiled cast."""
         require_plain(case, "CINN's cast")
         cast = self._programs.cast(case.source, case.target, bits.ndim)
         y = cast(self._tensors.tensor(case.source, bits))
         return self._tensors.bits(case.target, y).copy()
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one ``bitcast_convert`` of CINN's builder."""
+        """Answer a case with one ``bitcast_convert`` of CINN's builder."""
         require_plain(case, "CINN's bitcast_convert")
         return Builders().bitcast(case.source, case.target, bits)
 
@@ -67,21 +96,115 @@ class Cinn:
         return Builders().call(call, bits)
 
     def road(self, case: Case) -> str:
-        """The pair alone: a cast knows nothing of documents, versions and modes."""
+        """Return the pair: a cast has no parameters."""
         require_plain(case, "CINN's cast")
         for dtype in (case.source, case.target):
             self._tensors.dtype(dtype)
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """A call that casts what ``bits`` holds."""
+        """Return a call of ``cast``."""
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits into a tensor of the dtype and out again."""
+        """Send bits through a tensor of the dtype."""
         return self._tensors.bits(dtype, self._tensors.tensor(dtype, bits)).copy()
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A script that asks CINN the same, without this project."""
+        """Return a script that runs the case on CINN, without this project."""
         self.road(case)
-        return reproduction(self.version, case, bits, road="static", backend=BACKEND)
+        return reproduction(self.version, case, bits, "static", BACKEND)
+
+
+class Builders:
+    """Builds a program of one operator with CINN's own builder, and runs it on the host.
+
+    The designs of `cast` and of the bitcasts show the operators. How a program is built and run
+    follows CINN's own tests.
+    """
+
+    def __init__(self) -> None:
+        self._frontend, self._common = _modules()
+
+    def bitcast(self, source: str, target: str, bits: Bits) -> Bits:
+        """Return the answer of ``bitcast_convert``, in the shape that CINN gives it."""
+
+        def operator(builder: Any, variable: Any) -> Any:
+            method = getattr(builder, "bitcast_convert", None)
+            if method is None:
+                raise Unsupported("this CINN's NetBuilder has no bitcast_convert")
+            return method(variable, target)
+
+        self.type(target)
+        return _patterns(target, self._run("NetBuilder", operator, source, bits))
+
+    def call(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Make a call on a builder; the receiver's tensor is the program's input."""
+        name = BUILDER_CLASSES.get(call.receiver)
+        if name is None:
+            raise Unsupported(f"CINN has no {call.receiver}: its operators are a builder's methods")
+        [member] = call.members
+
+        def operator(builder: Any, variable: Any) -> Any:
+            builders: ArgumentBuilders = {
+                "dtype-name": str,
+                "dtype": self.type,
+                "input": lambda _: variable,
+                "text": str,
+                "word": WORD_VALUES.__getitem__,
+            }
+            return invoke("CINN", builders, call, builder)
+
+        input_bits = bits[member.name]
+        array = self._run(name, operator, member.dtype, input_bits.copy())
+        dtype = array.dtype.name
+        return Returned(
+            is_receiver=False,
+            shares_memory=False,
+            tensors={member.name: Tensor(dtype, "cpu", _patterns(dtype, array))},
+            receiver={member.name: Tensor(member.dtype, "cpu", input_bits)},
+        )
+
+    def type(self, dtype: str) -> Any:
+        """Return CINN's type object; raise Unsupported if CINN has none."""
+        try:
+            name, args = TYPES[dtype]
+            return getattr(self._common, name)(*args)
+        except (KeyError, AttributeError):
+            raise Unsupported(f"CINN's builder has no type {dtype}") from None
+
+    def _run(self, name: str, operator: Callable[[Any, Any], Any], source: str, bits: Bits) -> Any:
+        """Run the operator in a program of this builder class, and return the output array."""
+        builder_class = getattr(self._frontend, name, None)
+        if builder_class is None:
+            raise Unsupported(f"this CINN has no {name}")
+        builder = builder_class("castigate")
+        variable = builder.create_input(self.type(source), bits.shape, "A1")
+        output = operator(builder, variable)
+        host = self._common.DefaultHostTarget()
+        array = bits.view(np.dtype(source))
+        [result] = builder.build().build_and_get_output(
+            host, [variable], [array], [output], passes=[], scope=None
+        )
+        return result.numpy(host)
+
+
+def _modules() -> tuple[Any, Any]:
+    """Return CINN's modules `frontend` and `common`."""
+    for package in PACKAGES:
+        try:
+            return (
+                importlib.import_module(f"{package}.frontend"),
+                importlib.import_module(f"{package}.common"),
+            )
+        except ImportError:
+            continue
+    raise Unsupported("this build of CINN has no builder in Python: no module `frontend`")
+
+
+def _patterns(dtype: str, array: Any) -> Bits:
+    """Return the patterns in an array; raise TypeError if it has another dtype."""
+    if array.dtype.name != dtype:
+        raise TypeError(f"asked for {dtype}, got {array.dtype}")
+    codes: Bits = np.ascontiguousarray(array).reshape(array.shape).view(format_named(dtype).storage)
+    return codes

@@ -4,27 +4,66 @@ from __future__ import annotations
 
 import os
 import warnings
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from oracles.adapters.framework import load, require_variant
-from oracles.adapters.jax_roads import Function, Request, Roads
-from oracles.adapters.jax_script import reproduction
-from oracles.adapters.plain_modes import require_plain
-from oracles.packing import is_packed
-from oracles.protocol import Bits, Bound
+from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
+from oracles.adapters.stablehlo import COMPUTED, Operation, Shape, program
+from oracles.bit_packing import is_packed
+from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("jit", "folded", "stablehlo")
 
-CAST = "convert_element_type"
-BITCAST = "bitcast_convert_type"
+DTYPES: Mapping[str, str] = {
+    "float64": "float64",
+    "float32": "float32",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+    "float8e4m3": "float8_e4m3",
+    "float8e3m4": "float8_e3m4",
+    "float8e4m3b11fnuz": "float8_e4m3b11fnuz",
+    "float8e8m0": "float8_e8m0fnu",
+    "float4e2m1": "float4_e2m1fn",
+    "int64": "int64",
+    "int32": "int32",
+    "int16": "int16",
+    "int8": "int8",
+    "int4": "int4",
+    "int2": "int2",
+    "uint64": "uint64",
+    "uint32": "uint32",
+    "uint16": "uint16",
+    "uint8": "uint8",
+    "uint4": "uint4",
+    "uint2": "uint2",
+    "bool": "bool",
+    "complex64": "complex64",
+    "complex128": "complex128",
+}
+"""The dtypes that jax.numpy has; none is of six bits."""
+
+LAX_FUNCTIONS: Mapping[Operation, str] = {
+    "convert": "convert_element_type",
+    "bitcast_convert": "bitcast_convert_type",
+}
+
+CACHED_FUNCTIONS = 64
 
 FOLDING_LIMITS = (1 << 16,)
-"""Constants of more elements XLA folds by another evaluator, which does not answer alike."""
+"""XLA folds constants of more elements with another evaluator, which answers differently."""
+
+Function = Callable[[Any], Any]
 
 
 class Jax:
@@ -35,7 +74,7 @@ class Jax:
     compiles_shapes = True
 
     def __init__(self, variant: str | None = None) -> None:
-        # XLA cuts a loop into as many parts as it counts processors; it asks once and again.
+        # XLA splits a loop by the number of processors, which it reads more than once.
         os.environ["NPROC"] = "1"
         jax = load("jax", "jax")
         require_variant(self.name, variant, VARIANTS)
@@ -45,39 +84,52 @@ class Jax:
         self._roads = Roads(jax, variant)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one conversion."""
-        require_plain(case, CAST)
+        """Answer a case with one conversion."""
+        require_plain(case, LAX_FUNCTIONS["convert"])
         return self._answer(Request("convert", case.source, case.target, bits.shape), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one bitcast, in the shape that XLA gives it."""
-        require_plain(case, BITCAST)
+        """Answer a case with one bitcast, in the shape that XLA gives it."""
+        require_plain(case, LAX_FUNCTIONS["bitcast_convert"])
         return self._answer(Request("bitcast_convert", case.source, case.target, bits.shape), bits)
 
     def road(self, case: Case) -> str:
-        """The pair alone: the conversion knows nothing of documents, versions and modes."""
-        require_plain(case, CAST)
+        """Return the pair: the conversion has no parameters."""
+        require_plain(case, LAX_FUNCTIONS["convert"])
         for dtype in (case.source, case.target):
             self._roads.dtype(dtype)
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that hands jax ``bits`` and reads the answer where it lies."""
-        self.road(case)  # refuses what cannot be cast, in the same words
+        """Prepare a call that passes jax ``bits`` and returns the answer in jax's memory."""
+        self.road(case)  # refuses what ``cast`` refuses, for the same reason
         if case.source == case.target:
-            # To its own dtype an array goes as itself: the answer could be the question's memory.
+            # jax returns an array of the same dtype itself, so the answer could share its memory.
             return partial(self.cast, case, bits)
         function = self._roads.function(Request("convert", case.source, case.target, bits.shape))
         return partial(self._run, function, case.target, bits.view(self._roads.dtype(case.source)))
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits into an array of the dtype and out again; but for the plain road, by a program."""
+        """Send bits through an array of the dtype and, in a variant, a program that returns it."""
         return self._answer(Request(None, dtype, dtype, bits.shape), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A script that asks jax the same, without this project."""
+        """Return a script that runs the case on jax, without this project."""
         self.road(case)
-        return reproduction(self.version, case, bits, self._variant)
+        cast = CAST_STATEMENTS[self._variant].format(
+            function=LAX_FUNCTIONS["convert"],
+            target=DTYPES[case.target],
+            program=program("convert", case.source, case.target, bits.shape),
+        )
+        return (
+            HEADER.format(version=self.version, case=case)
+            + f"{bits_statement(case.source, bits)}\n"
+            + f"x = jax.device_put(bits.view(jnp.{DTYPES[case.source]}))\n"
+            + cast
+            + f'answers = np.asarray(y).view("{format_named(case.target).storage}")'
+            + f"{mask_expression(case.target)}\n"
+            + print_loop(case.source, case.target)
+        )
 
     def _answer(self, request: Request, bits: Bits) -> Bits:
         self._roads.dtype(request.target)
@@ -86,9 +138,107 @@ class Jax:
 
     def _run(self, function: Function, target: str, x: Any) -> Bits:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a complex source warns of its discarded part
+            warnings.simplefilter("ignore")  # a complex source warns about its discarded part
             y = function(self._roads.on_device(x))
         entry = format_named(target)
         codes: Bits = np.asarray(y).view(entry.storage)
-        # Of an array of rank 0 numpy would make a scalar.
+        # numpy returns a scalar for an array of rank 0.
         return np.asarray(codes & np.uint8(entry.mask)) if is_packed(entry) else codes
+
+
+@dataclass(frozen=True)
+class Request:
+    """One operation on arrays of one dtype and shape; without an operation, the array itself."""
+
+    operation: Operation | None
+    source: str
+    target: str
+    shape: Shape
+
+
+class Roads:
+    """Builds functions from a device array to a device array, by one variant's road."""
+
+    def __init__(self, jax: Any, variant: str | None) -> None:
+        self._jax = jax
+        # Do not let a GPU answer for the CPU, and do not even look for one.
+        jax.config.update("jax_platforms", "cpu")
+        # By default jax silently narrows 64-bit types.
+        jax.config.update("jax_enable_x64", True)
+        (self._device, *_) = jax.local_devices(backend="cpu")
+        roads: dict[str | None, Callable[[Request], Function]] = {
+            None: self._eager,
+            "jit": self._jitted,
+            "folded": lambda request: partial(self._folded, request),
+            "stablehlo": self._from_stablehlo,
+        }
+        # An executable serves one shape, and takes some 10 ms to compile.
+        self.function = lru_cache(CACHED_FUNCTIONS)(roads[variant])
+
+    def dtype(self, dtype: str) -> np.dtype[Any]:
+        """Return the numpy dtype of jax's dtype; raise Unsupported if jax has none."""
+        try:
+            scalar_type: Any = getattr(self._jax.numpy, DTYPES[dtype])
+        except (KeyError, AttributeError):
+            raise Unsupported(f"jax has no dtype {dtype}") from None
+        found: np.dtype[Any] = np.dtype(scalar_type)
+        return found
+
+    def on_device(self, array: Any) -> Any:
+        """Return a device array of numpy's bits, in numpy's memory if that is aligned."""
+        return self._jax.device_put(array, self._device)
+
+    def _eager(self, request: Request) -> Function:
+        if request.operation is None:
+            return lambda x: x
+        function = getattr(self._jax.lax, LAX_FUNCTIONS[request.operation])
+        return partial(function, new_dtype=self.dtype(request.target))
+
+    def _jitted(self, request: Request) -> Function:
+        function: Function = self._jax.jit(self._eager(request))
+        return function
+
+    def _folded(self, request: Request, x: Any) -> Any:
+        function = self._eager(request)
+        # XLA turns a vector that counts from 0 into an iota and computes with it instead of
+        # folding; it does not for one more dimension. A bitcast depends on the shape: leave it.
+        adds_dimension = request.operation != "bitcast_convert"
+        constant = self.on_device(np.asarray(x)[None]) if adds_dimension else x
+        compiled = self._jax.jit(lambda: function(constant)).lower().compile()
+        left = COMPUTED.search(compiled.as_text())
+        if left:
+            raise Unsupported(f"XLA did not fold this at compile time, but left a {left[1]}")
+        return np.asarray(compiled())[0] if adds_dimension else compiled()
+
+    def _from_stablehlo(self, request: Request) -> Function:
+        text = program(request.operation, request.source, request.target, request.shape)
+        executable = self._device.client.compile_and_load(text, [self._device])
+        return lambda x: executable.execute([x])[0]
+
+
+HEADER = """\
+# jax {version}: {case}
+import os
+
+os.environ |= {{"JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu", "NPROC": "1"}}
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+"""
+
+CAST_STATEMENTS: Mapping[str | None, str] = {
+    None: "y = jax.lax.{function}(x, jnp.{target})\n",
+    "jit": "y = jax.jit(lambda x: jax.lax.{function}(x, jnp.{target}))(x)\n",
+    "folded": """\
+row = jax.device_put(np.asarray(x)[None])  # a vector that counts from 0 would become an iota
+y = np.asarray(jax.jit(lambda: jax.lax.{function}(row, jnp.{target}))())[0]
+""",
+    "stablehlo": '''\
+program = """
+{program}"""
+(device, *_) = jax.local_devices()
+(y,) = device.client.compile_and_load(program, [device]).execute([x])
+''',
+}

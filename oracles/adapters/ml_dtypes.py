@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.framework import first_line, load, require_variant
-from oracles.adapters.plain_modes import require_plain
-from oracles.adapters.script import given, masked, printed
-from oracles.packing import is_packed
+from oracles.adapters.refusals import first_line, load, require_plain, require_variant
+from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -37,7 +36,7 @@ ML_DTYPES: Mapping[str, str] = {
     "uint4": "uint4",
     "uint2": "uint2",
 }
-"""The formats that numpy itself lacks; all others go by numpy's own name."""
+"""The dtypes that come from ml_dtypes; numpy has all others, under the same names."""
 
 HEADER = """\
 # ml_dtypes {version}: {case}
@@ -60,7 +59,7 @@ class MlDtypes:
         self.version = f"{self._ml_dtypes.__version__}+numpy.{np.__version__}"
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one ``astype``."""
+        """Answer a case with one ``astype``."""
         require_plain(case, "astype")
         x, target = self._array(case.source, bits), self._dtype(case.target)
         try:
@@ -71,7 +70,7 @@ class MlDtypes:
             raise Unsupported(first_line(error)) from None
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one ``view``, which scales the last dimension."""
+        """Answer a case with one ``view``, which scales the last dimension."""
         require_plain(case, "view")
         source, target = format_named(case.source), format_named(case.target)
         if "text" in (source.kind, target.kind):
@@ -82,24 +81,24 @@ class MlDtypes:
         return _bits(case.target, y.copy())
 
     def road(self, case: Case) -> str:
-        """The pair alone: ``astype`` knows nothing of documents, versions and modes."""
+        """Return the pair: ``astype`` has no parameters."""
         require_plain(case, "astype")
         for dtype in (case.source, case.target):
             self._dtype(dtype)
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts ``bits`` into one and the same array."""
-        self.cast(case, bits[:1])  # refuses what cannot be cast, in the same words
+        """Prepare a call that casts ``bits`` into an array that calls reuse."""
+        self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         if "string" in (case.source, case.target) or case.source.startswith("complex"):
-            # Texts are objects, and ``errstate`` does not silence the warning of a discarded part.
+            # Texts are objects. ``errstate`` does not silence the warning about a discarded part.
             return partial(self.cast, case, bits)
         x = self._array(case.source, bits)
         y = np.empty(len(bits), self._dtype(case.target))
 
         def call() -> Bits:
-            # ``astype`` is an ``empty`` and this very assignment. The fresh memory costs it nothing
-            # where pages are at hand, and up to six times the cast where they are mapped anew.
+            # ``astype`` allocates and then does this same assignment. The allocation costs nothing
+            # where pages are at hand, and up to six times the cast where they must be mapped.
             with np.errstate(all="ignore"):
                 np.copyto(y, x, casting="unsafe")
             return _bits(case.target, y)
@@ -107,21 +106,21 @@ class MlDtypes:
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits into an array of the dtype, copied, and out again."""
+        """Copy an array of the dtype, and return the copy's bits."""
         return _bits(dtype, self._array(dtype, bits).copy())
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A script that asks numpy the same, without this project."""
+        """Return a script that runs the case on numpy, without this project."""
         storage = format_named(case.target).storage
-        way_in = "astype" if case.source == "string" else "view"
+        from_bits = "astype" if case.source == "string" else "view"
         answers = f'y.view("{storage}")' if storage != "O" else "y.tolist()"
         return (
             HEADER.format(version=self.version, case=case)
-            + f"{given(case.source, bits)}\n"
-            + f"x = bits.{way_in}({_expression(case.source)})\n"
+            + f"{bits_statement(case.source, bits)}\n"
+            + f"x = bits.{from_bits}({_expression(case.source)})\n"
             + f"y = x.astype({_expression(case.target)})\n"
-            + f"answers = {answers}{masked(case.target)}\n"
-            + printed(case.source, case.target)
+            + f"answers = {answers}{mask_expression(case.target)}\n"
+            + print_loop(case.source, case.target)
         )
 
     def _array(self, dtype: str, bits: Bits) -> Bits:
@@ -143,7 +142,7 @@ class MlDtypes:
 
 
 def _bits(dtype: str, array: Bits) -> Bits:
-    """The patterns in an array of our own; what lies above a code is cleared in place."""
+    """Return the patterns in an array; clears in place the bits above codes of less than a byte."""
     entry = format_named(dtype)
     if entry.kind == "text":
         return array.astype(object)

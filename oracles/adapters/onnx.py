@@ -1,4 +1,4 @@
-"""ONNX's own evaluator, on models that ONNX's own checker has accepted."""
+"""ONNX's ReferenceEvaluator, on models of one node that ``onnx.checker`` has accepted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.framework import first_line, load, require_variant
 from oracles.adapters.onnx_models import (
     FIRST_NUMBERED,
     LATEST,
@@ -17,19 +16,22 @@ from oracles.adapters.onnx_models import (
     cast_graph,
     element_name,
 )
-from oracles.adapters.plain_modes import require_plain
-from oracles.adapters.script import given, masked, printed
-from oracles.packing import is_packed
+from oracles.adapters.refusals import first_line, load, require_plain, require_variant
+from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ()
 
-MODELS_KEPT = 64
+CACHED_MODELS = 64
 
-NO_SUCH_CAST = ("annot cast", "expected number, got str", "between instances of 'str'")
-"""How numpy and ml_dtypes say that they lack a cast; a text that cannot be read is a ValueError."""
+MISSING_CAST = ("annot cast", "expected number, got str", "between instances of 'str'")
+"""Parts of the TypeErrors with which numpy and ml_dtypes refuse a cast.
+
+A text that cannot be parsed is a ValueError, and so stays an error.
+"""
 
 HEADER = """\
 # onnx {version}: {case}
@@ -50,7 +52,7 @@ answers = {answers}
 
 
 class Onnx:
-    """Cast and BitCast as onnx.reference.ReferenceEvaluator answers it, after onnx.checker."""
+    """Cast and BitCast by the evaluator, in a model of one node."""
 
     name = "onnx"
     claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast")
@@ -61,10 +63,10 @@ class Onnx:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._onnx.__version__)
         self._models = ModelBuilder(self._onnx)
-        self._evaluator = lru_cache(MODELS_KEPT)(self._checked_evaluator)
+        self._evaluator = lru_cache(CACHED_MODELS)(self._checked_evaluator)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by a model that holds nothing but its Cast."""
+        """Answer a case with a model of one Cast."""
         require_plain(case, "ONNX's Cast")
         graph = cast_graph(case)
         evaluator = self._evaluator(graph, bits.ndim)
@@ -74,30 +76,30 @@ class Onnx:
             return self._answer(evaluator, graph, bits)
         except TypeError as error:
             reason = first_line(error.__cause__ or error)
-            if not any(words in reason for words in NO_SUCH_CAST):
+            if not any(sign in reason for sign in MISSING_CAST):
                 raise
             raise Unsupported(reason) from None
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by a model that holds nothing but a BitCast, which keeps the shape."""
+        """Answer a case with a model of one BitCast, which keeps the shape."""
         require_plain(case, "ONNX's BitCast")
         graph = bitcast_graph(case)
         return self._answer(self._evaluator(graph, bits.ndim), graph, bits).copy()
 
     def road(self, case: Case) -> str:
-        """What the model of a case depends on."""
+        """Return what the model of a case depends on."""
         require_plain(case, "ONNX's Cast")
         return self._models.road(case)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that hands the evaluator one and the same view of ``bits``."""
-        self.cast(case, bits[:1])  # refuses what cannot be cast, in the same words
+        """Prepare a call that passes the evaluator a view of ``bits``."""
+        self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         graph = cast_graph(case)
         x = bits.view(self._dtype(graph.source))
         return partial(self._run, self._evaluator(graph, bits.ndim), graph, x)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits through a model that holds nothing but an Identity."""
+        """Send bits through a model of one Identity."""
         graph = Graph(LATEST, dtype, dtype, "Identity")
         try:
             evaluator = self._evaluator(graph, bits.ndim)
@@ -106,24 +108,24 @@ class Onnx:
         return self._answer(evaluator, graph, bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A script that asks the evaluator the same, without this project."""
+        """Return a script that runs the case on the evaluator, without this project."""
         source, target = format_named(case.source), format_named(case.target)
         x = "bits"
         if source.kind != "text":
             x += f".view(helper.tensor_dtype_to_np_dtype(TensorProto.{element_name(case.source)}))"
         answers = "y.tolist()"
         if target.kind != "text":
-            answers = f'y.view("{target.storage}"){masked(case.target)}'
+            answers = f'y.view("{target.storage}"){mask_expression(case.target)}'
         model = self._models.script(cast_graph(case), None, shape='["n"]')
         return (
             HEADER.format(version=self.version, case=case)
-            + f"{given(case.source, bits)}\n\n{model}"
+            + f"{bits_statement(case.source, bits)}\n\n{model}"
             + RUN.format(x=x, answers=answers)
-            + printed(case.source, case.target)
+            + print_loop(case.source, case.target)
         )
 
     def _checked_evaluator(self, graph: Graph, rank: int) -> Any:
-        # The checker wants a shape, so there is a model for every rank.
+        # The checker needs a shape, so each rank has its own model.
         model = self._models.with_input(graph, rank)
         self._onnx.checker.check_model(model, full_check=True)
         return self._reference.ReferenceEvaluator(model)
@@ -142,7 +144,7 @@ class Onnx:
         if y.dtype != self._dtype(graph.target):
             raise TypeError(f"asked for {graph.target}, got {y.dtype}")
         codes: Bits = y.view(target.storage)
-        # Of a tensor of rank 0 numpy would make a scalar.
+        # numpy returns a scalar for a tensor of rank 0.
         return np.asarray(codes & np.uint8(target.mask)) if is_packed(target) else codes
 
     def _dtype(self, dtype: str) -> Any:

@@ -1,4 +1,4 @@
-"""ONNX models with one node: for onnxruntime and for ONNX's own evaluator."""
+"""Build ONNX models of one node, for onnxruntime and for ONNX's own evaluator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oracles.protocol import Unsupported
 from specs.cases import Case
 
 LATEST = 25
-"""The opset for documents that know nothing of opsets."""
+"""The opset for documents without opsets."""
 
 FIRST_BITCAST = 26
 """The first opset that has BitCast."""
@@ -24,13 +24,13 @@ SHORT_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}
 
 
 def element_name(dtype: str) -> str:
-    """The dtype's name in the enum TensorProto."""
+    """Return the dtype's name in the enum TensorProto."""
     return SHORT_NAMES.get(dtype, dtype.upper())
 
 
 @dataclass(frozen=True)
 class Graph:
-    """One node between an input x and an output y; no operator: x itself is the output."""
+    """One node between an input x and an output y; without an operator, x itself is the output."""
 
     opset: int
     source: str
@@ -45,43 +45,43 @@ class Graph:
 
     @property
     def road(self) -> str:
-        """The graph in one line: two cases with the same graph have the same model."""
+        """The graph in one line; cases with the same graph have the same model."""
         modes = "".join(f", {name}={value}" for name, value in self.modes)
         return f"opset {self.opset}, {self.source}->{self.target}{modes}"
 
     @property
     def attributes(self) -> dict[str, int | str]:
-        """The node's attributes but for `to`."""
+        """The node's attributes except `to`."""
         return {name: int(value) if value.isdigit() else value for name, value in self.modes}
 
 
 def cast_graph(case: Case) -> Graph:
-    """The graph of a case: its opset, its pair, and those parameters that Cast has too."""
+    """Return the graph of a case: its opset, its dtypes, and the parameters that Cast has."""
     opset = int(case.version) if case.document == "onnx-cast" else LATEST
     modes = tuple(item for item in case.modes if item[0] in ("saturate", "round_mode"))
     return Graph(opset, case.source, case.target, "Cast", modes)
 
 
 def bitcast_graph(case: Case) -> Graph:
-    """The graph of a bitcast: its pair."""
+    """Return the graph of a bitcast, which has no parameters."""
     return Graph(FIRST_BITCAST, case.source, case.target, "BitCast")
 
 
 class ModelBuilder:
-    """Builds the models of graphs with the onnx package it is given."""
+    """Builds models with an onnx package; raises Unsupported for dtypes that the package lacks."""
 
     def __init__(self, onnx: Any) -> None:
         self._onnx = onnx
         self._helper = onnx.helper
 
     def road(self, case: Case) -> str:
-        """The road of a case, whose dtypes the onnx package must know."""
+        """Return the road of a case, whose dtypes the onnx package must have."""
         for dtype in (case.source, case.target):
             self.element_type(dtype)
         return cast_graph(case).road
 
     def element_type(self, dtype: str) -> int:
-        """The dtype's number in the enum TensorProto."""
+        """Return the dtype's number in the enum TensorProto."""
         try:
             return int(self._onnx.TensorProto.DataType.Value(element_name(dtype)))
         except ValueError:
@@ -89,36 +89,36 @@ class ModelBuilder:
             raise Unsupported(f"onnx {version} has no dtype {element_name(dtype)}") from None
 
     def with_input(self, graph: Graph, rank: int | None) -> Any:
-        """The model whose x is a graph input, of that rank or of any shape at all."""
+        """Return the model whose x is a graph input, of that rank or, without one, of any shape."""
         x = self._value("x", graph.source, rank)
         return self._model(graph, rank, inputs=[x], initializers=[])
 
     def with_constant(
         self, graph: Graph, shape: tuple[int, ...], content: bytes | list[bytes]
     ) -> Any:
-        """The model whose x is an initializer: texts, or the raw bytes of its patterns."""
+        """Return the model whose x is an initializer of texts, or of the patterns' raw bytes."""
         x = self.tensor("x", graph.source, shape, content)
         return self._model(graph, len(shape), inputs=[], initializers=[x])
 
     def tensor(
         self, name: str, dtype: str, shape: tuple[int, ...], content: bytes | list[bytes]
     ) -> Any:
-        """A tensor of texts, or of the raw bytes of its patterns."""
+        """Return a TensorProto of texts, or of the patterns' raw bytes."""
         raw = isinstance(content, bytes)
         return self._helper.make_tensor(name, self.element_type(dtype), shape, content, raw=raw)
 
     def script(self, graph: Graph, constant: str | None, shape: str) -> str:
-        """The statements that build a Cast's model; ``constant`` is x's initializer, if any."""
+        """Return the statements that build a Cast's model; ``constant`` is x's initializer."""
         source, target = element_name(graph.source), element_name(graph.target)
         to = f"TensorProto.{target}" if graph.opset >= FIRST_NUMBERED else repr(target)
         attributes = "".join(f", {name}={value!r}" for name, value in graph.attributes.items())
         x = constant or f'helper.make_tensor_value_info("x", TensorProto.{source}, {shape})'
-        ends = "[x], [y]" if constant is None else "[], [y], [x]"
+        arguments = "[x], [y]" if constant is None else "[], [y], [x]"
         return (
             f'node = helper.make_node("Cast", ["x"], ["y"], to={to}{attributes})\n'
             f"x = {x}\n"
             f'y = helper.make_tensor_value_info("y", TensorProto.{target}, {shape})\n'
-            f'graph = helper.make_graph([node], "cast", {ends})\n'
+            f'graph = helper.make_graph([node], "cast", {arguments})\n'
             f'opset = helper.make_opsetid("", {graph.opset})\n'
             "model = helper.make_model("
             f"graph, opset_imports=[opset], ir_version={self._ir_version(graph)})\n"

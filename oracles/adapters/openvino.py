@@ -1,4 +1,4 @@
-"""openvino's Convert: evaluated by its reference, or compiled (and folded) by the CPU plugin."""
+"""openvino's Convert: evaluated by its reference, or compiled or folded by the CPU plugin."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.framework import load, require_variant
-from oracles.adapters.openvino_script import reproduction
-from oracles.adapters.ort_memory import patterns_in, room_for
-from oracles.adapters.plain_modes import require_plain
-from oracles.packing import is_packed, pack
+from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
+from oracles.adapters.tensor_memory import patterns_in, tensor_memory
+from oracles.bit_packing import is_packed, pack
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import Format, format_named
 
 VARIANTS: tuple[str, ...] = ("cpu", "cpu-dynamic", "cpu-folded")
-"""The CPU plugin has other kernels for a shape that is open than for one known when it compiles.
+"""The CPU plugin has one kernel for static shapes (`cpu`), another for dynamic (`cpu-dynamic`).
 
-A constant it folds before. The pass ``ConstantFolding`` by itself asks the reference, as does the
-adapter without a variant.
+It folds constants when it compiles (`cpu-folded`). openvino's pass ``ConstantFolding`` has no
+variant: it calls the reference, which is the adapter without a variant.
 """
 
 DTYPES: Mapping[str, str] = {
@@ -46,25 +45,25 @@ DTYPES: Mapping[str, str] = {
     "uint2": "u2",
     "bool": "boolean",
 }
-"""The types that Convert knows; openvino also has strings, but converts them to nothing."""
+"""The types that Convert takes; openvino has strings, too, but converts none."""
 
 SETTINGS: Mapping[str, str | int] = {
     "INFERENCE_NUM_THREADS": 1,
-    # Otherwise the plugin may compute in bfloat16, and whether it does depends on the machine.
+    # By default the plugin may compute in bfloat16, depending on the machine.
     "EXECUTION_MODE_HINT": "ACCURACY",
 }
 
-MODELS_KEPT = 32
+CACHED_MODELS = 32
 
 MISSING_KERNELS = ("can't convert from", "unsupported src_prc")
-"""How the CPU plugin says that it has no kernel, on one of many lines."""
+"""Signs of a missing kernel, in one of the many lines of the CPU plugin's error."""
 
 
 class OpenVino:
-    """Convert as openvino's reference evaluates it, or (`cpu` and so on) its CPU plugin."""
+    """Convert by openvino's reference, or (`cpu` and so on) by its CPU plugin."""
 
     name = "openvino"
-    # No document that is encoded here describes openvino's Convert.
+    # No encoded document describes openvino's Convert.
     claims: tuple[str, ...] = ()
 
     def __init__(self, variant: str | None = None) -> None:
@@ -75,74 +74,90 @@ class OpenVino:
         self._variant = variant
         self.compiles_shapes = variant in ("cpu", "cpu-folded")
         self._core = self._openvino.Core() if variant else None
-        self._compiled = lru_cache(MODELS_KEPT)(self._compiled_anew)
+        self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one Convert."""
+        """Answer a case with one Convert."""
         require_plain(case, "openvino's Convert")
+        target = format_named(case.target)
         x = self._tensor(case.source, _content(format_named(case.source), bits), bits.shape)
-        room = room_for(format_named(case.target), bits.size)
-        y = self._tensor(case.target, room, bits.shape)
+        memory = tensor_memory(target, bits.size)
+        y = self._tensor(case.target, memory, bits.shape)
         if self._variant == "cpu-folded":
             self._run(self._folded(case, x), y)
         else:
             self._prepared(case, x, y)()
-        return patterns_in(room, format_named(case.target), bits.size).reshape(bits.shape)
+        return patterns_in(memory, target, bits.size).reshape(bits.shape)
 
     def road(self, case: Case) -> str:
-        """The pair alone: Convert knows nothing of documents, versions and modes."""
+        """Return the pair: Convert has no parameters."""
         require_plain(case, "openvino's Convert")
         for dtype in (case.source, case.target):
             self._type(dtype)
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that reads ``bits`` in place and writes into one and the same memory."""
-        self.cast(case, bits[:1])  # refuses what cannot be cast, in the same words
+        """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse."""
+        self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
         source, target, count = format_named(case.source), format_named(case.target), bits.size
         is_read_in_place = bits.flags.c_contiguous and bits.flags.aligned
         if is_packed(source) or not is_read_in_place or self._variant == "cpu-folded":
             return partial(self.cast, case, bits)
-        x, room = self._tensor(case.source, bits, bits.shape), room_for(target, count)
-        run = self._prepared(case, x, self._tensor(case.target, room, bits.shape))
+        x, memory = self._tensor(case.source, bits, bits.shape), tensor_memory(target, count)
+        run = self._prepared(case, x, self._tensor(case.target, memory, bits.shape))
 
         def call() -> Bits:
             run()
-            return patterns_in(room, target, count)
+            return patterns_in(memory, target, count)
 
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits into a tensor, copied into one of openvino's own, and out again."""
+        """Copy a tensor of the dtype into one in openvino's own memory, and that one back."""
         entry = format_named(dtype)
         copy = self._openvino.Tensor(self._type(dtype), list(bits.shape))
         self._tensor(dtype, _content(entry, bits), bits.shape).copy_to(copy)
-        room = room_for(entry, bits.size)
-        copy.copy_to(self._tensor(dtype, room, bits.shape))
-        return patterns_in(room, entry, bits.size).reshape(bits.shape)
+        memory = tensor_memory(entry, bits.size)
+        copy.copy_to(self._tensor(dtype, memory, bits.shape))
+        return patterns_in(memory, entry, bits.size).reshape(bits.shape)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A script that asks openvino the same, without this project."""
-        for dtype in (case.source, case.target):
-            self._type(dtype)
-        return reproduction(
-            self.version,
-            case,
-            bits,
-            types=(DTYPES[case.source], DTYPES[case.target]),
-            settings=SETTINGS if self._variant else None,
-            dynamic=self._variant == "cpu-dynamic",
-            folded=self._variant == "cpu-folded",
+        """Return a script that runs the case on openvino, without this project."""
+        types = {"source": self._name(case.source), "target": self._name(case.target)}
+        source, target = format_named(case.source), format_named(case.target)
+        is_folded = self._variant == "cpu-folded"
+        script = HEADER.format(version=self.version, case=case)
+        script += bits_statement(case.source, bits) + "\n"
+        script += PACK.format(bits=source.bits) if is_packed(source) else ""
+        script += TENSORS.format(
+            memory="raw" if is_packed(target) else "answers",
+            size=f"-(-len(bits) * {target.bits} // 8)" if is_packed(target) else "len(bits)",
+            storage=target.storage,
+            content="packed" if is_packed(source) else "bits",
+            **types,
         )
+        length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
+        script += (CONSTANT if is_folded else OPERAND).format(length=length, **types)
+        script += CONVERT.format(**types)
+        if self._variant is None:
+            script += EVALUATE
+        else:
+            script += COMPILE.format(
+                settings=repr(dict(SETTINGS)).replace("'", '"'),
+                parameters="[]" if is_folded else "[operand]",
+                feed="" if is_folded else "request.set_input_tensor(x)\n",
+            )
+        script += UNPACK.format(bits=target.bits) if is_packed(target) else ""
+        return script + print_loop(case.source, case.target)
 
     def _prepared(self, case: Case, x: Any, y: Any) -> Callable[[], None]:
-        """What converts x to y, both of which it keeps alive."""
+        """Return a call that converts x to y and keeps both alive."""
         if self._variant is None:
             return self._evaluation(case, x, y)
         request = self._request(case, tuple(x.shape))
         request.set_input_tensor(x)
 
-        # The request knows addresses only.
+        # The request holds only addresses.
         def run(_alive: Any = x) -> None:
             self._run(request, y)
 
@@ -150,22 +165,23 @@ class OpenVino:
 
     def _run(self, request: Any, y: Any) -> None:
         request.set_output_tensor(y)
-        # ``infer`` swallows what a kernel raises, and leaves the output as it was.
+        # ``infer`` swallows errors of a kernel, and leaves the output unchanged.
         request.start_async()
-        self._refusing(request.wait)
+        self._or_unsupported(request.wait)
 
     def _folded(self, case: Case, x: Any) -> Any:
-        """A request to a model that converts a constant, where the plugin has folded that."""
+        """Return a request to a model whose Convert is folded, or raise Unsupported."""
         constant = self._openvino.op.Constant(x, shared_memory=False)
         convert = self._operators.convert(constant, self._type(case.target))
-        compiled = self._refusing(partial(self._compiled_model, convert, []))
+        compiled = self._or_unsupported(partial(self._compile_model, convert, []))
         layers = [
             (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))
             for layer in compiled.get_runtime_model().get_ordered_ops()
         ]
-        carried = (("Const", self._openvino.Type.i32), ("Convert", self._openvino.Type.i64))
+        # The plugin carries 64-bit integers in 32 bits, and widens what it has folded.
+        widened = (("Const", self._openvino.Type.i32), ("Convert", self._openvino.Type.i64))
         kinds = [kind for kind, _ in layers]
-        if kinds != ["Const", "Output"] and tuple(layers[:-1]) != carried:
+        if kinds != ["Const", "Output"] and tuple(layers[:-1]) != widened:
             raise Unsupported(f"openvino did not fold this, but left {', '.join(kinds)}")
         return compiled.create_infer_request()
 
@@ -180,23 +196,23 @@ class OpenVino:
         return run
 
     def _request(self, case: Case, shape: tuple[int, ...]) -> Any:
-        known = (-1,) * len(shape) if self._variant == "cpu-dynamic" else shape
-        compile_model = partial(self._compiled, case.source, case.target, known)
-        return self._refusing(compile_model).create_infer_request()
+        shape = (-1,) * len(shape) if self._variant == "cpu-dynamic" else shape
+        compile_model = partial(self._compiled, case.source, case.target, shape)
+        return self._or_unsupported(compile_model).create_infer_request()
 
-    def _compiled_anew(self, source: str, target: str, shape: tuple[int, ...]) -> Any:
+    def _compile(self, source: str, target: str, shape: tuple[int, ...]) -> Any:
         parameter, convert = self._graph(source, target, list(shape))
-        return self._compiled_model(convert, [parameter])
+        return self._compile_model(convert, [parameter])
 
-    def _compiled_model(self, convert: Any, parameters: list[Any]) -> Any:
+    def _compile_model(self, convert: Any, parameters: list[Any]) -> Any:
         assert self._core is not None
         model = self._openvino.Model([convert], parameters, "cast")
         return self._core.compile_model(model, "CPU", dict(SETTINGS))
 
-    def _refusing(self, ask: Callable[[], Any]) -> Any:
-        """What the plugin gives, or its one line that says that it has no kernel."""
+    def _or_unsupported(self, action: Callable[[], Any]) -> Any:
+        """Run an action of the plugin; raise Unsupported if its error names a missing kernel."""
         try:
-            return ask()
+            return action()
         except RuntimeError as error:
             for line in str(error).splitlines():
                 if any(sign in line for sign in MISSING_KERNELS):
@@ -208,16 +224,55 @@ class OpenVino:
         return parameter, self._operators.convert(parameter, self._type(target))
 
     def _tensor(self, dtype: str, memory: Bits, shape: tuple[int, ...]) -> Any:
-        # It lies in this memory, whose size and alignment openvino takes on trust.
+        # openvino uses this memory, and checks neither its size nor its alignment.
         return self._openvino.Tensor(memory, list(shape), self._type(dtype))
 
     def _type(self, dtype: str) -> Any:
-        try:
-            return getattr(self._openvino.Type, DTYPES[dtype])
-        except (KeyError, AttributeError):
-            raise Unsupported(f"openvino has no dtype castable as {dtype}") from None
+        return getattr(self._openvino.Type, self._name(dtype))
+
+    def _name(self, dtype: str) -> str:
+        name = DTYPES.get(dtype)
+        if name is None or not hasattr(self._openvino.Type, name):
+            raise Unsupported(f"openvino has no dtype castable as {dtype}")
+        return name
 
 
 def _content(entry: Format, bits: Bits) -> Bits:
-    """What a tensor of such codes lies in: low bits first where several share a byte."""
+    """Return the memory of a tensor of these codes: packed, low bits first, if below a byte."""
     return pack(bits, entry.bits) if is_packed(entry) else np.require(bits, requirements=["C", "A"])
+
+
+HEADER = """\
+# openvino {version}: {case}
+import numpy as np
+import openvino as ov
+from openvino import opset15
+
+"""
+
+TENSORS = """\
+
+{memory} = np.empty({size}, np.{storage})
+x = ov.Tensor({content}, [len(bits)], ov.Type.{source})
+y = ov.Tensor({memory}, [len(bits)], ov.Type.{target})
+"""
+
+OPERAND = "operand = opset15.parameter([{length}], ov.Type.{source})\n"
+
+CONSTANT = "operand = ov.op.Constant(x, shared_memory=False)\n"
+
+CONVERT = "convert = opset15.convert(operand, ov.Type.{target})\n"
+
+EVALUATE = """\
+if not convert.evaluate([y], [x]):
+    raise SystemExit("openvino's reference does not evaluate this conversion")
+"""
+
+COMPILE = """\
+model = ov.Model([convert], {parameters}, "cast")
+settings = {settings}
+request = ov.Core().compile_model(model, "CPU", settings).create_infer_request()
+{feed}request.set_output_tensor(y)
+request.start_async()
+request.wait()
+"""

@@ -9,48 +9,59 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from oracles.adapters.framework import first_line, load, require_variant
-from oracles.adapters.onnx_models import LATEST, Graph, ModelBuilder, bitcast_graph, cast_graph
-from oracles.adapters.ort_memory import (
-    answer_of,
-    buffer_of,
-    content_of,
-    patterns_in,
-    room_for,
+from oracles.adapters.onnx_models import (
+    LATEST,
+    Graph,
+    ModelBuilder,
+    bitcast_graph,
+    cast_graph,
+    element_name,
 )
-from oracles.adapters.ort_script import reproduction
-from oracles.adapters.plain_modes import require_plain
-from oracles.packing import is_packed
+from oracles.adapters.refusals import first_line, load, require_plain, require_variant
+from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
+from oracles.adapters.tensor_memory import (
+    initializer_content,
+    ort_value_buffer,
+    patterns_in,
+    patterns_of_ort_value,
+    tensor_memory,
+)
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("folded", "threads", "cpu")
-"""An execution provider is a variant too, by its short name, where onnxruntime has it."""
+"""The short name of each installed execution provider is a variant, too."""
 
-SESSIONS_KEPT = 32
+CACHED_SESSIONS = 32
 ONLY_FATAL = 4
 CPU = "CPUExecutionProvider"
 NO_FALLBACK = "session.disable_cpu_ep_fallback"
 
 MISSING_KERNELS = (
-    # Where Cast has no float16 kernel, onnxruntime puts a second Cast before it, and stumbles.
+    # If Cast has no float16 kernel, onnxruntime inserts a second Cast and then fails on it.
     "InsertedPrecisionFreeCast",
-    # What NO_FALLBACK says when the provider lacks the kernel.
+    # The error under NO_FALLBACK if the provider lacks the kernel.
     "fallback to CPU EP",
-    # What an older onnxruntime says of an opset that came after it.
+    # What an older onnxruntime says of a newer opset.
     "Unsupported model IR version",
     "Current official support for domain",
 )
-"""How a missing kernel shows where onnxruntime does not say NOT_IMPLEMENTED."""
-NO_TENSORS = "is not currently registered or supported"
-"""What is said of a dtype without tensors: of BitCast it is no refusal, for the operator has it."""
+"""Signs of a missing kernel in errors other than NOT_IMPLEMENTED."""
+
+MISSING_TENSORS = "is not currently registered or supported"
+"""The sign that onnxruntime has no tensors of a dtype.
+
+ONNX does not define Cast for such dtypes, so there the error is a rejection. It defines BitCast for
+them, so there the kernel is missing.
+"""
 
 
 class Ort:
     """Cast and BitCast by onnxruntime's kernels, or (`folded`) by its constant folding at load.
 
-    `threads` takes as many as onnxruntime would by itself; the others take one.
+    `threads` uses onnxruntime's default number of threads; the other variants use one.
     """
 
     name = "ort"
@@ -68,69 +79,81 @@ class Ort:
         self._folded = self.compiles_shapes = variant == "folded"
         self._threads = 0 if variant == "threads" else 1
         self._provider = providers.get(variant or "cpu", CPU)
-        self._session = lru_cache(SESSIONS_KEPT)(self._session_with_input)
+        self._session = lru_cache(CACHED_SESSIONS)(self._session_with_input)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by a model that holds nothing but its Cast."""
+        """Answer a case with a model of one Cast."""
         require_plain(case, "onnxruntime's Cast")
         with self._refusals(*MISSING_KERNELS):
             return self._answer(cast_graph(case), bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by a model that holds nothing but a BitCast, which keeps the shape."""
+        """Answer a case with a model of one BitCast, which keeps the shape."""
         require_plain(case, "onnxruntime's BitCast")
-        with self._refusals(*MISSING_KERNELS, NO_TENSORS):
+        with self._refusals(*MISSING_KERNELS, MISSING_TENSORS):
             return self._answer(bitcast_graph(case), bits)
 
     def road(self, case: Case) -> str:
-        """What the model of a case depends on."""
+        """Return what the model of a case depends on."""
         require_plain(case, "onnxruntime's Cast")
         return self._models.road(case)
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that reads ``bits`` in place and writes into one and the same memory."""
-        self.cast(case, bits[:1])  # refuses what cannot be cast, in the same words
-        if not self._binds(case, bits):
+        """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse."""
+        self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
+        if not self._can_bind(case, bits):
             return partial(self.cast, case, bits)
         target, count = format_named(case.target), len(bits)
-        session, raw = self._session(cast_graph(case)), room_for(target, count)
+        session, memory = self._session(cast_graph(case)), tensor_memory(target, count)
         binding = session.io_binding()
-        for bind, name, dtype, memory in (
+        for bind, name, dtype, array in (
             (binding.bind_input, "x", case.source, bits),
-            (binding.bind_output, "y", case.target, raw),
+            (binding.bind_output, "y", case.target, memory),
         ):
-            bind(name, "cpu", 0, self._models.element_type(dtype), [count], memory.ctypes.data)
+            bind(name, "cpu", 0, self._models.element_type(dtype), [count], array.ctypes.data)
 
-        # onnxruntime knows addresses only: the call itself keeps the question's memory alive.
+        # onnxruntime holds only addresses, so the call itself keeps ``bits`` alive.
         def call(_alive: Bits = bits) -> Bits:
-            # With run options, were they the defaults, a call would cost 25 µs instead of 2.
+            # Passing run options, even the defaults, would raise a call from 2 µs to 25 µs.
             session.run_with_iobinding(binding)
-            return patterns_in(raw, target, count)
+            return patterns_in(memory, target, count)
 
         return call
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits through a model whose input is its output."""
+        """Send bits through a model whose input is its output."""
         try:
             return self._answer(Graph(LATEST, dtype, dtype, operator=None), bits)
         except (self._states.Fail, self._states.InvalidArgument) as error:
             raise Unsupported(first_line(error)) from None
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A script that asks onnxruntime the same, without this project."""
-        return reproduction(
-            self._models, self.version, case, bits, folded=self._folded, provider=self._provider
-        )
+        """Return a script that runs the case on onnxruntime, without this project."""
+        graph, source = cast_graph(case), format_named(case.source)
+        script = HEADER.format(version=self.version, case=case)
+        script += bits_statement(case.source, bits) + "\n"
+        script += PACK.format(bits=source.bits) if is_packed(source) else ""
+        constant = _initializer(case.source) if self._takes_constant(case.source) else None
+        script += "\n" + self._models.script(graph, constant, shape="None")
+        level = "ORT_ENABLE_BASIC" if self._folded else "ORT_DISABLE_ALL"
+        feed = "{}"
+        if constant is None:
+            script += "\n" + (PADDED if is_packed(source) else "")
+            array = "padded" if is_packed(source) else "bits"
+            script += ORT_VALUE.format(array=array, source=element_name(case.source))
+            feed = '{"x": x}'
+        script += SESSION.format(level=level, provider=self._provider, feed=feed)
+        return script + _answers(case.target) + print_loop(case.source, case.target)
 
-    def _binds(self, case: Case, bits: Bits) -> bool:
-        """Whether a tensor can lie in the memory of ``bits``, and its answer in ours."""
+    def _can_bind(self, case: Case, bits: Bits) -> bool:
+        """Whether onnxruntime can read ``bits`` and write the answer in plain memory."""
         source, target = format_named(case.source), format_named(case.target)
         numeric = "text" not in (source.kind, target.kind)
-        here = self._provider == CPU and not self._folded
-        return here and numeric and not is_packed(source) and bits.flags.carray
+        on_cpu = self._provider == CPU and not self._folded
+        return on_cpu and numeric and not is_packed(source) and bits.flags.carray
 
     def _takes_constant(self, dtype: str) -> bool:
-        # An OrtValue cannot hold text, so text comes in as an initializer on every road.
+        # An OrtValue cannot hold text, so text is an initializer in every variant.
         return self._folded or dtype == "string"
 
     def _answer(self, graph: Graph, bits: Bits) -> Bits:
@@ -140,19 +163,18 @@ class Ort:
             session = self._session_with_constant(graph, bits)
         else:
             session = self._session(graph)
-            buffer = buffer_of(source, bits)
             element_type = self._models.element_type(graph.source)
-            make = self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type
-            feed["x"] = make(buffer, element_type)
+            ort_value = self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type
+            feed["x"] = ort_value(ort_value_buffer(source, bits), element_type)
         (answer,) = session.run_with_ort_values(None, feed)
-        return answer_of(format_named(graph.target), answer)
+        return patterns_of_ort_value(format_named(graph.target), answer)
 
     def _session_with_input(self, graph: Graph) -> Any:
         return self._open(self._models.with_input(graph, rank=None), self._options())
 
     def _session_with_constant(self, graph: Graph, bits: Bits) -> Any:
-        source = format_named(graph.source)
-        model = self._models.with_constant(graph, bits.shape, content_of(source, bits))
+        content = initializer_content(format_named(graph.source), bits)
+        model = self._models.with_constant(graph, bits.shape, content)
         if not self._folded:
             return self._open(model, self._options())
         with TemporaryDirectory() as folder:
@@ -175,12 +197,13 @@ class Ort:
         options.intra_op_num_threads = self._threads
         options.log_severity_level = ONLY_FATAL
         if self._provider != CPU:
-            # Otherwise the CPU would answer, unnoticed, for a provider that lacks the kernel.
+            # By default the CPU silently answers for a provider that lacks the kernel.
             options.add_session_config_entry(NO_FALLBACK, "1")
         return options
 
     @contextmanager
     def _refusals(self, *signs: str) -> Iterator[None]:
+        """Raise Unsupported for NOT_IMPLEMENTED and for errors that show one of the signs."""
         try:
             yield
         except self._states.NotImplemented as error:
@@ -193,3 +216,51 @@ class Ort:
             if not any(sign in str(error) for sign in signs):
                 raise
             raise Unsupported(first_line(error)) from None
+
+
+HEADER = """\
+# onnxruntime {version}: {case}
+import ctypes
+
+import numpy as np
+import onnxruntime as ort
+from onnx import TensorProto, helper
+
+"""
+
+SESSION = """\
+
+options = ort.SessionOptions()
+options.graph_optimization_level = ort.GraphOptimizationLevel.{level}
+providers = ["{provider}"]
+session = ort.InferenceSession(model.SerializeToString(), options, providers=providers)
+(output,) = session.run_with_ort_values(None, {feed})
+"""
+
+ORT_VALUE = "x = ort.OrtValue.ortvalue_from_numpy_with_onnx_type({array}, TensorProto.{source})\n"
+
+PADDED = """\
+padded = np.resize(packed, bits.shape)  # the tensor takes its shape from the array
+"""
+
+RAW = "raw = ctypes.string_at(output.data_ptr(), output.tensor_size_in_bytes())\n"
+
+
+def _initializer(dtype: str) -> str:
+    """Return the expression of an initializer that holds ``bits``."""
+    entry = format_named(dtype)
+    content = "packed.tobytes(), raw=True" if is_packed(entry) else "bits.tobytes(), raw=True"
+    if entry.kind == "text":
+        content = "[text.encode() for text in bits]"
+    return f'helper.make_tensor("x", TensorProto.{element_name(dtype)}, bits.shape, {content})'
+
+
+def _answers(dtype: str) -> str:
+    """Return the statements that read ``answers`` from the session's output."""
+    entry = format_named(dtype)
+    if entry.kind == "text":
+        return "answers = output.numpy()\n"
+    if is_packed(entry):
+        return RAW + UNPACK.format(bits=entry.bits)
+    dtype_name = '"V16"' if entry.storage == "V16" else f"np.{entry.storage}"
+    return RAW + f"answers = np.frombuffer(raw, {dtype_name})\n"

@@ -6,25 +6,25 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from oracles.adapters.framework import first_line, require_variant
 from oracles.adapters.paddle_calls import Calls, shares_memory
-from oracles.adapters.paddle_programs import Executions, Programs
-from oracles.adapters.paddle_script import reproduction
-from oracles.adapters.paddle_tensors import Tensors, load_paddle
-from oracles.adapters.plain_modes import require_plain
+from oracles.adapters.paddle_programs import ExecutorPrograms, TracedPrograms
+from oracles.adapters.paddle_tensors import CARRIERS, DTYPES, Tensors, carrier_out, load_paddle
+from oracles.adapters.refusals import first_line, require_plain, require_variant
+from oracles.adapters.script_text import bits_statement, print_loop
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
+from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("static", "executor")
-"""A program of ``paddle.jit.to_static``, and one of ``paddle.static`` for its Executor."""
+"""`static` is ``paddle.jit.to_static``, `executor` a program in ``paddle.static.Executor``."""
 
 NO_KERNEL = "is not registered"
-"""How paddle says that an operation lacks a dtype."""
+"""The sign that an operation has no kernel for a dtype."""
 
 
 class Paddle:
-    """A cast by ``astype``, or (`static`, `executor`) by a program that was made before."""
+    """A cast by ``astype``, or (`static`, `executor`) by a static program."""
 
     name = "paddle"
     claims: tuple[str, ...] = ("paddle-tensor-to", "paddle-layer-astype")
@@ -35,21 +35,21 @@ class Paddle:
         self.version = str(self._paddle.__version__)
         self._variant = variant
         self._tensors = Tensors(self._paddle)
-        self._programs: Programs | Executions | None = None
+        self._programs: TracedPrograms | ExecutorPrograms | None = None
         if variant is not None:
-            make = Programs if variant == "static" else Executions
-            self._programs = make(self._paddle, self._tensors)
+            programs = TracedPrograms if variant == "static" else ExecutorPrograms
+            self._programs = programs(self._paddle, self._tensors)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one cast."""
+        """Answer a case with one cast."""
         require_plain(case, "paddle's cast")
         cast = self._cast(case, bits.ndim)
         y = cast(self._tensors.tensor(case.source, bits))
-        # To its own dtype a tensor goes as itself: the answer must not share the question's memory.
+        # For the tensor's own dtype paddle returns the tensor itself: copy it.
         return self._tensors.bits(case.target, y).copy()
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one ``view``, which scales the last dimension."""
+        """Answer a case with one ``view``, which scales the last dimension."""
         require_plain(case, "Tensor.view")
         x, view = self._tensors.tensor(case.source, bits), self._view(case, bits.ndim)
         try:
@@ -60,42 +60,42 @@ class Paddle:
             raise Unsupported(first_line(error)) from None
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
-        """Whether the result of a ``view`` begins where its tensor does."""
+        """Whether the result of a ``view`` begins at its tensor's address."""
         x = self._tensors.tensor(case.source, bits)
         return shares_memory(x, x.view(self._tensors.dtype(case.target)))
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make a call on a tensor or a layer that holds those bits."""
+        """Make a call on a tensor or a layer that holds these bits."""
         if self._programs is not None:
             raise Unsupported("a static program has no calls: they are made eagerly")
-        return Calls(self._paddle, self._tensors).made(call, bits)
+        return Calls(self._paddle, self._tensors).make(call, bits)
 
     def road(self, case: Case) -> str:
-        """The pair alone: a cast knows nothing of documents, versions and modes."""
+        """Return the pair: a cast has no parameters."""
         require_plain(case, "paddle's cast")
         for dtype in (case.source, case.target):
             self._tensors.dtype(dtype)
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts one and the same tensor, which is the memory of ``bits``."""
-        self.cast(case, bits[:0])  # refuses what cannot be cast, in the same words
+        """Prepare a call that casts a tensor in the memory of ``bits``."""
+        self.cast(case, bits[:0])  # refuses what ``cast`` refuses, for the same reason
         is_shared = case.source == case.target or self._variant == "executor"
         if is_shared or not bits.flags.c_contiguous:
-            # The answer would lie in the question's memory or in that of the next answer, or the
-            # question in a copy.
+            # The answer would share the input's memory or the next answer's, or the tensor would be
+            # a copy of ``bits``.
             return partial(self.cast, case, bits)
         x, cast = self._tensors.tensor(case.source, bits), self._cast(case, bits.ndim)
         return lambda: self._tensors.bits(case.target, cast(x))
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits into a tensor of the dtype and out again."""
+        """Send bits through a tensor of the dtype."""
         return self._tensors.bits(dtype, self._tensors.tensor(dtype, bits)).copy()
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A script that asks paddle the same, without this project."""
+        """Return a script that runs the case on paddle, without this project."""
         self.road(case)
-        return reproduction(self.version, case, bits, road=self._variant)
+        return reproduction(self.version, case, bits, self._variant)
 
     def _cast(self, case: Case, rank: int) -> Callable[[Any], Any]:
         if self._programs is not None:
@@ -108,3 +108,73 @@ class Paddle:
             return self._programs.view(case.source, case.target, rank)
         target = self._tensors.dtype(case.target)
         return lambda x: x.view(target)
+
+
+HEADER = """\
+# paddle {version}: {case}
+import numpy as np
+import paddle
+
+paddle.set_device("cpu")
+"""
+
+EAGER = """\
+y = x.astype(paddle.{target})
+"""
+
+STATIC = """\
+spec = paddle.static.InputSpec([-1], paddle.{source}, stop_gradient=True)
+cast = paddle.jit.to_static(
+    paddle.cast, input_spec=[spec, paddle.{target}], full_graph=True, backend={backend!r}
+)
+y = cast(x, paddle.{target})
+"""
+
+EXECUTOR = """\
+fed = x._copy_to(paddle.CPUPlace(), True)
+paddle.enable_static()
+program = paddle.static.Program()
+with paddle.static.program_guard(program):
+    y = paddle.cast(paddle.static.data("x", [-1], paddle.{source}), paddle.{target})
+(answer,) = paddle.static.Executor(paddle.CPUPlace()).run(
+    program, feed={{"x": fed.get_tensor()}}, fetch_list=[y], return_numpy=False
+)
+paddle.disable_static()
+y = paddle.Tensor(answer)
+"""
+
+CAST_STATEMENTS: Mapping[str | None, str] = {
+    None: EAGER,
+    "static": STATIC,
+    "executor": EXECUTOR,
+}
+
+
+def reproduction(
+    version: str, case: Case, bits: Bits, variant: str | None, backend: str | None = None
+) -> str:
+    """Return a script of one cast; ``backend`` is that of ``to_static``, for `static` only."""
+    source, target = DTYPES[case.source], DTYPES[case.target]
+    cast = CAST_STATEMENTS[variant].format(source=source, target=target, backend=backend)
+    return (
+        HEADER.format(version=version, case=case)
+        + f"{bits_statement(case.source, bits)}\n"
+        + f"x = {_tensor_expression(case.source)}\n"
+        + cast
+        + f"answers = {_answers_expression(case.target)}\n"
+        + print_loop(case.source, case.target)
+    )
+
+
+def _tensor_expression(dtype: str) -> str:
+    """Return the expression of a tensor of ``bits``."""
+    carrier = CARRIERS[format_named(dtype).storage]
+    x = f"paddle.to_tensor(bits.view(np.{carrier}))"
+    return x if carrier == dtype else f"{x}.view(paddle.{DTYPES[dtype]})"
+
+
+def _answers_expression(dtype: str) -> str:
+    """Return the expression of the patterns in y."""
+    carrier = carrier_out(dtype)
+    y = "y" if carrier == dtype else f"y.view(paddle.{carrier})"
+    return f'np.from_dlpack({y}).view("{format_named(dtype).storage}")'

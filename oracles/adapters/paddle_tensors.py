@@ -1,4 +1,4 @@
-"""paddle, and the way of bits into its tensors and out again."""
+"""Load paddle, and convert between bit patterns and its tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.framework import load
+from oracles.adapters.refusals import load
 from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 
@@ -32,7 +32,7 @@ DTYPES: Mapping[str, str] = {
     "complex64": "complex64",
     "complex128": "complex128",
 }
-"""paddle's objects; of its names not all mean them: the string `uint16` is bfloat16."""
+"""paddle's dtype objects. As strings some names mean another dtype: `uint16` is bfloat16."""
 
 CARRIERS: Mapping[str, str] = {
     "uint8": "uint8",
@@ -41,19 +41,19 @@ CARRIERS: Mapping[str, str] = {
     "uint64": "int64",
     "V16": "complex128",
 }
-"""By storage: what numpy and paddle both have, and what paddle views as any dtype of the size."""
+"""By storage, a dtype that numpy and paddle share and that paddle views as all of its size."""
 
 ONLY_FATAL = "3"
 
 
 def load_paddle() -> Any:
-    """The module, on the CPU, with one thread and in silence."""
-    # The log's level is read once, at the import, which warns of a C++ compiler's missing cache.
+    """Import paddle for the CPU, with one thread and without output."""
+    # paddle reads the log level once, at import. The import warns about a missing ccache.
     os.environ.setdefault("GLOG_minloglevel", ONLY_FATAL)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         paddle = load("paddle", "paddle")
-    # Its handlers write pages of traces, and of whatever ends the process only the signal counts.
+    # Its handlers print pages of traces; only the signal that ends the process matters.
     paddle.disable_signal_handler()
     paddle.set_device("cpu")
     paddle.set_flags({"FLAGS_new_executor_serial_run": True})
@@ -61,47 +61,47 @@ def load_paddle() -> Any:
 
 
 class Tensors:
-    """Tensors that hold given bits."""
+    """Converts between patterns and the tensors of a paddle module."""
 
     def __init__(self, paddle: Any) -> None:
         self._paddle = paddle
 
     def dtype(self, dtype: str) -> Any:
-        """The dtype object of that name."""
+        """Return paddle's dtype object; raise Unsupported if paddle has none."""
         try:
             return getattr(self._paddle, DTYPES[dtype])
         except (KeyError, AttributeError):
             raise Unsupported(f"paddle has no dtype {dtype}") from None
 
     def name(self, tensor: Any) -> str:
-        """The name of a tensor's dtype: paddle's own where the project has none."""
-        named = {self.dtype(name): name for name in DTYPES}
-        return named.get(tensor.dtype, str(tensor.dtype))
+        """Return the project's name of a tensor's dtype, or paddle's if the project has none."""
+        names = {self.dtype(name): name for name in DTYPES}
+        return names.get(tensor.dtype, str(tensor.dtype))
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """A tensor of these patterns, in their own memory where that is contiguous."""
-        wanted = self.dtype(dtype)
-        # Not by DLPack: a program lets go of its input in a thread of its own, and for memory that
-        # came by DLPack that thread and the next import wait for each other for ever.
+        """Return a tensor of these patterns, in their memory if that is contiguous."""
+        target = self.dtype(dtype)
+        # Not by DLPack: a program releases its input in a thread of its own, and releasing DLPack
+        # memory there deadlocks with the next import.
         carried = self._paddle.Tensor(
             value=bits.view(CARRIERS[format_named(dtype).storage]),
             place=self._paddle.CPUPlace(),
             zero_copy=True,
         )
-        return carried if carried.dtype == wanted else carried.view(wanted)
+        return carried if carried.dtype == target else carried.view(target)
 
     def bits(self, dtype: str, tensor: Any) -> Bits:
-        """The patterns in a tensor's own memory; anything but a tensor of the dtype is an error."""
+        """Return the patterns in a tensor's memory; raise TypeError if it has another dtype."""
         found = getattr(tensor, "dtype", None)
         if found != self.dtype(dtype):
             raise TypeError(f"asked for {dtype}, got {found}")
-        carried = self.dtype(way_out(dtype))
+        carried = self.dtype(carrier_out(dtype))
         array = np.from_dlpack(tensor if found == carried else tensor.view(carried))
         codes: Bits = array.view(format_named(dtype).storage)
         return codes
 
 
-def way_out(dtype: str) -> str:
-    """What a tensor is viewed as for numpy: unsigned integers as themselves, nothing views them."""
+def carrier_out(dtype: str) -> str:
+    """Return the dtype in which numpy reads a tensor; paddle views no unsigned integers."""
     storage = format_named(dtype).storage
     return dtype if dtype == storage else CARRIERS[storage]

@@ -1,7 +1,7 @@
-"""pypto's ``cast`` on an Ascend processor, where a user has installed pypto.
+"""pypto's ``cast`` on an Ascend processor, if the user has installed pypto.
 
-This project has never run it: pypto's licence allows its use on Ascend processors only. The adapter
-is written from pypto's documentation; its simulation on other hosts is not asked.
+This project has never run it: pypto's license allows its use on Ascend processors only. The adapter
+is written from pypto's documentation, and does not use pypto's simulation on other hosts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from oracles.adapters.framework import require_variant
+from oracles.adapters.refusals import require_variant
 from oracles.adapters.torch_tensors import Tensors
 from oracles.protocol import Bits, NotInstalled, Unsupported
 from specs.cases import Case
@@ -23,7 +23,7 @@ TILE = 16
 
 ADVICE = (
     "pypto is used only on a host with Ascend processors: install it there yourself, together with"
-    " torch and torch_npu, under its own licence"
+    " torch and torch_npu, under its own license"
 )
 
 DTYPES: Mapping[str, str] = {
@@ -37,8 +37,8 @@ DTYPES: Mapping[str, str] = {
     "uint8": "DT_UINT8",
 }
 
-PLAIN: Mapping[str, str] = {"mode": "CAST_NONE", "satmode": "off"}
-"""What a cast without parameters stands for."""
+DEFAULT_MODES: Mapping[str, str] = {"mode": "CAST_NONE", "satmode": "off"}
+"""The values of the parameters that a cast without them has."""
 
 
 class Pypto:
@@ -61,7 +61,7 @@ class Pypto:
         self._tensors = Tensors(self._torch)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by a kernel that holds nothing but its cast."""
+        """Answer a case with a kernel of one cast."""
         source, target, mode = self._dtype(case.source), self._dtype(case.target), self._mode(case)
         pypto, tile = self._pypto, [TILE] * bits.ndim
 
@@ -81,14 +81,14 @@ class Pypto:
         return self._tensors.bits(case.target, y.cpu())
 
     def road(self, case: Case) -> str:
-        """The pair and the mode: a cast knows nothing of documents and versions."""
+        """Return the pair and the rounding mode, all that a cast depends on."""
         self._mode(case)
         for dtype in (case.source, case.target):
             self._dtype(dtype)
-        return f"{case.source}->{case.target}, {case.mode.get('mode', PLAIN['mode'])}"
+        return f"{case.source}->{case.target}, {case.mode.get('mode', DEFAULT_MODES['mode'])}"
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits onto the device and back."""
+        """Send bits to the device and back."""
         self._dtype(dtype)
         x = self._tensors.tensor(dtype, bits.copy()).to(DEVICE)
         return self._tensors.bits(dtype, x.cpu()).copy()
@@ -99,7 +99,7 @@ class Pypto:
         return getattr(self._pypto, DTYPES[dtype])
 
     def _mode(self, case: Case) -> Any:
-        name = case.mode.get("mode", PLAIN["mode"])
-        if case.mode.get("satmode", PLAIN["satmode"]) != PLAIN["satmode"]:
+        name = case.mode.get("mode", DEFAULT_MODES["mode"])
+        if case.mode.get("satmode", DEFAULT_MODES["satmode"]) != DEFAULT_MODES["satmode"]:
             raise Unsupported("how satmode is given is not on the page that this adapter follows")
         return getattr(self._pypto.CastMode, name)

@@ -1,11 +1,15 @@
-"""Programs of one operation, as StableHLO text."""
+"""Write programs of one operation as StableHLO text, and find what XLA did not fold."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
 from specs.formats import format_named
+
+COMPUTED = re.compile(r" (convert|bitcast-convert|compare|real|complex|iota)\(")
+"""An operation left in a program that XLA did not fold; a cast to bool becomes a compare."""
 
 Operation = Literal["convert", "bitcast_convert"]
 Shape = tuple[int, ...]
@@ -40,7 +44,7 @@ ELEMENTS: Mapping[str, str] = {
     "complex64": "complex<f32>",
     "complex128": "complex<f64>",
 }
-"""The dtypes as StableHLO writes them."""
+"""StableHLO's names of the dtypes."""
 
 UNCHANGED = """\
 func.func @main(%x: {source}) -> {source} {{
@@ -57,23 +61,23 @@ func.func @main(%x: {source}) -> {target} {{
 
 
 def program(operation: Operation | None, source: str, target: str, shape: Shape) -> str:
-    """A program from one tensor to another; without an operation it gives back what it is given."""
-    given = _tensor(source, shape)
+    """Return a program of one operation; without an operation, it returns its argument."""
+    argument = _tensor(source, shape)
     if operation is None:
-        return UNCHANGED.format(source=given)
+        return UNCHANGED.format(source=argument)
     result = bitcast_shape(source, target, shape) if operation == "bitcast_convert" else shape
-    return PROGRAM.format(operation=operation, source=given, target=_tensor(target, result))
+    return PROGRAM.format(operation=operation, source=argument, target=_tensor(target, result))
 
 
 def bitcast_shape(source: str, target: str, shape: Shape) -> Shape:
-    """XLA's rule in bits: narrower elements add a dimension, wider ones take the last one.
+    """Return the shape of a bitcast: narrower elements add a last dimension, wider ones remove it.
 
-    It is written down also where the rule refuses the request: that is for the compiler to say.
+    A shape that does not divide is not refused here, so that the compiler refuses it.
     """
-    given, asked = format_named(source).bits, format_named(target).bits
-    if given > asked:
-        return (*shape, given // asked)
-    return shape[:-1] if given < asked else shape
+    source_bits, target_bits = format_named(source).bits, format_named(target).bits
+    if source_bits > target_bits:
+        return (*shape, source_bits // target_bits)
+    return shape[:-1] if source_bits < target_bits else shape
 
 
 def _tensor(dtype: str, shape: Shape) -> str:

@@ -10,17 +10,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oracles.adapters.framework import load, require_variant
-from oracles.adapters.plain_modes import require_plain
-from oracles.adapters.tensorflow_constants import Constants
-from oracles.adapters.tensorflow_script import reproduction
-from oracles.packing import is_packed
+from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
+from oracles.adapters.stablehlo import COMPUTED
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("function", "xla", "folded", "xla-folded")
-"""The last two are the first two with a constant for an operand."""
+"""`folded` and `xla-folded` are `function` and `xla` with a constant operand."""
 
 DTYPES: Mapping[str, str] = {
     "float64": "float64",
@@ -49,38 +48,48 @@ DTYPES: Mapping[str, str] = {
     "complex64": "complex64",
     "complex128": "complex128",
 }
-"""The dtypes of numbers; a text goes through no ``tf.cast``."""
+"""The numeric dtypes; ``tf.cast`` takes no texts."""
 
 ENVIRONMENT: Mapping[str, str] = {
     "CUDA_VISIBLE_DEVICES": "-1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
-    # oneDNN announces itself all the same, and has no cast.
+    # oneDNN prints a notice even at that log level, and has no cast.
     "TF_ENABLE_ONEDNN_OPTS": "0",
-    # XLA cuts a loop into as many parts as it counts processors.
+    # XLA splits a loop by the number of processors.
     "NPROC": "1",
 }
 
 MISSING_KERNEL = re.compile(
     r"Cast \w+ to \w+ is not supported|No registered '\w+' OpKernel for \w+ devices"
 )
-"""How a missing kernel shows; the rest of the text counts the functions made before."""
+"""The sign of a missing kernel; the rest of the text varies, it counts earlier functions."""
 
-FUNCTIONS_KEPT = 64
+CACHED_FUNCTIONS = 64
 
 Operation = Literal["cast", "bitcast"]
 Function = Callable[[Any], Any]
 
 OPTIONS: Mapping[str, Mapping[str, bool]] = {
-    # There is nothing to rewrite, and an error would be wrapped in the text of this very file.
+    # Autograph has nothing to rewrite, and would wrap errors in the text of this file.
     "function": {"autograph": False},
     "xla": {"autograph": False, "jit_compile": True},
     "folded": {"autograph": False},
     "xla-folded": {"autograph": False, "jit_compile": True},
 }
+"""The options of each variant's ``tf.function``."""
+
+MAX_GROWN_BYTES = 100 * 1024 - 1
+"""The largest constant, in bytes, into which grappler folds a smaller operand."""
+
+VECTOR = 64
+"""A multiple of all vector lengths, so that only the last part may end in a scalar loop."""
+
+FOLDED_OPERATIONS = {"Const", "Identity", "NoOp", "_Retval"}
+"""The operations that remain in a function after grappler has folded it."""
 
 
 class TensorFlow:
-    """A cast by ``tf.cast``, at once or within a ``tf.function`` of a tensor or a constant."""
+    """A cast by ``tf.cast``, eager or in a ``tf.function`` of a tensor or a constant."""
 
     name = "tensorflow"
     claims: tuple[str, ...] = ("tensorflow-bitcast",)
@@ -90,13 +99,13 @@ class TensorFlow:
         self._tensorflow: Any = load("tensorflow", "tensorflow")
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._tensorflow.__version__)
-        # It warns of discarded parts, and of a function for each shape.
+        # TensorFlow warns about discarded parts, and about a function per shape.
         self._tensorflow.get_logger().setLevel("ERROR")
         self._tensorflow.config.threading.set_intra_op_parallelism_threads(1)
         self._tensorflow.config.threading.set_inter_op_parallelism_threads(1)
         self._variant = variant
         self.compiles_shapes = variant is not None
-        self._function = lru_cache(FUNCTIONS_KEPT)(self._made)
+        self._function = lru_cache(CACHED_FUNCTIONS)(self._build)
         self._constants = (
             Constants(self._tensorflow, OPTIONS[variant])
             if variant in ("folded", "xla-folded")
@@ -104,7 +113,7 @@ class TensorFlow:
         )
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one ``tf.cast``."""
+        """Answer a case with one ``tf.cast``."""
         require_plain(case, "tf.cast")
         try:
             return self._answer("cast", case.source, case.target, bits)
@@ -115,7 +124,7 @@ class TensorFlow:
             raise Unsupported(missing[0]) from None
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one ``tf.bitcast``."""
+        """Answer a case with one ``tf.bitcast``."""
         require_plain(case, "tf.bitcast")
         return self._answer("bitcast", case.source, case.target, bits)
 
@@ -129,27 +138,40 @@ class TensorFlow:
         return _address(x) == _address(y)
 
     def road(self, case: Case) -> str:
-        """The pair alone: ``tf.cast`` knows nothing of documents, versions and modes."""
+        """Return the pair: ``tf.cast`` has no parameters."""
         require_plain(case, "tf.cast")
         for dtype in (case.source, case.target):
             self._dtype(dtype)
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Nothing can be prepared but the function, which ``cast`` keeps."""
-        self.road(case)  # refuses what cannot be cast, in the same words
+        """Return a call of ``cast``, which caches the only thing to prepare, the function."""
+        self.road(case)  # refuses what ``cast`` refuses, for the same reason
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits into a tensor and out again; what XLA makes of its memory is a cast's affair."""
+        """Send bits through a tensor and ``tf.identity``, on the eager road in every variant."""
         return self._bits(dtype, self._tensorflow.identity(self._tensor(dtype, bits)))
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A script that asks TensorFlow the same, without this project."""
+        """Return a script that runs the case on TensorFlow, without this project."""
         self.road(case)
-        options = OPTIONS[self._variant] if self._variant is not None else None
-        folded = self._constants is not None
-        return reproduction(self.version, case, bits, DTYPES, options, folded=folded)
+        options = OPTIONS[self._variant] if self._variant is not None else {}
+        is_folded = self._constants is not None
+        cast = FOLDED if is_folded else EAGER if self._variant is None else TRACED
+        return (
+            HEADER.format(version=self.version, case=case)
+            + (IMPORT if is_folded else "")
+            + f"\n{bits_statement(case.source, bits)}\n"
+            + cast.format(
+                source=DTYPES[case.source],
+                target=DTYPES[case.target],
+                options=", ".join(f"{name}={value}" for name, value in options.items()),
+            )
+            + f"answers = y.numpy(){'[0]' if is_folded else ''}"
+            + f'.view("{format_named(case.target).storage}"){mask_expression(case.target)}\n'
+            + print_loop(case.source, case.target)
+        )
 
     def _answer(self, operation: Operation, source: str, target: str, bits: Bits) -> Bits:
         if self._constants is not None:
@@ -162,7 +184,7 @@ class TensorFlow:
     ) -> Bits:
         function, dtype = self._operation(operation, target), self._dtype(source)
         if operation == "bitcast":
-            # It looks at the shape, and shall see its own.
+            # A bitcast depends on the shape: leave it.
             return self._bits(target, constants.answer(function, dtype, bits))
         rows = constants.rows(bits, np.dtype(format_named(target).storage).itemsize)
         answers = [self._bits(target, constants.answer(function, dtype, row)) for row in rows]
@@ -172,25 +194,25 @@ class TensorFlow:
         call, dtype = getattr(self._tensorflow, operation), self._dtype(target)
         return lambda x: call(x, dtype)
 
-    def _made(
+    def _build(
         self, operation: Operation, source: str, target: str, shape: tuple[int, ...]
     ) -> Function:
-        """One function for one dtype and shape: that is what it would be traced for anyhow."""
+        """Build the function for one dtype and shape; TensorFlow would trace one each anyway."""
         call = self._operation(operation, target)
         if self._variant is None:
             return call
         traced = self._tensorflow.function(call, **OPTIONS[self._variant])
-        # The function itself would look up on every call, at length, what it is called with.
+        # Skip the function's own lookup by argument types, which is slow and runs on every call.
         spec = self._tensorflow.TensorSpec(shape, self._dtype(source))
-        made: Function = traced.get_concrete_function(spec)
-        return made
+        concrete: Function = traced.get_concrete_function(spec)
+        return concrete
 
     def _tensor(self, dtype: str, bits: Bits) -> Any:
         return self._tensorflow.convert_to_tensor(bits.view(self._dtype(dtype).as_numpy_dtype))
 
     def _bits(self, dtype: str, tensor: Any) -> Bits:
         entry = format_named(dtype)
-        # ``numpy`` copies, and makes a scalar of a tensor of rank 0.
+        # ``numpy`` copies, and returns a scalar for a tensor of rank 0.
         codes: Bits = np.asarray(tensor.numpy()).view(entry.storage)
         return np.asarray(codes & np.uint8(entry.mask)) if is_packed(entry) else codes
 
@@ -201,6 +223,99 @@ class TensorFlow:
             raise Unsupported(f"TensorFlow has no dtype castable as {dtype}") from None
 
 
+class Constants:
+    """Runs an operation on constants, and raises Unsupported if it was not folded."""
+
+    def __init__(self, tensorflow: Any, options: Mapping[str, bool]) -> None:
+        self._tensorflow = tensorflow
+        self._options = options
+        self._proto: Any = load("tensorflow.core.framework.tensor_pb2", "tensorflow").TensorProto
+        self._context: Any = load("tensorflow.python.eager.context", "tensorflow").context
+        # Without XLA, grappler folds.
+        self._is_xla = "jit_compile" in options
+
+    def rows(self, bits: Bits, answer_bytes: int) -> list[Bits]:
+        """Split bits into constants that are folded into answers of so many bytes per element.
+
+        They have two dimensions: XLA turns a row that counts from 0 into an iota and computes it.
+        """
+        row = bits.reshape(1, -1)
+        if self._is_xla or answer_bytes <= row.itemsize:
+            return [row]
+        count = MAX_GROWN_BYTES // answer_bytes // VECTOR * VECTOR
+        return [row[:, start : start + count] for start in range(0, max(row.size, 1), count)]
+
+    def answer(self, operation: Function, dtype: Any, bits: Bits) -> Any:
+        """Return the tensor into which an operation on a constant is folded."""
+        proto = self._proto(
+            dtype=dtype.as_datatype_enum,
+            tensor_shape=self._tensorflow.TensorShape(bits.shape).as_proto(),
+            # A list of elements would pass through Python floats, which quiet NaNs.
+            tensor_content=bits.tobytes(),
+        )
+        function = self._tensorflow.function(
+            lambda: operation(self._tensorflow.constant(proto)), **self._options
+        )
+        return self._compiled(function) if self._is_xla else self._optimized(function)
+
+    def _optimized(self, function: Any) -> Any:
+        concrete, context = function.get_concrete_function(), self._context()
+        context.enable_run_metadata()
+        try:
+            tensor = concrete()
+            graphs = context.export_run_metadata().function_graphs
+        finally:
+            context.disable_run_metadata()
+        # The last function to run is this one; earlier ones raised and were not exported.
+        left = {node.op for node in graphs[-1].partition_graphs[-1].node} - FOLDED_OPERATIONS
+        if left:
+            raise Unsupported(f"grappler did not fold this, but left a {', '.join(sorted(left))}")
+        return tensor
+
+    def _compiled(self, function: Any) -> Any:
+        tensor = function()
+        text = function.experimental_get_compiler_ir()
+        # TensorFlow's own kernels fold most constants before XLA sees the function.
+        if COMPUTED.search(text(stage="hlo")):
+            left = COMPUTED.search(text(stage="optimized_hlo"))
+            if left:
+                raise Unsupported(f"XLA did not fold this at compile time, but left a {left[1]}")
+        return tensor
+
+
 def _address(tensor: Any) -> int:
-    """Where the memory of a tensor with elements begins."""
+    """Return the address of a tensor that has elements."""
     return int(np.frombuffer(tensor, np.uint8).ctypes.data)
+
+
+HEADER = """\
+# tensorflow {version}: {case}
+import os
+
+os.environ |= {{"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "NPROC": "1"}}
+
+import numpy as np
+import tensorflow as tf
+"""
+
+EAGER = """\
+x = tf.convert_to_tensor(bits.view(tf.as_dtype("{source}").as_numpy_dtype))
+y = tf.cast(x, "{target}")
+"""
+
+TRACED = """\
+x = tf.convert_to_tensor(bits.view(tf.as_dtype("{source}").as_numpy_dtype))
+y = tf.function(lambda x: tf.cast(x, "{target}"), {options})(x)
+"""
+
+IMPORT = "from tensorflow.core.framework.tensor_pb2 import TensorProto\n"
+
+FOLDED = """\
+shape = tf.TensorShape([1, len(bits)]).as_proto()  # XLA makes a row that counts from 0 an iota
+dtype = tf.as_dtype("{source}").as_datatype_enum
+constant = TensorProto(dtype=dtype, tensor_shape=shape, tensor_content=bits.tobytes())
+cast = tf.function(
+    lambda: tf.cast(tf.constant(constant), "{target}"), {options}
+)
+y = cast()
+"""

@@ -1,4 +1,4 @@
-"""Calls as documents write them, made on torch's tensors, sharded tensors and modules."""
+"""Make a document's calls on torch's tensors, sharded tensors and modules."""
 
 from __future__ import annotations
 
@@ -10,89 +10,79 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.call_parts import (
-    WORDS,
-    Makers,
-    argument,
-    ones,
-    output_for,
-    require_method,
-)
-from oracles.adapters.framework import first_line
+from oracles.adapters.calls import WORD_VALUES, ArgumentBuilders, invoke, layer_output, ones
+from oracles.adapters.refusals import first_line
 from oracles.adapters.torch_tensors import Tensors, shares_memory
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
 from specs.calls import Call, Member
 from specs.formats import format_named
 
-Parts = Mapping[str, Any]
-"""The torch tensors of a receiver, or of what a call gave, by their members' names."""
+Members = Mapping[str, Any]
+"""The torch tensors of a receiver or of a call's result, by their members' names."""
 
 
 class Calls:
-    """Makes receivers and arguments, calls, and reads what came of it."""
+    """Builds a call's receiver and arguments, makes the call, and reads the result."""
 
     def __init__(self, torch: Any, tensors: Tensors) -> None:
         self._torch = torch
         self._tensors = tensors
-        self._arguments: Makers = {
+        self._arguments: ArgumentBuilders = {
             "dtype-name": str,
             "dtype": tensors.viewable,
             "device-name": self._device_name,
             "device": self._device,
-            "tensor": self._other,
-            "gpu-tensor": lambda dtype: self._other(dtype).to(self._device("cuda")),
+            "tensor": self._other_tensor,
+            "gpu-tensor": lambda dtype: self._other_tensor(dtype).to(self._device("cuda")),
             "memory-format": lambda name: getattr(torch, f"{name}_format"),
             "text": str,
-            "word": WORDS.__getitem__,
+            "word": WORD_VALUES.__getitem__,
         }
 
-    def made(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        """Make the call, and look at what it gave and at what it was made on."""
+    def make(self, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Make the call, and return its result and the receiver's state after it."""
         if call.device != "cpu":
             raise Unsupported(f"torch's receivers are made on the CPU, not on the {call.device}")
-        given = {one.name: self._member(one, bits[one.name]) for one in call.members}
+        members = {member.name: self._member(member, bits[member.name]) for member in call.members}
         match call.receiver:
             case "tensor":
-                return self._called(call, given[""], lambda tensor: {"": tensor})
+                return self._call(call, members[""], lambda tensor: {"": tensor})
             case "sharded-tensor":
-                with self._group_of_one():
-                    return self._called(call, self._sharded(given[""]), _local_shard)
+                with self._single_process_group():
+                    return self._call(call, self._sharded(members[""]), _local_shard)
             case "layer":
-                return self._called(call, self._layer(call, given), _members(call))
+                return self._call(call, self._layer(call, members), _members_of_layer(call))
             case "linear":
-                return self._called(call, self._linear(given), _members(call))
+                return self._call(call, self._linear(members), _members_of_layer(call))
             case _:
                 raise Unsupported(f"torch has no {call.receiver}")
 
-    def _called(self, call: Call, receiver: Any, parts: Callable[[Any], Parts]) -> Returned:
+    def _call(self, call: Call, receiver: Any, members: Callable[[Any], Members]) -> Returned:
         result = receiver
         if call.method is not None:
-            method = require_method("torch", call, receiver)
-            args = [argument("torch", self._arguments, one) for one in call.args]
-            kwargs = {name: argument("torch", self._arguments, one) for name, one in call.kwargs}
-            result = method(*args, **kwargs)
-        after = parts(receiver)
-        gave = parts(result) if isinstance(result, type(receiver)) else {}
+            result = invoke("torch", self._arguments, call, receiver)
+        after = members(receiver)
+        returned = members(result) if isinstance(result, type(receiver)) else {}
         return Returned(
             is_receiver=result is receiver,
-            shares_memory=any(shares_memory(after[name], gave[name]) for name in gave),
-            tensors=self._seen(gave),
-            receiver=self._seen(after),
+            shares_memory=any(shares_memory(after[name], returned[name]) for name in returned),
+            tensors=self._read_all(returned),
+            receiver=self._read_all(after),
             outputs={dtype: self._output(receiver, dtype) for dtype in call.inputs},
         )
 
-    def _other(self, dtype: str) -> Any:
+    def _other_tensor(self, dtype: str) -> Any:
         return self._tensors.tensor(dtype, ones(dtype, (1,)))
 
     def _member(self, member: Member, bits: Bits) -> Any:
         tensor = self._tensors.tensor(member.dtype, bits.copy())
         if member.kind != "parameter":
             return tensor
-        learns = tensor.is_floating_point() or tensor.is_complex()
-        return self._torch.nn.Parameter(tensor, requires_grad=learns)
+        differentiable = tensor.is_floating_point() or tensor.is_complex()
+        return self._torch.nn.Parameter(tensor, requires_grad=differentiable)
 
-    def _layer(self, call: Call, given: Parts) -> Any:
-        """A module with these members; a dotted name belongs to a module inside."""
+    def _layer(self, call: Call, members: Members) -> Any:
+        """Build a module of these members; a dotted name belongs to a submodule."""
         nn = self._torch.nn
         layer = nn.Module()
         for member in call.members:
@@ -103,22 +93,22 @@ class Calls:
                     owner.add_module(step, nn.Module())
                 owner = getattr(owner, step)
             if member.kind == "buffer":
-                owner.register_buffer(name, given[member.name])
+                owner.register_buffer(name, members[member.name])
             else:
-                setattr(owner, name, given[member.name])
+                setattr(owner, name, members[member.name])
         return layer
 
-    def _linear(self, given: Parts) -> Any:
-        """The framework's own layer, with parameters of these dtypes in place of its own."""
-        layer = self._torch.nn.Linear(*reversed(given["weight"].shape))
-        for name, parameter in given.items():
+    def _linear(self, members: Members) -> Any:
+        """Build torch's own Linear, with these members in place of its parameters."""
+        layer = self._torch.nn.Linear(*reversed(members["weight"].shape))
+        for name, parameter in members.items():
             setattr(layer, name, parameter)
         return layer
 
     def _output(self, layer: Any, dtype: str) -> Tensor | str:
-        """What a Linear gives for a row of ones."""
+        """Return a Linear's output for a row of ones."""
         x = self._tensors.tensor(dtype, ones(dtype, (1, layer.in_features)))
-        return output_for(layer, x, lambda y: self._look(y.detach()))
+        return layer_output(layer, x, lambda y: self._read(y.detach()))
 
     def _sharded(self, tensor: Any) -> Any:
         sharded = importlib.import_module("torch.distributed._shard.sharded_tensor")
@@ -127,10 +117,10 @@ class Calls:
         return sharded.init_from_local_shards([sharded.Shard(tensor, metadata)], *sizes)
 
     @contextmanager
-    def _group_of_one(self) -> Iterator[None]:
-        """A process group with nobody else in it, for as long as the call takes.
+    def _single_process_group(self) -> Iterator[None]:
+        """Open a process group of one process for the duration of a call.
 
-        Even alone, gloo opens a port for the others; the kind that torch's own tests use does not.
+        gloo opens a port even for one process; the `fake` group of torch's own tests does not.
         """
         distributed = self._torch.distributed
         if not distributed.is_available():
@@ -144,23 +134,23 @@ class Calls:
             distributed.destroy_process_group()
 
     def _device_name(self, name: str) -> str:
-        """The name as it stands; that of a GPU only where there is one."""
+        """Return the name unchanged; raise Unsupported for a GPU that this machine lacks."""
         if name.startswith("cuda") and not self._torch.cuda.is_available():
             raise Unsupported(f"there is no device {name} here")
         return name
 
     def _device(self, name: str) -> Any:
-        """A device object, if there is such a device here."""
+        """Return a device object; raise Unsupported for a device that this machine lacks."""
         try:
             return self._torch.empty(0, device=self._torch.device(name)).device
         except Exception as error:
             raise Unsupported(f"there is no device {name} here: {first_line(error)}") from None
 
-    def _seen(self, parts: Parts) -> dict[str, Tensor]:
-        return {name: self._look(tensor.detach()) for name, tensor in parts.items()}
+    def _read_all(self, members: Members) -> dict[str, Tensor]:
+        return {name: self._read(tensor.detach()) for name, tensor in members.items()}
 
-    def _look(self, tensor: Any) -> Tensor:
-        """A tensor as it is now; one on the device `meta` has no bits."""
+    def _read(self, tensor: Any) -> Tensor:
+        """Read a tensor; one on the device `meta` has no bits."""
         dtype, kind = self._tensors.name(tensor.dtype), tensor.device.type
         device = "gpu" if kind == "cuda" else kind
         if device == "meta":
@@ -168,16 +158,12 @@ class Calls:
         return Tensor(dtype, device, self._tensors.bits(dtype, tensor.cpu()).copy())
 
 
-def _members(call: Call) -> Callable[[Any], Parts]:
-    """What finds the members of a layer that was made for the call."""
-    return lambda layer: {member.name: _found(layer, member.name) for member in call.members}
+def _members_of_layer(call: Call) -> Callable[[Any], Members]:
+    """Return a function that finds a layer's members; a dotted name is one of a submodule."""
+    names = [member.name for member in call.members]
+    return lambda layer: {name: reduce(getattr, name.split("."), layer) for name in names}
 
 
-def _found(layer: Any, name: str) -> Any:
-    """A member of a layer, or of a layer inside, by its dotted name."""
-    return reduce(getattr, name.split("."), layer)
-
-
-def _local_shard(sharded: Any) -> Parts:
+def _local_shard(sharded: Any) -> Members:
     (shard,) = sharded.local_shards()
     return {"": shard.tensor}

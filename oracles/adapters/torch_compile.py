@@ -1,4 +1,4 @@
-"""torch.compile (inductor and a C++ compiler): one compiled function per pair, for all lengths."""
+"""torch.compile with inductor and a C++ compiler: a compiled function per pair, for all lengths."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from oracles.protocol import NotInstalled
 
 Function = Callable[[Any], Any]
 
-FUNCTIONS_KEPT = 1024
-"""More than torch has pairs: what is forgotten is compiled anew, from the cache on the disk."""
+CACHED_FUNCTIONS = 1024
+"""More than torch has pairs: an evicted function is compiled again, from the cache on disk."""
 
 
 class Compiler:
-    """Compiles ``to`` and ``view``; kernels lie where TORCHINDUCTOR_CACHE_DIR says, or in temp."""
+    """Compiles ``to`` and ``view``; kernels are cached in TORCHINDUCTOR_CACHE_DIR or in temp."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._dynamo: Any = importlib.import_module("torch._dynamo")
-        # Otherwise torch would start a process per core, for kernels that are compiled one by one.
+        # By default torch starts a process per core, but here kernels are compiled one by one.
         config: Any = importlib.import_module("torch._inductor.config")
         config.compile_threads = 1
         if "TORCH_LOGS" not in os.environ:
-            # A refusal is an answer: it need not be told on stderr too, with a page of its trace.
+            # A refusal is an answer; without this, torch also prints it with a page of its trace.
             torch._logging.set_logs(all=logging.CRITICAL)
         _require_compiler()
-        self._compiled = lru_cache(FUNCTIONS_KEPT)(self._compile)
+        self._compiled = lru_cache(CACHED_FUNCTIONS)(self._compile)
 
     def __call__(self, method: str, x: Any, target: Any) -> Function:
-        """What answers ``x.to(target)`` or ``x.view(target)`` for x, and for others of its rank."""
+        """Return the function that answers ``x.to(target)`` or ``x.view(target)`` for x's rank."""
         if method == "to":
             for dimension in range(x.ndim):
-                # A length merely marked dynamic gets a kernel of its own when it is 0 or 1, and the
-                # first length that is met decides whether the kernel for the others has vectors.
+                # A length that is only marked dynamic gets another kernel if it is 0 or 1, and the
+                # first length decides whether the kernel for all others uses vectors.
                 self._dynamo.decorators.mark_unbacked(x, dimension)
             return self._compiled(method, x.dtype, (x.ndim,), target)
-        # Whether a length divides decides on a view: torch must know it when it compiles.
+        # A view depends on whether a length divides, so torch must know lengths when it compiles.
         for dimension, length in enumerate(x.shape):
             if length > 1:
                 self._dynamo.mark_dynamic(x, dimension)
@@ -54,13 +54,13 @@ class Compiler:
         def bitcast(x: Any) -> Any:
             return x.view(target)
 
-        function = _apart(cast if method == "to" else bitcast)
+        function = _with_own_code(cast if method == "to" else bitcast)
         compiled: Function = self._torch.compile(function, fullgraph=True, dynamic=True)
         return compiled
 
 
-def _apart(function: Any) -> FunctionType:
-    """The function with a code object of its own: torch allows each code a few compilations."""
+def _with_own_code(function: Any) -> FunctionType:
+    """Copy a function with its code object: torch limits the compilations of each code object."""
     code = function.__code__.replace()
     return FunctionType(code, function.__globals__, closure=function.__closure__)
 

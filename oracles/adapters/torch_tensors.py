@@ -1,4 +1,4 @@
-"""Bit patterns as torch's tensors: which dtypes torch has, and the way in and out."""
+"""Torch tensors made of bit patterns and read as bit patterns, and torch's dtypes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from oracles.packing import is_packed, pack, unpack
+from oracles.bit_packing import is_packed, pack, unpack
 from oracles.protocol import Bits, Unsupported
 from specs.formats import format_named
 
@@ -35,31 +35,31 @@ DTYPES: Mapping[str, str] = {
 """The dtypes that torch casts."""
 
 PAIRED: Mapping[str, str] = {"float4e2m1": "float4_e2m1fn_x2"}
-"""The dtypes that torch only views: an element holds two codes, the first one in its low bits."""
+"""The dtypes that torch only views: an element holds two codes, the first in its low bits."""
 
-NOT_OF_ITS_SIZE = ("int4", "int2", "uint4", "uint2")
-"""The dtypes of torch that take a byte for every code, and say nothing of its upper bits."""
+BYTE_PER_CODE = ("int4", "int2", "uint4", "uint2")
+"""The dtypes that torch stores in a byte per code; the upper bits are undefined."""
 
 VIEWED: Mapping[str, str] = {**DTYPES, **PAIRED}
-NAMES: Mapping[str, str] = {theirs: ours for ours, theirs in VIEWED.items()}
+NAMES: Mapping[str, str] = {torch_name: name for name, torch_name in VIEWED.items()}
 
 
 class Tensors:
-    """The tensors of one torch module, made of patterns and read as patterns."""
+    """Converts between patterns and the tensors of a torch module."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
 
     def castable(self, dtype: str) -> Any:
-        """The torch dtype that ``to`` knows under the name."""
+        """Return the torch dtype for ``to``; raise Unsupported if torch casts none of that name."""
         found = getattr(self._torch, DTYPES.get(dtype, ""), None)
         if found is None:
             raise Unsupported(f"torch has no dtype castable as {dtype}")
         return found
 
     def viewable(self, dtype: str) -> Any:
-        """The torch dtype that ``view`` knows under the name, if it is of the dtype's size."""
-        if dtype in NOT_OF_ITS_SIZE:
+        """Return the torch dtype for ``view``; raise Unsupported if torch has none of that size."""
+        if dtype in BYTE_PER_CODE:
             raise Unsupported(f"torch stores every {dtype} in a byte of its own")
         found = getattr(self._torch, VIEWED.get(dtype, ""), None)
         if found is None:
@@ -67,27 +67,27 @@ class Tensors:
         return found
 
     def name(self, torch_dtype: Any) -> str:
-        """The project's name of a torch dtype; torch's own where the project has none."""
+        """Return the project's name of a torch dtype, or torch's own if the project has none."""
         name = str(torch_dtype).removeprefix("torch.")
         return NAMES.get(name, name)
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """The tensor that holds the patterns: on their memory, unless torch cannot lie there."""
+        """Return a tensor of the patterns, in their memory where torch can use it."""
         torch_dtype = self.viewable(dtype)
         if is_packed(format_named(dtype)):
             bits = _pairs(dtype, bits)
         elif any(stride < 0 for stride in bits.strides):
             bits = bits.copy()  # torch has no negative strides
         if not bits.size:
-            # numpy gives an empty array strides of 0, with which torch would refuse to view it.
+            # An empty numpy array has strides of 0, which torch refuses to view.
             return self._torch.empty(bits.shape, dtype=torch_dtype)
         with warnings.catch_warnings():
-            # A read-only array warns of being one.
+            # torch warns about read-only arrays.
             warnings.simplefilter("ignore")
             return self._torch.from_numpy(bits.view(_carrier(dtype))).view(torch_dtype)
 
     def bits(self, dtype: str, tensor: Any) -> Bits:
-        """The patterns in a tensor, on its memory unless several share a byte."""
+        """Return the patterns in a tensor, in its memory unless several share a byte."""
         entry = format_named(dtype)
         codes: Bits = tensor.view(getattr(self._torch, _carrier(dtype))).numpy()
         if not is_packed(entry):
@@ -99,13 +99,13 @@ class Tensors:
 
 
 def shares_memory(x: Any, y: Any) -> bool:
-    """Whether two tensors lie in one memory; those without elements share none."""
-    here, there = x.untyped_storage(), y.untyped_storage()
-    return bool(x is y or (here.nbytes() and here.data_ptr() == there.data_ptr()))
+    """Whether two tensors have the same storage; empty ones share none."""
+    left, right = x.untyped_storage(), y.untyped_storage()
+    return bool(x is y or (left.nbytes() and left.data_ptr() == right.data_ptr()))
 
 
 def _pairs(dtype: str, bits: Bits) -> Bits:
-    """Two codes to a byte along the last dimension."""
+    """Pack two codes per byte along the last dimension."""
     if not bits.ndim or bits.shape[-1] % 2:
         raise Unsupported(f"torch's {PAIRED[dtype]} holds pairs along the last dimension")
     packed = pack(bits, format_named(dtype).bits)
@@ -113,6 +113,6 @@ def _pairs(dtype: str, bits: Bits) -> Bits:
 
 
 def _carrier(dtype: str) -> str:
-    """What numpy and torch both have to carry the patterns: integers, up to 64 bits."""
+    """Return a dtype of this size that numpy and torch share: an integer, up to 64 bits."""
     storage = format_named(dtype).storage
     return "complex128" if storage == "V16" else storage

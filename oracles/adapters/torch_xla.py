@@ -1,4 +1,4 @@
-"""torch_xla: ``Tensor.to(dtype)`` and the builder's ``bitcast``, run by XLA on the CPU."""
+"""torch_xla's ``Tensor.to(dtype)`` and its builder's ``bitcast``, run by XLA on the CPU."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from oracles.adapters.framework import load, require_variant
-from oracles.adapters.plain_modes import require_plain
-from oracles.adapters.torch_tensors import Tensors
-from oracles.adapters.torch_xla_script import reproduction
+from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.script_text import bits_statement, print_loop
+from oracles.adapters.torch_tensors import DTYPES, Tensors
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -39,7 +38,7 @@ TYPES: Mapping[str, str] = {
 """XLA's names of the dtypes that torch_xla has on its device."""
 
 ENVIRONMENT: Mapping[str, str] = {"PJRT_DEVICE": "CPU", "NPROC": "1"}
-"""Where XLA runs, and how many threads it starts; both are read once, when the device is made."""
+"""Where XLA runs, and on how many threads; XLA reads both once, when it creates the device."""
 
 
 class TorchXla:
@@ -61,48 +60,59 @@ class TorchXla:
         self._bitcast: Any = register("bitcast", lambda x, to_type: x.bitcast(to_type))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one ``to`` on the device."""
+        """Answer a case with one ``to`` on the device."""
         self._require_cast(case)
         target = self._tensors.castable(case.target)
-        y = self._sent(case.source, bits).to(target)
+        y = self._to_device(case.source, bits).to(target)
         if y.dtype != target:
             raise TypeError(f"asked for {target}, got {y.dtype}")
-        return self._received(case.target, y)
+        return self._from_device(case.target, y)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one ``bitcast``, which adds a last dimension, or takes it away."""
+        """Answer a case with one ``bitcast``, which adds or removes a last dimension."""
         require_plain(case, "torch_xla's bitcast")
         for dtype in (case.source, case.target):
-            _require(dtype)
-        x = self._sent(case.source, bits)
-        return self._received(case.target, self._bitcast(x, to_type=TYPES[case.target]))
+            _require_dtype(dtype)
+        x = self._to_device(case.source, bits)
+        return self._from_device(case.target, self._bitcast(x, to_type=TYPES[case.target]))
 
     def road(self, case: Case) -> str:
-        """The pair alone: ``to`` knows nothing of documents, versions and modes."""
+        """Return the pair: ``to`` has no parameters that cases vary."""
         self._require_cast(case)
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """A call that casts; XLA keeps its program for as long as the length stays the same."""
+        """Return a call of ``cast``; XLA caches the program of each length."""
         return partial(self.cast, case, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits into a tensor of the dtype on the device, and out again."""
-        _require(dtype)
-        return self._received(dtype, self._sent(dtype, bits))
+        """Send bits to a tensor of the dtype on the device, and back."""
+        _require_dtype(dtype)
+        return self._from_device(dtype, self._to_device(dtype, bits))
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A script that asks torch_xla the same, without this project."""
+        """Return a script that runs the case on torch_xla, without this project."""
         self._require_cast(case)
-        return reproduction(self.version, case, bits, ENVIRONMENT, TYPES)
+        environment = str(dict(ENVIRONMENT))
+        return (
+            HEADER.format(version=self.version, case=case, environment=environment).replace(
+                "'", '"'
+            )
+            + READ_AS
+            + f"{bits_statement(case.source, bits)}\n"
+            + _input_statements(case.source)
+            + CAST.format(target=DTYPES[case.target])
+            + f"answers = {_answers_expression(case.target)}\n"
+            + print_loop(case.source, case.target)
+        )
 
     def _require_cast(self, case: Case) -> None:
         require_plain(case, "torch_xla's Tensor.to")
         for dtype in (case.source, case.target):
-            _require(dtype)
+            _require_dtype(dtype)
 
-    def _sent(self, dtype: str, bits: Bits) -> Any:
-        """The tensor on the device, computed: what is asked of it is a program of its own."""
+    def _to_device(self, dtype: str, bits: Bits) -> Any:
+        """Put a tensor on the device and compute it, so that the cast is a program of its own."""
         entry = format_named(dtype)
         if entry.is_integral:
             x = self._tensors.tensor(dtype, bits).to("xla")
@@ -115,13 +125,13 @@ class TorchXla:
         return x
 
     def _read_as(self, dtype: str, bits: Bits) -> Any:
-        # On their way to the device NaNs of float16 turn quiet, and complex128 loses its imaginary
-        # parts: the patterns go as integers, and XLA reads them as what they are.
+        # The transfer to the device quiets float16 NaNs and drops complex128's imaginary parts. So
+        # transfer integers, and have XLA reinterpret them.
         carried = self._tensors.tensor(_carrier(dtype), bits).to("xla")
         return self._bitcast(carried, to_type=TYPES[dtype])
 
-    def _received(self, dtype: str, tensor: Any) -> Bits:
-        """The patterns of a tensor on the device, once that is computed."""
+    def _from_device(self, dtype: str, tensor: Any) -> Bits:
+        """Compute a tensor on the device, and return its patterns."""
         self._xla.sync()
         entry = format_named(dtype)
         if entry.is_integral:
@@ -135,11 +145,68 @@ class TorchXla:
         return found
 
 
-def _require(dtype: str) -> None:
+def _require_dtype(dtype: str) -> None:
     if dtype not in TYPES:
         raise Unsupported(f"torch_xla has no {dtype} on its device")
 
 
 def _carrier(dtype: str) -> str:
-    """The integer whose patterns go to the device and back as they are."""
+    """Return the integer dtype of this size, which goes to the device and back unchanged."""
     return f"int{format_named(dtype).bits}"
+
+
+HEADER = """\
+# torch_xla {version}: {case}
+import os
+
+os.environ |= {environment}
+
+import numpy as np
+import torch
+import torch_xla
+from torch_xla.core.xla_op_registry import register
+
+"""
+
+READ_AS = """\
+# Patterns go as integers: on their own way NaNs of float16 turn quiet.
+read_as = register("bitcast", lambda x, to_type: x.bitcast(to_type))
+"""
+
+CAST = """\
+torch_xla.sync()
+y = x.to(torch.{target})
+torch_xla.sync()
+"""
+
+
+def _input_statements(dtype: str) -> str:
+    """Return the statements that put ``bits`` on the device as x."""
+    entry = format_named(dtype)
+    if entry.is_integral:
+        return f'x = torch.from_numpy(bits).view(torch.{DTYPES[dtype]}).to("xla")\n'
+    if entry.kind == "float":
+        return _read_as_statements(f"bits.view(np.int{entry.bits})", TYPES[dtype])
+    part = entry.entry.part
+    parts = f"bits.view(np.int{format_named(part).bits}).reshape(-1, 2)"
+    return _read_as_statements(parts, TYPES[part]) + "x = torch.view_as_complex(x)\n"
+
+
+def _read_as_statements(bits: str, type_name: str) -> str:
+    return (
+        f'carried = torch.from_numpy({bits}).to("xla")\n'
+        f'x = read_as(carried, to_type="{type_name}")\n'
+    )
+
+
+def _answers_expression(dtype: str) -> str:
+    """Return the expression of the patterns in y."""
+    entry = format_named(dtype)
+    if entry.is_integral:
+        return f"y.cpu().numpy().view(np.{entry.storage})"
+    if entry.kind == "float":
+        return f'read_as(y, to_type="s{entry.bits}").cpu().numpy().view(np.{entry.storage})'
+    storage = '"V16"' if entry.storage == "V16" else f"np.{entry.storage}"
+    part = format_named(entry.entry.part).bits
+    parts = f'read_as(torch.view_as_real(y), to_type="s{part}")'
+    return f"{parts}.cpu().numpy().reshape(-1).view({storage})"

@@ -9,19 +9,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oracles.adapters.framework import load, require_variant
-from oracles.adapters.plain_modes import require_plain
-from oracles.adapters.tvm_folding import Folding
-from oracles.adapters.tvm_script import reproduction
-from oracles.packing import is_packed
+from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
+from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("static", "folded")
-"""LLVM vectorizes and unrolls a loop of a known length otherwise than one of any length.
+"""LLVM vectorizes and unrolls a loop of a known length (`static`) differently.
 
-Of relax only its folding: elsewhere its ``astype`` becomes the same program.
+relax only folds (`folded`): what it compiles becomes the same program as without it.
 """
 
 DTYPES: Mapping[str, str] = {
@@ -56,21 +54,21 @@ DTYPES: Mapping[str, str] = {
 }
 
 TARGET = "llvm"
-"""It names no processor: the same instructions on every machine of an architecture."""
+"""Names no processor, so that the instructions are the same on all machines."""
 
-NO_SUCH_CAST = "to.MatchesCode(DLDataTypeCode::kDLFloat)"
-"""How the code generator says that it lacks a cast between floats."""
+MISSING_CAST = "to.MatchesCode(DLDataTypeCode::kDLFloat)"
+"""The sign that the code generator lacks a cast between floats."""
 
-KERNELS_KEPT = 256
+CACHED_KERNELS = 256
 
 Operation = Literal["cast", "bitcast", "copy"]
 Shape = tuple[int, ...]
 Kernel = Callable[..., None]
-"""It takes the length, where that is open, and both tensors."""
+"""Takes the length, if that is not compiled in, and both tensors."""
 
 
 class Tvm:
-    """A cast by ``astype``, a bitcast by ``reinterpret``: one element of a compiled loop."""
+    """A cast by ``astype``, a bitcast by ``reinterpret``, in a compiled loop over the elements."""
 
     name = "tvm"
     claims: tuple[str, ...] = ("cinn-cast:tvm",)
@@ -84,24 +82,24 @@ class Tvm:
         self._variant = variant
         self.compiles_shapes = variant is not None
         self._folding = Folding(self._tvm)
-        self._kernel = lru_cache(KERNELS_KEPT if variant else None)(self._compiled)
+        self._kernel = lru_cache(CACHED_KERNELS if variant else None)(self._compile)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one loop of ``astype``."""
+        """Answer a case with one loop of ``astype``."""
         require_plain(case, "astype")
         if self._variant == "folded":
             return self._folded(case.source, case.target, bits)
         return self._answer("cast", case.source, case.target, bits)
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
-        """Answer a case by one loop of ``reinterpret``, which keeps the width and the shape."""
+        """Answer a case with one loop of ``reinterpret``, which keeps the width and the shape."""
         require_plain(case, "reinterpret")
         if self._variant == "folded":
             raise Unsupported("relax has no reinterpret that it could fold")
         return self._answer("bitcast", case.source, case.target, bits)
 
     def road(self, case: Case) -> str:
-        """The pair alone: ``astype`` knows nothing of documents, versions and modes."""
+        """Return the pair: ``astype`` has no parameters."""
         require_plain(case, "astype")
         for dtype in (case.source, case.target):
             _name(dtype)
@@ -111,31 +109,47 @@ class Tvm:
         """Prepare a call that copies ``bits`` into one tensor and casts it into another."""
         require_plain(case, "astype")
         if self._variant == "folded":
-            self.cast(case, bits[:1])  # refuses what cannot be cast, in the same words
+            self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
             return partial(self.cast, case, bits)
         return self._bound("cast", case.source, case.target, bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
-        """Bits through a loop that copies."""
+        """Send bits through a loop that copies."""
         return self._answer("copy", dtype, dtype, bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
-        """A script that asks TVM the same, without this project."""
+        """Return a script that runs the case on TVM, without this project."""
         self.road(case)
-        types = (DTYPES[case.source], DTYPES[case.target])
-        return reproduction(self.version, case, bits, types, TARGET, self._variant)
+        has_open_length, is_folded = self._variant is None, self._variant == "folded"
+        mask = mask_expression(case.target)
+        mask_statement = f"answers = answers{mask}\n" if mask else ""
+        script = (HEADER + (FOLD if is_folded else COMPILE) + mask_statement).format(
+            version=self.version,
+            case=case,
+            bits=bits_statement(case.source, bits),
+            modules="relax" if is_folded else "te, tirx" if has_open_length else "te",
+            source=DTYPES[case.source],
+            target=DTYPES[case.target],
+            source_storage=format_named(case.source).storage,
+            target_storage=format_named(case.target).storage,
+            compiler=TARGET,
+            length='tirx.Var("n", "int64")' if has_open_length else "len(bits)",
+            arguments="n, " if has_open_length else "",
+            count="len(bits), " if has_open_length else "",
+        )
+        return script + print_loop(case.source, case.target)
 
     def _answer(self, operation: Operation, source: str, target: str, bits: Bits) -> Bits:
-        # A loop over the flat elements serves every shape: neither operation looks at another one.
+        # A loop over the flat elements serves every shape: both operations work element by element.
         shape = bits.shape if self._variant == "static" else (bits.size,)
         answer = self._bound(operation, source, target, bits.reshape(shape))()
         return answer.reshape(bits.shape)
 
     def _bound(self, operation: Operation, source: str, target: str, bits: Bits) -> Bound:
-        is_known = self._variant == "static"
-        kernel = self._kernel(operation, source, target, bits.shape if is_known else None)
-        counts = () if is_known else (bits.size,)
-        # TVM wants its memory aligned to 64 bytes, which numpy's seldom is.
+        is_static = self._variant == "static"
+        kernel = self._kernel(operation, source, target, bits.shape if is_static else None)
+        counts = () if is_static else (bits.size,)
+        # TVM needs memory aligned to 64 bytes, which numpy's seldom is.
         x, content = self._tensor(source, bits.shape)
         y, codes = self._tensor(target, bits.shape)
         entry = format_named(target)
@@ -163,17 +177,17 @@ class Tvm:
         return codes.copy()
 
     def _tensor(self, dtype: str, shape: Shape) -> tuple[Any, Bits]:
-        """A tensor, and the patterns in it.
+        """Return a tensor and the array of its patterns.
 
-        Of a type of less than a byte TVM's own tensors hold several codes in a byte, but its code
-        takes a byte for each, beyond the tensor's end: so it gets as many bytes.
+        TVM's tensors pack codes of less than a byte, but its compiled code reads a byte per code,
+        beyond the tensor's end. So allocate a byte per code.
         """
         storage, count = np.dtype(format_named(dtype).storage), prod(shape)
         memory = self._tvm.runtime.empty((max(count, 1) * storage.itemsize,), "uint8")
         tensor = memory._create_view(shape, DTYPES[dtype])
         return tensor, np.from_dlpack(memory).view(storage)[:count].reshape(shape)
 
-    def _compiled(
+    def _compile(
         self, operation: Operation, source: str, target: str, shape: Shape | None
     ) -> Kernel:
         to = _name(target)
@@ -182,20 +196,42 @@ class Tvm:
             "bitcast": lambda element: self._tirx.reinterpret(to, element),
             "copy": lambda element: element,
         }
-        # An open length is an argument of its own, since TVM reads none off a tensor of int4.
+        # An open length is a separate argument, since TVM reads none from a tensor of int4.
         counts = [] if shape is not None else [self._tirx.Var("n", "int64")]
         lengths = tuple(counts) if shape is None else shape
         a = self._te.placeholder(lengths, _name(source), "a")
         try:
-            b = self._te.compute(lengths, lambda *place: operations[operation](a(*place)))
+            b = self._te.compute(lengths, lambda *index: operations[operation](a(*index)))
             program = self._te.create_prim_func([*counts, a, b])
             kernel: Kernel = self._tvm.compile(program, TARGET)["main"]
         except RuntimeError as error:
-            if operation != "cast" or NO_SUCH_CAST not in str(error):
+            if operation != "cast" or MISSING_CAST not in str(error):
                 raise
             pair = f"{DTYPES[source]} to {to}"
             raise Unsupported(f"TVM generates no code for {TARGET} that casts {pair}") from None
         return kernel
+
+
+class Folding:
+    """Folds a relax function that casts a constant."""
+
+    def __init__(self, tvm: Any) -> None:
+        self._tvm = tvm
+        self._relax: Any = load("tvm.relax", "tvm")
+
+    def answer(self, tensor: Any, target: str, compiler: str) -> Any:
+        """Return the folded cast of a constant tensor; raise Unsupported if relax left a call."""
+        builder, relax = self._relax.BlockBuilder(), self._relax
+        with builder.function("main", []):
+            with builder.dataflow():
+                cast = builder.emit_output(relax.op.astype(relax.const(tensor), target))
+            builder.emit_func_output(cast)
+        with self._tvm.target.Target(compiler):
+            module = relax.transform.LegalizeOps()(builder.get())
+            body = relax.transform.FoldConstant()(module)["main"].body
+        if len(body.blocks):
+            raise Unsupported("relax did not fold this, but left a call")
+        return body.body.value
 
 
 def _name(dtype: str) -> str:
@@ -203,3 +239,44 @@ def _name(dtype: str) -> str:
         return DTYPES[dtype]
     except KeyError:
         raise Unsupported(f"tvm has no dtype {dtype}") from None
+
+
+HEADER = """\
+# tvm {version}: {case}
+import numpy as np
+import tvm
+from tvm import {modules}
+
+{bits}
+
+
+def tensor(dtype, storage):  # a byte per code of less than a byte: so the compiled code reads it
+    memory = tvm.runtime.empty((len(bits) * np.dtype(storage).itemsize,), "uint8")
+    return memory._create_view((len(bits),), dtype), np.from_dlpack(memory).view(storage)
+
+
+x, content = tensor("{source}", "{source_storage}")
+content[:] = bits
+"""
+
+COMPILE = """\
+n = {length}
+a = te.placeholder((n,), "{source}", "a")
+b = te.compute((n,), lambda i: a[i].astype("{target}"))
+kernel = tvm.compile(te.create_prim_func([{arguments}a, b]), "{compiler}")["main"]
+y, answers = tensor("{target}", "{target_storage}")
+kernel({count}x, y)
+"""
+
+FOLD = """\
+builder = relax.BlockBuilder()
+with builder.function("main", []):
+    with builder.dataflow():
+        cast = builder.emit_output(relax.op.astype(relax.const(x), "{target}"))
+    builder.emit_func_output(cast)
+with tvm.target.Target("{compiler}"):
+    module = relax.transform.FoldConstant()(relax.transform.LegalizeOps()(builder.get()))
+y = module["main"].body.body.value
+content = y._create_view((len(bits) * np.dtype("{target_storage}").itemsize,), "uint8")
+answers = np.from_dlpack(content).view("{target_storage}")
+"""

@@ -1,1 +1,1 @@
-"""Backends in processes of their own: whatever becomes of one of these is an answer too."""
+"""Backends in supervised processes, so that a crash or a hang becomes a verdict."""

@@ -1,41 +1,45 @@
-"""Finds an oracle by what stands after ``--backend``, and gives it a process of its own."""
+"""Loads the oracle that a ``--backend`` value names, in a process of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from oracles.isolation.home import Home
-from oracles.isolation.isolated import Isolated
-from oracles.names import is_program
-from oracles.registry import Backend, check_claims, load_backend
-from oracles.wire.program import Program
+from oracles.isolation.isolated_oracle import IsolatedOracle
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.registry import Backend, check_claims, is_program, load_backend
+from oracles.wire.program_oracle import ProgramOracle
 
-OURS = ("reference", "oracles.reference.oracle")
-"""What is no framework: it answers in the process that asks."""
+IN_PROCESS = ("reference", "oracles.reference.reference_oracle")
+"""Backends that drive no framework, and so need no process of their own."""
 
 
-def load_isolated(name: str, home: Home, beat: Callable[[], None] = lambda: None) -> Backend:
-    """The backend of that name behind a process, or an error that says what to do."""
-    if name.partition(":")[0] in OURS:
+def load_isolated(
+    name: str, config: LaunchConfig, on_reply: Callable[[], None] = lambda: None
+) -> Backend:
+    """Load a backend in a process of its own; raise CastigateError if that fails.
+
+    ``on_reply`` is called after every reply, to show progress in long exchanges.
+    """
+    if name.partition(":")[0] in IN_PROCESS:
         return load_backend(name)
     if is_program(name):
-        backend = Backend(name, Program(name, home, beat))
+        backend = Backend(name, ProgramOracle(name, config, on_reply))
         check_claims(backend)
         return backend
-    return Backend(name, Isolated(name, home, beat))
+    return Backend(name, IsolatedOracle(name, config, on_reply))
 
 
-def is_at_home_here(name: str, home: Home) -> bool:
-    """Whether a backend could also answer in this very process."""
-    return home.python is None and not is_program(name)
+def can_run_in_process(name: str, config: LaunchConfig) -> bool:
+    """Return whether a backend could also be loaded in this process."""
+    return config.python is None and not is_program(name)
 
 
 def is_isolated(backend: Backend) -> bool:
-    """Whether a backend lives in another process."""
-    return isinstance(backend.oracle, Isolated | Program)
+    """Return whether a backend runs in another process."""
+    return isinstance(backend.oracle, IsolatedOracle | ProgramOracle)
 
 
 def close(backend: Backend) -> None:
-    """End the process of a backend that has one."""
-    if isinstance(backend.oracle, Isolated | Program):
+    """End the process of a backend, if it has one."""
+    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
         backend.oracle.close()

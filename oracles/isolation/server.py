@@ -1,7 +1,7 @@
-"""``python -m oracles.isolation.server``: one backend, asked and answering through two pipes.
+"""``python -m oracles.isolation.server``: serves one backend through two pipes.
 
-The pipes are the backend's alone: what it prints goes to stderr. It knows nothing of who asks; it
-ends when nothing more can be asked.
+The pipes carry frames only: what the backend prints goes to stderr. The server ends when no
+request can come any more.
 """
 
 from __future__ import annotations
@@ -17,159 +17,178 @@ from typing import Any
 
 import numpy as np
 
-from oracles.isolation.arrays import is_carried, packed, unpacked
-from oracles.isolation.errors import told
-from oracles.isolation.frames import Frame, FrameError, read_frame, written
-from oracles.isolation.limits import (
+from oracles.isolation.frames import (
+    Frame,
+    FrameError,
+    Pieces,
+    encode_frame,
+    is_sendable,
+    pack_arrays,
+    read_frame,
+    unpack_arrays,
+)
+from oracles.isolation.message_codec import (
+    decode_call,
+    decode_case,
+    decode_layouts,
+    encode_description,
+    encode_returned,
+)
+from oracles.isolation.remote_errors import encode_error
+from oracles.isolation.resource_limits import (
     die_with_parent,
-    is_nearly_full,
-    leave_no_core,
+    disable_core_dumps,
+    is_memory_nearly_full,
     limit_memory,
 )
-from oracles.isolation.words import call_of, case_of, hello_words, layouts_of, returned_words
-from oracles.layouts import placed
+from oracles.memory_layouts import with_layout
 from oracles.protocol import Bits, Returned
 from oracles.registry import load_backend
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.release import VERSION
 
-BUFFERED = 1 << 17
-BETWEEN_COLLECTIONS = (100_000, 10, 10)
-"""What a framework compiles stays as well, and is thousands of objects for each program."""
+READ_BUFFER = 1 << 17
+GC_THRESHOLDS = (100_000, 10, 10)
+"""Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
 Answer = tuple[dict[str, Any], dict[str, Bits]]
+"""Header members and arrays."""
 
 
 class Server:
-    """An oracle that is asked by frames."""
+    """Answers requests by calling an oracle."""
 
     def __init__(self, oracle: Any) -> None:
         self._oracle = oracle
         self._bound: tuple[Case, Bits, Callable[[], Bits]] | None = None
 
-    def answered(self, question: Frame) -> list[bytes | bytearray]:
-        """The frame that answers another; whatever the oracle raises is an answer."""
-        number = {"number": question.header["number"]}
+    def reply_to(self, request: Frame) -> Pieces:
+        """Return the reply frame; whatever the oracle raises is encoded as a reply too."""
+        number = {"number": request.header["number"]}
         try:
-            words, arrays = self._answer(question.header, _arrays(question))
-            fields, payload = packed(arrays)
-            return written(number | words | {"arrays": fields}, payload)
+            members, arrays = self._answer(request.header, _decode_arrays(request))
+            fields, payload = pack_arrays(arrays)
+            return encode_frame(number | members | {"arrays": fields}, payload)
         except BaseException as error:
-            return written(number | told(error) | {"full": is_nearly_full()})
+            full = {"memory_is_full": is_memory_nearly_full()}
+            return encode_frame(number | encode_error(error) | full)
 
     def _answer(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
         ask, oracle = header["ask"], self._oracle
         if ask == "identity":
-            return _array(oracle.identity(header["dtype"], arrays[""]))
-        case = case_of(header["case"])
+            return _encode_array(oracle.identity(header["dtype"], arrays[""]))
+        case = decode_case(header["case"])
         match ask:
-            case "cast" | "bitcast":
-                return _array(getattr(oracle, ask)(case, arrays[""]))
+            case "cast":
+                return _encode_array(oracle.cast(case, arrays[""]))
             case "casts":
-                return {"many": True}, dict(self._casts(case, arrays))
+                return {"many": True}, dict(self._cast_each(case, arrays))
             case "bind":
                 self._bind(case, arrays[""])
                 return {}, {}
             case "bound":
-                return _array(self._called(case, arrays[""]))
+                return _encode_array(self._call_bound(case, arrays[""]))
             case "road":
                 return {"text": str(oracle.road(case))}, {}
             case "reproduce":
                 return {"text": str(oracle.reproduce(case, arrays[""]))}, {}
+            case "bitcast":
+                return _encode_array(oracle.bitcast(case, arrays[""]))
             case "bitcast_shares_memory":
                 return {"flag": bool(oracle.bitcast_shares_memory(case, arrays[""]))}, {}
             case "call":
-                return _returned(oracle.call(case, call_of(header["call"]), arrays))
-        raise FrameError(f"nobody knows how to {ask!r}")
+                return _encode_returned(oracle.call(case, decode_call(header["call"]), arrays))
+        raise FrameError(f"a request of the unknown kind {ask!r}")
 
-    def _casts(self, case: Case, arrays: dict[str, Bits]) -> Iterator[tuple[str, Bits]]:
-        """The answers to one tensor after another, up to the first that is none."""
+    def _cast_each(self, case: Case, arrays: dict[str, Bits]) -> Iterator[tuple[str, Bits]]:
+        """Yield the answers to one tensor after another, until one fails."""
         for name, bits in arrays.items():
             try:
                 answer = self._oracle.cast(case, bits)
             except BaseException:
                 return
-            if not is_carried(answer):
+            if not is_sendable(answer):
                 return
             # A copy: an oracle may use one buffer for all its answers.
             yield name, answer.copy()
 
     def _bind(self, case: Case, bits: Bits) -> Callable[[], Bits]:
         self._bound = None
-        bits = np.array(bits)
-        call = self._oracle.bind(case, bits)
-        self._bound = case, bits, call
+        buffer = np.array(bits)
+        call = self._oracle.bind(case, buffer)
+        self._bound = case, buffer, call
         return call  # type: ignore[no-any-return]
 
-    def _called(self, case: Case, bits: Bits) -> Bits:
-        """A bound call's answer; it is bound anew where another case or length comes."""
+    def _call_bound(self, case: Case, bits: Bits) -> Bits:
+        """Return a bound call's answer, binding anew if the case, length or dtype has changed."""
         if self._bound is not None:
-            bound, buffer, call = self._bound
-            if (bound, buffer.shape, buffer.dtype) == (case, bits.shape, bits.dtype):
+            bound_case, buffer, call = self._bound
+            if (bound_case, buffer.shape, buffer.dtype) == (case, bits.shape, bits.dtype):
                 np.copyto(buffer, bits)
                 return call()
         return self._bind(case, bits)()
 
 
-def _arrays(question: Frame) -> dict[str, Bits]:
-    """What is asked about, lying in memory as it did where it was asked."""
-    arrays = unpacked(question.header.get("arrays", []), question.payload)
-    for name, layout in layouts_of(question.header.get("layouts", {})).items():
-        arrays[name] = placed(arrays[name], layout)
+def _decode_arrays(request: Frame) -> dict[str, Bits]:
+    """Decode a request's arrays, each in the memory layout that it had at the sender."""
+    arrays = unpack_arrays(request.header.get("arrays", []), request.payload)
+    for name, layout in decode_layouts(request.header.get("layouts", {})).items():
+        arrays[name] = with_layout(arrays[name], layout)
     return arrays
 
 
-def _array(answer: object) -> Answer:
-    if is_carried(answer):
+def _encode_array(answer: object) -> Answer:
+    if is_sendable(answer):
         return {}, {"": answer}  # type: ignore[dict-item]
-    return {"odd": _kind(answer)}, {}
+    return {"unsendable": _describe_type(answer)}, {}
 
 
-def _returned(returned: object) -> Answer:
+def _encode_returned(returned: object) -> Answer:
     if not isinstance(returned, Returned):
-        return {"odd": _kind(returned)}, {}
-    words, arrays = returned_words(returned)
-    odd = [_kind(array) for array in arrays.values() if not is_carried(array)]
-    return ({"odd": odd[0]}, {}) if odd else ({"returned": words}, arrays)
+        return {"unsendable": _describe_type(returned)}, {}
+    encoded, arrays = encode_returned(returned)
+    for array in arrays.values():
+        if not is_sendable(array):
+            return {"unsendable": _describe_type(array)}, {}
+    return {"returned": encoded}, arrays
 
 
-def _kind(thing: object) -> str:
-    """What stands in an answer's place, by its type."""
-    if type(thing) is np.ndarray:
-        return f"ndarray of {thing.dtype}"
-    return type(thing).__name__
+def _describe_type(answer: object) -> str:
+    if type(answer) is np.ndarray:
+        return f"ndarray of {answer.dtype}"
+    return type(answer).__name__
 
 
-def main(name: str, memory: int, questions: int, answers: int) -> None:
-    """Serve a backend until nobody asks any more."""
+def main(backend_name: str, memory: int, requests: int, replies: int) -> None:
+    """Serve a backend until the pipe of requests is closed."""
     die_with_parent()
-    leave_no_core()
+    disable_core_dumps()
     limit_memory(memory)
-    for pipe in (questions, answers):
-        # A child of the backend's must neither answer nor keep the pipes open.
+    for pipe in (requests, replies):
+        # A child of the backend must neither answer nor keep the pipes open.
         os.set_inheritable(pipe, False)
         os.register_at_fork(after_in_child=partial(os.close, pipe))
-    read = BufferedReader(FileIO(questions, closefd=False), BUFFERED).read
-    send = partial(_send, answers)
-    send(written({"castigate": VERSION}))
-    # What a framework loads stays: to look for garbage in it takes a tenth of the loading.
+    read = BufferedReader(FileIO(requests, closefd=False), READ_BUFFER).read
+    send = partial(_send, replies)
+    send(encode_frame({"castigate": VERSION}))
+    # What a framework loads is never garbage: looking through it takes a tenth of the loading time.
     gc.disable()
     try:
-        backend = load_backend(name)
+        backend = load_backend(backend_name)
     except CastigateError as error:
-        send(written({"failed": str(error)}))
+        send(encode_frame({"load_error": str(error)}))
         return
     gc.freeze()
-    gc.set_threshold(*BETWEEN_COLLECTIONS)
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
     server = Server(backend.oracle)
-    send(written({"hello": hello_words(backend.oracle)}))
-    while (question := read_frame(read)) is not None:
-        send(server.answered(question))
+    send(encode_frame({"oracle": encode_description(backend.oracle)}))
+    while (request := read_frame(read)) is not None:
+        send(server.reply_to(request))
 
 
-def _send(pipe: int, pieces: list[bytes | bytearray]) -> None:
-    for piece in pieces:
+def _send(pipe: int, frame: Pieces) -> None:
+    for piece in frame:
         rest = memoryview(piece)
         while rest:
             rest = rest[os.write(pipe, rest) :]
@@ -185,5 +204,5 @@ if __name__ == "__main__":
             sys.stderr.write(f"{type(error).__name__}: {error}\n")
     with suppress(OSError, ValueError):
         sys.stderr.flush()
-    # Frameworks that are torn down may hang; there is nothing that they could still save.
+    # Skip the interpreter's shutdown: frameworks may hang in it, and have nothing left to save.
     os._exit(code)

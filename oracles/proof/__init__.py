@@ -1,1 +1,1 @@
-"""The proof of the reference: no input exists on which the kernels differ from the definition."""
+"""The proof that the reference's kernels agree with its definition on every input."""

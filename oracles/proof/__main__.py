@@ -1,44 +1,53 @@
-"""``python -m oracles.proof``: prove the reference, and say what was proved."""
+"""``python -m oracles.proof``: prove the reference, and report what was proved."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 from collections import Counter
 from pathlib import Path
+from typing import Annotated
 
-from oracles.proof.by_solver import TIME_LIMIT, prove_by_solver
+import typer
+
 from oracles.proof.exhaustion import prove_by_exhaustion
-from oracles.proof.obligation import Obligation
+from oracles.proof.obligations import Obligation
 from oracles.proof.page import write_page
+from oracles.proof.smt_queries import TIME_LIMIT, prove_by_solver
+
+app = typer.Typer(
+    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, help=__doc__
+)
 
 
-def main() -> int:
-    """Prove, one line per obligation; 1 unless everything is proved."""
-    parser = argparse.ArgumentParser(prog="python -m oracles.proof", description=__doc__)
-    parser.add_argument("--solver", action="store_true", help="only the solver's half")
-    parser.add_argument("--exhaustion", action="store_true", help="only the exhaustive half")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--timeout", type=float, default=TIME_LIMIT, help="seconds per obligation")
-    parser.add_argument("--page", type=Path, help="write the page that lists every obligation")
-    given = parser.parse_args()
-    both = given.solver == given.exhaustion
+@app.command()
+def main(
+    solver: Annotated[bool, typer.Option("--solver", help="only prove by the SMT solver")] = False,
+    exhaustion: Annotated[
+        bool, typer.Option("--exhaustion", help="only prove by exhaustion")
+    ] = False,
+    jobs: Annotated[int, typer.Option(help="processes")] = os.cpu_count() or 1,
+    timeout: Annotated[float, typer.Option(help="seconds per obligation")] = TIME_LIMIT,
+    page: Annotated[
+        Path | None, typer.Option(help="write the page that lists every obligation")
+    ] = None,
+) -> None:
+    """Prove and print one line per obligation; exit with 0 if everything is proved, else 1."""
+    both = solver == exhaustion
     obligations: list[Obligation] = []
-    if both or given.solver:
-        obligations += prove_by_solver(given.jobs, given.timeout, _say)
-    if both or given.exhaustion:
-        obligations += prove_by_exhaustion(given.jobs, _say)
+    if both or solver:
+        obligations += prove_by_solver(jobs, timeout, _print)
+    if both or exhaustion:
+        obligations += prove_by_exhaustion(jobs, _print)
     counts = Counter(obligation.verdict for obligation in obligations)
-    if given.page is not None:
-        write_page(obligations, given.page)
+    if page is not None:
+        write_page(obligations, page)
     print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    return 0 if counts["proved"] == len(obligations) else 1
+    raise typer.Exit(0 if counts["proved"] == len(obligations) else 1)
 
 
-def _say(obligation: Obligation) -> None:
+def _print(obligation: Obligation) -> None:
     print(obligation, flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    app()

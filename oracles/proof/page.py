@@ -1,4 +1,4 @@
-"""The page that says what was proved: counts, what is not proved by name, and every pair."""
+"""Write the proof's page: counts, every obligation that is not proved, a table of all pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
 
-from oracles.proof.obligation import Half, Obligation
+from oracles.proof.obligations import Half, Obligation
 from specs.release import VERSION
 
 INTRODUCTION = """\
@@ -26,7 +26,7 @@ HALVES: dict[Half, tuple[str, str]] = {
         "By an SMT solver",
         "The solver is asked for an input on which the text of the kernels contradicts a"
         " statement; *proved* means that it showed that none exists. `exact integers` compares"
-        " inputs, patterns and their neighbours as integers times powers of two, and also asks"
+        " inputs, patterns and their neighbors as integers times powers of two, and also asks"
         " whether that statement would allow any other answer. `smt-lib` compares with the"
         " solver's own conversions where SMT-LIB has the formats and the rounding. One obligation"
         " covers all rulings that round a pair in one way.",
@@ -40,7 +40,7 @@ PACKAGES = ("numpy", "numba", "bitwuzla")
 
 
 def write_page(obligations: Sequence[Obligation], path: Path) -> None:
-    """Write the page of both halves' obligations."""
+    """Write the page about the obligations of both halves."""
     path.write_text("\n".join(_lines(obligations)), encoding="utf-8")
 
 
@@ -72,20 +72,20 @@ def _counts(obligations: Sequence[Obligation]) -> Iterator[tuple[str, ...]]:
 
 
 def _unproved(obligations: Sequence[Obligation]) -> Iterator[str]:
-    """Every obligation that is not proved, by name."""
-    left = [obligation for obligation in obligations if obligation.verdict != "proved"]
-    if not left:
+    """One line per obligation that is not proved."""
+    unproved = [obligation for obligation in obligations if obligation.verdict != "proved"]
+    if not unproved:
         yield "Nothing is open and nothing contradicted."
-    for one in left:
+    for one in unproved:
         found = f": {one.found}" if one.found else ""
         yield f"- **{one.verdict}** ({one.half}): {one.name} ({one.rulings}){found}"
 
 
 def _pairs(obligations: Sequence[Obligation]) -> Iterator[str]:
     """One folded table per source, one row per target."""
-    ordered = {form: place for place, form in enumerate(dict.fromkeys(_formats(obligations)))}
-    key = sorted(obligations, key=lambda one: (ordered[one.source], ordered[one.target]))
-    for source, of_source in groupby(key, lambda one: one.source):
+    order = {dtype: number for number, dtype in enumerate(dict.fromkeys(_dtypes(obligations)))}
+    by_pair = sorted(obligations, key=lambda one: (order[one.source], order[one.target]))
+    for source, of_source in groupby(by_pair, lambda one: one.source):
         here = list(of_source)
         yield f"<details><summary>{source}: {_verdicts(here)}</summary>"
         yield ""
@@ -93,18 +93,18 @@ def _pairs(obligations: Sequence[Obligation]) -> Iterator[str]:
             _row(target, list(of_target))
             for target, of_target in groupby(here, lambda one: one.target)
         ]
-        yield from _table(("to", "rounding", "held against", "inputs", "verdicts", "s"), rows)
+        yield from _table(("to", "rounding", "compared with", "inputs", "verdicts", "s"), rows)
         yield from ("", "</details>", "")
 
 
-def _formats(obligations: Iterable[Obligation]) -> Iterator[str]:
+def _dtypes(obligations: Iterable[Obligation]) -> Iterator[str]:
     yield from (obligation.source for obligation in obligations)
     yield from (obligation.target for obligation in obligations)
 
 
 def _row(target: str, obligations: list[Obligation]) -> tuple[str, ...]:
-    def joined(words: Iterable[str]) -> str:
-        return ", ".join(dict.fromkeys(words))
+    def joined(texts: Iterable[str]) -> str:
+        return ", ".join(dict.fromkeys(texts))
 
     return (
         target,

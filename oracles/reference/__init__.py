@@ -1,1 +1,1 @@
-"""Two independent truths about a cast: ``exact``, the definition, and ``kernels``."""
+"""The exact definition of a cast, its staircases, and the kernels, written independently."""

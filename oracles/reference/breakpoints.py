@@ -1,6 +1,7 @@
-"""Where a cast can change its answer: the target's values and the midpoints between them.
+"""Source patterns at which a cast can change its answer.
 
-Whatever the rounding, a step of the staircase starts at or next to one of these.
+These are the target's values and the midpoints between them: in every rounding mode, a step of the
+staircase starts at or next to one of them.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from specs.formats import Format
 
 
 def breakpoints(source: Format, target: Format, target_codes: Iterable[int]) -> list[int]:
-    """Source patterns at, below and above each given target value and the midpoint after it.
+    """Return the source patterns at, below and above each target value and the midpoint after it.
 
-    ``target_codes`` are patterns of non-negative finite values; where the target has negative
-    values, the patterns are mirrored.
+    ``target_codes`` are patterns of non-negative finite values. If source and target both have
+    negative values, the negated source patterns are included.
     """
     largest = limits(source)[0]
     found = {0, 1}
@@ -38,15 +39,18 @@ def breakpoints(source: Format, target: Format, target_codes: Iterable[int]) -> 
     inside = [code for code in found if 0 <= code <= source.max_code]
     if not (source.is_signed and target.is_signed):
         return inside
-    return inside + [_negative(source, code) for code in inside]
+    return inside + [_negated(source, code) for code in inside]
 
 
-def _negative(source: Format, code: int) -> int:
+def _negated(source: Format, code: int) -> int:
     return -code & source.mask if source.is_integral else code | source.sign_bit
 
 
 def _values(target: Format, codes: Iterable[int]) -> Iterator[Number]:
-    """Each value but zero, and the middle between each and the next (also past the largest)."""
+    """Each nonzero value, and the midpoint between it and the next one.
+
+    The largest value is followed by the value of the next code, as if the format had no end.
+    """
     for code in codes:
         number = decode(target, code)
         assert isinstance(number, Number)

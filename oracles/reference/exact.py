@@ -1,7 +1,7 @@
-"""The definition: one value at a time, in Python integers only.
+"""The definition of a cast: one value at a time, in Python integers only.
 
-A finite value is ``(-1)**sign * significand * 2**exponent``. Nothing here shares code or method
-with ``kernels``: the two are kept apart on purpose, so that one can catch the other.
+A finite value is ``(-1)**sign * significand * 2**exponent``. This module shares neither code nor
+method with ``kernels``, so that an error in one of them shows as a disagreement.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from oracles.reference.allowed import Allowed
+from oracles.reference.expectations import Allowed
 from specs.formats import Format
+from specs.model.vocabulary import REPRESENTABLE_ZONES, Atom, AtomKind, Rounding, Sign, Zone
 from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
 from specs.ruling import Ruling
-from specs.vocabulary import HAS_REPRESENTABLE, Atom, AtomKind, Rounding, Sign, Zone
 
 
 class Number(NamedTuple):
-    """A finite value; zero keeps its sign."""
+    """A finite value, ``(-1)**sign * significand * 2**exponent``; zero keeps its sign."""
 
     sign: int
     significand: int
@@ -31,7 +31,7 @@ class Infinity(NamedTuple):
 
 
 class NotANumber(NamedTuple):
-    """A NaN; ``sign`` is None in formats whose NaN has none."""
+    """A NaN; ``sign`` is None in formats whose NaN has no sign."""
 
     sign: int | None
 
@@ -39,18 +39,23 @@ class NotANumber(NamedTuple):
 Datum = Number | Infinity | NotANumber
 
 
-def decode(form: Format, code: int) -> Datum:
-    """The value of a bit pattern."""
-    if form.is_integral:
-        negative = bool(code & form.sign_bit)
-        return Number(int(negative), (form.mask + 1 - code) if negative else code, 0)
-    entry = form.entry
-    sign = 1 if code & form.sign_bit else 0
-    for codes in form.nan_codes:
+def decode(fmt: Format, code: int) -> Datum:
+    """Decode a bit pattern.
+
+    Float with exponent field ``e`` and mantissa field ``m`` of ``p`` bits: ``2**(e - bias) *
+    (1 + m / 2**p)``; where ``e`` is 0 and the format has a zero, ``2**(1 - bias) * m / 2**p``.
+    Integer: two's complement if signed.
+    """
+    if fmt.is_integral:
+        negative = bool(code & fmt.sign_bit)
+        return Number(int(negative), (fmt.mask + 1 - code) if negative else code, 0)
+    entry = fmt.entry
+    sign = 1 if code & fmt.sign_bit else 0
+    for codes in fmt.nan_codes:
         if code in codes:
-            return NotANumber(sign if form.has_signed_nan else None)
-    magnitude = code & ~form.sign_bit
-    if entry.infinity and magnitude == form.infinity_code:
+            return NotANumber(sign if fmt.has_signed_nan else None)
+    magnitude = code & ~fmt.sign_bit
+    if entry.infinity and magnitude == fmt.infinity_code:
         return Infinity(sign)
     exponent, mantissa = divmod(magnitude, 1 << entry.mantissa)
     if exponent == 0 and entry.zero != "none":
@@ -59,7 +64,11 @@ def decode(form: Format, code: int) -> Datum:
 
 
 def unit_of(target: Format, number: Number) -> int:
-    """The exponent of the target's last place for a value: its subnormals are gradual."""
+    """Return the exponent of one unit in the target's last place (ulp) at a value's magnitude.
+
+    Float: ``max(floor(log2(|x|)), lowest normal exponent) - mantissa bits``, so that all
+    subnormals share the ulp of the lowest binade. Integer: 0.
+    """
     if target.is_integral:
         return 0
     leading = number.exponent + number.significand.bit_length() - 1
@@ -67,20 +76,32 @@ def unit_of(target: Format, number: Number) -> int:
 
 
 def round_magnitude(number: Number, unit: int, rounding: Rounding) -> int:
-    """The value's magnitude in multiples of 2**unit, rounded."""
+    """Round ``|x| / 2**unit`` to an integer, as if the exponent range had no end.
+
+    With ``q = floor(|x| / 2**unit)``, ``r = |x| / 2**unit - q`` and ``s`` the sign bit of ``x``,
+    the result is ``q`` where ``r == 0``. Otherwise it is ``q + 1`` where the following holds, else
+    ``q``:
+
+    - ``nearest-even``: ``r > 1/2``, or ``r == 1/2`` and ``q`` is odd
+    - ``nearest-away``: ``r >= 1/2``
+    - ``toward-zero``: never
+    - ``floor``: ``s == 1``
+    - ``ceil``: ``s == 0``
+    - ``odd``: ``q`` is even
+    """
     drop = unit - number.exponent
     if drop <= 0:
         return number.significand << -drop
-    kept = number.significand >> drop
-    rest = number.significand - (kept << drop)
-    if rest == 0:
-        return kept
+    quotient = number.significand >> drop
+    remainder = number.significand - (quotient << drop)
+    if remainder == 0:
+        return quotient
     half = 1 << (drop - 1)
     match rounding:
         case "nearest-even":
-            up = rest > half or (rest == half and kept % 2 == 1)
+            up = remainder > half or (remainder == half and quotient % 2 == 1)
         case "nearest-away":
-            up = rest >= half
+            up = remainder >= half
         case "toward-zero":
             up = False
         case "floor":
@@ -88,12 +109,15 @@ def round_magnitude(number: Number, unit: int, rounding: Rounding) -> int:
         case "ceil":
             up = number.sign == 0
         case "odd":
-            up = kept % 2 == 0
-    return kept + up
+            up = quotient % 2 == 0
+    return quotient + up
 
 
 def encode(target: Format, sign: int, multiple: int, unit: int) -> int:
-    """The pattern of ``multiple * 2**unit``, which the target must hold."""
+    """Encode ``(-1)**sign * multiple * 2**unit``; the target must be able to hold it.
+
+    Integers wrap: only their low bits remain.
+    """
     if target.is_integral:
         return (-multiple if sign else multiple) & target.mask
     entry = target.entry
@@ -110,7 +134,7 @@ def encode(target: Format, sign: int, multiple: int, unit: int) -> int:
 
 @cache
 def limits(target: Format) -> tuple[Number, Number, Number, Number]:
-    """The largest value, the lowest, the smallest positive and the smallest normal one."""
+    """Return the largest value, the lowest, the smallest positive and the smallest normal one."""
     largest = _finite(target, target.max_code)
     lowest = _finite(target, target.lowest_code) if target.is_signed else Number(1, 0, 0)
     if target.is_integral:
@@ -119,14 +143,14 @@ def limits(target: Format) -> tuple[Number, Number, Number, Number]:
     return largest, lowest, Number(0, 1, smallest_unit), Number(0, 1, target.lowest_exponent)
 
 
-def _finite(form: Format, code: int) -> Number:
-    number = decode(form, code)
+def _finite(fmt: Format, code: int) -> Number:
+    number = decode(fmt, code)
     assert isinstance(number, Number)
     return number
 
 
 def exceeds(significand: int, exponent: int, bound: Number) -> bool:
-    """Whether ``significand * 2**exponent`` is larger than the bound's magnitude."""
+    """Whether ``significand * 2**exponent > |bound|``."""
     shift = exponent - bound.exponent
     if shift >= 0:
         return significand << shift > bound.significand
@@ -134,7 +158,12 @@ def exceeds(significand: int, exponent: int, bound: Number) -> bool:
 
 
 def zone_of(target: Format, number: Number, multiple: int, unit: int) -> Zone:
-    """Where a finite, nonzero value lies among the target's values."""
+    """Return the zone of a finite, nonzero value, given its magnitude rounded to a multiple.
+
+    ``overflow``: the rounded value is out of the target's range. ``beyond``: the value itself is,
+    but rounds back into it. ``tiny``: ``|x|`` is below the smallest positive value. ``subnormal``:
+    below the smallest normal one. ``inside``: everything else.
+    """
     largest, lowest, smallest, smallest_normal = limits(target)
     bound = lowest if number.sign else largest
     if number.sign and target.entry.zero == "none":
@@ -151,7 +180,7 @@ def zone_of(target: Format, number: Number, multiple: int, unit: int) -> Zone:
 
 
 def is_whole(number: Number) -> bool:
-    """Whether a value has no fraction."""
+    """Whether a value is an integer."""
     return is_multiple(number, 0)
 
 
@@ -160,14 +189,14 @@ def is_multiple(number: Number, unit: int) -> bool:
     return number.exponent >= unit or number.significand % (1 << (unit - number.exponent)) == 0
 
 
-def _signed(form: Format, sign: int) -> Sign:
-    if not form.is_signed:
+def _atom_sign(source: Format, sign: int) -> Sign:
+    if not source.is_signed:
         return "none"
     return "-" if sign else "+"
 
 
 def atom_of(source: Format, target: Format, rounding: Rounding, datum: Datum) -> Atom:
-    """The atom that a bit pattern's value falls into."""
+    """Return the atom of a source value: what rules can distinguish about it."""
     match datum:
         case NotANumber(sign=None):
             return Atom("nan", "none")
@@ -176,11 +205,11 @@ def atom_of(source: Format, target: Format, rounding: Rounding, datum: Datum) ->
         case Infinity(sign=sign):
             return Atom("infinity", "-" if sign else "+")
         case Number(sign=sign, significand=0):
-            return _zero_atom("zero", _signed(source, sign), target)
+            return _zero_atom("zero", _atom_sign(source, sign), target)
         case Number():
-            sign_word = _signed(source, datum.sign)
+            atom_sign = _atom_sign(source, datum.sign)
             subnormal = source.kind == "float" and datum.significand < 1 << source.entry.mantissa
-            return number_atom("finite", sign_word, target, rounding, datum, subnormal)
+            return number_atom("finite", atom_sign, target, rounding, datum, subnormal)
     raise AssertionError(datum)
 
 
@@ -192,7 +221,7 @@ def number_atom(
     number: Number,
     subnormal: bool = False,
 ) -> Atom:
-    """The atom of a finite value."""
+    """Return the atom of a finite value, which a source pattern or a text stands for."""
     if number.significand == 0:
         return _zero_atom(kind, sign, target)
     if not target.is_numeric:
@@ -200,7 +229,7 @@ def number_atom(
     unit = unit_of(target, number)
     multiple = round_magnitude(number, unit, rounding)
     zone = zone_of(target, number, multiple, unit)
-    representable = zone in HAS_REPRESENTABLE and is_multiple(number, unit)
+    representable = zone in REPRESENTABLE_ZONES and is_multiple(number, unit)
     return Atom(kind, sign, zone, is_whole(number), subnormal, representable)
 
 
@@ -210,9 +239,12 @@ def _zero_atom(kind: AtomKind, sign: Sign, target: Format) -> Atom:
 
 
 def allow(ruling: Ruling, code: int) -> Allowed:
-    """What a case allows for one input, by the definition."""
-    for place, (worked, _) in enumerate(ruling.worked):
-        if worked == code:
+    """Return what a numeric case allows for one source pattern.
+
+    A document's worked examples come first; the ruling's branch for the input's atom otherwise.
+    """
+    for place, (example_input, _) in enumerate(ruling.worked):
+        if example_input == code:
             return resolve(ruling, place, Number(0, 0, 0), code)
     datum = decode(ruling.source, code)
     atom = atom_of(ruling.source, ruling.target, ruling.rounding, datum)
@@ -220,7 +252,7 @@ def allow(ruling: Ruling, code: int) -> Allowed:
 
 
 def resolve(ruling: Ruling, place: int, datum: Datum, code: int) -> Allowed:
-    """A branch's outcome for one value as bit patterns, where it names any."""
+    """Apply a branch's outcome to one value; ``codes`` stays empty where it names no pattern."""
     branch = ruling.branches[place]
     match branch.outcome:
         case Either(options=options):
@@ -232,11 +264,12 @@ def resolve(ruling: Ruling, place: int, datum: Datum, code: int) -> Allowed:
 
 
 def _pattern(ruling: Ruling, outcome: Outcome, datum: Datum, code: int) -> int:
+    """The pattern that a single outcome names; ``code`` is the input's own."""
     if isinstance(outcome, Exactly):
         return outcome.code
     if isinstance(outcome, Same):
         return code
-    assert isinstance(datum, Number), f"{outcome} cannot be taken of {datum}"
+    assert isinstance(datum, Number), f"{outcome} does not apply to {datum}"
     target = ruling.target
     rounding = outcome.rounding if isinstance(outcome, Round) else ruling.rounding
     unit = unit_of(target, datum)

@@ -1,8 +1,9 @@
-"""Casts by integer arithmetic over bit patterns, written from the formats' fields.
+"""Casts by integer arithmetic on bit patterns, written from the formats' fields.
 
-One text for numpy arrays and Python integers (see ``words``): no branch depends on data, only on
-formats. Exponents are kept non-negative by adding ``OFFSET``; a significand is kept with its
-leading one in bit 63.
+The same functions run on numpy arrays, Python integers (``machine_words``) and traced terms
+(``kernel_terms``), so they branch on formats only, never on data: where data decides, they call the
+``select`` that belongs to the kind of operand. Exponents are biased by ``OFFSET`` to stay
+non-negative. A significand is normalized: its leading one is bit 63.
 """
 
 from __future__ import annotations
@@ -11,21 +12,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from oracles.reference.words import WIDTH
+from oracles.reference.machine_words import WIDTH
 from specs.formats import Format
-from specs.vocabulary import Rounding
+from specs.model.vocabulary import Rounding
 
 OFFSET = 4096
+"""Bias of every exponent in this module: a value in [1, 2) has the exponent ``OFFSET``."""
 TOP = WIDTH - 1
+"""The index of the highest bit of a word, where a normalized significand has its leading one."""
 MORE_THAN_ALL = WIDTH + 1
-"""A shift that leaves neither a kept bit nor a first dropped bit, only what is sticky."""
+"""A shift that leaves neither a kept bit nor a guard bit, only the sticky bit."""
 
 Select = Callable[[Any, Any, Any], Any]
+"""``select(condition, then, otherwise)`` for one kind of operand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """The parts of a source pattern."""
+    """A decoded source pattern: ``|x| = significand * 2**(exponent - OFFSET - TOP)`` if finite.
+
+    ``sign`` is 0 or 1; ``nan``, ``infinity``, ``zero`` and ``subnormal`` are conditions.
+    """
 
     sign: Any
     nan: Any
@@ -38,10 +45,13 @@ class Unpacked:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A rounded value as a target pattern, and where the value lay (for finite, nonzero inputs).
+    """A rounded value as a target pattern, and its zone; valid for finite, nonzero inputs.
 
-    ``code`` keeps counting past the largest pattern, so that overflow is a comparison; for integer
-    targets it is the wrapped pattern. ``inexact`` means that rounding dropped a bit that was set.
+    ``code`` of a float keeps counting past the largest finite pattern, so that overflow is a
+    comparison; ``code`` of an integer is wrapped. ``overflow``: the rounded value is out of range.
+    ``beyond``: the value itself is. ``tiny``: it is below the smallest positive value.
+    ``subnormal``: it is below the smallest normal one, but not tiny. ``inexact``: rounding dropped
+    a bit that was set.
     """
 
     code: Any
@@ -53,7 +63,7 @@ class Converted:
 
 
 def unpack(source: Format, pattern: Any, select: Select) -> Unpacked:
-    """Take a source pattern apart."""
+    """Decode source patterns."""
     if source.is_integral:
         return _unpack_integer(source, pattern, select)
     entry = source.entry
@@ -81,7 +91,7 @@ def unpack(source: Format, pattern: Any, select: Select) -> Unpacked:
         subnormal = (magnitude > 0) & (magnitude < hidden)
         significand = mantissa | select(field == 0, 0, hidden)
         field = select(field == 0, 1, field)
-    significand, leading_zeros = _normalise(significand, source.precision, select)
+    significand, leading_zeros = _normalize(significand, source.precision, select)
     exponent = field + (OFFSET - entry.bias) - leading_zeros
     return Unpacked(sign, nan, infinity, zero, subnormal, significand, exponent)
 
@@ -93,13 +103,16 @@ def _unpack_integer(source: Format, pattern: Any, select: Select) -> Unpacked:
         magnitude = select(sign == 1, (0 - pattern) & source.mask, pattern)
     else:
         sign, magnitude = pattern & 0, pattern
-    significand, leading_zeros = _normalise(magnitude, source.bits, select)
+    significand, leading_zeros = _normalize(magnitude, source.bits, select)
     exponent = (OFFSET + source.bits - 1) - leading_zeros
     return Unpacked(sign, never, never, magnitude == 0, never, significand, exponent)
 
 
-def _normalise(value: Any, width: int, select: Select) -> tuple[Any, Any]:
-    """Shift a value of at most ``width`` bits until bit 63 is its leading one; count the steps."""
+def _normalize(value: Any, width: int, select: Select) -> tuple[Any, Any]:
+    """Shift a value of at most ``width`` bits until its leading one is bit 63; count leading zeros.
+
+    A binary search: each step halves the number of leading zeros that may be left.
+    """
     value = value << (WIDTH - width)
     count = value & 0
     step = 1 << (width - 1).bit_length()
@@ -111,11 +124,17 @@ def _normalise(value: Any, width: int, select: Select) -> tuple[Any, Any]:
 
 
 def convert(target: Format, rounding: Rounding, parts: Unpacked, select: Select) -> Converted:
-    """Round a finite value to a target."""
+    """Round a finite value to a target.
+
+    The code of a non-negative float rises by one from each value to the next, across binades too,
+    so that it is the code of the binade plus the rounded significand. A carry out of the
+    significand, into the next binade or past the largest value, needs no case of its own.
+    """
     if target.is_integral:
         return _to_integer(target, rounding, parts, select)
     lowest = target.lowest_exponent + OFFSET
     low = parts.exponent < lowest
+    # Binades above the lowest one, and bits that gradual underflow drops below it.
     above = select(low, 0, parts.exponent - lowest)
     below = select(low, lowest - parts.exponent, 0)
     kept, rounded, inexact = _round(parts, (WIDTH - target.precision) + below, rounding, select)
@@ -139,7 +158,7 @@ def convert(target: Format, rounding: Rounding, parts: Unpacked, select: Select)
 
 
 def _to_integer(target: Format, rounding: Rounding, parts: Unpacked, select: Select) -> Converted:
-    units = OFFSET + TOP
+    units = OFFSET + TOP  # the exponent at which the lowest bit of a significand counts one
     large = parts.exponent > units
     drop = select(large, 0, units - parts.exponent)
     kept, rounded, inexact = _round(parts, drop, rounding, select)
@@ -154,40 +173,51 @@ def _to_integer(target: Format, rounding: Rounding, parts: Unpacked, select: Sel
 
 
 def _round(parts: Unpacked, drop: Any, rounding: Rounding, select: Select) -> tuple[Any, Any, Any]:
-    """Drop low bits: what is kept, what it rounds to, and whether anything was dropped."""
+    """Drop the lowest bits of a significand; return it truncated, rounded, and whether inexact.
+
+    With ``lsb`` the lowest kept bit, ``guard`` the highest dropped bit, ``sticky`` the OR of all
+    lower ones, ``some = guard | sticky`` and ``sign`` 0 or 1, the truncated significand rises by:
+
+    - ``nearest-even``: ``guard & (sticky | lsb)``
+    - ``nearest-away``: ``guard``
+    - ``toward-zero``: ``0``
+    - ``floor``: ``sign & some``
+    - ``ceil``: ``(1 - sign) & some``
+    - ``odd``: ``(1 - lsb) & some``
+    """
     drop = select(drop > MORE_THAN_ALL, MORE_THAN_ALL, drop)
-    kept = parts.significand >> drop
-    sticky_only = select(parts.significand == 0, 0, 1)
-    rest = select(drop == MORE_THAN_ALL, sticky_only, parts.significand << (WIDTH - drop))
-    first = rest >> TOP
-    sticky = select((rest << 1) == 0, 0, 1)
-    some = first | sticky
-    odd = kept & 1
+    truncated = parts.significand >> drop
+    any_bit = select(parts.significand == 0, 0, 1)
+    dropped = select(drop == MORE_THAN_ALL, any_bit, parts.significand << (WIDTH - drop))
+    guard = dropped >> TOP
+    sticky = select((dropped << 1) == 0, 0, 1)
+    some = guard | sticky
+    lsb = truncated & 1
     match rounding:
         case "nearest-even":
-            increment = first & (sticky | odd)
+            increment = guard & (sticky | lsb)
         case "nearest-away":
-            increment = first
+            increment = guard
         case "toward-zero":
-            increment = kept & 0
+            increment = truncated & 0
         case "floor":
             increment = parts.sign & some
         case "ceil":
             increment = (parts.sign ^ 1) & some
         case "odd":
-            increment = (odd ^ 1) & some
-    return kept, kept + increment, some == 1
+            increment = (lsb ^ 1) & some
+    return truncated, truncated + increment, some == 1
 
 
 def has_fraction(parts: Unpacked, select: Select) -> Any:
-    """Whether a finite, nonzero value is not whole."""
+    """Whether a finite, nonzero value is not an integer."""
     below_one = parts.exponent < OFFSET
     shift = select(below_one, 0, parts.exponent - (OFFSET - 1))
     return (parts.significand << shift) > 0
 
 
 def zero_code(target: Format, parts: Unpacked, select: Select) -> Any:
-    """The pattern of a zero, with its sign where the target's zero has one."""
+    """The target's pattern of a zero, with the input's sign where the target's zero has one."""
     if target.is_integral or target.entry.zero != "signed":
         return parts.sign & 0
     return select(parts.sign == 1, target.sign_bit, 0)

@@ -1,11 +1,15 @@
-"""Staircases: what a ruling allows for every source pattern there is, in a few thousand steps.
+"""Staircases: what a ruling allows for all source patterns, in a few thousand steps.
 
-A step says which answers are allowed from one offset of a stretch's period to the next, and by how
-much they rise from period to period. The definition alone decides what a step allows. That a
-stretch repeats itself is arithmetic; the kernels check it on every input.
+The patterns of a source fall into *stretches* of evenly spaced values (a binade, as a rule). Inside
+one, rounding is periodic: pattern ``first + n * 2**shift + offset`` is allowed what
+``first + offset`` is allowed, plus ``n`` times a constant rise. A *step* holds the answers allowed
+from one offset of the period to the next, and their rise.
 
-Where a rule recommends a part of what it allows, a step holds that part: an answer outside it is
-looked at once more, to find out whether it breaks the rule or only the recommendation.
+``exact`` alone decides what a step allows. That stretches are periodic is an argument about
+arithmetic; the proof by exhaustion checks it against the kernels on every input.
+
+Where a rule recommends a part of what it allows, a step holds only the recommended part. Whoever
+finds an answer outside it must still ask whether the rule itself allows it.
 """
 
 from __future__ import annotations
@@ -19,14 +23,139 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference import exact
-from oracles.reference.allowed import Allowed
-from oracles.reference.stretches import Stretch, stretches
+from oracles.reference.exact import (
+    Number,
+    decode,
+    encode,
+    exceeds,
+    limits,
+    round_magnitude,
+    unit_of,
+)
+from oracles.reference.expectations import Allowed
+from specs.formats import Format
 from specs.outcomes import Anything, Exactly, Nan
 from specs.ruling import Ruling
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Source patterns ``first`` to ``last`` with a period of ``2**shift`` patterns.
+
+    ``offsets`` are those of the first period at which the answer may change, in any rounding mode.
+    """
+
+    first: int
+    last: int
+    shift: int
+    offsets: tuple[int, ...]
+
+
+@lru_cache(maxsize=64)
+def stretches(source: Format, target: Format) -> tuple[Stretch, ...]:
+    """Partition the source patterns of a numeric pair into stretches, in the order of patterns."""
+    cuts = sorted(set(_cuts(source, target)))
+    binades = sorted(_binades(source))
+    return tuple(
+        _stretch(source, target, first, last)
+        for start, end in binades
+        for first, last in _split(start, end, [cut for cut in cuts if start < cut <= end])
+    )
+
+
+def _split(start: int, end: int, cuts: list[int]) -> Iterator[tuple[int, int]]:
+    """Split a range of patterns, the ends included, before each of ``cuts``."""
+    yield from zip([start, *cuts], [*(cut - 1 for cut in cuts), end], strict=True)
+
+
+def _binades(source: Format) -> Iterator[tuple[int, int]]:
+    """The first and last pattern of each binade, and of zeros, infinities and NaNs.
+
+    Subnormals and integers are divided by their leading bit.
+    """
+    if source.is_integral:
+        yield 0, 0
+        for bit in range(source.max_code.bit_length()):
+            yield 1 << bit, (2 << bit) - 1
+            if source.is_signed:
+                yield source.mask + 2 - (2 << bit), source.mask + 1 - (1 << bit)
+        if source.is_signed:
+            yield source.sign_bit, source.sign_bit
+        return
+    for sign in dict.fromkeys((0, source.sign_bit)):
+        for start, end in _magnitudes(source):
+            yield start | sign, end | sign
+
+
+def _magnitudes(source: Format) -> Iterator[tuple[int, int]]:
+    """The ranges of non-negative float patterns: zero, the binades, infinity, NaNs."""
+    hidden = 1 << source.entry.mantissa
+    start = 0
+    if source.entry.zero != "none":
+        yield 0, 0
+        for bit in range(source.entry.mantissa):
+            yield 1 << bit, (2 << bit) - 1
+        start = hidden
+    for first in range(start, source.max_code + 1, hidden):
+        yield first, min(first + hidden - 1, source.max_code)
+    end = source.mask ^ source.sign_bit
+    if source.entry.infinity:
+        yield source.infinity_code, source.infinity_code
+        yield source.infinity_code + 1, end
+    elif source.max_code < end:
+        yield source.max_code + 1, end
+
+
+def _cuts(source: Format, target: Format) -> Iterator[int]:
+    """Patterns at which values leave the target's range, before or after rounding in any mode."""
+    largest, lowest, *_ = limits(target)
+    bounds = [(0, largest), (1, lowest)] if source.is_signed else [(0, largest)]
+    for sign, bound in bounds:
+        for point in _range_ends(target, bound):
+            if exceeds(point.significand, point.exponent, limits(source)[0]):
+                continue
+            unit = unit_of(source, point)
+            code = encode(source, 0, round_magnitude(point, unit, "toward-zero"), unit)
+            if sign and source.is_integral:
+                yield from ((-code & source.mask), (-code & source.mask) + 1)
+            else:
+                yield from (code | source.sign_bit * sign, (code | source.sign_bit * sign) + 1)
+
+
+def _range_ends(target: Format, bound: Number) -> Iterator[Number]:
+    """The magnitudes of a bound, of the next value if the format went on, and of their midpoint."""
+    unit = unit_of(target, bound)
+    multiple = round_magnitude(bound, unit, "toward-zero")
+    yield Number(0, multiple, unit)
+    yield Number(0, 2 * multiple + 1, unit - 1)
+    yield Number(0, multiple + 1, unit)
+
+
+def _stretch(source: Format, target: Format, first: int, last: int) -> Stretch:
+    """Find the period of a range of patterns, and the offsets next to multiples of half an ulp."""
+    datum = decode(source, first)
+    if not isinstance(datum, Number) or not datum.significand:
+        # One step for all of them, unless a cast to the same format must keep each NaN.
+        shift = (last - first).bit_length() if source != target else 0
+        return Stretch(first, last, shift, (0,))
+    drop = unit_of(target, datum) - datum.exponent
+    if drop <= 0:
+        return Stretch(first, last, 0, (0,))
+    # The period is two ulps of the target: an even and an odd multiple can round differently.
+    shift = min(drop + 1, (last - first).bit_length())
+    end = min(first + (1 << shift) - 1, last)
+    half = 1 << (drop - 1)
+    half_ulps = range(first - first % half, end + 2, half)
+    near = {code + step for code in half_ulps for step in (-1, 0, 1)} | {first, first + 1}
+    return Stretch(first, last, shift, tuple(sorted(x - first for x in near if first <= x <= end)))
+
+
 class Step(NamedTuple):
-    """The answers allowed from an offset on: two ranges, which rise from period to period."""
+    """The answers allowed from an offset on: two ranges of codes, which rise with each period.
+
+    ``place`` is the branch's index in the ruling. Two equal ranges stand for one; a range of one
+    code has ``low == high``. All sums are modulo the target's number of patterns.
+    """
 
     offset: int
     place: int
@@ -44,7 +173,7 @@ BOUNDS = (
     ("other_low", "other_rise"),
     ("other_high", "other_rise"),
 )
-"""What rises from period to period, and by which field."""
+"""The fields that rise from period to period, and the field that holds the rise."""
 STEP = np.dtype(
     [(name, np.uint8 if name == "place" else np.uint64) for name in Step._fields], align=True
 )
@@ -61,7 +190,7 @@ STRETCH = np.dtype(
 
 @dataclass(frozen=True)
 class Staircase:
-    """A ruling's steps: ``stretches`` in the order of their patterns, each a slice of ``steps``."""
+    """A ruling's steps; ``stretches`` are in pattern order, each with its slice of ``steps``."""
 
     ruling: Ruling
     stretches: NDArray[np.void]
@@ -74,55 +203,59 @@ class Staircase:
         return steps
 
     def column(self, name: str) -> NDArray[Any]:
-        """One field of all steps, side by side in memory."""
+        """One field of all steps as a contiguous array."""
         return np.ascontiguousarray(self.steps[name])
 
 
 @lru_cache(maxsize=256)
 def staircase(ruling: Ruling) -> Staircase:
-    """The staircase of a ruling with numeric source and target, by the definition alone."""
+    """Compute the staircase of a numeric ruling, by the definition alone."""
     rows: list[tuple[int, ...]] = []
     steps: list[Step] = []
-    for part in stretches(ruling.source, ruling.target):
+    for stretch in stretches(ruling.source, ruling.target):
         begin = len(steps)
-        steps += _steps(ruling, part)
-        rows.append((part.first, part.last, part.shift, begin, len(steps)))
+        steps += _steps(ruling, stretch)
+        rows.append((stretch.first, stretch.last, stretch.shift, begin, len(steps)))
     return Staircase(ruling, np.array(rows, STRETCH), np.array(steps, STEP))
 
 
-def _steps(ruling: Ruling, part: Stretch) -> Iterator[Step]:
-    """The steps of a stretch's first period; what goes on as before is no step."""
-    known: Step | None = None
-    for offset in part.offsets:
-        here = exact.allow(ruling, part.first + offset)
-        later = part.first + offset + (1 << part.shift)
-        again = exact.allow(ruling, later) if later <= part.last else None
-        step = _step(ruling, offset, here, again)
-        if known is None or not _goes_on(known, step, again is not None):
+def _steps(ruling: Ruling, stretch: Stretch) -> Iterator[Step]:
+    """The steps of a stretch's first period; an offset where nothing changes begins no step."""
+    current: Step | None = None
+    for offset in stretch.offsets:
+        allowed = exact.allow(ruling, stretch.first + offset)
+        later = stretch.first + offset + (1 << stretch.shift)
+        next_period = exact.allow(ruling, later) if later <= stretch.last else None
+        step = _step(ruling, offset, allowed, next_period)
+        if current is None or not _continues(current, step, next_period is not None):
             yield step
-            known = step
+            current = step
 
 
-def _step(ruling: Ruling, offset: int, here: Allowed, again: Allowed | None) -> Step:
-    match here.branch.strictest:
+def _step(ruling: Ruling, offset: int, allowed: Allowed, next_period: Allowed | None) -> Step:
+    place, mask = allowed.place, ruling.target.mask
+    match allowed.branch.strictest:
         case Anything():
-            return Step(offset, here.place, 0, ruling.target.mask, 0, 0, ruling.target.mask, 0)
+            return Step(offset, place, 0, mask, 0, 0, mask, 0)
         case Nan(sign=sign):
             one, *_, other = [*ruling.target.nans(sign)] * 2
-            return Step(offset, here.place, one[0], one[-1], 0, other[0], other[-1], 0)
+            return Step(offset, place, one[0], one[-1], 0, other[0], other[-1], 0)
         case Exactly(code=code):
-            return Step(offset, here.place, code, code, 0, code, code, 0)
-    code, other_code = here.codes[0], here.codes[-1]
+            return Step(offset, place, code, code, 0, code, code, 0)
+    code, other_code = allowed.codes[0], allowed.codes[-1]
     rise, other_rise = 0, 0
-    if again is not None:
-        assert again.place == here.place, f"{ruling}: no period at {offset}"
-        rise = (again.codes[0] - code) & ruling.target.mask
-        other_rise = (again.codes[-1] - other_code) & ruling.target.mask
-    return Step(offset, here.place, code, code, rise, other_code, other_code, other_rise)
+    if next_period is not None:
+        assert next_period.place == place, f"{ruling} is not periodic at offset {offset}"
+        rise = (next_period.codes[0] - code) & mask
+        other_rise = (next_period.codes[-1] - other_code) & mask
+    return Step(offset, place, code, code, rise, other_code, other_code, other_rise)
 
 
-def _goes_on(known: Step, step: Step, rises: bool) -> bool:
-    """Whether a step is the one before; in a last, cut period the rise says nothing."""
-    if rises:
-        return known[1:] == step[1:]
-    return known._replace(rise=0, other_rise=0)[1:] == step[1:]
+def _continues(current: Step, step: Step, has_rise: bool) -> bool:
+    """Whether a step allows the same as the one before.
+
+    Where no next period exists, the rise is unknown and is not compared.
+    """
+    if has_rise:
+        return current[1:] == step[1:]
+    return current._replace(rise=0, other_rise=0)[1:] == step[1:]

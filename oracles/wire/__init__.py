@@ -1,1 +1,1 @@
-"""Programs in any language, asked through stdin and stdout: docs/protocol.md."""
+"""Backends that are programs in any language; docs/protocol.md describes the wire protocol."""

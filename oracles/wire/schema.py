@@ -1,22 +1,210 @@
-"""``python -m oracles.wire.schema``: the JSON schema of every header, as docs/ has it."""
+"""The headers of the wire protocol as models, which check what a program sends.
+
+``python -m oracles.wire.schema`` prints their JSON schema for docs/protocol.schema.json.
+"""
 
 from __future__ import annotations
 
 import json
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from oracles.wire.headers import PROTOCOL, Answer, Question
+from oracles.isolation.frames import MAX_ELEMENTS, MAX_RANK, FrameError
+from oracles.isolation.remote_errors import MAX_TEXT
+
+PROTOCOL: Literal[1] = 1
+MAX_NAME = 100
+MAX_PROBLEM = 120
+"""Characters of the description of what is wrong with a header."""
+
+Operation = Literal["cast", "sweep", "bitcast"]
+Dependence = Literal["document", "version", "mode"]
+Number = Annotated[
+    int, Field(ge=1, description="The number of the question; its answer repeats it.")
+]
+Count = Annotated[int, Field(ge=0, le=MAX_ELEMENTS)]
+Shape = Annotated[list[Count], Field(max_length=MAX_RANK)]
+Word = Annotated[str, Field(pattern="^[ -~]+$", max_length=MAX_NAME)]
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
 
 
-def schema() -> str:
-    """The schema as text: a header is a question or an answer."""
+class Header(BaseModel):
+    """A JSON object with these members and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class WireCase(Header):
+    """A case; ``mode`` has the parameters that affect this pair of dtypes, as texts."""
+
+    id: str
+    document: str
+    version: str
+    source: str
+    target: str
+    mode: dict[str, str]
+
+
+class MemoryOffer(Header):
+    """Memory that both sides may map: an inherited file descriptor and the size in bytes."""
+
+    descriptor: Annotated[int, Field(ge=3)]
+    bytes: Annotated[int, Field(ge=1)]
+
+
+class MemorySlot(Header):
+    """The part of the shared memory that the answer to this question may be written to."""
+
+    offset: Annotated[int, Field(ge=0)]
+    bytes: Annotated[int, Field(ge=1)]
+
+
+class AskHello(Header):
+    """The first question: the program's name and what it offers."""
+
+    ask: Literal["hello"] = "hello"
+    number: Number
+    protocol: Literal[1] = PROTOCOL
+    castigate: Word
+    memory: MemoryOffer | None = None
+
+
+class AskCast(Header):
+    """Cast the elements in the payload."""
+
+    ask: Literal["cast"] = "cast"
+    number: Number
+    case: WireCase
+    shape: Shape
+
+
+class AskSweep(Header):
+    """Cast consecutive patterns, beginning with ``first``; there is no payload."""
+
+    ask: Literal["sweep"] = "sweep"
+    number: Number
+    case: WireCase
+    first: Annotated[int, Field(ge=0, lt=1 << 32)]
+    count: Annotated[int, Field(ge=1, le=1 << 32)]
+    memory: MemorySlot | None = None
+
+
+class AskBitcast(Header):
+    """Reinterpret the elements in the payload as the target."""
+
+    ask: Literal["bitcast"] = "bitcast"
+    number: Number
+    case: WireCase
+    shape: Shape
+
+
+class AskBye(Header):
+    """The last question: the program answers and exits."""
+
+    ask: Literal["bye"] = "bye"
+    number: Number
+
+
+class Hello(Header):
+    """The program's name and what it offers; without ``claims`` it claims every document.
+
+    A claim is a document's name, or ``name:version`` for one version of it.
+
+    Cases that agree in both dtypes and in everything that ``depends_on`` names get the same answers
+    to the same bits.
+    """
+
+    answer: Literal["hello"]
+    number: Number
+    protocol: int
+    name: Word
+    version: Word
+    dtypes: list[str]
+    operations: list[Operation]
+    claims: list[str] | None = None
+    depends_on: list[Dependence] = ["document", "version", "mode"]
+    memory: Annotated[
+        bool, Field(description="Whether the program uses the memory that was offered.")
+    ] = False
+
+
+class Values(Header):
+    """The answer: its elements are in the payload, or in the memory that the question names."""
+
+    answer: Literal["values"]
+    number: Number
+    shape: Shape
+    in_memory: bool = False
+
+
+class Unsupported(Header):
+    """The program does not offer this, which is neither a pass nor a failure."""
+
+    answer: Literal["unsupported"]
+    number: Number
+    reason: Text
+
+
+class Error(Header):
+    """The program refuses or fails, which is right where the document asks for a refusal."""
+
+    answer: Literal["error"]
+    number: Number
+    text: Text
+    kind: Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]{0,99}$")] = "Error"
+
+
+class Bye(Header):
+    """The last answer."""
+
+    answer: Literal["bye"]
+    number: Number
+
+
+Question = Annotated[
+    AskHello | AskCast | AskSweep | AskBitcast | AskBye, Field(discriminator="ask")
+]
+Answer = Annotated[Hello | Values | Unsupported | Error | Bye, Field(discriminator="answer")]
+
+QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
+ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
+
+
+def parse_answer(header: dict[str, Any]) -> Answer:
+    """Parse the header of an answer; raise FrameError if it is malformed."""
+    try:
+        return ANSWER.validate_python(header)
+    except ValidationError as error:
+        # Show the place and pydantic's name of the problem only: the values may be of any size.
+        [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
+        place = ".".join(map(str, first["loc"])) or "header"
+        problem = f"{place}: {first['type']}".encode("ascii", "backslashreplace").decode()
+        raise FrameError(f"not an answer of the protocol ({problem[:MAX_PROBLEM]})") from None
+
+
+def in_one_line(text: str) -> str:
+    """Replace line ends in a program's text by blanks, and escape what could control a terminal."""
+    characters = (" " if character.isspace() else character for character in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in characters
+    )
+
+
+def encode_request(request: Header) -> dict[str, Any]:
+    """Encode a request as a header."""
+    return request.model_dump(exclude_none=True)
+
+
+def json_schema() -> str:
+    """Return the JSON schema of all headers, questions and answers, as text."""
     either: TypeAdapter[Question | Answer] = TypeAdapter(Question | Answer)
     title = f"Castigate's wire protocol, version {PROTOCOL}: a header"
-    words = {"$schema": GenerateJsonSchema.schema_dialect, "title": title, **either.json_schema()}
-    return json.dumps(words, indent=2) + "\n"
+    schema = {"$schema": GenerateJsonSchema.schema_dialect, "title": title, **either.json_schema()}
+    return json.dumps(schema, indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    print(schema(), end="")
+    print(json_schema(), end="")

@@ -1,1 +1,1 @@
-"""What complete runs have found, read from their tables and compared."""
+"""Reads the tables of complete runs, and compares the last run with earlier ones."""

@@ -1,21 +1,20 @@
-"""What a run says of each case on each backend, and what makes two such sayings alike."""
+"""The result of one case on one backend, as the tables of a run hold it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from reports.diff.verdicts import NO_ANSWER, NOT_RUN
 from specs.cases import Case
 from specs.operations import is_bitcast
 
-NOT_ANSWERED = ("unsupported", "not-run")
-FAILED = ("error", "crashed")
-Key = tuple[str, str]
-"""A backend's name and a case's id."""
+CellKey = tuple[str, str]
+"""A backend's name and a case id."""
 
 
-class Stretch(NamedTuple):
-    """One run of failing inputs, written out: patterns or texts."""
+class ShownRun(NamedTuple):
+    """A run of consecutive failing inputs as text: bit patterns in hex, or the texts themselves."""
 
     first: str
     last: str
@@ -27,10 +26,11 @@ class Stretch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """A rule that is broken in one case: where, by how much, and the smallest input.
+class BrokenRule:
+    """A rule that a backend breaks in one case: the failing inputs, and the smallest of them.
 
-    ``digest`` stands for all listed runs with their answers: equal digests are equal divergences.
+    ``digest`` is a digest of the listed runs of inputs with their answers, so two broken rules
+    with equal digests fail alike.
     """
 
     rule: str
@@ -43,17 +43,17 @@ class Broken:
     allowed: tuple[str, ...]
     digest: str
     segments: tuple[int, ...]
-    stretches: tuple[Stretch, ...]
+    shown_runs: tuple[ShownRun, ...]
 
     @property
-    def name(self) -> tuple[str, str, str]:
-        """What makes it the same divergence in another run."""
+    def key(self) -> tuple[str, str, str]:
+        """Rule, clause and level: the same divergence has the same key in another run."""
         return self.rule, self.clause, self.level
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One backend's judgement on one case."""
+    """One backend's result for one case; most fields are columns of ``cases.parquet``."""
 
     backend: str
     case: str
@@ -68,14 +68,14 @@ class Cell:
     open: int
     wrong: int
     runs: int
-    broken: tuple[Broken, ...]
+    broken: tuple[BrokenRule, ...]
     reproduction: str
     asked: str | None
     answers: str | None
 
     @property
     def as_case(self) -> Case:
-        """The case itself: the last segments of its id are its mode."""
+        """The case, with its mode parsed from the last segments of its id."""
         modes, example = [], None
         for segment in filter(None, self.mode.split("/")):
             name, _, value = segment.partition(":")
@@ -86,18 +86,18 @@ class Cell:
         return Case(self.document, self.version, self.source, self.target, tuple(modes), example)
 
     @property
-    def asks_inputs(self) -> bool:
-        """Whether there are inputs to ask; a bitcast may be refused, or of no elements."""
+    def must_have_inputs(self) -> bool:
+        """Whether a good verdict needs inputs; a bitcast may be rejected, or have no elements."""
         return not is_bitcast(self.as_case)
 
     @property
     def is_answered(self) -> bool:
-        """Whether there are answers that could be compared with others."""
-        return self.verdict not in (*NOT_ANSWERED, *FAILED)
+        """Whether the backend gave answers that can be compared with those of others."""
+        return self.verdict not in (*NOT_RUN, *NO_ANSWER)
 
     @property
-    def behaves(self) -> tuple[str, ...]:
-        """What it does, whoever asks: cells that behave alike are wrong alike, or not at all."""
+    def failure_fingerprint(self) -> tuple[str, ...]:
+        """Fingerprint of the broken rules, used to group backends that fail alike or not at all."""
         if not self.is_answered and not self.broken:
             return (self.verdict,)
         return tuple(f"{each.rule} {each.level} {each.digest}" for each in self.broken)

@@ -1,4 +1,4 @@
-"""The line of a source's bit patterns, from all zeros to all ones, and what lies where on it."""
+"""The line of a dtype's bit patterns, from all zeros to all ones, on which pages draw runs."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from numpy.typing import NDArray
 
 from specs.formats import Format
 
-STEPS = 10
-"""A line is drawn in 2**10 steps."""
+STEP_BITS = 10
+"""A line has 2**10 steps, whatever the width of the dtype."""
 
 
-def place(form: Format, code: Any) -> Any:
-    """The step of the line at which a pattern, or each of an array of patterns, begins."""
-    spare = form.bits - STEPS
+def step_of(form: Format, code: Any) -> Any:
+    """Return the step at which a pattern, or each of an array of patterns, begins."""
+    spare = form.bits - STEP_BITS
     return code >> spare if spare > 0 else code << -spare
 
 
 def segments(form: Format, first: NDArray[Any], last: NDArray[Any]) -> tuple[int, ...]:
-    """Where runs in rising order lie: start and end of each segment in turn, neighbours joined."""
-    starts, ends = place(form, first), place(form, last) + (place(form, 1) or 1)
-    fresh = np.append(True, (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]))
+    """Return the steps that runs in rising order cover, as starts and ends in turn.
+
+    Runs that touch or overlap on the line share a segment.
+    """
+    starts, ends = step_of(form, first), step_of(form, last) + _steps_per_pattern(form)
+    is_new = np.append(True, (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]))
     found: list[int] = []
-    for start, end in zip(starts[fresh].tolist(), ends[fresh].tolist(), strict=True):
+    for start, end in zip(starts[is_new].tolist(), ends[is_new].tolist(), strict=True):
         if found and start <= found[-1]:
             found[-1] = max(found[-1], end)
         else:
@@ -32,19 +35,24 @@ def segments(form: Format, first: NDArray[Any], last: NDArray[Any]) -> tuple[int
     return tuple(found)
 
 
-def line(form: Format) -> dict[str, Any]:
-    """What a page needs to draw the line of a dtype: how long it is, its marks and its NaNs."""
+def number_line(form: Format) -> dict[str, Any]:
+    """Return what a page needs to draw the line of a dtype: its width, marks and NaNs."""
     nans = [
-        (place(form, codes[0]), place(form, codes[-1]) + (place(form, 1) or 1))
+        (step_of(form, codes[0]), step_of(form, codes[-1]) + _steps_per_pattern(form))
         for codes in form.nan_codes
     ]
     return {"bits": form.bits, "marks": _marks(form), "nans": nans}
 
 
+def _steps_per_pattern(form: Format) -> int:
+    """The steps that one pattern covers: more than one where a dtype has few patterns."""
+    return int(step_of(form, 1)) or 1
+
+
 def _marks(form: Format) -> list[tuple[int, str]]:
-    """Patterns worth naming: where they lie on the line, and their names."""
+    """The steps and names of notable patterns: zero, one, infinity, the largest and smallest."""
     if form.kind == "boolean":
-        return [(place(form, 0), "false"), (place(form, 1), "true")]
+        return [(step_of(form, 0), "false"), (step_of(form, 1), "true")]
     if not form.is_numeric:
         return []
     codes = {0: "smallest" if form.entry.zero == "none" else "0"}
@@ -59,4 +67,4 @@ def _marks(form: Format) -> list[tuple[int, str]]:
             codes[form.sign_bit] = "NaN"
     elif form.is_signed:
         codes |= {form.sign_bit: "lowest", form.mask: "−1"}
-    return sorted((place(form, code), name) for code, name in codes.items())
+    return sorted((step_of(form, code), name) for code, name in codes.items())

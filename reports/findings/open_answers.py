@@ -1,4 +1,4 @@
-"""What the backends of a run did on open inputs, in words."""
+"""Explains what the backends of a run answered to open inputs, in sentences."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oracles.reference import by_kernels
-from reports.behaviour import explained, told
-from reports.behaviour_forms import are_numbers
-from reports.behaviour_tally import look_at_each, question
-from reports.findings.cells import Cell, Key
-from reports.kept_answers import KeptAnswers
+from oracles.reference import expect_by_kernels
+from reports.behaviors.closed_forms import has_behaviors
+from reports.behaviors.explanation import explain, sentence_without_pair
+from reports.behaviors.tally import behavior_search, tally_each
+from reports.findings.cells import Cell, CellKey
+from reports.run_store.answers import RunAnswers
 from specs.errors import CastigateError
 from specs.ruling import Ruling, ruling
 
@@ -20,53 +20,55 @@ Lines = tuple[str, ...]
 
 
 @dataclass
-class _Alike:
-    """Cells that ask a pair the same and leave the same open, by the digests of their answers."""
+class _CellGroup:
+    """Cells with equal rules and equal inputs, grouped by the digest of their answers."""
 
     rules: Ruling
     asked: str
-    cells: dict[str, list[Key]] = field(default_factory=dict)
+    cells: dict[str, list[CellKey]] = field(default_factory=dict)
 
 
-def explanations(kept: KeptAnswers, cells: Mapping[Key, Cell]) -> dict[Key, Lines]:
-    """What explains the open answers of each cell, where forms speak of the pair.
+def explain_open_answers(
+    recorded: RunAnswers, cells: Mapping[CellKey, Cell]
+) -> dict[CellKey, Lines]:
+    """Return the sentences that explain the open answers of each cell, where closed forms exist.
 
-    Many cells are alike: the forms are asked once for all of them.
+    Many cells share rules and inputs; each closed form is evaluated once per such group.
     """
-    alike: dict[tuple[object, str], _Alike] = {}
-    for place, cell in cells.items():
-        rules = _rules(cell)
+    groups: dict[tuple[object, str], _CellGroup] = {}
+    for key, cell in cells.items():
+        rules = _rules_if_open(cell)
         if rules is not None and cell.asked is not None and cell.answers is not None:
-            one = alike.setdefault((rules.meaning, cell.asked), _Alike(rules, cell.asked))
-            one.cells.setdefault(cell.answers, []).append(place)
+            group = groups.setdefault((rules.meaning, cell.asked), _CellGroup(rules, cell.asked))
+            group.cells.setdefault(cell.answers, []).append(key)
     found = {
-        place: lines
-        for one in alike.values()
-        for places, lines in zip(one.cells.values(), _lines(kept, one), strict=True)
-        for place in places
+        key: lines
+        for group in groups.values()
+        for keys, lines in zip(group.cells.values(), _explain_group(recorded, group), strict=True)
+        for key in keys
     }
-    return {place: found[place] for place in cells if found.get(place)}
+    return {key: found[key] for key in cells if found.get(key)}
 
 
-def _rules(cell: Cell) -> Ruling | None:
-    """The rules of a cell with open inputs, where forms speak of the pair."""
+def _rules_if_open(cell: Cell) -> Ruling | None:
+    """The rules of a cell that has open inputs, if closed forms exist for its dtypes."""
     if not cell.open:
         return None
     try:
         rules = ruling(cell.as_case)
     except CastigateError:
         return None  # A bitcast, or the document no longer has the case.
-    return rules if are_numbers(rules.source, rules.target) else None
+    return rules if has_behaviors(rules.source, rules.target) else None
 
 
-def _lines(kept: KeptAnswers, alike: _Alike) -> Iterator[Lines]:
-    """The lines of each of several answers."""
-    rules = alike.rules
-    inputs = kept.array(alike.asked).values
+def _explain_group(recorded: RunAnswers, group: _CellGroup) -> Iterator[Lines]:
+    """Yield the explanation of each distinct array of answers in a group."""
+    rules = group.rules
+    inputs = recorded.array(group.asked).values
     is_open = np.ones(inputs.size, bool)
-    if not rules.is_open:  # the kernels know no complex128
-        is_open = np.isin(by_kernels.expect(rules, inputs).places, rules.open_places)
-    asked = question(rules.source, rules.target, rules.rounding)
-    answers = [kept.array(digest).values[is_open] for digest in alike.cells]
-    for found in look_at_each(asked, inputs[is_open], answers):
-        yield tuple(told(found, line) for line in explained(found))
+    if not rules.is_open:  # The kernels do not support complex128.
+        is_open = np.isin(expect_by_kernels.expect(rules, inputs).places, rules.open_branches)
+    asked = behavior_search(rules.source, rules.target, rules.rounding)
+    answers = [recorded.array(digest).values[is_open] for digest in group.cells]
+    for found in tally_each(asked, inputs[is_open], answers):
+        yield tuple(sentence_without_pair(found, line) for line in explain(found))

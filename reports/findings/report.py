@@ -1,139 +1,145 @@
-"""All that the pages tell: the last of some runs, and what the runs before say of its cases."""
+"""Reads the runs of a report: the cells of the last one, and what changed since the others."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from reports.findings.cells import Cell, Key
-from reports.findings.comparing import Change, all_changes
-from reports.findings.open_answers import Lines, explanations
-from reports.findings.parts import Part, parts
-from reports.findings.reading import cells, verdicts
-from reports.findings.signs import ABSENT, CODES
-from reports.kept_answers import KeptAnswers
-from reports.opening import open_run
-from reports.run_record import RunRecord
-from reports.store import RunStore
+from reports.diff.verdicts import VERDICT_DIGITS
+from reports.findings.case_rules import CaseRule, case_rules
+from reports.findings.cells import Cell, CellKey
+from reports.findings.changes import Change, run_changes
+from reports.findings.open_answers import Lines, explain_open_answers
+from reports.findings.read_cells import read_cells, read_verdicts
+from reports.findings.verdict_signs import NO_VERDICT
+from reports.run_store.answers import RunAnswers
+from reports.run_store.open_run import open_run
+from reports.run_store.record import RunRecord
+from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 from specs.formats import formats
-from specs.load import documents
+from specs.loader import documents
 from specs.release import VERSION
 
 Version = tuple[str, str]
-"""A document and one of its versions."""
-Row = tuple[str, str]
-"""A backend and a document."""
+"""The names of a document and of one of its versions."""
+VerdictCounts = dict[tuple[str, str], Counter[str]]
+"""How often each verdict occurs, by backend and document."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The runs of a report, the last of them in full."""
+    """The runs of a report, oldest first; all fields but the first are about the last run.
+
+    ``history`` has the verdicts of a cell as one character per run, ``trend`` the verdict counts
+    of each run, ``behaviors`` the explanations of open answers.
+    """
 
     records: tuple[RunRecord, ...]
-    cells: dict[Key, Cell]
-    history: dict[Key, str]
-    changes: dict[Key, list[Change]]
-    trend: tuple[dict[Row, Counter[str]], ...]
-    behaviours: dict[Key, Lines]
+    cells: dict[CellKey, Cell]
+    history: dict[CellKey, str]
+    changes: dict[CellKey, list[Change]]
+    trend: tuple[VerdictCounts, ...]
+    behaviors: dict[CellKey, Lines]
 
     @property
     def record(self) -> RunRecord:
-        """The record of the run that is shown."""
+        """The record of the last run."""
         return self.records[-1]
 
     @cached_property
     def backends(self) -> list[str]:
-        """The backends in the order in which they were given."""
+        """The names of the last run's backends, in the order of its record."""
         return [backend.name for backend in self.record.backends]
 
     @cached_property
     def cases(self) -> dict[Version, list[Cell]]:
         """One cell of each case, by version, in the order of the documents."""
-        one_of = {cell.case: cell for cell in reversed(self.cells.values())}
+        cell_of_case = {cell.case: cell for cell in reversed(self.cells.values())}
         found: dict[Version, list[Cell]] = {
             (name, version): []
-            for name, made in documents().items()
-            for version in made.entry.versions
+            for name, document in documents().items()
+            for version in document.entry.versions
         }
-        for cell in reversed(one_of.values()):
+        for cell in reversed(cell_of_case.values()):
             found[cell.document, cell.version].append(cell)
         return {version: cases for version, cases in found.items() if cases}
 
     @cached_property
-    def parts(self) -> dict[str, tuple[Part, ...]]:
-        """Which rule takes which inputs of each case."""
+    def case_rules(self) -> dict[str, tuple[CaseRule, ...]]:
+        """The rules of each case, by case id."""
         every = (cell for cases in self.cases.values() for cell in cases)
-        return {cell.case: tuple(parts(cell)) for cell in every}
+        return {cell.case: tuple(case_rules(cell)) for cell in every}
 
-    def of_case(self, case: str) -> list[Cell]:
-        """What the backends make of a case, in their order."""
+    def cells_of_case(self, case: str) -> list[Cell]:
+        """Return the cells of a case, in the order of the backends."""
         keys = ((backend, case) for backend in self.backends)
         return [self.cells[key] for key in keys if key in self.cells]
 
-    def counts(self, version: Version, backend: str) -> Counter[str]:
-        """How often each verdict occurs."""
+    def verdict_counts(self, version: Version, backend: str) -> Counter[str]:
+        """Count a backend's verdicts on one version of a document."""
         keys = ((backend, cell.case) for cell in self.cases[version])
         return Counter(self.cells[key].verdict for key in keys if key in self.cells)
 
 
 def read_report(runs: Sequence[str]) -> Report:
-    """Read runs, the oldest first, or raise an error that says which cannot be told."""
+    """Read complete runs, oldest first, or raise an error that names the run at fault."""
     stores = [open_run(run) for run in runs]
     for earlier, later in pairwise(stores):
         if later.record.started < earlier.record.started:
             raise CastigateError(
-                f"{later.place.given} began before {earlier.place.given}; "
-                "give the runs in their order, the oldest first"
+                f"run {later.folder.display_name} began before {earlier.folder.display_name}; "
+                "give the runs in order, oldest first"
             )
-    now = _cells(stores[-1])
-    before = _cells(stores[-2]) if len(stores) > 1 else {}
-    columns = [dict(verdicts(store)) for store in stores[:-1]]
-    columns.append({key: cell.verdict for key, cell in now.items()})
+    now = _cells_by_key(stores[-1])
+    before = _cells_by_key(stores[-2]) if len(stores) > 1 else {}
+    verdicts = [dict(read_verdicts(store)) for store in stores[:-1]]
+    verdicts.append({key: cell.verdict for key, cell in now.items()})
     return Report(
         tuple(store.record for store in stores),
         now,
-        {key: "".join(map(_letter(key), columns)) for key in now},
-        all_changes(before, now),
-        tuple(map(_counted, columns)),
-        explanations(KeptAnswers(stores[-1]), now),
+        {key: _history(key, verdicts) for key in now},
+        run_changes(before, now),
+        tuple(map(_verdict_counts, verdicts)),
+        explain_open_answers(RunAnswers(stores[-1]), now),
     )
 
 
-def _cells(store: RunStore) -> dict[Key, Cell]:
+def _cells_by_key(store: RunStore) -> dict[CellKey, Cell]:
     found = {}
-    for cell in cells(store):
-        made = documents().get(cell.document)
-        if made is None or cell.version not in made.entry.versions:
-            raise _unknown(store, f"`{cell.document}:{cell.version}` among its documents")
+    for cell in read_cells(store):
+        document = documents().get(cell.document)
+        if document is None or cell.version not in document.entry.versions:
+            raise _unknown(store, f"document `{cell.document}:{cell.version}`")
         for name in (cell.source, cell.target):
             if name not in formats():
-                raise _unknown(store, f"`{name}` among its dtypes")
+                raise _unknown(store, f"dtype `{name}`")
         found[cell.backend, cell.case] = cell
     if not found:
-        raise CastigateError(f"{store.place.given} holds no case; there is nothing to report")
+        raise CastigateError(
+            f"run {store.folder.display_name} holds no cases; there is nothing to report"
+        )
     return found
 
 
 def _unknown(store: RunStore, what: str) -> CastigateError:
     return CastigateError(
-        f"{store.place.given} has {what}, which castigate {VERSION} does not know; "
-        "use the version that wrote it"
+        f"run {store.folder.display_name} has {what}, which castigate {VERSION} does not know; "
+        "make the report with the version that wrote the run"
     )
 
 
-def _letter(key: Key) -> Callable[[dict[Key, str]], str]:
-    """The verdict on a cell as one letter, run by run."""
-    return lambda column: CODES[column[key]] if key in column else ABSENT
+def _history(key: CellKey, runs: Sequence[Mapping[CellKey, str]]) -> str:
+    """The verdicts on a cell, one character per run."""
+    return "".join(VERDICT_DIGITS[run[key]] if key in run else NO_VERDICT for run in runs)
 
 
-def _counted(column: dict[Key, str]) -> dict[Row, Counter[str]]:
-    """How often each verdict occurs, by backend and document."""
-    found: dict[Row, Counter[str]] = {}
-    for (backend, case), verdict in column.items():
+def _verdict_counts(verdicts: Mapping[CellKey, str]) -> VerdictCounts:
+    found: VerdictCounts = {}
+    for (backend, case), verdict in verdicts.items():
         document, _, _ = case.partition(":")
         found.setdefault((backend, document), Counter())[verdict] += 1
     return found

@@ -1,1 +1,1 @@
-"""The acceptance gate: a policy, a judgement by it, and a certificate that can be re-checked."""
+"""The acceptance gate: a policy, its verdict on a run, and a certificate that can be verified."""

@@ -1,45 +1,82 @@
-"""A certificate: all that a gate has found, bound to what was judged, by what, and how.
+"""A certificate: the result of a gate, bound to the run, the policy and the suite that made it.
 
-It is made from a complete run and a policy alone, so that it can be made again and compared.
+It is a function of a complete run and a policy alone, so that anybody can recompute and compare it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
 from reports.findings.cells import Cell
-from reports.findings.reading import cells
-from reports.gate.canonical import digest_of
-from reports.gate.judging import EXAMPLES, Judged, Standing, judged, verdict_counts
+from reports.findings.read_cells import read_cells
+from reports.gate.canonical_json import digest_of
 from reports.gate.policy import Policy
-from reports.gate.sources import suite_digest
-from reports.opening import open_run
-from reports.places import place_of
-from reports.run_record import RunRecord
-from reports.store import LOG, RECORD, RunStore
-from reports.tables import SCHEMAS
+from reports.gate.policy_verdict import (
+    EXAMPLES,
+    PolicyDivergence,
+    PolicyVerdict,
+    apply_policy,
+    verdict_counts,
+)
+from reports.run_store.open_run import open_run
+from reports.run_store.record import RunRecord
+from reports.run_store.storage import folder_at
+from reports.run_store.store import LOG, RECORD, RunStore
+from reports.run_store.tables import SCHEMAS
 from specs.errors import CastigateError
+
+LAYERS = ("specs", "oracles", "reports", "conformance")
+DIGESTED_SUFFIXES = (".py", ".yaml")
+"""Files that affect verdicts: programs, documents, formats; templates and scripts do not."""
+LEDGERS = "reports/ledger/"
+"""Ledgers do not affect a gate, and a command rewrites them."""
 
 FORMAT: Final = 1
 FILE = "certificate.json"
 RUN = "run"
-"""The folder of the run store beside a certificate."""
+"""The folder of the run, beside the certificate."""
 BASELINE = "baseline"
-"""The folder of a copy of the baseline, where the policy asks for one."""
+"""The folder of a copy of the baseline run, if the policy compares with one."""
 SEALS = ("digest", "signature")
-"""What a certificate says of itself."""
+"""The keys of a certificate that are computed from all its other keys."""
 
 
 class NothingRanError(CastigateError):
-    """A run in which nothing was answered; there is no certificate of it."""
+    """The backend answered no case of the run, so there is no certificate."""
+
+
+@cache
+def suite_digest() -> str:
+    """Return the sha256 of Castigate's own files, equal for a checkout and an installed wheel."""
+    digest = sha256()
+    for layer in LAYERS:
+        folder = _package_folder(layer)
+        paths = {
+            f"{layer}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*")
+        }
+        for name, path in sorted(paths.items()):
+            is_ledger = name.startswith(LEDGERS) and path.suffix == ".yaml"
+            if path.suffix in DIGESTED_SUFFIXES and not is_ledger:
+                digest.update(f"{name} {sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _package_folder(layer: str) -> Path:
+    spec = find_spec(layer)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a certificate is made from; without a baseline where the policy wants none."""
+    """What a certificate is computed from; ``baseline`` is None if the policy needs none."""
 
     policy: Policy
     store: RunStore
@@ -47,16 +84,16 @@ class Evidence:
     expected: tuple[str, ...]
     """The ids of all cases that the run must hold."""
 
-    def judged(self) -> Judged:
-        """The run judged by the policy."""
+    def judged(self) -> PolicyVerdict:
+        """Apply the policy to the run."""
         before = None
         if self.baseline is not None:
-            before = dict(_of_backend(self.baseline, backend_of(self.store)))
+            before = dict(_cells_by_case(self.baseline, only_backend(self.store)))
         record = self.store.record
         assert record.finished is not None
-        return judged(
+        return apply_policy(
             self.policy,
-            cells(self.store),
+            read_cells(self.store),
             self.expected,
             before,
             record.finished.date(),
@@ -64,11 +101,12 @@ class Evidence:
         )
 
 
-def body_of(evidence: Evidence, found: Judged) -> dict[str, Any]:
-    """Everything in a certificate but its seals; of a run that answered nothing there is none."""
-    if not found.ran:
+def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, Any]:
+    """Return a certificate without its seals, or raise NothingRanError if nothing was answered."""
+    if not verdict.ran:
         raise NothingRanError(
-            f"{evidence.store.place.given}: nothing ran; there is no certificate of that"
+            f"run {evidence.store.folder.display_name}: the backend answered no case, "
+            "so there is nothing to certify"
         )
     record, policy = evidence.store.record, evidence.policy
     assert record.finished is not None
@@ -82,92 +120,95 @@ def body_of(evidence: Evidence, found: Judged) -> dict[str, Any]:
         "asked": _asked(record),
         "started": record.started.isoformat(),
         "finished": record.finished.isoformat(),
-        "run": digests_of(evidence.store),
-        "baseline": evidence.baseline and digests_of(evidence.baseline),
-        "cases": _cases(found.cells),
-        "verdicts": verdict_counts(found.cells),
-        "divergences": [_divergence(each) for each in found.standings],
+        "run": file_digests(evidence.store),
+        "baseline": evidence.baseline and file_digests(evidence.baseline),
+        "cases": _cases(verdict.cells),
+        "verdicts": verdict_counts(verdict.cells),
+        "divergences": [_divergence(each) for each in verdict.divergences],
         "failures": [
             {
                 "kind": failure.kind,
                 "document": failure.document,
-                "told": failure.told,
+                "told": failure.reason,
                 "cases": len(failure.cases),
                 "examples": failure.cases[:EXAMPLES],
             }
-            for failure in found.failures
+            for failure in verdict.failures
         ],
-        "result": "pass" if found.passes else "fail",
+        "result": "pass" if verdict.passes else "fail",
     }
 
 
-def sealed(body: dict[str, Any]) -> dict[str, Any]:
-    """A certificate with its digest."""
+def with_digest(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a certificate: its body and the digest of that."""
     return {**body, "digest": digest_of(body)}
 
 
-def unsealed(certificate: dict[str, Any]) -> dict[str, Any]:
-    """A certificate without what it says of itself."""
+def without_seals(certificate: dict[str, Any]) -> dict[str, Any]:
+    """Return the body of a certificate, without digest and signature."""
     return {name: value for name, value in certificate.items() if name not in SEALS}
 
 
-def backend_of(store: RunStore) -> str:
-    """The only backend of a run."""
+def only_backend(store: RunStore) -> str:
+    """Return the name of the single backend of a run."""
     [backend] = store.record.backends
     return backend.name
 
 
-def baseline_for(out: str, policy: Policy) -> RunStore:
-    """An earlier run that was asked as a policy wants, or an error that says what differs."""
+def open_baseline(out: str, policy: Policy) -> RunStore:
+    """Open an earlier run, or raise an error if its settings are not those of the policy."""
     store = open_run(out)
-    before, wanted = store.record, policy.entry
-    for what, old, new in (
-        ("tier", before.tier, wanted.tier),
-        ("seed", before.seed, wanted.seed),
-        ("max-examples", before.max_examples, wanted.max_examples),
+    record, entry = store.record, policy.entry
+    for setting, actual, expected in (
+        ("tier", record.tier, entry.tier),
+        ("seed", record.seed, entry.seed),
+        ("max-examples", record.max_examples, entry.max_examples),
     ):
-        if old != new:
+        if actual != expected:
             raise CastigateError(
-                f"{out} was run with {what} {old}; policy {policy.name} wants {new}: "
-                "run a baseline with the same"
+                f"baseline {out} was run with {setting} {actual}, but policy {policy.name} has "
+                f"{setting} {expected}; give a baseline that was run with the policy's settings"
             )
     return store
 
 
-def copied(store: RunStore, out: str) -> RunStore:
-    """A copy of a complete run in a new folder, which can be handed over with a certificate."""
-    place = place_of(out)
+def copy_run(store: RunStore, out: str) -> RunStore:
+    """Copy a complete run into a new folder, to be handed over with a certificate."""
+    place = folder_at(out)
     for name in (*SCHEMAS, RECORD):
-        place.write(name, store.place.read(name) or b"", "give another --out")
+        place.write(name, store.folder.read(name) or b"", "give another --out")
     return open_run(out)
 
 
-def digests_of(store: RunStore) -> dict[str, str]:
-    """The sha256 of each file of a run, a program's log included."""
-    logs = [name for name in store.place.names() if name == LOG]
-    return {name: _digest(store, name) for name in (RECORD, *SCHEMAS, *logs)}
+def file_digests(store: RunStore) -> dict[str, str]:
+    """Return the sha256 of each file of a run, including the log of a vendor's program."""
+    logs = [name for name in store.folder.names() if name == LOG]
+    return {name: _file_digest(store, name) for name in (RECORD, *SCHEMAS, *logs)}
 
 
-def _digest(store: RunStore, name: str) -> str:
-    data = store.place.read(name)
+def _file_digest(store: RunStore, name: str) -> str:
+    data = store.folder.read(name)
     if data is None:
-        raise CastigateError(f"{store.place.named(name)} is missing")
+        raise CastigateError(
+            f"{store.folder.display_path(name)} is missing; copy the whole folder again"
+        )
     return sha256(data).hexdigest()
 
 
-def _of_backend(store: RunStore, name: str) -> Iterable[tuple[str, Cell]]:
-    backend = _name_in(store, name)
-    return ((cell.case, cell) for cell in cells(store) if cell.backend == backend)
+def _cells_by_case(baseline: RunStore, backend: str) -> Iterable[tuple[str, Cell]]:
+    name = _baseline_backend(baseline, backend)
+    return ((cell.case, cell) for cell in read_cells(baseline) if cell.backend == name)
 
 
-def _name_in(store: RunStore, name: str) -> str:
-    """The backend of a baseline: the one of the same name, or the only one."""
-    names = [backend.name for backend in store.record.backends]
+def _baseline_backend(baseline: RunStore, name: str) -> str:
+    """The backend to compare with: the one of the same name, or the only one."""
+    names = [backend.name for backend in baseline.record.backends]
     if name in names:
         return name
     if len(names) == 1:
         return names[0]
-    raise CastigateError(f"{store.place.given} holds no backend `{name}`, but {', '.join(names)}")
+    path, others = baseline.folder.display_name, ", ".join(names)
+    raise CastigateError(f"baseline {path} has no backend `{name}`; it has {others}")
 
 
 def _asked(record: RunRecord) -> dict[str, Any]:
@@ -179,22 +220,25 @@ def _asked(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _cases(found: Sequence[Cell]) -> dict[str, Any]:
-    """The table of cases: verdict, inputs, open ones, wrong ones, the digest of what was asked."""
+def _cases(cells: Sequence[Cell]) -> dict[str, Any]:
+    """The table of cases: verdict, counts of inputs, open and wrong ones, digest of the inputs."""
     table: dict[str, dict[str, str]] = {}
-    for cell in found:
+    for cell in cells:
         row = f"{cell.verdict} {cell.inputs} {cell.open} {cell.wrong} {cell.asked or '-'}"
         version, _, rest = cell.case.partition("/")
         table.setdefault(version, {})[rest] = row
-    return {"count": len(found), "digest": digest_of(table), "table": table}
+    return {"count": len(cells), "digest": digest_of(table), "table": table}
 
 
-def _divergence(standing: Standing) -> dict[str, Any]:
-    cell, broken, by = standing.cell, standing.broken, standing.by
-    told: dict[str, Any] = {"case": cell.case, "verdict": cell.verdict}
-    told["standing"] = standing.standing
+def _divergence(divergence: PolicyDivergence) -> dict[str, Any]:
+    cell, broken, entry = divergence.cell, divergence.broken, divergence.accepted_by
+    content: dict[str, Any] = {
+        "case": cell.case,
+        "verdict": cell.verdict,
+        "standing": divergence.status,
+    }
     if broken is not None:
-        told |= {
+        content |= {
             "rule": broken.rule,
             "clause": broken.clause,
             "level": broken.level,
@@ -206,7 +250,7 @@ def _divergence(standing: Standing) -> dict[str, Any]:
             "region": broken.digest,
         }
     else:
-        told["message"] = cell.message
-    if by is not None:
-        told |= {"reason": by.reason, "expires": by.expires}
-    return told
+        content["message"] = cell.message
+    if entry is not None:
+        content |= {"reason": entry.reason, "expires": entry.expires}
+    return content

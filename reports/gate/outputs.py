@@ -1,114 +1,125 @@
-"""What a gate tells a CI system: JUnit XML and a page of Markdown, both by the policy."""
+"""The result of a gate for a CI system, as JUnit XML and as a page of Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.findings.cells import NOT_ANSWERED, Cell
+from reports.diff.verdicts import NOT_RUN
+from reports.findings.cells import Cell
 from reports.findings.report import Report
-from reports.gate.judging import EXAMPLES, Failure, Judged, Standing
 from reports.gate.policy import Policy
-from reports.outputs.junit import Mark, details, junit
-from reports.outputs.junit import Test as Tested
-from reports.outputs.summary_md import plain, summary_md, table
+from reports.gate.policy_verdict import EXAMPLES, Failure, PolicyDivergence, PolicyVerdict
+from reports.outputs.junit import JunitResult, JunitTest, failure_text, junit
+from reports.outputs.summary_md import escape_markdown, markdown_table, summary_md
 
-KINDS = {
-    "divergence": "every rule of the policy's levels holds",
+REQUIREMENTS = {
+    "divergence": "no rule of the policy's levels is broken",
     "expired": "no acceptance has expired",
-    "error": "no error comes instead of an answer",
-    "crashed": "the backend's process neither dies nor falls silent",
-    "differs": "every request that has an answer is answered",
-    "unsupported": "nothing is left out that may not be",
+    "error": "no case ends in an error",
+    "crashed": "no case crashes the backend or makes it stop answering",
+    "differs": "no case differs from a document that the backend does not claim",
+    "unsupported": "no case is unsupported unless the policy allows it",
     "not-run": "every case was run",
-    "missing": "every case of the policy's documents is in the run",
-    "hollow": "no verdict is good without an answer",
-    "coverage": "as much is answered as the policy wants",
-    "time-limit": "the run ends within the policy's time",
+    "missing": "the run holds every case of the policy's documents",
+    "hollow": "every good verdict rests on right answers",
+    "coverage": "the policy's minimum coverage is reached",
+    "time-limit": "the run ends within the policy's time limit",
 }
-"""What a policy asks, by the kind of failure where it is not so."""
+"""What a policy requires, by the kind of failure that breaks it."""
 
 
-def gate_junit(report: Report, policy: Policy, found: Judged) -> str:
-    """A test per demand of the policy, then a test per case, which fails where the policy does."""
-    demands = [(f"policy.{policy.name}", told, _mark(found, kind)) for kind, told in KINDS.items()]
+def gate_junit(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
+    """Return JUnit XML with a test per requirement and one per case, judged by the policy."""
+    group = f"policy.{policy.name}"
+    requirements = [
+        JunitTest(group, text, _requirement_result(verdict, kind))
+        for kind, text in REQUIREMENTS.items()
+    ]
     reasons: dict[str, list[str]] = {}
-    for failure in found.failures:
+    for failure in verdict.failures:
         for case in failure.cases:
-            reasons.setdefault(case, []).append(f"{failure.kind}: {failure.told}")
-    excused: dict[str, list[str]] = {}
-    for standing in found.standings:
-        if not standing.fails:
-            excused.setdefault(standing.cell.case, []).append(excuse(standing))
+            reasons.setdefault(case, []).append(f"{failure.kind}: {failure.reason}")
+    passing: dict[str, list[str]] = {}
+    for divergence in verdict.divergences:
+        if not divergence.fails:
+            passing.setdefault(divergence.cell.case, []).append(_why_it_passes(divergence))
 
-    def mark(cell: Cell) -> Mark | None:
+    def result_of(cell: Cell) -> JunitResult | None:
         if cell.case in reasons:
-            told = "; ".join(reasons[cell.case])
-            return Mark("failure", told, cell.verdict, details(cell))
-        if cell.verdict in NOT_ANSWERED:
-            return Mark("skipped", cell.message or cell.verdict)
-        if cell.case in excused:
-            return Mark("system-out", text="\n".join([*excused[cell.case], details(cell)]))
+            message = "; ".join(reasons[cell.case])
+            return JunitResult("failure", message, cell.verdict, failure_text(cell))
+        if cell.verdict in NOT_RUN:
+            return JunitResult("skipped", cell.message or cell.verdict)
+        if cell.case in passing:
+            text = "\n".join([*passing[cell.case], failure_text(cell)])
+            return JunitResult("system-out", text=text)
         return None
 
-    tests: list[Tested] = [*demands]
-    return junit(report, mark, [(f"policy {policy.name}", tests)])
+    return junit(report, result_of, [(f"policy {policy.name}", requirements)])
 
 
-def gate_summary(report: Report, policy: Policy, found: Judged) -> str:
-    """The result and its reasons, then the page of any run."""
-    return "\n".join([*_result(policy, found), *_accepted(found), summary_md(report)])
+def gate_summary(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
+    """Return Markdown: the result with its reasons, then the summary of the run."""
+    return "\n".join([*_result(policy, verdict), *_accepted(verdict), summary_md(report)])
 
 
-def excuse(standing: Standing) -> str:
-    """Why a divergence does not fail."""
-    match standing.standing:
-        case "accepted" if standing.by is not None:
-            return f"{standing.rule}: accepted until {standing.by.expires}: {standing.by.reason}"
-        case "known":
-            return f"{standing.rule}: known to the baseline"
-    return f"{standing.rule}: of a level that the policy does not ask"
-
-
-def told_of(failure: Failure) -> str:
-    """A reason in one line: what, how often, and where to look first."""
-    where = f"{failure.document}: " if failure.document else ""
+def failure_line(failure: Failure) -> str:
+    """Describe a failure in one line: its kind, its reason and a few of its cases."""
+    document = f"{failure.document}: " if failure.document else ""
+    text = f"{failure.kind}: {document}{failure.reason}"
     if not failure.cases:
-        return f"{failure.kind}: {where}{failure.told}"
-    few = ", ".join(failure.cases[:EXAMPLES])
+        return text
+    examples = ", ".join(failure.cases[:EXAMPLES])
     rest = len(failure.cases) - EXAMPLES
-    more = f" and {rest:,} more" if rest > 0 else ""
-    return f"{failure.kind}: {where}{failure.told}: {few}{more}"
+    return f"{text}: {examples}{f' and {rest:,} more' if rest > 0 else ''}"
 
 
-def _mark(found: Judged, kind: str) -> Mark | None:
-    told = [told_of(failure) for failure in found.failures if failure.kind == kind]
-    return Mark("failure", told[0], kind, "\n".join(told)) if told else None
+def _why_it_passes(divergence: PolicyDivergence) -> str:
+    entry = divergence.accepted_by
+    match divergence.status:
+        case "accepted" if entry is not None:
+            return f"{divergence.rule}: accepted until {entry.expires}: {entry.reason}"
+        case "known":
+            return f"{divergence.rule}: known from the baseline"
+    return f"{divergence.rule}: of a level that the policy does not require"
 
 
-def _result(policy: Policy, found: Judged) -> Iterator[str]:
-    yield f"# Gate: {'pass' if found.passes else 'FAIL'}"
+def _requirement_result(verdict: PolicyVerdict, kind: str) -> JunitResult | None:
+    lines = [failure_line(failure) for failure in verdict.failures if failure.kind == kind]
+    return JunitResult("failure", lines[0], kind, "\n".join(lines)) if lines else None
+
+
+def _result(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
+    yield f"# Gate: {'pass' if verdict.passes else 'FAIL'}"
     yield ""
-    yield f"Policy {plain(policy.name)}: {plain(policy.entry.title)}."
+    yield f"Policy {escape_markdown(policy.name)}: {escape_markdown(policy.entry.title)}."
     yield ""
-    if found.failures:
-        rows = [
-            [each.kind, each.document, each.told, f"{len(each.cases):,}", *each.cases[:1]]
-            for each in found.failures
-        ]
-        yield from table(
-            ("what", "document", "why", "cases", "for instance"),
-            ([*row, "", ""][:5] for row in rows),
+    if verdict.failures:
+        yield from markdown_table(
+            ("failure", "document", "reason", "cases", "example"),
+            (
+                [
+                    failure.kind,
+                    failure.document,
+                    failure.reason,
+                    f"{len(failure.cases):,}",
+                    failure.cases[0] if failure.cases else "",
+                ]
+                for failure in verdict.failures
+            ),
         )
 
 
-def _accepted(found: Judged) -> Iterator[str]:
-    """What would fail and does not, and why."""
+def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
+    """Yield the section on divergences that the policy or the baseline lets pass."""
     counts: dict[str, int] = {}
-    for standing in found.standings:
-        if standing.standing in ("accepted", "known"):
-            counts[excuse(standing)] = counts.get(excuse(standing), 0) + 1
+    for divergence in verdict.divergences:
+        if divergence.status in ("accepted", "known"):
+            reason = _why_it_passes(divergence)
+            counts[reason] = counts.get(reason, 0) + 1
     if counts:
         yield "## Accepted"
         yield ""
-        yield from (f"- {plain(told)}: {count:,} cases" for told, count in counts.items())
+        for reason, count in counts.items():
+            yield f"- {escape_markdown(reason)}: {count:,} {'case' if count == 1 else 'cases'}"
         yield ""

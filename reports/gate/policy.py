@@ -1,4 +1,4 @@
-"""A policy: what must hold for a gate to pass, as YAML that is checked with file and line."""
+"""A policy: what a gate requires of a run, read from YAML; errors name file and line."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ from pydantic import (
     model_validator,
 )
 
-from reports.gate.canonical import digest_of
-from reports.gate.patterns import EVERY, matches
-from reports.ledger.patterns import ids_of
-from specs.complaints import explained
-from specs.document import Entry, Identifier, Text
+from reports.case_patterns import EVERYTHING, ids_of, matches
+from reports.gate.canonical_json import digest_of
 from specs.errors import CastigateError
-from specs.load import documents
-from specs.suggest import nearest
-from specs.yaml_source import Location, Source, read_yaml
+from specs.loader import documents
+from specs.model.document import Identifier, StrictModel, Text
+from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
+from specs.suggestions import did_you_mean
 
 SHIPPED = Path(__file__).with_name("policies")
 CLAIMED = "claimed"
-"""Stands for the documents that the backend claims."""
-MOST_EXAMPLES = 100_000_000
+"""In `documents`: all documents that the backend claims."""
+MAX_EXAMPLES = 100_000_000
 
 
 def _date(text: str) -> str:
@@ -39,7 +37,7 @@ def _date(text: str) -> str:
             return text
     except ValueError:
         pass
-    raise ValueError(f"`{text}` is no date; write '2027-01-31', in quotes")
+    raise ValueError(f"`{text}` is not a date; write it as '2027-01-31', in quotes")
 
 
 Date = Annotated[str, AfterValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
@@ -49,8 +47,8 @@ Seconds = Annotated[int, Field(ge=1)]
 Region = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
-class AcceptedEntry(Entry):
-    """Divergences that are accepted until a day: of a rule, or where no answer comes."""
+class AcceptedEntry(StrictModel):
+    """Divergences accepted until a date: of one rule, or of a verdict without answers."""
 
     cases: Annotated[list[Text], Field(min_length=1)]
     rule: Text | None = None
@@ -62,13 +60,13 @@ class AcceptedEntry(Entry):
     @model_validator(mode="after")
     def _one_kind(self) -> AcceptedEntry:
         if (self.rule is None) == (self.verdict is None):
-            raise ValueError("what is accepted has either a `rule` or a `verdict`")
+            raise ValueError("an accepted divergence needs either a `rule` or a `verdict`")
         if self.region is not None and self.rule is None:
-            raise ValueError("only divergences of a `rule` have a `region`")
+            raise ValueError("`region` needs a `rule`; remove it or name the rule")
         return self
 
-    def takes(self, case: str, rule: str, region: str) -> bool:
-        """Whether a divergence of a case is meant, by its rule or its verdict."""
+    def accepts(self, case: str, rule: str, region: str) -> bool:
+        """Return whether the entry covers a divergence; ``rule`` may be a verdict instead."""
         return (
             rule == (self.rule or self.verdict)
             and self.region in (None, region)
@@ -76,8 +74,8 @@ class AcceptedEntry(Entry):
         )
 
 
-class PolicyEntry(Entry):
-    """All of a policy."""
+class PolicyEntry(StrictModel):
+    """A policy as its YAML holds it."""
 
     policy: Identifier
     title: Text
@@ -85,7 +83,7 @@ class PolicyEntry(Entry):
     levels: Levels
     tier: Literal["quick", "full"]
     seed: Annotated[int, Field(ge=0)] = 0
-    max_examples: Annotated[int, Field(ge=0, le=MOST_EXAMPLES, alias="max-examples")] = 1000
+    max_examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES, alias="max-examples")] = 1000
     may_be_unsupported: list[Text] = Field([], alias="may-be-unsupported")
     minimum_coverage: dict[str, PerCent] = Field({}, alias="minimum-coverage")
     accepted: list[AcceptedEntry] = Field([])
@@ -95,7 +93,7 @@ class PolicyEntry(Entry):
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy that was read and checked."""
+    """A policy that has been read and checked."""
 
     entry: PolicyEntry
 
@@ -105,43 +103,43 @@ class Policy:
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """All that it says, defaults spelled out, as it stands in a certificate."""
+        """The policy as certificates hold it, with all defaults."""
         return self.entry.model_dump(mode="json", by_alias=True)
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 of what it says, however its YAML is written."""
+        """The sha256 of the content, which does not depend on how the YAML is written."""
         return digest_of(self.content)
 
 
 def policy_named(word: str) -> Policy:
-    """The policy that ships under a name, or the one in a file."""
+    """Load a policy that ships with Castigate by its name, or one from a YAML file by its path."""
     shipped = {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
     if word in shipped:
         return load_policy(shipped[word])
     if Path(word).suffix not in (".yaml", ".yml") and not Path(word).is_file():
         raise CastigateError(
-            f"unknown policy `{word}`; {nearest(word, shipped)}"
-            f"give {', '.join(shipped)} or a YAML file"
+            f"unknown policy `{word}`; {did_you_mean(word, shipped)}"
+            f"give {', '.join(shipped)} or the path of a YAML file"
         )
     return load_policy(Path(word))
 
 
 def load_policy(path: Path) -> Policy:
-    """Read and check a policy, or raise an error that names file and line."""
+    """Read and check a policy file, or raise an error that names file and line."""
     source = read_yaml(path)
     if not isinstance(source.data, dict):
         raise source.error((), "a policy is a mapping that begins with `policy: NAME`")
     try:
         entry = PolicyEntry.model_validate(source.data)
     except ValidationError as error:
-        raise source.error(*explained(source, error)) from None
+        raise source.error(*explain_validation_error(source, error)) from None
     _check(source, entry)
     return Policy(entry)
 
 
-def policy_of(content: object, named: str) -> Policy:
-    """The policy that a certificate holds."""
+def policy_from_certificate(content: object, named: str) -> Policy:
+    """Read the policy in a certificate, or raise an error that names the key at fault."""
     try:
         return Policy(PolicyEntry.model_validate(content))
     except ValidationError as error:
@@ -151,53 +149,56 @@ def policy_of(content: object, named: str) -> Policy:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON schema of a policy, for editors."""
+    """Return the JSON schema of a policy, for editors."""
     schema = PolicyEntry.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "A Castigate policy"
     return schema
 
 
-def _check(source: Source, entry: PolicyEntry) -> None:
-    """Every word must mean something: a document that there is, a pattern that takes a case."""
-    for place, word in enumerate([] if entry.documents == CLAIMED else entry.documents):
-        _check_document(source, ("documents", place), word)
-    known = list(_known(entry))
+def _check(source: YamlFile, entry: PolicyEntry) -> None:
+    """Raise an error on an unknown document, or on a pattern that matches no case."""
+    for index, word in enumerate([] if entry.documents == CLAIMED else entry.documents):
+        _check_document(source, ("documents", index), word)
+    known = list(_case_ids(entry))
     for location, pattern in _patterns(entry):
-        if pattern != EVERY and not any(matches(pattern, case) for case in known):
+        if pattern != EVERYTHING and not any(matches(pattern, case) for case in known):
             raise source.error(
-                location, f"`{pattern}` stands for no case of the policy's documents"
+                location,
+                f"pattern `{pattern}` matches no case of the policy's documents; "
+                "list their cases with `castigate specs DOCUMENT`",
             )
 
 
-def _check_document(source: Source, location: Location, word: str) -> None:
+def _check_document(source: YamlFile, location: Location, word: str) -> None:
     name, _, version = word.partition(":")
     if name not in documents():
-        hint = nearest(name, documents())
+        hint = did_you_mean(name, documents())
         known = ", ".join(documents())
         raise source.error(location, f"unknown document `{name}`; {hint}the documents are {known}")
     versions = documents()[name].entry.versions
     if version and version not in versions:
         raise source.error(
-            location, f"{name} has no version `{version}`; it has {', '.join(versions)}"
+            location, f"document `{name}` has no version `{version}`; it has {', '.join(versions)}"
         )
 
 
-def _known(entry: PolicyEntry) -> Iterator[str]:
-    """The ids of all cases that a policy may be about."""
-    words = list(documents()) if entry.documents == CLAIMED else entry.documents
-    for word in words:
-        name, _, version = word.partition(":")
+def _case_ids(entry: PolicyEntry) -> Iterator[str]:
+    """Yield the ids of all cases of a policy's documents."""
+    named = list(documents()) if entry.documents == CLAIMED else entry.documents
+    for document in named:
+        name, _, version = document.partition(":")
         for case in ids_of(name):
-            if not version or case.startswith(f"{word}/"):
+            if not version or case.startswith(f"{document}/"):
                 yield case
 
 
 def _patterns(entry: PolicyEntry) -> Iterator[tuple[Location, str]]:
-    for place, pattern in enumerate(entry.may_be_unsupported):
-        yield ("may-be-unsupported", place), pattern
+    """Yield every pattern of a policy with its location in the YAML."""
+    for index, pattern in enumerate(entry.may_be_unsupported):
+        yield ("may-be-unsupported", index), pattern
     for pattern in entry.minimum_coverage:
         yield ("minimum-coverage", pattern), pattern
-    for place, accepted in enumerate(entry.accepted):
+    for index, accepted in enumerate(entry.accepted):
         for number, pattern in enumerate(accepted.cases):
-            yield ("accepted", place, "cases", number), pattern
+            yield ("accepted", index, "cases", number), pattern

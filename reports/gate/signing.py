@@ -1,4 +1,4 @@
-"""Signatures of certificates: Ed25519, by the package `cryptography` (the extra `sign`)."""
+"""Ed25519 signatures of certificates, with the package `cryptography` (the extra `sign`)."""
 
 from __future__ import annotations
 
@@ -7,71 +7,73 @@ import re
 from pathlib import Path
 from typing import Any
 
-from reports.gate.canonical import canonical
+from reports.gate.canonical_json import canonical_bytes
 from specs.errors import CastigateError
 
 ALGORITHM = "ed25519"
 HEX = re.compile("(?:[0-9a-f]{2})+")
 
 
-def private_key(file: Path) -> Any:
-    """The private key in a PEM file."""
+def load_private_key(file: Path) -> Any:
+    """Load an Ed25519 private key from a PEM file, or raise an error if it holds none."""
     serialization, ed25519, _ = _cryptography()
     try:
         key = serialization.load_pem_private_key(_read(file), password=None)
     except (ValueError, TypeError) as error:
-        raise CastigateError(f"{file} holds no private key in PEM: {error}") from None
+        raise CastigateError(f"{file} holds no private key in PEM format: {error}") from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise CastigateError(
-            f"{file} is no Ed25519 key; make one by `openssl genpkey -algorithm ed25519`"
+            f"{file} holds a key that is not Ed25519; "
+            "make one with `openssl genpkey -algorithm ed25519`"
         )
     return key
 
 
-def signed(certificate: dict[str, Any], key: Any) -> dict[str, Any]:
-    """A certificate with a signature over all the rest of it."""
-    signature = {
-        "algorithm": ALGORITHM,
-        "key": _hex_of(key.public_key()),
-        "value": key.sign(canonical(unsigned(certificate))).hex(),
-    }
-    return {**unsigned(certificate), "signature": signature}
-
-
-def unsigned(certificate: dict[str, Any]) -> dict[str, Any]:
-    """What a signature is over."""
-    return {name: value for name, value in certificate.items() if name != "signature"}
-
-
-def signer_of(certificate: dict[str, Any]) -> str:
-    """The public key, in hex, whose signature holds; an error where it does not."""
-    signature = certificate.get("signature")
-    match signature:
-        case {"algorithm": "ed25519", "key": str(key), "value": str(value), **rest} if not rest:
-            pass
-        case _:
-            raise CastigateError("the signature is none of castigate's")
-    _, ed25519, invalid = _cryptography()
-    try:
-        if not (HEX.fullmatch(key) and HEX.fullmatch(value)):
-            raise ValueError
-        public = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
-        public.verify(bytes.fromhex(value), canonical(unsigned(certificate)))
-    except (ValueError, invalid):
-        raise CastigateError("the signature does not hold: the certificate was altered") from None
-    return key
-
-
-def public_key(file: Path) -> str:
-    """The public key in a PEM file, in hex."""
+def load_public_key(file: Path) -> str:
+    """Load an Ed25519 public key from a PEM file and return it in hex, or raise an error."""
     serialization, ed25519, _ = _cryptography()
     try:
         key = serialization.load_pem_public_key(_read(file))
     except ValueError as error:
-        raise CastigateError(f"{file} holds no public key in PEM: {error}") from None
+        raise CastigateError(f"{file} holds no public key in PEM format: {error}") from None
     if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise CastigateError(f"{file} is no Ed25519 key")
+        raise CastigateError(f"{file} holds a key that is not Ed25519")
     return _hex_of(key)
+
+
+def sign_certificate(certificate: dict[str, Any], key: Any) -> dict[str, Any]:
+    """Return a certificate with a signature of all its other keys."""
+    signature = {
+        "algorithm": ALGORITHM,
+        "key": _hex_of(key.public_key()),
+        "value": key.sign(_signed_bytes(certificate)).hex(),
+    }
+    return {**certificate, "signature": signature}
+
+
+def verify_signature(certificate: dict[str, Any], named: str) -> str:
+    """Return the public key, in hex, that signed a certificate, or raise an error."""
+    match certificate.get("signature"):
+        case {"algorithm": "ed25519", "key": str(key), "value": str(value), **rest} if not rest:
+            pass
+        case _:
+            raise CastigateError(f"{named} has a signature that castigate did not write")
+    _, ed25519, invalid_signature = _cryptography()
+    try:
+        if not (HEX.fullmatch(key) and HEX.fullmatch(value)):
+            raise ValueError
+        public = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+        public.verify(bytes.fromhex(value), _signed_bytes(certificate))
+    except (ValueError, invalid_signature):
+        raise CastigateError(
+            f"{named} was altered: its signature does not match its content"
+        ) from None
+    return key
+
+
+def _signed_bytes(certificate: dict[str, Any]) -> bytes:
+    content = {name: value for name, value in certificate.items() if name != "signature"}
+    return canonical_bytes(content)
 
 
 def _hex_of(public: Any) -> str:
@@ -87,12 +89,14 @@ def _read(file: Path) -> bytes:
 
 
 def _cryptography() -> tuple[Any, Any, Any]:
-    """What signs; it is imported only where something is signed."""
+    """Import the optional package `cryptography`, or raise an error that says how to install it."""
     try:
         primitives = "cryptography.hazmat.primitives"
         serialization = importlib.import_module(f"{primitives}.serialization")
         ed25519 = importlib.import_module(f"{primitives}.asymmetric.ed25519")
         exceptions = importlib.import_module("cryptography.exceptions")
     except ModuleNotFoundError as error:
-        raise CastigateError(f"{error.name} is missing: pip install 'castigate[sign]'") from None
+        raise CastigateError(
+            f"package `{error.name}` is missing; install it with `pip install 'castigate[sign]'`"
+        ) from None
     return serialization, ed25519, exceptions.InvalidSignature

@@ -1,1 +1,1 @@
-"""The HTML report: a folder of pages that open from a disk and ask no network for anything."""
+"""The HTML report: a folder of pages that opens from a local disk and needs no network."""

@@ -1,4 +1,4 @@
-"""Writes the report: all of it, or nothing."""
+"""Writes the HTML report into a folder: all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -12,94 +12,104 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from reports.findings.comparing import CHANGES
+from reports.diff.verdicts import VERDICTS, WRONG
+from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
-from reports.findings.signs import CHANGE_SIGNS, MEANINGS, share
-from reports.html.behaviours import pair_behaviours
-from reports.html.detail_data import details
-from reports.html.front import front
-from reports.html.index_data import index, page_of
+from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
+from reports.html.behaviors import behaviors_by_pair
+from reports.html.case_details import case_details
+from reports.html.front_page import front_page
 from reports.html.open_points import open_points
-from reports.html.packing import packed
-from reports.html.page_lines import cited_lines, pages_of_rules, rule_page, rules_page
-from reports.html.trend import NOT_RIGHT, trends
-from reports.judgement import VERDICTS
-from reports.places import UNFINISHED
+from reports.html.page_data import data_file, index_data, version_page
+from reports.html.rules_page import (
+    cited_lines,
+    rule_row_file,
+    rules_page_file,
+    rules_pages,
+)
+from reports.html.trend import trends
+from reports.run_store.storage import UNFINISHED
 from specs.coverage import by_kind
 from specs.errors import CastigateError
-from specs.load import documents
+from specs.loader import documents
 
 STATIC = Path(__file__).with_name("static")
 MARK = "castigate-report"
-"""An empty file by which a folder is known to be a report, which may be replaced."""
+"""An empty file that marks a folder as a report, which may be replaced."""
 
 
 def write_site(runs: Sequence[str], out: Path) -> Report:
-    """Make the report of runs, the oldest first, in the place of one that is there."""
-    where = room_for(out)
+    """Write the report of some runs, oldest first, and replace an older report in the folder."""
+    folder = check_output_folder(out)
     report = read_report(runs)
-    temporary = where.with_name(f".{where.name}.{token_hex(8)}{UNFINISHED}")
+    temporary = folder.with_name(f".{folder.name}.{token_hex(8)}{UNFINISHED}")
     try:
         temporary.mkdir(parents=True)
         try:
-            _write(report, temporary)
-            _put(temporary, where)
+            _write_files(report, temporary)
+            _replace(folder, temporary)
         finally:
             rmtree(temporary, ignore_errors=True)
     except OSError as error:
-        raise CastigateError(f"cannot write {out}: {error.strerror}; give another --out") from None
+        raise CastigateError(
+            f"report cannot be written to {out}: {error.strerror}; give another --out"
+        ) from None
     return report
 
 
-def room_for(out: Path) -> Path:
-    """Where a report is to be put; nothing that is no report may be overwritten."""
+def check_output_folder(out: Path) -> Path:
+    """Return the real path of a report's folder, or raise an error if it holds anything else."""
     if re.match(r"\w+:/", str(out)):
-        raise CastigateError(f"{out} is no folder of this machine; give one as --out")
-    where = Path(os.path.realpath(out))
+        raise CastigateError(
+            f"report folder {out} is a URL; give a folder on this machine as --out"
+        )
+    folder = Path(os.path.realpath(out))
     try:
-        if where.exists() and not where.is_dir():
-            raise CastigateError(f"{out} is a file; give a folder as --out")
-        names = sorted(each.name for each in where.iterdir()) if where.is_dir() else []
+        if folder.exists() and not folder.is_dir():
+            raise CastigateError(f"report folder {out} is a file; give a folder as --out")
+        names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
-        raise CastigateError(f"cannot read {out}: {error.strerror}; give another --out") from None
+        raise CastigateError(
+            f"report folder {out} cannot be read: {error.strerror}; give another --out"
+        ) from None
     if names and MARK not in names:
         raise CastigateError(
-            f"{out} holds files and is no report (`{names[0]}`); "
-            "give an empty folder or a new one as --out"
+            f"report folder {out} holds other files (`{names[0]}`) and is not a report; "
+            "give a new folder or an empty one as --out"
         )
-    return where
+    return folder
 
 
-def _put(new: Path, where: Path) -> None:
-    """Let a finished folder take the place of an empty one, or of an older report."""
-    if not (where / MARK).exists():
-        new.replace(where)
+def _replace(folder: Path, new: Path) -> None:
+    """Move a finished report to a folder that is missing, empty, or an older report."""
+    if not (folder / MARK).exists():
+        new.replace(folder)
         return
     old = new.with_name(f"{new.name}.old")
-    where.replace(old)
+    folder.replace(old)
     try:
-        new.replace(where)
+        new.replace(folder)
     except OSError:
-        old.replace(where)
+        old.replace(folder)
         raise
     rmtree(old, ignore_errors=True)
 
 
-def _write(report: Report, folder: Path) -> None:
+def _write_files(report: Report, folder: Path) -> None:
     for name, text in _pages(report):
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
     (folder / "static").mkdir()
     for file in sorted(STATIC.iterdir()):
         (folder / "static" / file.name).write_bytes(file.read_bytes())
     (folder / "data").mkdir()
-    (folder / "data" / "index.js").write_bytes(packed("index", index(report)))
-    for name, data in details(report):
-        (folder / "data" / f"{name}.js").write_bytes(packed(name, data))
+    (folder / "data" / "index.js").write_bytes(data_file("index", index_data(report)))
+    for name, data in case_details(report):
+        (folder / "data" / f"{name}.js").write_bytes(data_file(name, data))
     (folder / MARK).touch()
 
 
 def _pages(report: Report) -> Iterator[tuple[str, str]]:
-    """Each page's file and text."""
+    """Yield the file name and the text of each page."""
     environment = Environment(
         loader=PackageLoader("reports.html"),
         autoescape=True,
@@ -110,39 +120,38 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
     )
     environment.globals |= {
         "report": report,
-        "share": share,
+        "percentage": percentage,
         "verdicts": VERDICTS,
-        "meanings": MEANINGS,
+        "signs_and_meanings": SIGNS_AND_MEANINGS,
         "change_kinds": CHANGES,
         "change_signs": CHANGE_SIGNS,
         "by_kind": by_kind,
-        "rule_page": rule_page,
-        "rules_page": rules_page,
+        "rule_row_file": rule_row_file,
+        "rules_page_file": rules_page_file,
         "cited_lines": cited_lines,
         "reported": {document for document, _ in report.cases},
     }
 
-    def page(template: str, **words: Any) -> str:
-        return environment.get_template(template).render(**words)
+    def page(template: str, **variables: Any) -> str:
+        return environment.get_template(template).render(**variables)
 
-    yield "index.html", page("index.html", **front(report))
-    yield "behaviours.html", page("behaviours.html", pairs=pair_behaviours(report))
-    yield "trend.html", page("trend.html", trends=trends(report), not_right=NOT_RIGHT)
+    yield "index.html", page("index.html", **front_page(report))
+    yield "behaviours.html", page("behaviours.html", pairs=behaviors_by_pair(report))
+    yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
     for name in ("cases.html", "case.html", "pairs.html", "pair.html"):
         yield name, page(name)
-    for each in pages_of_rules(report):
-        yield rules_page(each.document.name), page("page.html", page=each)
+    for each in rules_pages(report):
+        yield rules_page_file(each.document.name), page("page.html", page=each)
     for version in report.cases:
         document, number = version
-        title = documents()[document].entry.title
         yield (
-            page_of(version),
+            version_page(version),
             page(
                 "document.html",
                 document=document,
                 version=number,
-                title=title,
+                title=documents()[document].entry.title,
                 cases=len(report.cases[version]),
             ),
         )

@@ -1,4 +1,4 @@
-"""How the verdicts on each document went from run to run, backend by backend."""
+"""How each backend's verdicts on each document changed from run to run."""
 
 from __future__ import annotations
 
@@ -6,57 +6,57 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from reports.findings.cells import FAILED
+from reports.diff.verdicts import WRONG
 from reports.findings.report import Report
 
-NOT_RIGHT = ("violates", "deviates", "differs", *FAILED)
 """Verdicts of which fewer are better."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What one run said of a document; without counts it was not asked."""
+    """One run's verdicts on a document: none if it was not run, and the change since the last."""
 
     counts: Counter[str]
-    not_right: int
-    rises: int | None
+    wrong: int
+    change: int | None
 
 
 @dataclass(frozen=True)
 class Trend:
-    """One backend's runs, the oldest first, and a row of points per document."""
+    """One backend's runs, oldest first, and for each document a point per run."""
 
     backend: str
     runs: tuple[tuple[datetime, str], ...]
-    rows: dict[str, list[Point]]
+    """Start of each run and version of the backend."""
+    points: dict[str, list[Point]]
 
 
 def trends(report: Report) -> list[Trend]:
-    """The trend of every backend of the last run, over the runs that had it."""
+    """Return the trend of every backend of the last run, over the runs that include it."""
     return [_trend(report, backend) for backend in report.backends]
 
 
 def _trend(report: Report, backend: str) -> Trend:
-    told = [
+    runs = [
         (record.started, each.version, counts)
         for record, counts in zip(report.records, report.trend, strict=True)
         for each in record.backends
         if each.name == backend
     ]
     documents = dict.fromkeys(document for document, _ in report.cases)
-    rows = {
-        document: _points([counts.get((backend, document), Counter()) for *_, counts in told])
+    points = {
+        document: _points([counts.get((backend, document), Counter()) for *_, counts in runs])
         for document in documents
     }
-    return Trend(backend, tuple((started, version) for started, version, _ in told), rows)
+    return Trend(backend, tuple((started, version) for started, version, _ in runs), points)
 
 
-def _points(columns: list[Counter[str]]) -> list[Point]:
+def _points(counts_per_run: list[Counter[str]]) -> list[Point]:
     points: list[Point] = []
-    before: int | None = None
-    for counts in columns:
-        wrong = sum(counts[verdict] for verdict in NOT_RIGHT)
-        rises = wrong - before if counts and before is not None else None
-        points.append(Point(counts, wrong, rises))
-        before = wrong if counts else before
+    previous: int | None = None
+    for counts in counts_per_run:
+        wrong = sum(counts[verdict] for verdict in WRONG)
+        change = wrong - previous if counts and previous is not None else None
+        points.append(Point(counts, wrong, change))
+        previous = wrong if counts else previous
     return points

@@ -1,1 +1,1 @@
-"""The known divergences of each backend, a file of entries per backend, strict both ways."""
+"""The known failures of each backend, one YAML file each, strict in both directions."""

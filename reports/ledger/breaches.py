@@ -1,4 +1,8 @@
-"""What a failing judgement breaks: one breach per rule, its region told by a digest."""
+"""What a failing judgement breaks, as a ledger lists it: one breach per rule.
+
+Ledgers store the digests of regions. Whatever ``_digest`` hashes must stay the same, the texts of
+faults included, or every ledger changes.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.drawing import pattern
-from reports.judgement import Divergence, Fault, Judgement
-from reports.ledger.behaviours import behaviour_of
+from reports.behaviors.closed_forms import has_behaviors
+from reports.behaviors.explanation import explain
+from reports.behaviors.tally import behavior_search, tally_answers
+from reports.counterexample.drawing import datum_text
+from reports.diff.answer_arrays import InputsAndAnswers
+from reports.diff.failure_runs import Runs
+from reports.diff.judgement import Divergence, Fault, Judgement
+from reports.diff.verdicts import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL
 from specs.cases import Case
 from specs.formats import format_named
+from specs.ruling import ruling
 
 DIGITS = 16
-"""Hex digits of a region's digest that are kept."""
-LONGEST = 120
+"""Hex digits of a region's digest."""
+MAX_EXAMPLE = 120
 """Characters of an example."""
-VERDICTS = {"required": "violates", "recommended": "deviates"}
-"""What breaking a rule of a level is called."""
-WITHOUT_RULE = ("error", "crashed")
-"""Verdicts on answers that did not come: no rule tells of them."""
-KIND = re.compile(r"(?:^|: )([A-Za-z_]\w*): ")
+ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): ")
 """The class of an error within a message."""
 NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 FOLDERS = re.compile(r"(?<![\w:/\\])(?:[A-Za-z]:)?(?:[/\\][\w.+-]+)*[/\\](?=[\w.+-]+)")
@@ -34,9 +40,10 @@ FOLDERS = re.compile(r"(?<![\w:/\\])(?:[A-Za-z]:)?(?:[/\\][\w.+-]+)*[/\\](?=[\w.
 
 @dataclass(frozen=True)
 class Breach:
-    """What a backend does wrong in a case: by which rule, where, and an example.
+    """A rule that a backend breaks in a case, or an answer that did not come; with an example.
 
-    ``region`` is a digest of all that is wrong by the rule; ``inputs`` counts wrong values.
+    ``region`` is a digest of everything that is wrong under the rule, ``inputs`` the number of
+    wrong values. The field names are serialized between processes.
     """
 
     verdict: str
@@ -47,104 +54,134 @@ class Breach:
     behaviour: str | None = None
 
     @property
-    def told(self) -> str:
-        """The rule, or the verdict where no rule tells of it."""
+    def key(self) -> tuple[str, str]:
+        """Verdict and rule: a judgement has at most one breach per key."""
+        return self.verdict, self.rule
+
+    @property
+    def name(self) -> str:
+        """The rule, or the verdict if no answer came and so no rule was broken."""
         return self.rule or self.verdict
 
     @property
     def words(self) -> dict[str, Any]:
-        """The breach in plain words, to be sent to another process."""
+        """The fields as plain data, to be sent to another process."""
         return asdict(self)
 
 
 def breaches(
     case: Case, judgement: Judgement, of_pair: bool = False, explains: bool = False
 ) -> tuple[Breach, ...]:
-    """The breaches of a failing judgement; none of one that does not fail, or is open.
+    """The breaches of a judgement; none of one that does not fail.
 
-    ``explains`` looks for a behaviour that gives the wrong answers, which takes a while.
-    Of a judgement on a pair only its rule tells: where an answer changes varies with the machine.
+    ``explains`` also searches for a behavior that gives the wrong answers, which takes a while.
+    ``of_pair`` is for judgements on a dtype pair: their regions are digests of the rule alone,
+    because the position at which an answer changes varies with the machine.
     """
-    if judgement.verdict in WITHOUT_RULE:
-        return (_without_answer(case, judgement),)
-    if judgement.verdict not in VERDICTS.values():
+    if judgement.verdict in NO_ANSWER:
+        return (_breach_without_answer(case, judgement),)
+    if judgement.verdict not in BREAKS_RULE:
         return ()
-    parts: dict[tuple[str, str], list[Divergence | Fault]] = {}
-    found: tuple[Divergence | Fault, ...] = (*judgement.divergences, *judgement.faults)
-    for part in found:
-        parts.setdefault((VERDICTS[part.level], part.rule), []).append(part)
-    made = tuple(_breach(case, *key, same) for key, same in parts.items())
+    by_key: dict[tuple[str, str], list[Divergence | Fault]] = {}
+    for broken in judgement.broken_rules:
+        by_key.setdefault((VERDICT_OF_LEVEL[broken.level], broken.rule), []).append(broken)
+    found = tuple(_breach(case, *key, parts) for key, parts in by_key.items())
     if of_pair:
-        return tuple(replace(each, region=_digest([each.verdict, each.rule])) for each in made)
-    return tuple(_explained(case, judgement, each) for each in made) if explains else made
+        return tuple(replace(each, region=_digest([each.verdict, each.rule])) for each in found)
+    return tuple(_with_behavior(case, judgement, each) for each in found) if explains else found
 
 
-def _explained(case: Case, judgement: Judgement, breach: Breach) -> Breach:
-    """The breach with the behaviour of its only divergence, if there is one."""
+def _with_behavior(case: Case, judgement: Judgement, breach: Breach) -> Breach:
+    """The breach with the behavior that explains it, if it has only one divergence."""
     of_rule = [
         each
         for each in judgement.divergences
-        if (VERDICTS[each.level], each.rule) == (breach.verdict, breach.rule)
+        if (VERDICT_OF_LEVEL[each.level], each.rule) == breach.key
     ]
     if len(of_rule) != 1:
         return breach
-    return replace(breach, behaviour=behaviour_of(case, judgement.answered, of_rule[0]))
+    return replace(breach, behaviour=find_behavior(case, judgement.answered, of_rule[0]))
 
 
-def _without_answer(case: Case, judgement: Judgement) -> Breach:
-    said = NUMBER.sub("0", _said(case, judgement.message)) if judgement.verdict == "error" else ""
-    region = _digest([[judgement.verdict, said]])
-    return Breach(judgement.verdict, "", 0, region, example(judgement.message))
+def find_behavior(
+    case: Case, answered: InputsAndAnswers | None, divergence: Divergence
+) -> str | None:
+    """The name of the behavior that gives every wrong answer; None if none does, or if unknown.
+
+    It is unknown where the answers are not stored or where not all runs are.
+    """
+    rules = ruling(case)
+    if answered is None or not has_behaviors(rules.source, rules.target):
+        return None
+    inputs, answers = answered.inputs.values, answered.answers.values
+    if inputs.dtype.kind != "u" or divergence.runs.total > divergence.runs.first.size:
+        return None
+    wrong = _is_within(divergence.runs, inputs)
+    search = behavior_search(rules.source, rules.target, rules.rounding)
+    explanations = explain(tally_answers(search, inputs[wrong], answers[wrong]))
+    return explanations[0].behavior if len(explanations) == 1 else None
+
+
+def _is_within(runs: Runs, inputs: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+    """Which inputs lie in one of the runs."""
+    nearest = np.searchsorted(runs.first.astype(np.uint64), inputs.astype(np.uint64), "right") - 1
+    inside: NDArray[np.bool_] = inputs <= runs.last.astype(np.uint64)[nearest]
+    return (nearest >= 0) & inside
+
+
+def _breach_without_answer(case: Case, judgement: Judgement) -> Breach:
+    # How a process crashed is not reproducible; of an error, its class is.
+    constant = ""
+    if judgement.verdict == "error":
+        constant = NUMBER.sub("0", _constant_text(case, judgement.message))
+    region = _digest([[judgement.verdict, constant]])
+    return Breach(judgement.verdict, "", 0, region, shorten_example(judgement.message))
 
 
 def _breach(case: Case, verdict: str, rule: str, parts: list[Divergence | Fault]) -> Breach:
-    words: list[Any] = [[verdict, rule]]
-    inputs, first = 0, ""
+    """The breach of one rule, from all divergences and faults that break it."""
+    hashed: list[Any] = [[verdict, rule]]
     for part in parts:
         match part:
             case Divergence():
-                words += _region(part)
-                inputs += part.count
-                said = _example(case, part)
+                hashed += _region(part)
             case Fault():
-                words.append([part.kind, _said(case, part.message)])
-                said = part.message
-        first = first or said
-    return Breach(verdict, rule, inputs, _digest(words), example(first))
+                hashed.append([part.kind, _constant_text(case, part.message)])
+    examples = (_example(case, part) for part in parts)
+    first = next(filter(None, examples), "")
+    inputs = sum(part.count for part in parts)
+    return Breach(verdict, rule, inputs, _digest(hashed), shorten_example(first))
 
 
 def _region(divergence: Divergence) -> Iterator[Any]:
     """The runs of wrong answers, column by column."""
     runs = divergence.runs
     yield [divergence.rule, divergence.level, divergence.count, runs.total]
-    yield from (_plain(column) for column in runs.columns)
+    yield from (np.asarray(column).tolist() for column in runs.columns)
 
 
-def _plain(column: NDArray[Any]) -> list[Any]:
-    plain: list[Any] = np.asarray(column).tolist()
-    return plain
+def _digest(content: list[Any]) -> str:
+    return sha256(json.dumps(content).encode()).hexdigest()[:DIGITS]
 
 
-def _digest(words: list[Any]) -> str:
-    return sha256(json.dumps(words).encode()).hexdigest()[:DIGITS]
+def _constant_text(case: Case, message: str) -> str:
+    """What is the same in every run and case: an error's class, or our text without the dtypes."""
+    error = ERROR_CLASS.search(message)
+    if error is not None:
+        return error[1]
+    roles = {case.target: "target", case.source: "source"}
+    return re.sub(r"\w+", lambda word: roles.get(word[0], word[0]), message)
 
 
-def _said(case: Case, message: str) -> str:
-    """What stays of a message that may vary: an error's class, or our own words of the pair."""
-    kind = KIND.search(message)
-    if kind is not None:
-        return kind[1]
-    named = {case.target: "target", case.source: "source"}
-    return re.sub(r"\w+", lambda word: named.get(word[0], word[0]), message)
-
-
-def _example(case: Case, divergence: Divergence) -> str:
+def _example(case: Case, part: Divergence | Fault) -> str:
+    if isinstance(part, Fault):
+        return part.message
     source, target = format_named(case.source), format_named(case.target)
-    given, answer = pattern(source, divergence.smallest), pattern(target, divergence.answer)
-    return f"{given} gives {answer}, not {' or '.join(divergence.allowed)}"
+    given, answer = datum_text(source, part.smallest), datum_text(target, part.answer)
+    return f"{given} gives {answer}, not {' or '.join(part.allowed)}"
 
 
-def example(text: str) -> str:
-    """A text short enough to read, without folders: they are of one machine."""
+def shorten_example(text: str) -> str:
+    """A text cut to ``MAX_EXAMPLE`` characters, without the folders of this machine."""
     plain = " ".join(FOLDERS.sub("", text).encode("utf-8", "backslashreplace").decode().split())
-    return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 1]}…"
+    return plain if len(plain) <= MAX_EXAMPLE else f"{plain[: MAX_EXAMPLE - 1]}…"

@@ -1,37 +1,36 @@
-"""A ledger, case by case: what is listed of it, and how that stands to what is found."""
+"""A ledger by case: the breaches that it lists, and how they compare with those that are found."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from reports.ledger.breaches import Breach
-from reports.ledger.versions import Span
+from reports.ledger.version_spans import Span
 
-Word = Literal["known", "unlisted", "changed", "stale"]
-WORDS: tuple[Word, ...] = ("known", "unlisted", "changed", "stale")
+LedgerStatus = Literal["known", "unlisted", "changed", "stale"]
+LEDGER_STATUSES: tuple[LedgerStatus, ...] = get_args(LedgerStatus)
 
 
 @dataclass(frozen=True)
 class Listing:
-    """One breach as a ledger lists it: in which versions, why, and where it is reported."""
+    """One breach as a ledger lists it: in which versions, by which behavior, reported where."""
 
     breach: Breach
     span: Span
-    behaviour: str | None = None
+    behavior: str | None = None
     upstream: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
-        """What there is one of in a case and a version."""
+        """Verdict and rule: a case has at most one listing per key and version."""
         return self.breach.verdict, self.breach.rule
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How much was asked: counts and regions are true of that alone."""
+class InputOptions:
+    """The options that decide which inputs are asked: a ledger's counts hold for these alone."""
 
     tier: str = "quick"
     seed: int = 0
@@ -43,70 +42,73 @@ class Asked:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The known divergences of one backend."""
+    """The known breaches of one backend, by case."""
 
     backend: str
-    asked: Asked = Asked()
+    options: InputOptions = InputOptions()
     listings: dict[str, list[Listing]] = field(default_factory=dict)
 
     def at(self, case: str, version: str) -> list[Listing]:
-        """What is listed of a case in one version of the backend."""
+        """What is listed for a case and one version of the backend."""
         return [each for each in self.listings.get(case, ()) if version in each.span]
 
     def counted(self, version: str) -> tuple[int, int]:
-        """How many cases are listed for a version, and how many for others only."""
+        """How many cases are listed for a version, and how many for other versions only."""
         used = sum(bool(self.at(case, version)) for case in self.listings)
         return used, len(self.listings) - used
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a case stands to the ledger, and what is to be said of it in one line."""
+class LedgerComparison:
+    """How a case compares with the ledger, and one line that says so."""
 
-    word: Word
-    said: str
+    status: LedgerStatus
+    message: str
 
 
-def standing(listed: Sequence[Listing], found: Sequence[Breach], verdict: str) -> Standing | None:
-    """How a case stands to what is listed of it; nothing where nothing is listed or found."""
+def compare_with_listings(
+    listed: Sequence[Listing], found: Sequence[Breach], verdict: str
+) -> LedgerComparison | None:
+    """Compare what a case breaks with what is listed for it; None if there is neither."""
     if not listed and not found:
         return None
     if not listed:
-        return Standing("unlisted", f"unlisted: {_named(found)}")
+        return LedgerComparison("unlisted", f"unlisted: {_names(found)}")
     if not found:
-        what = _named(each.breach for each in listed)
-        return Standing("stale", f"stale: {what} is listed, but the verdict is {verdict} now")
+        names = _names(each.breach for each in listed)
+        message = f"stale: {names} is listed, but the verdict is {verdict} now"
+        return LedgerComparison("stale", message)
     differences = list(_differences(listed, found))
     if differences:
-        return Standing("changed", f"changed: {'; '.join(differences)}")
+        return LedgerComparison("changed", f"changed: {'; '.join(differences)}")
+    behaviors = dict.fromkeys(each.behavior for each in listed if each.behavior)
     links = dict.fromkeys(each.upstream for each in listed if each.upstream)
-    behaviours = dict.fromkeys(each.behaviour for each in listed if each.behaviour)
-    return Standing("known", ", ".join([_named(found), *behaviours, *links]))
+    return LedgerComparison("known", ", ".join([_names(found), *behaviors, *links]))
 
 
 def _differences(listed: Sequence[Listing], found: Sequence[Breach]) -> Iterator[str]:
-    before = {each.key: each.breach for each in listed}
-    now = {(breach.verdict, breach.rule): breach for breach in found}
-    for key in dict.fromkeys([*before, *now]):
-        old, new = before.get(key), now.get(key)
-        if old is None and new is not None:
-            yield f"{_counted(new)} now, which is not listed"
-        elif new is None and old is not None:
-            yield f"{_counted(old)} listed, which no longer occurs"
-        elif old is not None and new is not None and old.region != new.region:
-            yield _moved(old, new)
+    old_by_key = {each.key: each.breach for each in listed}
+    new_by_key = {breach.key: breach for breach in found}
+    for key in dict.fromkeys([*old_by_key, *new_by_key]):
+        match old_by_key.get(key), new_by_key.get(key):
+            case None, Breach() as new:
+                yield f"{_with_inputs(new)} is found, but not listed"
+            case Breach() as old, None:
+                yield f"{_with_inputs(old)} is listed, but no longer occurs"
+            case Breach() as old, Breach() as new if old.region != new.region:
+                yield _change(old, new)
 
 
-def _moved(old: Breach, new: Breach) -> str:
+def _change(old: Breach, new: Breach) -> str:
     if old.inputs or new.inputs:
         other = ", other inputs or answers" if old.inputs == new.inputs else ""
-        return f"{new.told}: {old.inputs} inputs listed, {new.inputs} now{other}"
-    return f"{new.told}: `{old.example}` listed, `{new.example}` now"
+        return f"{new.name}: {old.inputs} inputs listed, {new.inputs} now{other}"
+    return f"{new.name}: `{old.example}` listed, `{new.example}` now"
 
 
-def _counted(breach: Breach) -> str:
-    return f"{breach.told} ({breach.inputs} inputs)" if breach.inputs else breach.told
+def _with_inputs(breach: Breach) -> str:
+    return f"{breach.name} ({breach.inputs} inputs)" if breach.inputs else breach.name
 
 
-def _named(found: Iterable[Breach]) -> str:
-    return ", ".join(Counter(breach.told for breach in found))
+def _names(found: Iterable[Breach]) -> str:
+    return ", ".join(dict.fromkeys(breach.name for breach in found))

@@ -1,1 +1,1 @@
-"""A report in forms that other programs read."""
+"""The report as Markdown, CSV and JUnit XML."""

@@ -14,37 +14,39 @@ COLUMNS = (
     "verdict", "inputs", "open", "wrong", "rules", "smallest", "answer", "allowed", "message",
 )  # fmt: skip
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would compute where a text begins with it."""
+"""First characters that make a spreadsheet evaluate a text."""
 
 
 def cases_csv(report: Report) -> str:
-    """The whole table, in the order of the run."""
-    made = StringIO()
-    rows = csv.writer(made, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    rows.writerow(COLUMNS)
-    rows.writerows(_rows(report))
-    return made.getvalue()
+    """Return the table, with its rows in the order of the run."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(COLUMNS)
+    writer.writerows(_rows(report))
+    return text.getvalue()
 
 
 def _rows(report: Report) -> Iterator[list[object]]:
     versions = {backend.name: backend.version for backend in report.record.backends}
     for cell in report.cells.values():
-        yield [_plain(each) for each in (cell.backend, versions[cell.backend], *_told(cell))]
+        values = (cell.backend, versions[cell.backend], *_values(cell))
+        yield [_escape_formula(value) for value in values]
 
 
-def _told(cell: Cell) -> Iterator[object]:
+def _values(cell: Cell) -> Iterator[object]:
+    """Yield the values of all columns but the first two."""
     yield from (cell.case, cell.document, cell.version, cell.source, cell.target, cell.mode)
     yield from (cell.verdict, cell.inputs, cell.open, cell.wrong)
     yield " ".join(dict.fromkeys(broken.rule for broken in cell.broken))
-    worst = cell.broken[0] if cell.broken else None
-    yield worst.smallest if worst else None
-    yield worst.answer if worst else None
-    yield " or ".join(worst.allowed) if worst else None
+    first = cell.broken[0] if cell.broken else None
+    yield first.smallest if first else None
+    yield first.answer if first else None
+    yield " or ".join(first.allowed) if first else None
     yield cell.message
 
 
-def _plain(value: object) -> object:
-    """A text that nobody takes for a formula."""
+def _escape_formula(value: object) -> object:
+    """Prefix a text that a spreadsheet would evaluate with a quote."""
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return value

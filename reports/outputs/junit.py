@@ -1,4 +1,4 @@
-"""JUnit XML: a suite per backend, a test per case, as CI systems show it."""
+"""JUnit XML for CI systems: a suite per backend, a test per case."""
 
 from __future__ import annotations
 
@@ -6,104 +6,108 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from xml.etree import ElementTree as Tree
 
-from reports.findings.cells import FAILED, NOT_ANSWERED, Cell
+from reports.diff.verdicts import NO_ANSWER, NOT_RUN
+from reports.findings.cells import Cell
 from reports.findings.report import Report
 
-BREAKS = ("violates", "deviates")
+FAILURES = ("violates", "deviates")
 UNPRINTABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML cannot hold, not even written as a number; whatever a backend says may hold it."""
+"""Characters that XML cannot hold, not even escaped; messages of backends may contain them."""
 
 
 @dataclass(frozen=True)
-class Mark:
-    """What a test is marked with: `failure`, `error`, `skipped` or `system-out`."""
+class JunitResult:
+    """The child element of a test: `failure`, `error`, `skipped` or `system-out`."""
 
-    kind: str
+    element: str
     message: str = ""
     verdict: str = ""
     text: str = ""
 
 
-Test = tuple[str, str, Mark | None]
-"""A test's class, its name, and its mark; one that passes and says nothing has none."""
+class JunitTest(NamedTuple):
+    """A test; one that passes and has no output has no result."""
+
+    group: str
+    name: str
+    result: JunitResult | None
 
 
 def junit(
     report: Report,
-    mark: Callable[[Cell], Mark | None] | None = None,
-    more: Sequence[tuple[str, Sequence[Test]]] = (),
+    result_of: Callable[[Cell], JunitResult | None] | None = None,
+    more_suites: Sequence[tuple[str, Sequence[JunitTest]]] = (),
 ) -> str:
-    """The document; its tests are marked by their verdicts, or as the caller says.
-
-    ``more`` are suites of other tests, which stand before those of the backends.
-    """
+    """Return the XML; ``result_of`` replaces the results by verdict, ``more_suites`` come first."""
     root = Tree.Element("testsuites", name="castigate")
     time = report.record.started.isoformat(timespec="seconds")
     versions = {backend.name: backend.version for backend in report.record.backends}
-    marked = mark or of_verdict
-    for name, tests in more:
-        _add(root, name, time, tests)
+    result_of = result_of or result_by_verdict
+    for name, tests in more_suites:
+        _add_suite(root, name, time, tests)
     for name in report.backends:
         cells = (cell for cell in report.cells.values() if cell.backend == name)
-        _add(root, f"{name} {versions[name]}", time, [_test(cell, marked(cell)) for cell in cells])
+        tests = [_case_test(cell, result_of(cell)) for cell in cells]
+        _add_suite(root, f"{name} {versions[name]}", time, tests)
     Tree.indent(root)
     text = UNPRINTABLE.sub("\ufffd", Tree.tostring(root, "unicode"))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def of_verdict(cell: Cell) -> Mark | None:
-    """The mark of a case whose verdict alone counts."""
+def result_by_verdict(cell: Cell) -> JunitResult | None:
+    """Return the result of a case by its verdict alone, without a policy."""
     match cell.verdict:
-        case verdict if verdict in BREAKS:
-            return Mark("failure", summary(cell), verdict, details(cell))
-        case verdict if verdict in FAILED:
-            return Mark("error", cell.message, verdict)
-        case verdict if verdict in NOT_ANSWERED:
-            return Mark("skipped", cell.message or verdict)
+        case verdict if verdict in FAILURES:
+            return JunitResult("failure", _summary(cell), verdict, failure_text(cell))
+        case verdict if verdict in NO_ANSWER:
+            return JunitResult("error", cell.message, verdict)
+        case verdict if verdict in NOT_RUN:
+            return JunitResult("skipped", cell.message or verdict)
         case "differs":
-            told = f"differs from a document it does not claim\n{details(cell)}"
-            return Mark("system-out", text=told)
+            text = f"differs from a document that it does not claim\n{failure_text(cell)}"
+            return JunitResult("system-out", text=text)
     return None
 
 
-def summary(cell: Cell) -> str:
-    """The rules that a case breaks, or what is said of it."""
-    return ", ".join(broken.rule for broken in cell.broken) or cell.message
-
-
-def details(cell: Cell) -> str:
-    """What is broken, rule by rule, and a script that shows it."""
+def failure_text(cell: Cell) -> str:
+    """Describe a cell's broken rules, a line each, then its message and its script."""
     lines = [
-        f"{broken.rule} ({broken.clause}, {broken.level}): {broken.wrong:,} inputs; "
-        f"{broken.smallest} gives {broken.answer}, not {' or '.join(broken.allowed)}"
+        f"{broken.rule} ({broken.clause}, {broken.level}): "
+        f"{broken.wrong:,} wrong {'answer' if broken.wrong == 1 else 'answers'}; "
+        f"{broken.smallest} gives {broken.answer}, allowed: {' or '.join(broken.allowed)}"
         for broken in cell.broken
     ]
     return "\n".join(filter(None, [*lines, cell.message, cell.reproduction]))
 
 
-def _test(cell: Cell, mark: Mark | None) -> Test:
-    where, _, name = cell.case.partition("/")
-    return f"{cell.backend}.{where}", name, mark
+def _summary(cell: Cell) -> str:
+    return ", ".join(broken.rule for broken in cell.broken) or cell.message
 
 
-def _add(root: Tree.Element, name: str, time: str, tests: Sequence[Test]) -> None:
-    kinds = Counter(mark.kind for _, _, mark in tests if mark is not None)
+def _case_test(cell: Cell, result: JunitResult | None) -> JunitTest:
+    version, _, name = cell.case.partition("/")
+    return JunitTest(f"{cell.backend}.{version}", name, result)
+
+
+def _add_suite(root: Tree.Element, name: str, time: str, tests: Sequence[JunitTest]) -> None:
+    counts = Counter(test.result.element for test in tests if test.result is not None)
     suite = Tree.SubElement(
         root,
         "testsuite",
         name=name,
         timestamp=time,
         tests=str(len(tests)),
-        failures=str(kinds["failure"]),
-        errors=str(kinds["error"]),
-        skipped=str(kinds["skipped"]),
+        failures=str(counts["failure"]),
+        errors=str(counts["error"]),
+        skipped=str(counts["skipped"]),
     )
-    for group, title, mark in tests:
-        test = Tree.SubElement(suite, "testcase", classname=group, name=title)
-        if mark is not None:
-            words = {"type": mark.verdict, "message": mark.message}
-            attributes = {key: value for key, value in words.items() if value}
-            told = Tree.SubElement(test, mark.kind, attributes)
-            told.text = mark.text or None
+    for test in tests:
+        case = Tree.SubElement(suite, "testcase", classname=test.group, name=test.name)
+        if test.result is not None:
+            attributes = {"type": test.result.verdict, "message": test.result.message}
+            attributes = {key: value for key, value in attributes.items() if value}
+            child = Tree.SubElement(case, test.result.element, attributes)
+            child.text = test.result.text or None

@@ -1,4 +1,4 @@
-"""``summary.md``: what a CI job's page shows of a run."""
+"""``summary.md``: verdicts, changes and failures of a run, for the page of a CI job."""
 
 from __future__ import annotations
 
@@ -6,96 +6,100 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from reports.findings.cells import FAILED
-from reports.findings.comparing import CHANGES, reservations
+from reports.diff.verdicts import FAILING, VERDICTS
+from reports.findings.changes import CHANGES, setup_differences
 from reports.findings.report import Report
-from reports.judgement import VERDICTS
 
 SHOWN = 20
-"""Changes and broken rules that are listed."""
+"""How many changes, and how many rows of failures, are listed."""
 MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
 
 def summary_md(report: Report) -> str:
-    """The page."""
-    return "\n".join([*_head(report), *_verdicts(report), *_changes(report), *_broken(report), ""])
+    """Return the page as Markdown."""
+    return "\n".join(
+        [*_head(report), *_verdicts(report), *_changes(report), *_failures(report), ""]
+    )
 
 
 def _head(report: Report) -> Iterator[str]:
     record = report.record
+    cases = sum(map(len, report.cases.values()))
     backends = ", ".join(f"{each.name} {each.version}" for each in record.backends)
     yield "# Castigate"
     yield ""
-    yield f"{sum(map(len, report.cases.values())):,} cases, tier {record.tier}, {plain(backends)}."
+    yield f"{cases:,} cases, tier {record.tier}, {escape_markdown(backends)}."
     yield ""
 
 
 def _verdicts(report: Report) -> Iterator[str]:
     counts = {
-        name: sum((report.counts(version, name) for version in report.cases), Counter[str]())
+        name: sum(
+            (report.verdict_counts(version, name) for version in report.cases), Counter[str]()
+        )
         for name in report.backends
     }
     occurring = [verdict for verdict in VERDICTS if any(row[verdict] for row in counts.values())]
-    yield from table(
+    yield from markdown_table(
         ("backend", *occurring),
         ([name, *(f"{row[verdict]:,}" for verdict in occurring)] for name, row in counts.items()),
     )
 
 
 def _changes(report: Report) -> Iterator[str]:
-    yield "## Since the previous run"
+    yield "## Changes since the previous run"
     yield ""
     if len(report.records) < 2:
-        yield "There is none."
+        yield "There is no previous run to compare with."
         yield ""
         return
     changes = [change for each in report.changes.values() for change in each]
-    kinds = Counter(change.kind for change in changes)
-    yield ", ".join(f"{kinds[kind]:,} {kind}" for kind in CHANGES) + "."
+    counts = Counter(change.kind for change in changes)
+    yield ", ".join(f"{counts[kind]:,} {kind}" for kind in CHANGES) + "."
     yield ""
-    for told in reservations(*report.records[-2:]):
-        yield f"- The runs are not alike: {plain(told)}"
+    for difference in setup_differences(*report.records[-2:]):
+        yield f"- The runs differ in their setup: {escape_markdown(difference)}"
     for change in changes[:SHOWN]:
-        what = f"{change.kind}: {change.backend}, {change.case}, {change.rule}"
-        yield f"- {plain(what)}"
+        line = f"{change.kind}: {change.backend}, {change.case}, {change.rule}"
+        yield f"- {escape_markdown(line)}"
     if len(changes) > SHOWN:
         yield f"- {len(changes) - SHOWN:,} more"
     yield ""
 
 
-def _broken(report: Report) -> Iterator[str]:
-    """Only what fails: rules of claimed documents, errors and crashes."""
+def _failures(report: Report) -> Iterator[str]:
+    """Yield the section on broken rules of claimed documents, errors and crashes."""
     cases: Counter[tuple[str, str, str]] = Counter()
     examples: dict[tuple[str, str, str], str] = {}
     for cell in report.cells.values():
         rules = [broken.rule for broken in cell.broken] or [cell.verdict]
-        if cell.verdict in (*FAILED, "violates", "deviates"):
+        if cell.verdict in FAILING:
             for rule in dict.fromkeys(rules):
                 key = cell.backend, cell.document, rule
                 cases[key] += 1
                 examples.setdefault(key, cell.case)
-    yield "## What fails"
+    yield "## Failures"
     yield ""
     if not cases:
-        yield "Nothing."
+        yield "None."
         return
-    yield from table(
-        ("backend", "document", "rule", "cases", "for instance"),
+    yield from markdown_table(
+        ("backend", "document", "rule", "cases", "example"),
         ([*key, f"{count:,}", examples[key]] for key, count in cases.most_common(SHOWN)),
     )
     if len(cases) > SHOWN:
         yield f"{len(cases) - SHOWN:,} more rows."
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table in Markdown."""
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table, its cells escaped."""
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
     for row in rows:
-        yield f"| {' | '.join(map(plain, row))} |"
+        yield f"| {' | '.join(map(escape_markdown, row))} |"
     yield ""
 
 
-def plain(text: str) -> str:
-    """A text in which nothing is markup."""
+def escape_markdown(text: str) -> str:
+    """Return a text on one line, with every character escaped that could be markup."""
     return MARKUP.sub(r"\\\1", " ".join(text.split()))

@@ -1,71 +1,61 @@
-"""What the adapters have, and small makers of cases and bits."""
+"""Builders of cases and bits, and assertions that several files share."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import os
 import subprocess
 import sys
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import pytest
 
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.road_agreement import RoadAgreement
+from conformance.running.selection import select
 from oracles.protocol import Bits
+from oracles.registry import Backend
+from reports.diff.judgement import Verdict
 from specs.cases import Case
 from specs.formats import format_named
 
+BUFFER_LENGTH = 101
+"""Odd, so that packed answers end within a byte and vectors short of their end.
 
-@dataclass(frozen=True)
-class Adapter:
-    """Where an adapter is, what it imports, and which dtypes its framework lacks."""
-
-    module: str
-    class_name: str
-    packages: tuple[str, ...]
-    lacks: frozenset[str]
-
-    def make(self, variant: str | None = None) -> Any:
-        for package in self.packages:
-            pytest.importorskip(package)
-        return getattr(self.load(), self.class_name)(variant)
-
-    def load(self) -> Any:
-        return importlib.import_module(f"oracles.adapters.{self.module}")
+Of some types onnxruntime folds no constant of 128 bytes and more: "Element type mismatch".
+"""
 
 
-FLOAT6 = frozenset({"float6e2m3", "float6e3m2"})
-COMPLEX = frozenset({"complex64", "complex128"})
-NOT_IN_ONNX = frozenset({"float8e4m3", "float8e3m4", "float8e4m3b11fnuz"})
-SUB_BYTE = FLOAT6 | {"float4e2m1", "int4", "int2", "uint4", "uint2"}
-ADAPTERS = {
-    "ort": Adapter("ort", "Ort", ("onnxruntime", "onnx"), FLOAT6 | COMPLEX | NOT_IN_ONNX),
-    "onnx": Adapter("onnx", "Onnx", ("onnx",), FLOAT6 | NOT_IN_ONNX),
-    "torch": Adapter(
-        "torch", "Torch", ("torch",), SUB_BYTE - {"float4e2m1"} | {"string"} | NOT_IN_ONNX
-    ),
-    "ml_dtypes": Adapter("ml_dtypes", "MlDtypes", ("ml_dtypes",), frozenset()),
-}
-ROADS = [("ort", None), ("ort", "folded"), ("onnx", None), ("torch", None), ("ml_dtypes", None)]
-ALL = ("ort", "onnx", "torch", "ml_dtypes")
-WITH_TEXT = ("ort", "onnx", "ml_dtypes")
-
-Road = tuple[str, str | None]
+@contextmanager
+def kept_environment() -> Iterator[None]:
+    """Restore the environment variables afterwards: some adapters set them."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
-def skip_without(package: str) -> None:
-    """Skips a test without importing what the adapter is to import in its own way."""
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+def quietly(create: Callable[[], Any]) -> Any:
+    """Create an oracle whose framework may warn when it is imported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return create()
 
 
 def onnx_case(source: str, target: str, version: int = 25, **modes: str) -> Case:
     return Case("onnx-cast", str(version), source, target, tuple(modes.items()))
 
 
+def view_case(source: str, target: str) -> Case:
+    return Case("any", "1", source, target)
+
+
 def bits_of(dtype: str, patterns: list[Any]) -> Bits:
-    """Patterns as numbers (or texts) in the dtype's storage."""
+    """Return patterns, given as numbers or texts, in the dtype's storage."""
     storage = format_named(dtype).storage
     if storage == "V16":
         raw = b"".join(pattern.to_bytes(16, "little") for pattern in patterns)
@@ -74,14 +64,14 @@ def bits_of(dtype: str, patterns: list[Any]) -> Bits:
 
 
 def patterns_of(bits: Bits) -> list[Any]:
-    """The way back from ``bits_of``."""
+    """Invert ``bits_of``."""
     if bits.dtype == np.dtype("V16"):
         return [int.from_bytes(pattern.tobytes(), "little") for pattern in bits]
     return list(bits.tolist())
 
 
 def some_patterns(dtype: str, count: int = 4096) -> Bits:
-    """Every pattern of up to 16 bits; a seeded sample of wider ones; a few texts."""
+    """Return all patterns of up to 16 bits, a seeded sample of wider ones, or a few texts."""
     entry = format_named(dtype)
     if entry.kind == "text":
         return np.array(["", "1.5", "-0", "a longer text than fits inline", "né\n"], object)
@@ -91,13 +81,8 @@ def some_patterns(dtype: str, count: int = 4096) -> Bits:
     return np.frombuffer(raw, entry.storage).copy()
 
 
-def assert_same(got: Bits, expected: Bits) -> None:
-    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-    assert got.tolist() == expected.tolist()
-
-
 def layouts(bits: Bits) -> dict[str, Bits]:
-    """Views of 12 patterns in layouts that a careless adapter would misread."""
+    """Return views of 12 patterns in layouts that a careless adapter would misread."""
     read_only = bits.copy()
     read_only.flags.writeable = False
     return {
@@ -110,9 +95,64 @@ def layouts(bits: Bits) -> dict[str, Bits]:
     }
 
 
+def assert_same(got: Bits, expected: Bits) -> None:
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    assert got.tolist() == expected.tolist()
+
+
+def assert_moves_any_layout(move: Callable[[Bits], Bits], bits: Bits) -> None:
+    """Bits come out unchanged, from any shape and layout."""
+    views = [bits, bits[:0], bits[1:2].reshape(()), np.resize(bits, (1, 3, 1, 5, 1))]
+    for view in (*views, *layouts(np.resize(bits, 12)).values()):
+        assert_same(move(view), view)
+
+
+def assert_follows_its_buffer(oracle: Any, case: Case) -> None:
+    """A bound call answers as ``cast`` does, whatever the buffer holds then."""
+    entry = format_named(case.source)
+    bits = np.zeros(BUFFER_LENGTH, entry.storage)
+    call = oracle.bind(case, bits)
+    for seed in range(3 if getattr(oracle, "compiles_shapes", False) else 4):
+        raw = np.frombuffer(np.random.default_rng(seed).bytes(bits.nbytes), bits.dtype)
+        bits[:] = raw & entry.mask if entry.bits < 8 else raw
+        before = bits.copy()
+        answer = call()
+        assert_same(answer, oracle.cast(case, before.copy()))
+        assert_same(bits, before)
+
+
+def assert_prints_the_answers(oracle: Any, case: Case, patterns: list[Any]) -> None:
+    """The script of a case prints what the oracle answers, and is short and free of the project."""
+    bits = bits_of(case.source, patterns)
+    script = oracle.reproduce(case, bits)
+    expected = list(zip(patterns, patterns_of(oracle.cast(case, bits)), strict=True))
+    printed = [
+        tuple(parse_printed(side) for side in line.split(" -> ")) for line in run_script(script)
+    ]
+    assert printed == expected
+    assert "castigate" not in script
+    assert max(map(len, script.splitlines())) <= 100
+
+
+def parse_printed(side: str) -> Any:
+    """Parse a printed pattern: a hex number, or a text's repr."""
+    return int(side, 16) if side.startswith("0x") else side[1:-1]
+
+
 def run_script(script: str) -> list[str]:
-    """What a script prints, line by line."""
+    """Run a script, and return the lines that it prints."""
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def compared(first: Any, second: Any, source: str, target: str) -> tuple[Verdict, str]:
+    """Return what ``-k variants`` says of two roads of a framework on one pair."""
+    meetings = [
+        BackendJudge(Backend(f"{oracle.name}:{number}", oracle), {}, Settings())
+        for number, oracle in enumerate((first, second))
+    ]
+    cases = [case for case in select([]) if (case.source, case.target) == (source, target)]
+    _, judgement = RoadAgreement(*meetings, cases).judge()
+    return judgement.verdict, judgement.message

@@ -1,4 +1,4 @@
-"""Two backends that are hardly ever here: CINN, and pypto, which is never installed."""
+"""CINN and pypto, which are hardly ever installed: the adapters against stand-ins."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named, select
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named, select
 from oracles.adapters import cinn, pypto
 from oracles.protocol import NotInstalled, Unsupported
 from oracles.registry import Backend
-from specs.calling import call_of
+from specs.case_calls import call_of
 from specs.cases import Case
-from tests.adapters.common import bits_of, onnx_case, skip_without
+from tests.adapters.common import bits_of, onnx_case
+from tests.adapters.contract import skip_unless_installed
 
 HALVES = [0x3FC00000, 0xC0000000]
 PASSED = ("conforms", "open")
@@ -30,7 +31,7 @@ class TestCinn:
             cinn.Cinn()
 
     def test_a_paddle_without_cinn_never_stands_in_for_it(self) -> None:
-        skip_without("paddle")
+        skip_unless_installed("paddle")
         paddle = cinn.load_paddle()
         if paddle.is_compiled_with_cinn():
             assert cinn.Cinn().version == paddle.__version__
@@ -38,15 +39,17 @@ class TestCinn:
         with pytest.raises(NotInstalled, match="build paddle from source"):
             cinn.Cinn()
 
-    def test_the_road_through_to_static(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        # Without CINN paddle takes its name and answers itself: enough to see the way there.
-        skip_without("paddle")
+    def test_a_cast_goes_through_to_static_with_the_backend_cinn(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # A paddle without CINN accepts the name and answers itself: enough to see what it is asked.
+        skip_unless_installed("paddle")
         paddle = cinn.load_paddle()
         monkeypatch.setattr(paddle, "is_compiled_with_cinn", lambda: True)
-        asked, to_static = [], paddle.jit.to_static
+        backends, to_static = [], paddle.jit.to_static
 
         def spying(function: Any, **options: Any) -> Any:
-            asked.append(options["backend"])
+            backends.append(options["backend"])
             return to_static(function, **options)
 
         monkeypatch.setattr(paddle.jit, "to_static", spying)
@@ -54,7 +57,7 @@ class TestCinn:
         bits = bits_of("float32", HALVES)
         assert oracle.cast(case, bits).tolist() == [0x3E00, 0xC000]
         assert oracle.bind(case, bits)().tolist() == [0x3E00, 0xC000]
-        assert asked == ["CINN"]
+        assert backends == ["CINN"]
         assert oracle.road(case) == "float32->float16"
         assert oracle.identity("float32", bits).tolist() == HALVES
         assert "backend='CINN'" in oracle.reproduce(case, bits)
@@ -66,32 +69,32 @@ class TestCinn:
 
 
 class Variable:
-    """A variable of a stand-in builder: what it holds once the program runs."""
+    """A variable of the stand-in builder; ``compute`` returns its value when the program runs."""
 
     def __init__(self, compute: Callable[[], Any]) -> None:
         self.compute = compute
 
 
 class Builder:
-    """A stand-in for CINN's builders, written from the designs' own side; numpy computes."""
+    """A stand-in for CINN's builders, written from CINN's designs; numpy computes."""
 
-    asked: ClassVar[list[Any]] = []
-    fed: Any = None
+    requests: ClassVar[list[Any]] = []
+    feed: Any = None
 
     def __init__(self, name: str) -> None:
-        self.asked.append((type(self).__name__, name))
+        self.requests.append((type(self).__name__, name))
 
     def create_input(self, dtype: Any, shape: Any, name: str) -> Variable:
-        self.asked.append((dtype, tuple(shape), name))
-        return Variable(lambda: self.fed)
+        self.requests.append((dtype, tuple(shape), name))
+        return Variable(lambda: self.feed)
 
     def cast(self, A: Any, dtype: Any, name: str = "") -> Variable:
-        self.asked.append(("cast", dtype, name))
-        return Variable(lambda: converted(A.compute(), dtype))
+        self.requests.append(("cast", dtype, name))
+        return Variable(lambda: convert(A.compute(), dtype))
 
     def bitcast_convert(self, A: Any, dytpe: str) -> Variable:
-        self.asked.append(("bitcast_convert", dytpe))
-        return Variable(lambda: reshaped(A.compute(), np.dtype(dytpe)))
+        self.requests.append(("bitcast_convert", dytpe))
+        return Variable(lambda: bitcast(A.compute(), np.dtype(dytpe)))
 
     def build(self) -> Builder:
         return self
@@ -100,20 +103,20 @@ class Builder:
         self, target: str, inputs: list[Any], feeds: list[Any], outputs: list[Any], **options: Any
     ) -> list[Any]:
         assert options == {"passes": [], "scope": None}
-        [self.fed] = feeds
+        [self.feed] = feeds
         [output] = outputs
         array = output.compute()
         return [SimpleNamespace(numpy=lambda where: {target: array}[where])]
 
 
-def converted(array: Any, dtype: Any) -> Any:
-    """As numpy converts, which warns of NaNs and of what lies out of range."""
+def convert(array: Any, dtype: Any) -> Any:
+    """Convert as numpy does, without its warnings about NaNs and overflow."""
     with np.errstate(all="ignore"):
         return array.astype(dtype)
 
 
-def reshaped(array: Any, dtype: Any) -> Any:
-    """As the design says: one more dimension where elements shrink."""
+def bitcast(array: Any, dtype: Any) -> Any:
+    """Bitcast as the design says: narrower elements add a dimension."""
     if dtype.itemsize < array.dtype.itemsize:
         return array.reshape(*array.shape, 1).view(dtype)
     return array.view(dtype)
@@ -121,11 +124,11 @@ def reshaped(array: Any, dtype: Any) -> Any:
 
 @pytest.fixture
 def builders(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A paddle that says it has CINN, and a CINN that has the designs' builders."""
-    skip_without("paddle")
+    """Let paddle report CINN, and provide a CINN with the designs' builders."""
+    skip_unless_installed("paddle")
     paddle = cinn.load_paddle()
     monkeypatch.setattr(paddle, "is_compiled_with_cinn", lambda: True)
-    monkeypatch.setattr(Builder, "asked", [])
+    monkeypatch.setattr(Builder, "requests", [])
     base, net = type("BaseBuilder", (Builder,), {}), type("NetBuilder", (Builder,), {})
     frontend = SimpleNamespace(BaseBuilder=base, NetBuilder=net)
     common = SimpleNamespace(
@@ -143,83 +146,84 @@ def builders(monkeypatch: pytest.MonkeyPatch) -> Any:
 ONE = 0x3F800000
 
 
-def made(name: str, bits: Any) -> Any:
+def call(name: str, bits: Any) -> Any:
+    """Make a case's call on CINN."""
     case = case_named(name)
     return cinn.Cinn().call(case, call_of(case), {"": bits})
 
 
-class TestTheBuildersOfCinn:
+class TestBuilders:
     def test_a_bitcast_is_a_program_of_one_operator(self, builders: Any) -> None:
         case = Case("cinn-bitcast-convert", "1.0", "float32", "float16", (("shape", "3"),))
         answer = cinn.Cinn().bitcast(case, bits_of("float32", [ONE, 0, 1]))
         assert answer.tolist() == [[0, 0x3F80], [0, 0], [1, 0]]
         assert answer.dtype == np.uint16
-        assert Builder.asked == [
+        assert Builder.requests == [
             ("NetBuilder", "castigate"),
             ("float32", (3,), "A1"),
             ("bitcast_convert", "float16"),
         ]
 
-    def test_bitcasts_are_judged(self, builders: Any) -> None:
+    def test_bitcasts_conform(self, builders: Any) -> None:
         oracle = cinn.Cinn()
-        meeting = Meeting(Backend("cinn", oracle), {}, Settings())
+        backend_judge = BackendJudge(Backend("cinn", oracle), {}, Settings())
         for name in (
             "cinn-bitcast-convert:1.0/float32/float16/shape:10/example:worked-example",
             "cinn-bitcast-convert:1.0/int32/float32/shape:10/example:shown-call",
             "cinn-bitcast-convert:1.0/float64/float32/shape:scalar",
         ):
-            assert meeting.judge(case_named(name)).verdict == "conforms", name
+            assert backend_judge.judge(case_named(name)).verdict == "conforms", name
 
-    def test_bits_in_the_shape_that_they_had_are_wrong(
+    def test_a_bitcast_that_keeps_the_rank_violates(
         self, builders: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def scaled(self: Builder, A: Any, dytpe: str) -> Variable:
             return Variable(lambda: A.compute().view(dytpe))
 
         monkeypatch.setattr(Builder, "bitcast_convert", scaled)
-        meeting = Meeting(Backend("cinn", cinn.Cinn()), {}, Settings())
+        backend_judge = BackendJudge(Backend("cinn", cinn.Cinn()), {}, Settings())
         name = "cinn-bitcast-convert:1.0/float32/float16/shape:10/example:worked-example"
-        found = meeting.judge(case_named(name))
+        found = backend_judge.judge(case_named(name))
         assert (found.verdict, found.faults[0].rule) == ("violates", "narrower")
 
     @pytest.mark.parametrize("form", ["dtype", "keywords", "all-keywords", "in-full", "sample"])
     def test_a_call_is_made_as_it_is_written(self, builders: Any, form: str) -> None:
-        gave = made(f"cinn-cast-calls:1.0/int32/float32/form:{form}", bits_of("int32", [1, 0]))
-        assert (gave.is_receiver, gave.shares_memory) == (False, False)
-        tensor = gave.tensors[""]
+        returned = call(f"cinn-cast-calls:1.0/int32/float32/form:{form}", bits_of("int32", [1, 0]))
+        assert (returned.is_receiver, returned.shares_memory) == (False, False)
+        tensor = returned.tensors[""]
         assert (tensor.dtype, tensor.device, tensor.bits.tolist()) == ("float32", "cpu", [ONE, 0])
-        assert gave.receiver[""].bits.tolist() == [1, 0]
+        assert returned.receiver[""].bits.tolist() == [1, 0]
         name = "out" if form in ("all-keywords", "in-full") else ""
-        assert Builder.asked[-1] == ("cast", "float32", name)
+        assert Builder.requests[-1] == ("cast", "float32", name)
 
-    def test_the_class_is_the_one_that_is_asked_for(self, builders: Any) -> None:
-        made("cinn-cast-calls:1.0/int32/bool/form:base-builder", bits_of("int32", [1, 0]))
-        assert Builder.asked[0] == ("BaseBuilder", "castigate")
+    def test_a_call_uses_its_builder_class(self, builders: Any) -> None:
+        call("cinn-cast-calls:1.0/int32/bool/form:base-builder", bits_of("int32", [1, 0]))
+        assert Builder.requests[0] == ("BaseBuilder", "castigate")
 
     @pytest.mark.parametrize("document", ["cinn-cast-calls", "cinn-bitcast-calls"])
-    def test_every_call_of_a_builder_that_does_as_the_page_says_passes(
+    def test_a_builder_that_follows_the_page_passes_every_call(
         self, builders: Any, document: str
     ) -> None:
-        meeting = Meeting(Backend("cinn", cinn.Cinn()), {}, Settings(max_examples=20))
-        verdicts = {case.id: meeting.judge(case).verdict for case in select([document])}
+        backend_judge = BackendJudge(Backend("cinn", cinn.Cinn()), {}, Settings(max_examples=20))
+        verdicts = {case.id: backend_judge.judge(case).verdict for case in select([document])}
         wrong = {name: verdict for name, verdict in verdicts.items() if verdict not in PASSED}
         assert wrong == {}
 
     @pytest.mark.parametrize(
-        ("call", "words"),
+        ("case", "message"),
         [
             ("paddle-tensor-to:1.0/float32/float64/form:name", "CINN has no tensor"),
             ("cinn-cast-calls:1.0/int64/bool/form:dtype", "CINN's net-builder has no method cast"),
         ],
     )
-    def test_what_cinn_does_not_offer(
-        self, builders: Any, monkeypatch: pytest.MonkeyPatch, call: str, words: str
+    def test_a_receiver_or_method_that_cinn_lacks_is_unsupported(
+        self, builders: Any, monkeypatch: pytest.MonkeyPatch, case: str, message: str
     ) -> None:
         monkeypatch.delattr(Builder, "cast")
-        with pytest.raises(Unsupported, match=f"^{words}"):
-            made(call, np.zeros(2, np.uint32 if "float32" in call else np.uint64))
+        with pytest.raises(Unsupported, match=f"^{message}"):
+            call(case, np.zeros(2, np.uint32 if "float32" in case else np.uint64))
 
-    def test_types_and_operators_that_are_not_there(
+    def test_a_type_or_operator_that_cinn_lacks_is_unsupported(
         self, builders: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         oracle, bits = cinn.Cinn(), bits_of("float32", HALVES)
@@ -249,7 +253,7 @@ class TestTheBuildersOfCinn:
 
 
 class Output:
-    """A kernel's output, as far as the adapter knows one."""
+    """A kernel's output, as far as the adapter uses it."""
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
@@ -260,22 +264,22 @@ class Output:
 
 @pytest.fixture
 def ascend(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """What the adapter asks of a host with pypto, written from the adapter's own side."""
+    """Provide what the adapter needs of a host with pypto, and record its requests."""
     torch = pytest.importorskip("torch")
     dtypes = {"DT_FP32": torch.float32, "DT_INT32": torch.int32, "DT_INT64": torch.int64}
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def jit(runtime_options: dict[str, Any]) -> Any:
-        asked.append(runtime_options)
+        requests.append(runtime_options)
         return lambda kernel: (
             lambda x, y: (
-                asked.append(kernel.__annotations__),
+                requests.append(kernel.__annotations__),
                 kernel(x, Output(y)),
             )
         )
 
     def cast(x: Any, dtype: Any, mode: Any) -> Any:
-        asked.append(mode)
+        requests.append(mode)
         return x.to(dtype)
 
     host = SimpleNamespace(
@@ -285,9 +289,9 @@ def ascend(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         STATIC="static",
         Tensor=lambda shape, dtype: (shape, dtype),
         frontend=SimpleNamespace(jit=jit),
-        set_vec_tile_shapes=lambda *tile: asked.append(tile),
+        set_vec_tile_shapes=lambda *tile: requests.append(tile),
         cast=cast,
-        asked=asked,
+        requests=requests,
         torch=torch,
     )
     monkeypatch.setitem(sys.modules, "pypto", host)  # type: ignore[arg-type]
@@ -305,7 +309,7 @@ def pypto_case(source: str, target: str, **modes: str) -> Case:
 
 class TestPypto:
     @pytest.mark.parametrize("missing", ["pypto", "torch_npu"])
-    def test_elsewhere_it_is_not_installed(
+    def test_without_its_packages_it_is_not_installed(
         self, monkeypatch: pytest.MonkeyPatch, missing: str
     ) -> None:
         pytest.importorskip("torch")
@@ -315,7 +319,7 @@ class TestPypto:
         with pytest.raises(NotInstalled, match=r"^pypto is used only on a host with Ascend"):
             pypto.Pypto()
 
-    def test_nor_is_it_without_a_processor(
+    def test_without_an_ascend_processor_it_is_not_installed(
         self, ascend: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         npu = SimpleNamespace(is_available=lambda: False)
@@ -323,37 +327,37 @@ class TestPypto:
         with pytest.raises(NotInstalled, match=r"^pypto is used only on a host with Ascend"):
             pypto.Pypto()
 
-    def test_nothing_offers_to_install_it(self) -> None:
+    def test_no_advice_offers_to_install_it(self) -> None:
         assert "pip install" not in pypto.ADVICE
 
-    def test_a_kernel_is_made_for_one_cast(self, ascend: SimpleNamespace) -> None:
+    def test_a_kernel_holds_one_cast(self, ascend: SimpleNamespace) -> None:
         oracle = pypto.Pypto()
         assert oracle.version == "0 of pypto"
         case = pypto_case("float32", "int32", mode="CAST_FLOOR")
         bits = np.array([HALVES], np.uint32)
         bits.flags.writeable = False
         assert oracle.cast(case, bits).tolist() == [[1, 0xFFFFFFFE]]
-        options, annotations, tile, mode = ascend.asked
+        options, annotations, tile, mode = ascend.requests
         assert options == {"run_mode": "npu"}
         assert annotations["x"] == (["static"] * 2, ascend.torch.float32)
         assert annotations["y"] == (["static"] * 2, ascend.torch.int32)
         assert (len(tile), mode) == (2, "floor")
 
-    def test_roads_and_bits(self, ascend: SimpleNamespace) -> None:
+    def test_the_road_is_the_pair_and_the_mode(self, ascend: SimpleNamespace) -> None:
         oracle = pypto.Pypto()
         assert oracle.road(pypto_case("float32", "int32")) == "float32->int32, CAST_NONE"
         floor = pypto_case("float32", "int32", mode="CAST_FLOOR", satmode="off")
         assert oracle.road(floor) == "float32->int32, CAST_FLOOR"
         assert oracle.identity("float32", bits_of("float32", HALVES)).tolist() == HALVES
 
-    def test_refusals(self, ascend: SimpleNamespace) -> None:
+    def test_a_dtype_or_mode_that_pypto_lacks_is_unsupported(self, ascend: SimpleNamespace) -> None:
         oracle, bits = pypto.Pypto(), bits_of("float32", HALVES)
-        for case, words in (
+        for case, message in (
             (pypto_case("float32", "float8e5m2"), "has no dtype float8e5m2$"),
             (pypto_case("int64", "int32", satmode="on"), "^how satmode is given"),
         ):
             for ask in (oracle.road, lambda case: oracle.cast(case, bits)):
-                with pytest.raises(Unsupported, match=words):
+                with pytest.raises(Unsupported, match=message):
                     ask(case)
         with pytest.raises(Unsupported, match=r"has no dtype bool$"):
             oracle.identity("bool", bits_of("bool", [1]))

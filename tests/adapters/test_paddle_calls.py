@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from oracles.adapters.call_parts import WORDS, ones
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named
+from oracles.adapters.calls import WORD_VALUES, ones
 from oracles.adapters.paddle import Paddle
 from oracles.adapters.paddle_calls import shares_memory
 from oracles.protocol import Returned, Unsupported, WithCall
@@ -17,7 +17,8 @@ from oracles.registry import Backend
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
 from specs.formats import format_named
-from tests.adapters.common import bits_of, skip_without
+from tests.adapters.common import bits_of
+from tests.adapters.contract import make
 
 CASE = Case("paddle-to", "1.0", "float32", "float64")
 ONE = {"float32": 0x3F800000, "float64": 0x3FF0 << 48, "int8": 1, "float16": 0x3C00}
@@ -25,12 +26,11 @@ ONE = {"float32": 0x3F800000, "float64": 0x3FF0 << 48, "int8": 1, "float16": 0x3
 
 @pytest.fixture(scope="module")
 def paddle() -> Any:
-    skip_without("paddle")
-    return Paddle()
+    return make("paddle")
 
 
 def argument(text: str) -> Argument:
-    """``kind value`` as one argument."""
+    """Parse ``kind value`` as an argument."""
     kind, _, value = text.partition(" ")
     return Argument(kind, value)  # type: ignore[arg-type]
 
@@ -75,7 +75,7 @@ def on_layer(
     return paddle.call(CASE, call, held)
 
 
-class TestParts:
+class TestValues:
     @pytest.mark.parametrize(
         ("dtype", "one"),
         [
@@ -95,10 +95,10 @@ class TestParts:
         assert ones("complex128", (1,)).tobytes() == (0x3FF0 << 48).to_bytes(16, "little")
 
     def test_words(self) -> None:
-        assert list(WORDS.values()) == [None, True, False, 0, 3.5, [], [10], b"float32"]
+        assert list(WORD_VALUES.values()) == [None, True, False, 0, 3.5, [], [10], b"float32"]
 
 
-# The forms that paddle's design of `Tensor.to` names, each with the dtype that it asks for.
+# The forms of a call that paddle's design of `Tensor.to` names, each with the target dtype.
 FORMS: list[tuple[tuple[str, ...], dict[str, str], str]] = [
     (("dtype-name float64",), {}, "float64"),
     (("dtype float64",), {}, "float64"),
@@ -118,7 +118,7 @@ FORMS: list[tuple[tuple[str, ...], dict[str, str], str]] = [
 
 class TestTensors:
     @pytest.mark.parametrize(("args", "kwargs", "dtype"), FORMS)
-    def test_what_comes_back(
+    def test_every_form_of_to_converts(
         self, paddle: Paddle, args: tuple[str, ...], kwargs: dict[str, str], dtype: str
     ) -> None:
         returned = on_tensor(paddle, *args, **kwargs)
@@ -131,12 +131,12 @@ class TestTensors:
         assert returned.outputs == {}
 
     @pytest.mark.parametrize("form", ["dtype float32", "device-name cpu", "tensor float32"])
-    def test_an_unchanged_tensor_is_the_receiver(self, paddle: Paddle, form: str) -> None:
+    def test_to_the_same_dtype_returns_the_receiver(self, paddle: Paddle, form: str) -> None:
         returned = on_tensor(paddle, form)
         assert (returned.is_receiver, returned.shares_memory) == (True, True)
 
     @pytest.mark.parametrize("form", ["dtype float64", "tensor int8"])
-    def test_a_changed_tensor_is_another(self, paddle: Paddle, form: str) -> None:
+    def test_to_another_dtype_returns_another_tensor(self, paddle: Paddle, form: str) -> None:
         returned = on_tensor(paddle, form)
         assert (returned.is_receiver, returned.shares_memory) == (False, False)
 
@@ -165,7 +165,9 @@ class TestTensors:
         assert returned.tensors[""].bits.tolist() == [0x3F80] * 3
 
     @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
-    def test_any_shape(self, paddle: Paddle, shape: tuple[int, ...]) -> None:
+    def test_a_tensor_of_any_shape_is_converted(
+        self, paddle: Paddle, shape: tuple[int, ...]
+    ) -> None:
         call = Call("tensor", (Member("", "tensor", "float32"),), "to", (argument("dtype int8"),))
         returned = paddle.call(CASE, call, {"": ones("float32", shape)})
         assert returned.tensors[""].bits.tolist() == np.ones(shape, np.uint8).tolist()
@@ -178,61 +180,65 @@ class TestErrors:
         self, paddle: Paddle, name: str
     ) -> None:
         if paddle._paddle.is_compiled_with_cuda():
-            pytest.skip("this paddle has it")
+            pytest.skip("this paddle has a GPU")
         with pytest.raises(Unsupported, match=f"^there is no device {name} here$"):
             on_tensor(paddle, f"device-name {name}")
 
-    def test_nor_can_a_receiver_be_there(self, paddle: Paddle) -> None:
+    def test_a_receiver_on_a_gpu_is_unsupported_where_there_is_none(self, paddle: Paddle) -> None:
         if paddle._paddle.is_compiled_with_cuda():
-            pytest.skip("this paddle has it")
+            pytest.skip("this paddle has a GPU")
         call = Call("tensor", (Member("", "tensor", "float32"),), "to", device="gpu")
         with pytest.raises(Unsupported, match=r"^there is no device gpu here$"):
             paddle.call(CASE, call, {"": ones("float32", (3,))})
 
     @pytest.mark.parametrize("name", ["nonsense", "xpu"])
-    def test_a_device_by_name_reaches_paddle(self, paddle: Paddle, name: str) -> None:
+    def test_an_unknown_device_name_is_paddles_own_error(self, paddle: Paddle, name: str) -> None:
         with pytest.raises(ValueError, match=r"^The device "):
             on_tensor(paddle, f"device-name {name}")
 
     @pytest.mark.parametrize("name", ["gpu:0", "nonsense", "gpu:x"])
-    def test_a_device_object_that_is_not_here_cannot_be_made(
+    def test_a_device_object_that_the_machine_lacks_is_unsupported(
         self, paddle: Paddle, name: str
     ) -> None:
         if paddle._paddle.is_compiled_with_cuda():
-            pytest.skip("this paddle has it")
+            pytest.skip("this paddle has a GPU")
         with pytest.raises(Unsupported, match=f"^there is no device object {name} here$"):
             on_tensor(paddle, f"device {name}")
 
     @pytest.mark.parametrize("text", ["dtype-name flaot64", "word list", "word bytes", "word true"])
-    def test_nonsense_reaches_paddle(self, paddle: Paddle, text: str) -> None:
+    def test_a_wrong_argument_is_paddles_own_error(self, paddle: Paddle, text: str) -> None:
         with pytest.raises(ValueError):
             on_tensor(paddle, text)
 
-    def test_an_unknown_keyword_reaches_paddle(self, paddle: Paddle) -> None:
+    def test_an_unknown_keyword_is_paddles_own_error(self, paddle: Paddle) -> None:
         with pytest.raises(TypeError, match=r"unexpected keyword argument"):
             on_tensor(paddle, flaot="dtype-name float64")
 
     @pytest.mark.parametrize("text", ["dtype int4", "tensor float4e2m1"])
-    def test_an_argument_that_cannot_be_made(self, paddle: Paddle, text: str) -> None:
+    def test_an_argument_of_a_dtype_that_paddle_lacks_is_unsupported(
+        self, paddle: Paddle, text: str
+    ) -> None:
         with pytest.raises(Unsupported, match=r"^paddle has no dtype "):
             on_tensor(paddle, text)
 
     @pytest.mark.parametrize("text", ["memory-format preserve", "input "])
-    def test_an_argument_of_a_kind_that_paddle_lacks(self, paddle: Paddle, text: str) -> None:
+    def test_an_argument_of_a_kind_that_paddle_lacks_is_unsupported(
+        self, paddle: Paddle, text: str
+    ) -> None:
         with pytest.raises(Unsupported, match=r"^paddle has no argument of the kind `"):
             on_tensor(paddle, text)
 
     def test_a_tensor_on_a_gpu_is_unsupported_where_there_is_none(self, paddle: Paddle) -> None:
         if paddle._paddle.is_compiled_with_cuda():
-            pytest.skip("this paddle has it")
+            pytest.skip("this paddle has a GPU")
         with pytest.raises(Unsupported, match=r"^there is no device gpu here$"):
             on_tensor(paddle, "gpu-tensor float32")
 
-    def test_a_method_that_is_not_there(self, paddle: Paddle) -> None:
+    def test_a_method_that_paddle_lacks_is_unsupported(self, paddle: Paddle) -> None:
         with pytest.raises(Unsupported, match=r"^paddle's tensor has no method frobnicate$"):
             on_tensor(paddle, method="frobnicate")
 
-    def test_a_receiver_that_cannot_be_made(self, paddle: Paddle) -> None:
+    def test_a_receiver_that_paddle_lacks_is_unsupported(self, paddle: Paddle) -> None:
         call = Call("sharded-tensor", (Member("", "tensor", "float32"),), "to")
         with pytest.raises(Unsupported, match=r"no sharded-tensor"):
             paddle.call(CASE, call, {"": bits_of("float32", [0])})
@@ -247,7 +253,7 @@ class TestErrors:
 
 
 class TestLayers:
-    def test_what_a_layer_is_made_of(self, paddle: Paddle) -> None:
+    def test_a_layer_has_the_members_of_the_call(self, paddle: Paddle) -> None:
         returned = on_layer(paddle, "dtype float32")
         found = {name: tensor.dtype for name, tensor in returned.receiver.items()}
         assert found == {member.name: member.dtype for member in MEMBERS}
@@ -255,14 +261,14 @@ class TestLayers:
         assert returned.receiver["steps"].bits.tolist() == [1, 1]
         assert returned.receiver["inner.bias"].device == "cpu"
 
-    def test_a_layer_is_changed_in_place_and_given_back(self, paddle: Paddle) -> None:
+    def test_to_converts_a_layer_in_place_and_returns_it(self, paddle: Paddle) -> None:
         returned = on_layer(paddle, method="to", dtype="dtype-name float64")
         assert (returned.is_receiver, returned.shares_memory) == (True, True)
         found = {name: tensor.dtype for name, tensor in returned.tensors.items()}
         assert found == {member.name: "float64" for member in MEMBERS}
         assert returned.tensors["inner.mask"].bits.tolist() == [ONE["float64"]] * 2
 
-    def test_astype_gives_the_layer_itself(self, paddle: Paddle) -> None:
+    def test_astype_returns_the_layer_itself(self, paddle: Paddle) -> None:
         returned = on_layer(paddle, "dtype-name float64")
         assert returned.is_receiver
         assert returned.tensors.keys() == {member.name for member in MEMBERS}
@@ -281,7 +287,7 @@ FEATURES = 2
 def on_linear(
     paddle: Paddle, held: str, *inputs: str, method: str | None = None, **kwargs: str
 ) -> Returned:
-    """What a call on a Linear of ones gives, run on inputs of these dtypes."""
+    """Make a call on a Linear of ones, and run the layer on inputs of these dtypes."""
     members = (Member("weight", "parameter", held), Member("bias", "parameter", held))
     named = tuple((name, argument(text)) for name, text in kwargs.items())
     call = Call("linear", members, method, (), named, inputs=inputs)
@@ -302,9 +308,7 @@ class TestLinear:
         # 1 + 1 of the weight's columns, and 1 of the bias
         assert (output.dtype, output.bits.tolist()) == ("float64", [[0x4008 << 48] * 2])
 
-    def test_of_an_input_that_is_not_taken_the_error_is_told_in_one_line(
-        self, paddle: Paddle
-    ) -> None:
+    def test_a_refused_input_is_answered_by_its_error_in_one_line(self, paddle: Paddle) -> None:
         returned = on_linear(paddle, "float64", "float64", "float32")
         assert list(returned.outputs) == ["float64", "float32"]
         refused = returned.outputs["float32"]
@@ -312,7 +316,7 @@ class TestLinear:
         assert refused.startswith("ValueError: ")
         assert "\n" not in refused
 
-    def test_it_is_run_after_the_call(self, paddle: Paddle) -> None:
+    def test_the_layer_runs_after_the_call(self, paddle: Paddle) -> None:
         returned = on_linear(paddle, "float32", "float64", method="to", dtype="dtype float64")
         assert {one.dtype for one in returned.receiver.values()} == {"float64"}
         output = returned.outputs["float64"]
@@ -322,7 +326,7 @@ class TestLinear:
 
 class TestBitcastMemory:
     @pytest.mark.parametrize("target", ["int32", "float16", "float32"])
-    def test_a_view_shares_its_tensor_s_memory(self, paddle: Paddle, target: str) -> None:
+    def test_a_view_shares_its_tensors_memory(self, paddle: Paddle, target: str) -> None:
         case = Case("torch-view", "2", "float32", target, (("shape", "2x2"),))
         assert paddle.bitcast_shares_memory(case, ones("float32", (2, 2)))
 
@@ -333,18 +337,20 @@ class TestBitcastMemory:
 
 
 def astype(paddle: Any, *, converts: tuple[str, ...], inputs: bool) -> Any:
-    """A `Layer.astype` that converts these parameters, and the inputs or not."""
+    """Return a `Layer.astype` that converts these parameters and, if asked, the inputs."""
 
     def method(layer: Any, dst_type: Any) -> Any:
-        def taken(layer: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-            return tuple(x.astype(dst_type) for x in given)
+        def convert_inputs(layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(x.astype(dst_type) for x in inputs)
 
-        for each in layer.sublayers(include_self=True):
-            for name, parameter in list(each.named_parameters(include_sublayers=False)):
+        for sublayer in layer.sublayers(include_self=True):
+            for name, parameter in list(sublayer.named_parameters(include_sublayers=False)):
                 if name in converts:
-                    setattr(each, name, paddle.nn.Parameter(parameter.detach().astype(dst_type)))
+                    setattr(
+                        sublayer, name, paddle.nn.Parameter(parameter.detach().astype(dst_type))
+                    )
         if inputs:
-            layer.register_forward_pre_hook(taken)
+            layer.register_forward_pre_hook(convert_inputs)
         return layer
 
     return method
@@ -374,9 +380,9 @@ def test_what_astype_does_to_a_real_layer_is_judged(
 ) -> None:
     method = astype(paddle._paddle, converts=converts, inputs=inputs)
     monkeypatch.setattr(paddle._paddle.nn.Layer, "astype", method)
-    meeting = Meeting(Backend("paddle", paddle), {}, Settings(max_examples=10))
+    backend_judge = BackendJudge(Backend("paddle", paddle), {}, Settings(max_examples=10))
     case = case_named(f"paddle-layer-astype:1.0/float32/float64/form:name/member:{member}")
-    found = meeting.judge(case)
+    found = backend_judge.judge(case)
     assert (found.verdict, [fault.rule for fault in found.faults]) == (verdict, rules)
 
 
@@ -390,7 +396,7 @@ def test_a_to_that_writes_into_its_receiver_is_found(
     paddle: Paddle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paddle._paddle.Tensor, "to", to_that_zeroes_its_receiver)
-    meeting = Meeting(Backend("paddle", paddle), {}, Settings(max_examples=10))
-    found = meeting.judge(case_named("paddle-tensor-to:1.0/float32/float64/form:name"))
+    backend_judge = BackendJudge(Backend("paddle", paddle), {}, Settings(max_examples=10))
+    found = backend_judge.judge(case_named("paddle-tensor-to:1.0/float32/float64/form:name"))
     assert found.verdict == "deviates"
     assert {fault.rule for fault in found.faults} == {"receiver-unchanged"}

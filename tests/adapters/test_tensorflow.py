@@ -1,4 +1,4 @@
-"""TensorFlow on its roads: eager, traced, compiled by XLA, and folded."""
+"""TensorFlow beyond the contract: its functions, grappler's and XLA's folding, its output."""
 
 from __future__ import annotations
 
@@ -11,118 +11,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oracles.adapters.tensorflow import DTYPES, VARIANTS, TensorFlow
-from oracles.protocol import NotInstalled, Unsupported, WithBind, WithBitcast
-from oracles.registry import Backend
-from oracles.smoke import smoke
+from oracles.adapters.tensorflow import DTYPES, VARIANTS
+from oracles.protocol import Unsupported
 from specs.cases import Case
 from specs.formats import format_named, formats
-from tests.adapters.bound_calls import BoundCalls
-from tests.adapters.checks import (
-    PlainRoads,
-    assert_casts_any_layout,
-    assert_follows_its_buffer,
-    assert_known,
-    assert_moves_any_layout,
-    assert_repeats,
-    assert_shares_no_memory,
-    built,
-    compared,
-    known,
-)
-from tests.adapters.common import (
-    SUB_BYTE,
-    assert_same,
-    bits_of,
-    onnx_case,
-    run_script,
-    some_patterns,
-)
-
-ROADS = (None, *VARIANTS)
-XLA_LACKS = {"float4e2m1", "int2", "uint2"}
-"""And its tensors of four bits it takes for packed, which TensorFlow's are not."""
-
-KERNELS_LACK = {*XLA_LACKS, "float8e4m3fnuz", "float8e5m2fnuz", "float8e4m3b11fnuz"}
+from tests.adapters.common import assert_same, bits_of, compared, onnx_case, view_case
+from tests.adapters.contract import FLOAT6, built, make
 
 
-@pytest.fixture(scope="module", params=ROADS, ids=lambda road: road or "eager")
+@pytest.fixture(scope="module", params=(None, *VARIANTS), ids=lambda road: road or "eager")
 def oracle(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with built("tensorflow", lambda: TensorFlow(request.param)) as made:
-        yield made
+    with built("tensorflow", request.param) as built_oracle:
+        yield built_oracle
 
 
-NOT_FOLDED = "float8e5m2"
-"""The only dtype whose casts grappler leaves to run, to and from it."""
+def test_tensorflow_lacks_some_floats_and_text() -> None:
+    lacking = formats().keys() - DTYPES.keys()
+    assert lacking == {"float8e4m3", "float8e3m4", "float8e8m0", "string"} | FLOAT6
 
 
-def is_xla(oracle: Any) -> bool:
-    """Whether XLA compiles what a road runs."""
-    return oracle._variant in ("xla", "xla-folded")
-
-
-def is_offered(oracle: Any, source: str, target: str) -> bool:
-    """Whether a road has a kernel for a pair, as far as the tests go."""
-    return not {source, target} & (XLA_LACKS if is_xla(oracle) else KERNELS_LACK)
-
-
-class TestIdentity:
-    def test_nothing_changes_on_the_way_in_and_out(self, oracle: Any) -> None:
-        assert smoke(Backend("tensorflow", oracle)) == {}
-
-    @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float8e5m2", "int2", "bool"])
-    def test_every_layout(self, oracle: Any, dtype: str) -> None:
-        assert_moves_any_layout(lambda bits: oracle.identity(dtype, bits), some_patterns(dtype, 99))
-
-    def test_what_lies_above_a_code_is_dropped(self, oracle: Any) -> None:
-        assert oracle.identity("int4", bits_of("uint8", [0xF5, 0x7A])).tolist() == [0x5, 0xA]
-
-    def test_what_tensorflow_lacks(self, oracle: Any) -> None:
-        lacking = formats().keys() - DTYPES.keys()
-        others = {"float8e4m3", "float8e3m4", "float8e8m0"}
-        assert lacking == {*others, "float6e2m3", "float6e3m2", "string"}
-        for dtype in lacking:
-            bits = some_patterns(dtype)
-            for case in (onnx_case(dtype, "float32"), onnx_case("float32", dtype)):
-                for ask in (oracle.cast, oracle.bitcast, oracle.bind, oracle.reproduce):
-                    with pytest.raises(Unsupported, match=f"no dtype castable as {dtype}$"):
-                        ask(case, bits if case.source == dtype else bits_of("float32", [0]))
-            with pytest.raises(Unsupported):
-                oracle.identity(dtype, bits)
-
-
-class TestCasts:
-    @pytest.mark.parametrize(("source", "target", "pairs"), known(DTYPES))
-    def test_known_values(self, oracle: Any, source: str, target: str, pairs: Any) -> None:
-        if not is_offered(oracle, source, target):
-            reason = (
-                r"^(Cast \w+ to \w+ is not supported|No registered '\w+' OpKernel for \w+ devices)$"
-            )
-            with pytest.raises(Unsupported, match=reason):
-                oracle.cast(onnx_case(source, target), bits_of(source, list(pairs)))
-        elif is_xla(oracle) and {source, target} & SUB_BYTE:
-            pytest.skip("TensorFlow hands XLA tensors of four bits that are not packed")
-        elif oracle._variant == "folded" and NOT_FOLDED in (source, target):
-            with pytest.raises(Unsupported, match=r"^grappler did not fold this, but left a Cast$"):
-                oracle.cast(onnx_case(source, target), bits_of(source, list(pairs)))
-        else:
-            assert_known(oracle, source, target, pairs)
-
-    def test_any_shape_any_layout(self, oracle: Any) -> None:
-        floats = {0x3FC00000: 0x3E00, 0xC0000000: 0xC000, 0: 0}
-        assert_casts_any_layout(oracle, "float32", "float16", floats)
-
-    @pytest.mark.parametrize("pair", [("int4", "int8"), ("int8", "int4")])
-    def test_codes_of_less_than_a_byte_in_any_shape(
-        self, oracle: Any, pair: tuple[str, str]
-    ) -> None:
-        if is_xla(oracle):
-            pytest.skip("TensorFlow hands XLA tensors of four bits that are not packed")
-        assert_casts_any_layout(oracle, *pair, {n: n for n in range(8)})
-
-    def test_an_answer_shares_no_memory_with_the_question(self, oracle: Any) -> None:
-        assert_shares_no_memory(oracle, "float32")
-
+class TestFunctions:
     def test_an_error_that_is_no_missing_kernel_passes_through(self, oracle: Any) -> None:
         class OutOfMemory(oracle._tensorflow.errors.OpError):  # type: ignore[misc, name-defined]
             def __init__(self) -> None:
@@ -136,9 +44,7 @@ class TestCasts:
             with pytest.raises(OutOfMemory):
                 oracle.cast(onnx_case("int8", "int16"), bits_of("int8", [1]))
 
-
-class TestRoads(PlainRoads):
-    def test_one_function_for_one_shape(self, oracle: Any) -> None:
+    def test_one_function_serves_one_shape(self, oracle: Any) -> None:
         if oracle._constants is not None:
             pytest.skip("a constant is part of its function")
         before = oracle._function.cache_info()
@@ -158,53 +64,13 @@ class TestRoads(PlainRoads):
             must_compile = function.function_def.attr["_XlaMustCompile"].b
             assert must_compile == (oracle._variant == "xla")
 
-    def test_its_own_threads_are_one(self, oracle: Any) -> None:
+    def test_tensorflow_uses_one_thread(self, oracle: Any) -> None:
         threading = oracle._tensorflow.config.threading
         assert threading.get_intra_op_parallelism_threads() == 1
         assert threading.get_inter_op_parallelism_threads() == 1
 
 
-class TestBinding(BoundCalls):
-    @pytest.mark.parametrize("pair", ["float32-float16", "float32-float32", "complex64-float32"])
-    def test_every_refill_is_answered_as_cast_answers_it(self, oracle: Any, pair: str) -> None:
-        assert isinstance(oracle, WithBind)
-        assert_follows_its_buffer(oracle, onnx_case(*pair.split("-")))
-
-
-# Computed by hand: little-endian.
-BITCASTS: list[tuple[str, str, list[int], tuple[int, ...], tuple[int, ...], list[int]]] = [
-    ("float32", "uint32", [0x7F800001, 0xFFFFFFFF], (2,), (2,), [0x7F800001, 0xFFFFFFFF]),
-    ("int64", "float64", [0x7FF0000000000001], (), (), [0x7FF0000000000001]),
-    ("float32", "uint16", [0x3FC00001], (), (2,), [0x0001, 0x3FC0]),
-    ("float32", "uint8", [0x3FC00001, 1], (2,), (2, 4), [1, 0, 0xC0, 0x3F, 1, 0, 0, 0]),
-    ("uint8", "float32", [0, 0, 0xC0, 0x3F], (4,), (), [0x3FC00000]),
-    ("uint16", "float32", [1, 0x8000, 2, 0], (2, 2), (2,), [0x80000001, 2]),
-    ("float32", "uint16", [], (0,), (0, 2), []),
-    ("bfloat16", "float32", [], (3, 0, 2), (3, 0), []),
-]
-
-
 class TestBitcasts:
-    @pytest.mark.parametrize(
-        ("source", "target", "given", "shape", "result", "expected"),
-        BITCASTS,
-        ids=[f"{row[0]}-{row[1]}-{row[3]}" for row in BITCASTS],
-    )
-    def test_known_bits(
-        self,
-        oracle: Any,
-        source: str,
-        target: str,
-        given: list[int],
-        shape: tuple[int, ...],
-        result: tuple[int, ...],
-        expected: list[int],
-    ) -> None:
-        assert isinstance(oracle, WithBitcast)
-        bits = bits_of(source, given).reshape(shape)
-        answer = oracle.bitcast(Case("x", "1", source, target), bits)
-        assert_same(answer, bits_of(target, expected).reshape(result))
-
     @pytest.mark.parametrize("shape", [(), (2, 3)])
     def test_only_xla_copies(self, oracle: Any, shape: tuple[int, ...]) -> None:
         if oracle._constants is not None:
@@ -224,39 +90,25 @@ class TestBitcasts:
             ("int8", "int4", (3,)),
         ],
     )
-    def test_a_refusal_is_tensorflows_own(
+    def test_a_refusal_is_tensorflows_own_error(
         self, oracle: Any, source: str, target: str, shape: tuple[int, ...]
     ) -> None:
         bits = np.zeros(shape, format_named(source).storage)
         with pytest.raises(Exception, match=r"Cannot bitcast|rank|allowed values") as caught:
-            oracle.bitcast(Case("x", "1", source, target), bits)
+            oracle.bitcast(view_case(source, target), bits)
         assert not isinstance(caught.value, Unsupported)
 
 
-SCRIPTS: dict[str | None, tuple[str, str, list[int]]] = {
-    None: ("float32", "float8e4m3fn", [0x3FC00000, 0xFFFFFFFF, 0x7F7FFFFF, 1]),
-    "function": ("complex128", "bfloat16", [0x3FF8 << 48, 1 << 127]),
-    "xla": ("bool", "float8e5m2fnuz", [0, 1]),
-    "folded": ("float32", "bfloat16", [0x3FC00000, 0x7F800001, 0x7F7FFFFF, 1]),
-    "xla-folded": ("int32", "float8e5m2fnuz", [0, 1, 2, 3, 0xFFFFFFFF]),
-}
-"""One for a road: each of them takes as long as TensorFlow does to come up."""
-
-
 class TestScripts:
-    def test_a_reproduction_prints_the_same_answers(self, oracle: Any) -> None:
-        source, target, patterns = SCRIPTS[oracle._variant]
-        assert_repeats(oracle, onnx_case(source, target), patterns)
-
-    def test_a_script_takes_its_own_road(self, oracle: Any) -> None:
+    def test_a_script_takes_the_variants_road(self, oracle: Any) -> None:
         script = oracle.reproduce(onnx_case("int8", "int16"), bits_of("int8", [1]))
         assert ("tf.function" in script) == (oracle._variant is not None)
-        assert ("jit_compile=True" in script) == is_xla(oracle)
+        assert ("jit_compile=True" in script) == (oracle._variant in ("xla", "xla-folded"))
         assert ("TensorProto" in script) == (oracle._constants is not None)
 
 
-class Spied:
-    """An operation, and the graphs of all functions that run meanwhile."""
+class GraphRecorder:
+    """Casts, and records the operations in the graphs of all functions that run meanwhile."""
 
     def __init__(self, oracle: Any) -> None:
         self._context = importlib.import_module("tensorflow.python.eager.context").context()
@@ -266,7 +118,7 @@ class Spied:
     def cast(self, case: Case, bits: Any) -> Any:
         real = self._context.export_run_metadata
 
-        def kept() -> Any:
+        def recorded() -> Any:
             metadata = real()
             self.graphs += [
                 {node.op for node in graph.node}
@@ -276,22 +128,22 @@ class Spied:
             return metadata
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(self._context, "export_run_metadata", kept)
+            patch.setattr(self._context, "export_run_metadata", recorded)
             return self._oracle.cast(case, bits)
 
 
 @pytest.fixture(scope="module")
 def roads() -> Iterator[dict[str | None, Any]]:
     """Every road of the framework."""
-    with built("tensorflow", TensorFlow) as eager:
-        yield {None: eager} | {variant: TensorFlow(variant) for variant in VARIANTS}
+    with built("tensorflow") as eager:
+        yield {None: eager} | {variant: make("tensorflow", variant) for variant in VARIANTS}
 
 
 class TestFolding:
     def test_grappler_leaves_a_constant(self, roads: dict[str | None, Any]) -> None:
-        spied = Spied(roads["folded"])
-        spied.cast(onnx_case("float32", "int32"), bits_of("float32", [0x3FC00000, 0]))
-        assert spied.graphs[-1] == {"Const", "_Retval"}
+        recorder = GraphRecorder(roads["folded"])
+        recorder.cast(onnx_case("float32", "int32"), bits_of("float32", [0x3FC00000, 0]))
+        assert recorder.graphs[-1] == {"Const", "_Retval"}
 
     def test_what_grappler_leaves_to_run_is_unsupported(self, roads: dict[str | None, Any]) -> None:
         oracle, case = roads["folded"], onnx_case("float32", "int32")
@@ -320,8 +172,8 @@ class TestFolding:
         case = onnx_case("float32", target)
         assert_same(roads["folded"].cast(case, bits), roads["function"].cast(case, bits))
 
-    def test_a_part_ends_where_a_vector_does(self, roads: dict[str | None, Any]) -> None:
-        # At the end of a row infinity becomes another integer than in its midst.
+    def test_a_long_constant_is_split_between_vectors(self, roads: dict[str | None, Any]) -> None:
+        # At the end of a row infinity becomes another integer than within it.
         case, bits = onnx_case("bfloat16", "uint32"), np.full(70_000, 0x7F80, np.uint16)
         assert_same(roads["folded"].cast(case, bits), roads["function"].cast(case, bits))
 
@@ -376,7 +228,7 @@ class TestFolding:
         ],
     )
     @pytest.mark.parametrize("count", [1, 3])
-    def test_a_constant_comes_in_as_it_is(
+    def test_a_constant_keeps_its_bits(
         self, roads: dict[str | None, Any], road: str, dtype: str, pattern: int, count: int
     ) -> None:
         bits = bits_of(dtype, [pattern] * count)
@@ -390,8 +242,8 @@ class TestFolding:
         assert compared(*pair, "int8", "int16") == ("conforms", "")
         tensorflow, real = pair[1]._tensorflow, pair[1]._operation
 
-        def inverting(*asked: Any) -> Any:
-            return lambda x: tensorflow.bitwise.invert(real(*asked)(x))
+        def inverting(*request: Any) -> Any:
+            return lambda x: tensorflow.bitwise.invert(real(*request)(x))
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pair[1], "_operation", inverting)
@@ -412,26 +264,8 @@ for variant in (None, "function", "xla", "folded", "xla-folded"):
 """
 
 
-class TestVariants:
-    def test_nothing_is_printed(self) -> None:
-        with built("tensorflow", TensorFlow):
-            pass
-        done = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, check=False)
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-    def test_an_unknown_variant_names_the_known_ones(self) -> None:
-        with (
-            built("tensorflow", TensorFlow),
-            pytest.raises(Unsupported, match=r"are function, xla, folded, xla-folded$"),
-        ):
-            TensorFlow("nonsense")
-
-    def test_a_missing_package_names_its_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("os.environ", {})
-        monkeypatch.setitem(sys.modules, "tensorflow", None)
-        with pytest.raises(NotInstalled, match=r"tensorflow.*'castigate\[tensorflow\]'$"):
-            TensorFlow()
-
-    def test_nothing_is_imported_before_it_is_asked(self) -> None:
-        script = "import sys, oracles.adapters.tensorflow\nprint('tensorflow' in sys.modules)"
-        assert run_script(script) == ["False"]
+def test_nothing_is_printed() -> None:
+    with built("tensorflow"):
+        pass
+    done = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

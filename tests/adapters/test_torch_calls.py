@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,18 @@ from oracles.adapters.torch_tensors import DTYPES
 from oracles.protocol import Bits, Returned, Unsupported, WithCall
 from specs.calls import Argument, Call, Member, ReceiverKind
 from specs.cases import Case
-from tests.adapters.checks import built
-from tests.adapters.common import ADAPTERS, assert_same, bits_of, patterns_of, some_patterns
+from tests.adapters.common import assert_same, bits_of, patterns_of, some_patterns
+from tests.adapters.contract import make
 
 CASE = Case("any", "1", "float32", "float16", (("form", "positional"),))
-FLOATS = [0x3FC00000, 0xC0000000, 0x7F800001]  # 1.5, -2, a signalling NaN
+FLOATS = [0x3FC00000, 0xC0000000, 0x7F800001]  # 1.5, -2, a signaling NaN
 HALVES = [0x3E00, 0xC000]
 DOUBLES = [0x3FF8 << 48, 0xC000 << 48]
 
 
 @pytest.fixture(scope="module")
-def oracle() -> Iterator[Any]:
-    with built("torch", ADAPTERS["torch"].make) as made:
-        yield made
+def oracle() -> Any:
+    return make("torch")
 
 
 def dtype(name: str) -> Argument:
@@ -41,12 +39,12 @@ def to(
     source: str = "float32",
     **kwargs: Argument,
 ) -> Returned:
-    """What ``x.to(*args, **kwargs)`` gives of 1.5 and -2, which must stay as they are."""
-    sent = bits_of("float32", FLOATS[:2]) if bits is None else bits
-    before = sent.copy()
+    """Call ``x.to(*args, **kwargs)`` on 1.5 and -2, which must not change."""
+    held = bits_of("float32", FLOATS[:2]) if bits is None else bits
+    before = held.copy()
     call = Call(receiver, (Member("", "tensor", source),), "to", args, tuple(kwargs.items()))
-    returned: Returned = oracle.call(CASE, call, {"": sent})
-    assert_same(sent, before)
+    returned: Returned = oracle.call(CASE, call, {"": held})
+    assert_same(held, before)
     assert (returned.receiver[""].dtype, returned.receiver[""].device) == (source, "cpu")
     assert_same(returned.receiver[""].bits, before)
     assert returned.outputs == {}
@@ -67,16 +65,16 @@ TRUE, NONE = Argument("word", "true"), Argument("word", "none")
 @pytest.mark.parametrize("receiver", BOTH)
 class TestEveryTensor:
     @pytest.mark.parametrize("name", DTYPES)
-    def test_bits_come_out_as_they_went_in(
-        self, oracle: Any, receiver: ReceiverKind, name: str
-    ) -> None:
+    def test_bits_come_out_unchanged(self, oracle: Any, receiver: ReceiverKind, name: str) -> None:
         bits = some_patterns(name, 16)
         returned = to(oracle, CPU, receiver=receiver, bits=bits, source=name)
         assert returned.tensors[""].dtype == name
         assert_same(returned.tensors[""].bits, bits)
 
     @pytest.mark.parametrize("shape", [(), (0,), (2, 3), (2, 0, 3)])
-    def test_shapes(self, oracle: Any, receiver: ReceiverKind, shape: tuple[int, ...]) -> None:
+    def test_the_result_has_the_receivers_shape(
+        self, oracle: Any, receiver: ReceiverKind, shape: tuple[int, ...]
+    ) -> None:
         bits = np.zeros(shape, np.uint32)
         bits.flags.writeable = False
         returned = to(oracle, dtype("float64"), receiver=receiver, bits=bits)
@@ -92,7 +90,7 @@ class TestEveryTensor:
         ],
         ids=["dtype", "name-dtype", "device-dtype", "other"],
     )
-    def test_another_dtype_is_another_tensor(
+    def test_another_dtype_returns_another_tensor(
         self, oracle: Any, receiver: ReceiverKind, args: tuple[Argument, ...]
     ) -> None:
         returned = to(oracle, *args, receiver=receiver)
@@ -105,7 +103,7 @@ class TestEveryTensor:
         [(dtype("float32"),), (CPU,), (CPU_OBJECT,), (Argument("tensor", "float32"),)],
         ids=["dtype", "name", "device", "other"],
     )
-    def test_nothing_to_do_is_the_tensor_itself(
+    def test_the_same_dtype_returns_the_receiver(
         self, oracle: Any, receiver: ReceiverKind, args: tuple[Argument, ...]
     ) -> None:
         returned = to(oracle, *args, receiver=receiver)
@@ -113,13 +111,13 @@ class TestEveryTensor:
         assert returned.is_receiver
         assert returned.shares_memory
 
-    def test_a_copy_is_a_copy(self, oracle: Any, receiver: ReceiverKind) -> None:
+    def test_copy_returns_another_tensor(self, oracle: Any, receiver: ReceiverKind) -> None:
         returned = to(oracle, receiver=receiver, dtype=dtype("float32"), copy=TRUE)
         assert answer(returned) == ("float32", "cpu", FLOATS[:2])
         assert not returned.is_receiver
         assert not returned.shares_memory
 
-    def test_keywords(self, oracle: Any, receiver: ReceiverKind) -> None:
+    def test_keywords_are_passed_as_keywords(self, oracle: Any, receiver: ReceiverKind) -> None:
         returned = to(oracle, receiver=receiver, dtype=dtype("float64"), device=CPU)
         assert answer(returned) == ("float64", "cpu", DOUBLES)
 
@@ -135,14 +133,14 @@ class TestEveryTensor:
         assert not returned.shares_memory
 
     @pytest.mark.parametrize("name", ["nonsense", "hpu", "xpu:7"])
-    def test_a_device_that_is_not_here_cannot_be_made(
+    def test_a_device_that_the_machine_lacks_is_unsupported(
         self, oracle: Any, receiver: ReceiverKind, name: str
     ) -> None:
         with pytest.raises(Unsupported, match=f"no device {name} here"):
             to(oracle, Argument("device", name), receiver=receiver)
 
     @pytest.mark.parametrize("kind", ["dtype", "tensor"])
-    def test_a_dtype_that_torch_lacks_cannot_be_made(
+    def test_a_dtype_that_torch_lacks_is_unsupported(
         self, oracle: Any, receiver: ReceiverKind, kind: Any
     ) -> None:
         with pytest.raises(Unsupported, match="float6e2m3"):
@@ -150,24 +148,26 @@ class TestEveryTensor:
 
 
 class TestTensor:
-    def test_an_oracle_that_makes_calls(self, oracle: Any) -> None:
+    def test_the_oracle_makes_calls(self, oracle: Any) -> None:
         assert isinstance(oracle, WithCall)
 
-    def test_a_device_and_a_keyword(self, oracle: Any) -> None:
+    def test_a_device_and_a_keyword_are_passed_together(self, oracle: Any) -> None:
         assert answer(to(oracle, CPU, dtype=dtype("float16"))) == ("float16", "cpu", HALVES)
 
     @pytest.mark.parametrize(
         ("word", "error"), [("list", TypeError), ("zero", RuntimeError), ("bytes", RuntimeError)]
     )
-    def test_a_word_of_no_sense(self, oracle: Any, word: str, error: type[Exception]) -> None:
+    def test_an_argument_of_another_type_is_torchs_own_error(
+        self, oracle: Any, word: str, error: type[Exception]
+    ) -> None:
         with pytest.raises(error, match=r"to\(\)|device"):
             to(oracle, Argument("word", word))
 
-    def test_an_unknown_keyword(self, oracle: Any) -> None:
+    def test_an_unknown_keyword_is_torchs_own_error(self, oracle: Any) -> None:
         with pytest.raises(TypeError, match="blocking"):
             to(oracle, dtype("float16"), blocking=TRUE)
 
-    def test_a_method_that_torch_lacks(self, oracle: Any) -> None:
+    def test_a_method_that_torch_lacks_is_unsupported(self, oracle: Any) -> None:
         call = Call("tensor", (Member("", "tensor", "float32"),), "astype", (dtype("float16"),))
         with pytest.raises(Unsupported, match="torch's tensor has no method astype"):
             oracle.call(CASE, call, {"": bits_of("float32", FLOATS)})
@@ -175,7 +175,7 @@ class TestTensor:
     @pytest.mark.parametrize("variant", ["view", "compile"])
     def test_variants_make_no_calls(self, variant: str) -> None:
         with pytest.raises(Unsupported, match=f"torch:{variant} makes no calls"):
-            to(ADAPTERS["torch"].make(variant), CPU)
+            to(make("torch", variant), CPU)
 
     def test_warnings_are_not_errors(self, oracle: Any) -> None:
         bits = bits_of("complex64", [0xC0000000_3FC00000])
@@ -183,22 +183,22 @@ class TestTensor:
         assert answer(returned) == ("float32", "cpu", [0x3FC00000])
 
 
-class TestListedForms:
-    """What stands behind `memory_format` and the positions of `non_blocking` and `copy`."""
+class TestOtherArguments:
+    """The arguments `memory_format`, and `non_blocking` and `copy` by position."""
 
-    def test_by_position_a_copy_is_a_copy(self, oracle: Any) -> None:
+    def test_copy_by_position_returns_another_tensor(self, oracle: Any) -> None:
         false = Argument("word", "false")
         returned = to(oracle, dtype("float32"), false, TRUE)
         assert answer(returned) == ("float32", "cpu", FLOATS[:2])
         assert not returned.shares_memory
 
-    def test_a_memory_format_is_torchs_own_object(self, oracle: Any) -> None:
+    def test_a_memory_format_is_passed_as_torchs_object(self, oracle: Any) -> None:
         preserve = Argument("memory-format", "preserve")
         returned = to(oracle, dtype("float16"), memory_format=preserve)
         assert answer(returned) == ("float16", "cpu", HALVES)
 
     @pytest.mark.parametrize("given", ["input ", "text out"])
-    def test_a_kind_that_only_builders_take(self, oracle: Any, given: str) -> None:
+    def test_an_argument_that_only_builders_take_is_refused(self, oracle: Any, given: str) -> None:
         kind, _, value = given.partition(" ")
         error = Unsupported if kind == "input" else RuntimeError
         with pytest.raises(error):
@@ -228,7 +228,7 @@ class TestShardedTensor:
         ],
         ids=["positional-keyword", "three", "none"],
     )
-    def test_what_is_dropped(
+    def test_arguments_that_torch_ignores(
         self, oracle: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]
     ) -> None:
         returned = to(oracle, *args, receiver="sharded-tensor", **kwargs)
@@ -243,11 +243,13 @@ class TestShardedTensor:
         ("word", "given"),
         [("none", "None"), ("number", "3.5"), ("list", "[]"), ("bytes", "b'float32'")],
     )
-    def test_a_word_of_no_sense(self, oracle: Any, word: str, given: str) -> None:
+    def test_an_argument_of_another_type_is_torchs_own_error(
+        self, oracle: Any, word: str, given: str
+    ) -> None:
         with pytest.raises(RuntimeError, match=re.escape(f"wrong arguments: ({given},)")):
             to(oracle, Argument("word", word), receiver="sharded-tensor")
 
-    def test_nothing_stays_behind(self, oracle: Any) -> None:
+    def test_the_process_group_is_closed(self, oracle: Any) -> None:
         distributed = importlib.import_module("torch.distributed")
         to(oracle, CPU, receiver="sharded-tensor")
         assert not distributed.is_initialized()
@@ -277,7 +279,7 @@ HELD = {
 
 
 def layer(oracle: Any, *names: str, method: str = "type", args: tuple[Argument, ...]) -> Returned:
-    """What a call on a module with some of these members gives."""
+    """Call a method of a module with these members."""
     members = tuple(MEMBERS[name] for name in names)
     held = {name: HELD[name] for name in names}
     returned: Returned = oracle.call(CASE, Call("layer", members, method, args), held)
@@ -315,11 +317,11 @@ class TestModule:
         with pytest.raises(TypeError):
             layer(oracle, "weight", args=(Argument("word", "number"),))
 
-    def test_a_method_that_modules_lack(self, oracle: Any) -> None:
+    def test_a_method_that_modules_lack_is_unsupported(self, oracle: Any) -> None:
         with pytest.raises(Unsupported, match="has no method astype"):
             layer(oracle, "weight", method="astype", args=(dtype("float64"),))
 
-    def test_another_method_of_modules(self, oracle: Any) -> None:
+    def test_another_method_of_modules_is_called(self, oracle: Any) -> None:
         returned = layer(oracle, "weight", "count", method="to", args=(dtype("float64"),))
         assert patterns_of(returned.tensors["weight"].bits) == DOUBLES
         assert returned.tensors["count"].dtype == "int64"
@@ -344,11 +346,3 @@ class TestLinear:
         assert (output.dtype, output.bits.tolist()) == ("float64", [[0x4008 << 48] * 2])
         untouched = Call("linear", members, None, inputs=("float32",))
         assert not isinstance(oracle.call(CASE, untouched, held).outputs["float32"], str)
-
-
-@pytest.mark.parametrize("variant", [None, "view", "compile"])
-def test_a_view_shares_its_tensor_s_memory(variant: str | None) -> None:
-    made = ADAPTERS["torch"].make(variant)
-    for target in ("int32", "float16", "float32"):
-        case = Case("torch-view", "2", "float32", target, (("shape", "2x2"),))
-        assert made.bitcast_shares_memory(case, np.ones((2, 2), np.uint32)), target

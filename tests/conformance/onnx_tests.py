@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.ort_memory import answer_of, buffer_of
-from oracles.packing import is_packed, unpack
+from oracles.adapters.tensor_memory import ort_value_buffer, patterns_of_ort_value
+from oracles.bit_packing import is_packed, unpack
 from specs.formats import Format, format_named, formats
 
 
@@ -77,10 +77,10 @@ def by_ort(test: Path, given: Any, target: Format) -> Any:
     if form_of(given).kind == "text":
         return np.asarray(session.run(None, {"x": bits})[0], target.storage)
     value = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(
-        buffer_of(form_of(given), np.ascontiguousarray(bits)), given.data_type
+        ort_value_buffer(form_of(given), np.ascontiguousarray(bits)), given.data_type
     )
     (y,) = session.run_with_ort_values(None, {"x": value})
-    return answer_of(target, y)
+    return patterns_of_ort_value(target, y)
 
 
 def failing(test: Path, run: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""``castigate`` as real processes, what their runs hold, and who is still alive."""
+"""Starts ``castigate`` as real processes, reads their runs, and finds processes still alive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 ROOT = Path(__file__).parents[2]
-MAIN = "from conformance.command import main; main()"
+MAIN = "from conformance.commands.main import main; main()"
 RUNNABLE = "tests/conformance/data/runnable.py"
 ONNX = "--document=onnx-cast:25"
 BOOL = (ONNX, "--source=uint32", "--target=bool")
@@ -30,21 +30,21 @@ def backend(name: str) -> str:
     return f"--backend={RUNNABLE}:{name}"
 
 
-def begun(*arguments: str, before: str = "", **more: Any) -> subprocess.Popen[str]:
-    """A ``castigate`` that goes on, after some code of our own."""
+def start_castigate(*arguments: str, before: str = "", **more: Any) -> subprocess.Popen[str]:
+    """Start ``castigate``; the code ``before`` is executed first in its process."""
     environment = os.environ | more.pop("env", {})
     command = [sys.executable, "-c", before + MAIN, *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    # Whoever runs the tests in the background of a shell has them ignore interrupts.
-    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    # A shell that runs the tests in the background makes them ignore interrupts.
+    accept_interrupts = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     return subprocess.Popen(
-        command, cwd=ROOT, text=True, env=environment, preexec_fn=listen, **pipes | more
+        command, cwd=ROOT, text=True, env=environment, preexec_fn=accept_interrupts, **pipes | more
     )
 
 
 def castigate(*arguments: str, **more: Any) -> tuple[int, str, str]:
-    """The exit code, stdout and stderr of a ``castigate`` that has ended; never a traceback."""
-    process = begun(*arguments, **more)
+    """Run ``castigate``; return exit code, stdout and stderr, which hold no traceback."""
+    process = start_castigate(*arguments, **more)
     try:
         out, err = process.communicate(timeout=10 * SECONDS_TO_END)
     except subprocess.TimeoutExpired:
@@ -55,14 +55,14 @@ def castigate(*arguments: str, **more: Any) -> tuple[int, str, str]:
 
 
 def run(folder: Path, *arguments: str, **more: Any) -> int:
-    """The exit code of ``castigate run`` into a folder."""
+    """Run ``castigate run`` into a folder; return the exit code."""
     code, _, err = castigate("run", *arguments, f"--out={folder}", **more)
     assert "castigate: " not in err
     return code
 
 
 def tables(folder: Path) -> dict[str, bytes]:
-    """The bytes of both tables."""
+    """The bytes of all tables of a run."""
     found = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
     assert sorted(found) == ["answers.parquet", "cases.parquet", "divergences.parquet"]
     return found
@@ -83,7 +83,7 @@ def record(folder: Path) -> dict[str, Any]:
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """All that a folder holds."""
+    """The files of a folder with their bytes, and its subfolders."""
     return {
         str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -91,7 +91,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started."""
+    """The child processes of a process."""
     found: list[int] = []
     for thread in (PROC / str(pid) / "task").glob("*/children"):
         try:
@@ -115,8 +115,8 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def end_of(pids: list[int]) -> list[int]:
-    """Wait for processes to end; those that have not."""
+def wait_for_ends(pids: list[int]) -> list[int]:
+    """Wait until processes have ended; return those that have not in time."""
     last = time.monotonic() + SECONDS_TO_END
     while (left := [pid for pid in pids if is_alive(pid)]) and time.monotonic() < last:
         time.sleep(0.05)

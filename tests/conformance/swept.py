@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import conformance.sweep as module
-from conformance.forms import fastest, forms
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from conformance.sweep import sweep
-from oracles.reference import by_kernels
-from oracles.reference.oracle import Reference
-from oracles.reference.visits import Dense, Visit
+import conformance.sweep.engine as module
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named
+from conformance.sweep.array_forms import fastest, forms
+from conformance.sweep.engine import sweep
+from oracles.reference import expect_by_kernels
+from oracles.reference.reference_oracle import Reference
+from oracles.reference.sweep_inputs import Dense, InputSequence
 from oracles.registry import Backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling
@@ -70,15 +70,20 @@ class BoundTo(Planted):
 
 
 def swept(
-    oracle: Planted, names: list[str], lo: int, hi: int, visit: Visit = DENSE, fast: bool = True
+    oracle: Planted,
+    names: list[str],
+    lo: int,
+    hi: int,
+    visit: InputSequence = DENSE,
+    fast: bool = True,
 ) -> list[Judgement]:
     told: list[tuple[int, int]] = []
-    meeting = Meeting(Backend("planted", oracle), {}, Settings())
+    backend_judge = BackendJudge(Backend("planted", oracle), {}, Settings())
     cases = [case_named(name) for name in names]
     form = fastest() if fast else forms(False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHUNK", SMALL_CHUNK)
-        found = sweep(meeting, cases, visit, lo, hi, form, lambda *news: told.append(news))
+        found = sweep(backend_judge, cases, visit, lo, hi, form, lambda *news: told.append(news))
     if all(each.inputs for each in found):
         assert sum(count for count, _ in told) == hi - lo
         assert sum(wrong for _, wrong in told) == sum(each.wrong for each in found)
@@ -109,8 +114,8 @@ def raising_where_open(name: str, change: Change) -> Change:
     rules = ruling(case_named(name))
 
     def raising(inputs: Any, answers: Any) -> Any:
-        places = by_kernels.expect(rules, inputs).places
-        if np.isin(places, rules.open_places).any():
+        places = expect_by_kernels.expect(rules, inputs).places
+        if np.isin(places, rules.open_branches).any():
             raise ValueError("no")
         return change(inputs, answers)
 

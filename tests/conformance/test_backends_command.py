@@ -12,40 +12,40 @@ from tests.conformance.processes import RUNNABLE, castigate
 HOSTILE = "tests/conformance/data/hostile.py"
 
 
-def seen(*arguments: str) -> list[dict[str, object]]:
+def backends_as_json(*arguments: str) -> list[dict[str, object]]:
     code, out, err = castigate("backends", "--json", *arguments)
     assert (code, err) == (0, "")
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_a_backend_is_told_with_all_that_it_offers() -> None:
-    [found] = seen("ml_dtypes")
+def test_a_backend_is_described_with_what_it_supports() -> None:
+    [found] = backends_as_json("ml_dtypes")
     assert (found["name"], found["reason"], found["claims"]) == ("ml_dtypes", None, [])
     assert found["operations"] == ["cast", "bitcast"]
     assert {"float32", "float8e8m0", "int4", "string"} <= set(found["dtypes"])  # type: ignore[call-overload]
     assert found["smoke"] == {}
 
 
-def test_variants_are_named_and_can_be_asked() -> None:
-    [whole, variant] = seen("torch", "torch:view")
+def test_variants_are_listed_and_described() -> None:
+    [whole, variant] = backends_as_json("torch", "torch:view")
     assert whole["variants"] == list(BUILTINS["torch"].variants)
     assert (variant["name"], variant["variants"]) == ("torch:view", [])
 
 
-def test_who_changes_bits_is_told_by_dtype() -> None:
-    [found] = seen(f"{HOSTILE}:ChangesOnTheWay")
+def test_a_backend_that_changes_bits_is_reported_by_dtype() -> None:
+    [found] = backends_as_json(f"{HOSTILE}:ChangesOnTheWay")
     assert list(found["smoke"]) == ["float16"]  # type: ignore[call-overload]
     assert set(found["smoke"]) <= set(found["dtypes"])  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("name", ["cinn", "pypto"])
-def test_what_no_index_has_says_how_it_is_had(name: str) -> None:
-    [found] = seen(name)
+def test_a_backend_outside_pypi_says_how_to_install_it(name: str) -> None:
+    [found] = backends_as_json(name)
     assert found["version"] is None
     assert str(found["reason"]).startswith("is not installed: ")
 
 
-def test_who_cannot_be_loaded_is_a_line_among_others() -> None:
+def test_a_backend_that_cannot_be_loaded_is_a_line_among_others() -> None:
     code, out, err = castigate("backends", f"{RUNNABLE}:SegfaultsLoading", "reference")
     assert (code, err) == (0, "")
     first, second, *_ = out.splitlines()

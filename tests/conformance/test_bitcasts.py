@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.bitcasts import contents
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named, select
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.bitcasts import contents
+from conformance.running.selection import case_named, select
 from oracles.protocol import Unsupported
-from oracles.reference.oracle import Reference
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.formats import format_named
@@ -45,7 +45,7 @@ class Planted:
 def judged(name: str, answer: Answer, claimed: bool = True) -> Judgement:
     case = case_named(name)
     oracle = Planted(answer, (case.document,) if claimed else ())
-    return Meeting(Backend("planted", oracle), {}, Settings()).judge(case)
+    return BackendJudge(Backend("planted", oracle), {}, Settings()).judge(case)
 
 
 def honest(case: Case, bits: Any) -> Any:
@@ -357,7 +357,7 @@ def test_a_backend_without_bitcasts_is_unsupported() -> None:
         raise Unsupported("no such dtype\nhere")
 
     case = case_named(f"{XLA}/float32/int32/shape:3")
-    found = Meeting(Backend("without", Without()), {}, Settings()).judge(case)
+    found = BackendJudge(Backend("without", Without()), {}, Settings()).judge(case)
     assert (found.verdict, found.message) == ("unsupported", "without has no bitcast")
     found = judged(case.id, declines)
     assert (found.verdict, found.message) == ("unsupported", "no such dtype")

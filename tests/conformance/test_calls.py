@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named
 from oracles.protocol import Returned, Tensor, Unsupported
-from oracles.reference.oracle import Reference
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.calls import Call
 from specs.cases import Case
-from specs.load import document_named
+from specs.loader import document_named
 from specs.ruling import ruling
 
 RIGHT = Reference()
@@ -80,7 +80,7 @@ def judged(
 ) -> Judgement:
     case = case_named(name)
     made = oracle(change, (case.document,) if claimed else ())
-    return Meeting(Backend("planted", made), {}, Settings(max_examples=20)).judge(case)
+    return BackendJudge(Backend("planted", made), {}, Settings(max_examples=20)).judge(case)
 
 
 def honest(call: Call, bits: Mapping[str, Any], gave: Returned) -> Returned:
@@ -551,7 +551,7 @@ def test_who_makes_no_calls_or_lacks_a_device_is_unsupported() -> None:
             raise AssertionError
 
     case = case_named(f"{TO}/int8/int16/form:name")
-    found = Meeting(Backend("casts", Casts()), {}, Settings()).judge(case)
+    found = BackendJudge(Backend("casts", Casts()), {}, Settings()).judge(case)
     assert found.verdict == "unsupported"
     assert found.message == "casts makes no calls of paddle-tensor-to"
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from conformance.nightly import Nights
-from reports.outputs.writing import FORMS
+from conformance.running.nights import Nights
+from reports.outputs.write_outputs import RENDERERS
 from tests.conformance.processes import ROOT, castigate
 
 FILES = sorted((ROOT / "examples" / "ci").glob("*.yml"))
@@ -34,13 +34,13 @@ def texts(part: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_what_is_asked_for_is_there(file: Path) -> None:
+def test_the_command_its_outputs_and_the_extra_exist(file: Path) -> None:
     lines = list(texts(YAML(typ="safe").load(file)))
     [command] = {match[1] for line in lines if (match := re.match(r"castigate (.*)", line))}
     name, option, folder = command.split()
     assert option in castigate(name, "--help")[1].split()
     nights = Nights(Path(folder))
-    made = {str(nights.report), *(f"{folder}/{form}" for form in FORMS)}
+    made = {str(nights.report), *(f"{folder}/{form}" for form in RENDERERS)}
     named = {line.rstrip("/") for line in lines if line.startswith(f"{folder}/")} - {folder}
     assert named == made
     [extra] = {match[1] for line in lines if (match := re.search(r"'\.\[(\w+)\]'", line))}
@@ -49,7 +49,7 @@ def test_what_is_asked_for_is_there(file: Path) -> None:
     assert extra in project["optional-dependencies"]
 
 
-def test_both_services_are_served() -> None:
+def test_there_are_examples_for_github_and_gitlab() -> None:
     assert [file.stem for file in FILES] == ["github", "gitlab"]
 
 
@@ -71,7 +71,7 @@ def using(action: str) -> Any:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_what_is_installed_is_pinned_and_runs_there(file: Path) -> None:
+def test_the_constraints_exist_and_the_python_is_supported(file: Path) -> None:
     lines = list(texts(YAML(typ="safe").load(file)))
     [constraints] = {match[1] for line in lines if (match := re.search(r"-c (\S+)", line))}
     assert (ROOT / constraints).is_file()
@@ -81,7 +81,7 @@ def test_what_is_installed_is_pinned_and_runs_there(file: Path) -> None:
 
 
 @pytest.mark.parametrize("ends", [0, 1, 2])
-def test_on_github_a_night_is_summed_up_and_its_code_kept(tmp_path: Path, ends: int) -> None:
+def test_github_shows_the_summary_and_keeps_the_exit_code(tmp_path: Path, ends: int) -> None:
     fake = tmp_path / "bin" / "castigate"
     fake.parent.mkdir()
     fake.write_text(f"#!/bin/sh\nmkdir nights; echo said > nights/summary.md; exit {ends}\n")
@@ -105,7 +105,7 @@ def test_on_github_a_night_is_summed_up_and_its_code_kept(tmp_path: Path, ends: 
     assert (tmp_path / "summary").read_text() == "said\n"
 
 
-def test_on_github_the_nights_are_kept_and_shown_also_after_a_failure() -> None:
+def test_github_caches_and_uploads_the_nights_after_a_failure_too() -> None:
     assert [step["uses"].partition("@")[0] for step in steps() if "uses" in step] == [
         "actions/checkout",
         "actions/setup-python",
@@ -122,7 +122,7 @@ def test_on_github_the_nights_are_kept_and_shown_also_after_a_failure() -> None:
     assert re.fullmatch(r"\d+ \d+ \* \* \*", schedule["cron"])
 
 
-def test_on_gitlab_the_nights_are_kept_and_shown_also_after_a_failure() -> None:
+def test_gitlab_caches_and_uploads_the_nights_after_a_failure_too() -> None:
     [job] = read("gitlab.yml").values()
     assert job["cache"] == {"key": "nights", "paths": ["nights/"], "when": "always"}
     assert job["artifacts"]["when"] == "always"

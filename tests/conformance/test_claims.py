@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.gating import claims_of
-from conformance.meet import Meeting, Settings
-from conformance.rows import candidates
-from conformance.selection import case_named, select
-from oracles.claims import Claim, claim_of, every_document, in_order
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.row_answers import candidates
+from conformance.running.gate import claims_of
+from conformance.running.selection import case_named, select
+from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from specs.cases import Case
 from specs.editions import editions
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.load import documents
+from specs.loader import documents
 from tests.conformance.processes import RUNNABLE, castigate
 
 OLD, NEW = (f"onnx-cast:{version}/int8/int16" for version in (24, 25))
@@ -44,8 +44,8 @@ class Raising(Zeros):
         raise ValueError("no such thing")
 
 
-def meeting(oracle: Any, **settings: Any) -> Meeting:
-    return Meeting(Backend(oracle.name, oracle), {}, Settings(**settings))
+def backend_judge(oracle: Any, **settings: Any) -> BackendJudge:
+    return BackendJudge(Backend(oracle.name, oracle), {}, Settings(**settings))
 
 
 @pytest.mark.parametrize(
@@ -61,35 +61,35 @@ def meeting(oracle: Any, **settings: Any) -> Meeting:
 def test_only_the_version_that_is_claimed_counts(
     claims: tuple[str, ...], old: str, new: str
 ) -> None:
-    found = meeting(Zeros(*claims))
+    found = backend_judge(Zeros(*claims))
     assert [found.judge(case_named(name)).verdict for name in (OLD, NEW)] == [old, new]
 
 
 def test_an_error_counts_only_where_the_version_is_claimed() -> None:
-    found = meeting(Raising("onnx-cast:24"))
+    found = backend_judge(Raising("onnx-cast:24"))
     assert [found.judge(case_named(name)).verdict for name in (OLD, NEW)] == ["error", "differs"]
 
 
 def test_a_document_that_the_user_names_counts_whatever_is_claimed() -> None:
-    found = meeting(Zeros("onnx-cast:24"), asked_for=frozenset({"onnx-cast"}))
+    found = backend_judge(Zeros("onnx-cast:24"), asked_for=frozenset({"onnx-cast"}))
     assert found.judge(case_named(NEW)).verdict == "violates"
 
 
 def test_a_pair_is_asked_by_the_version_that_is_claimed() -> None:
     cases = [case for case in select([]) if (case.source, case.target) == ("int32", "float32")]
-    first, *_ = candidates(meeting(Zeros("onnx-cast:13")), cases, calls=False)
+    first, *_ = candidates(backend_judge(Zeros("onnx-cast:13")), cases, calls=False)
     assert first.id == "onnx-cast:13/int32/float32"
 
 
 class TestParsing:
     def test_every_document_and_every_version_can_be_claimed(self) -> None:
         for document in documents().values():
-            assert claim_of(document.name) == Claim(document.name)
+            assert parse_claim(document.name) == Claim(document.name)
             for edition in editions(document):
                 text = f"{document.name}:{edition.version}"
-                assert str(claim_of(text)) == text
-                assert claim_of(text).covers(document.name, edition.version)
-                assert not claim_of(text).covers(document.name, "another")
+                assert str(parse_claim(text)) == text
+                assert parse_claim(text).covers(document.name, edition.version)
+                assert not parse_claim(text).covers(document.name, "another")
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -105,13 +105,13 @@ class TestParsing:
     )
     def test_a_wrong_name_is_one_line_with_the_nearest(self, text: str, said: str) -> None:
         with pytest.raises(CastigateError) as caught:
-            claim_of(text)
+            parse_claim(text)
         assert said in str(caught.value)
         assert "\n" not in str(caught.value)
 
     def test_claims_stand_in_the_order_of_the_documents_and_once(self) -> None:
         words = ["onnx-cast:25", "cinn-cast:tvm", "onnx-cast:6", "onnx-cast:25", "cinn-cast"]
-        found = list(map(str, in_order(map(claim_of, words))))
+        found = list(map(str, normalize_claims(map(parse_claim, words))))
         names = list(documents())
         assert sorted(found) == ["cinn-cast", "onnx-cast:25", "onnx-cast:6"]
         assert found.index("onnx-cast:6") < found.index("onnx-cast:25")
@@ -119,7 +119,7 @@ class TestParsing:
         assert order == sorted(order)
 
     def test_who_claims_nothing_in_particular_claims_everything(self) -> None:
-        assert list(map(str, every_document())) == list(documents())
+        assert list(map(str, claims_of_every_document())) == list(documents())
 
 
 VENDOR = """\

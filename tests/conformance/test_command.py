@@ -14,12 +14,12 @@ from unittest.mock import patch
 
 import pytest
 
-from conformance.command import main
-from conformance.inputs import inputs_of
-from conformance.selection import case_named, select
+from conformance.commands.main import main
+from conformance.judging.quick_inputs import inputs_of
+from conformance.running.selection import case_named, select
 from specs.formats import format_named
-from specs.load import documents
-from specs.pages import cited
+from specs.loader import documents
+from specs.model.page_lines import cite_lines
 from specs.release import VERSION
 from specs.ruling import ruling
 
@@ -41,7 +41,7 @@ def castigate(*arguments: str) -> tuple[int, str, str]:
     return int(left.value.code or 0), out.getvalue(), err.getvalue()
 
 
-def explained(*arguments: str) -> Any:
+def explain_as_json(*arguments: str) -> Any:
     code, out, _ = castigate("explain", "--json", *arguments)
     assert code == 0
     [line] = out.splitlines()
@@ -62,7 +62,7 @@ def test_specs_of_a_document_has_every_rule_with_level_and_clause() -> None:
     assert code == 0
     assert document.digest in out.splitlines()[0]
     for name, rule in document.entry.rules.items():
-        lines = f" ({cited(rule.lines)})" if rule.lines else ""
+        lines = f" ({cite_lines(rule.lines)})" if rule.lines else ""
         told = re.escape(f"{rule.clause}{lines}")
         assert re.search(rf"^  {name} +{rule.level} +{told}$", out, re.M), name
 
@@ -82,7 +82,7 @@ def test_specs_lint_proves_every_document() -> None:
     assert out.count("are total and unambiguous") == len(documents())
 
 
-def test_explain_draws_the_input_and_every_answer() -> None:
+def test_explain_shows_the_fields_of_the_input_and_every_answer() -> None:
     code, out, err = castigate("explain", HALF, "0xc200", "0x7c01", "--backend", "reference")
     assert (code, err) == (0, "")
     rows = [" ".join(line.split()) for line in out.splitlines()]
@@ -99,8 +99,8 @@ def test_explain_draws_the_input_and_every_answer() -> None:
     assert rows[10] == "allowed any-nan"
 
 
-def test_explain_as_json_has_the_fields_that_judge_writes() -> None:
-    assert explained(HALF, "0xC200", "--backend=reference") == {
+def test_explain_as_json_has_the_fields_of_judge() -> None:
+    assert explain_as_json(HALF, "0xC200", "--backend=reference") == {
         "case": HALF,
         "input": "0xc200",
         "rule": "kept-value",
@@ -111,20 +111,20 @@ def test_explain_as_json_has_the_fields_that_judge_writes() -> None:
     }
 
 
-def test_explain_says_what_a_backend_could_not_do() -> None:
+def test_explain_shows_a_backends_error() -> None:
     hostile = DATA / "hostile.py"
     for name, answer in {
         "Raises": {"error": "ValueError: boom"},
         "Declines": {"unsupported": "no such kernel"},
-        "Silent": {"error": "AnswerError: the answer is NoneType, not a numpy array"},
+        "Silent": {"error": "the answer is NoneType, not a numpy array"},
     }.items():
         backend = f"{hostile}:{name}"
-        assert explained(HALF, "0x3c00", "--backend", backend)["answers"] == {backend: answer}
+        assert explain_as_json(HALF, "0x3c00", "--backend", backend)["answers"] == {backend: answer}
 
 
 @pytest.mark.parametrize("given", ["3.14", "-1.5", "", "0x10", "é ∞", "error"])
-def test_explain_takes_texts(given: str) -> None:
-    found = explained("--backend=reference", "onnx-cast:25/string/string", "--", given)
+def test_explain_accepts_texts(given: str) -> None:
+    found = explain_as_json("--backend=reference", "onnx-cast:25/string/string", "--", given)
     assert found["input"] == {"text": given}
     assert found["allowed"] == [{"text": given}]
     assert found["answers"] == {"reference": {"text": given}}
@@ -146,9 +146,9 @@ SPELLED = [
 
 
 @pytest.mark.parametrize(("case", "spelled", "pattern"), SPELLED)
-def test_explain_takes_every_spelling(case: str, spelled: str, pattern: str) -> None:
-    found = explained("--backend=reference", case, "--", spelled)
-    assert found == explained("--backend=reference", case, pattern)
+def test_explain_accepts_every_spelling(case: str, spelled: str, pattern: str) -> None:
+    found = explain_as_json("--backend=reference", case, "--", spelled)
+    assert found == explain_as_json("--backend=reference", case, pattern)
     assert found["input"] == pattern
 
 
@@ -201,13 +201,13 @@ def test_bad_usage_is_one_line_on_stderr(arguments: list[str], message: str) -> 
         (["report", "RUN"], "Missing option '--out'; see castigate --help"),
     ],
 )
-def test_what_is_no_command_is_one_line_too(arguments: list[str], message: str) -> None:
+def test_an_unknown_command_or_option_is_one_line(arguments: list[str], message: str) -> None:
     code, out, err = castigate(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
 
 
-def test_nothing_at_all_shows_the_help() -> None:
+def test_no_arguments_show_the_help() -> None:
     code, out, err = castigate()
     assert code == 2
     assert "Usage: castigate" in out + err
@@ -216,7 +216,7 @@ def test_nothing_at_all_shows_the_help() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("arguments", [["specs"], ["inputs", HALF]])
 def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
-    code = "from conformance.command import main; main()"
+    code = "from conformance.commands.main import main; main()"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", code, *arguments],
@@ -241,7 +241,7 @@ def test_help_and_version() -> None:
 
 
 @pytest.mark.parametrize("case", [TO_E5M2, "onnx-cast:25/int2/int8", "onnx-cast:25/float32/bool"])
-def test_inputs_are_what_the_suite_judges_on(case: str) -> None:
+def test_inputs_are_those_of_the_suite(case: str) -> None:
     code, out, _ = castigate("inputs", case)
     chosen = case_named(case)
     rules = ruling(chosen)
@@ -249,7 +249,7 @@ def test_inputs_are_what_the_suite_judges_on(case: str) -> None:
     assert (code, out.splitlines()) == (0, expected)
 
 
-def test_inputs_of_texts_and_pairs_that_are_refused() -> None:
+def test_inputs_of_texts_and_of_rejected_pairs() -> None:
     _, out, _ = castigate("inputs", "onnx-cast:25/string/int8", "--max-examples=0", "--seed=3")
     texts = [json.loads(line)["text"] for line in out.splitlines()]
     assert {"", "-8", "100.5", "Hello World!"} <= set(texts)
@@ -257,7 +257,7 @@ def test_inputs_of_texts_and_pairs_that_are_refused() -> None:
     assert castigate("inputs", "onnx-cast:25/float32/int8", "--seed=-1")[0] == 2
 
 
-def test_every_input_that_is_printed_can_be_judged() -> None:
+def test_inputs_are_full_patterns_in_ascending_order() -> None:
     for case in ("onnx-cast:25/float64/float4e2m1", "onnx-cast:25/uint64/float16"):
         form = format_named(case_named(case).source)
         lines = castigate("inputs", case, "--max-examples=5")[1].splitlines()
@@ -272,23 +272,23 @@ WIDER = "xla-bitcast-convert:2023/int8/float32/shape:scalar"
 
 def test_explain_shows_a_bitcasts_shape_and_bits() -> None:
     given = [f"0x{place:08x}" for place in range(8)]
-    found = explained(BITCAST, *given, "--backend=reference")
+    found = explain_as_json(BITCAST, *given, "--backend=reference")
     bits = [part for place in range(8) for part in (f"0x{place:02x}", "0x00", "0x00", "0x00")]
     assert found["input"] == {"shape": [2, 4], "bits": given}
     assert found["allowed"] == found["answers"]["reference"] == {"shape": [2, 4, 4], "bits": bits}
 
 
-def test_explain_takes_every_spelling_of_a_bitcasts_elements() -> None:
+def test_explain_accepts_every_spelling_of_a_bitcasts_elements() -> None:
     spelled = ["1", "-0", "inf", "-inf", "nan", "0.1", "0x00000001", "1e-45"]
     patterns = ["0x3f800000", "0x80000000", "0x7f800000", "0xff800000", "0x7fc00000", "0x3dcccccd"]
     patterns += ["0x00000001"] * 2
-    found = explained("--backend=reference", BITCAST, "--", *spelled)
-    assert found == explained("--backend=reference", BITCAST, *patterns)
+    found = explain_as_json("--backend=reference", BITCAST, "--", *spelled)
+    assert found == explain_as_json("--backend=reference", BITCAST, *patterns)
     code, out, _ = castigate("explain", BITCAST, "--", *spelled)
     assert (code, out.splitlines()[3].split()[:4]) == (0, ["input", "shape", "2x4", "0x3f800000"])
 
 
-def test_explain_shows_a_bitcasts_refusal() -> None:
+def test_explain_shows_that_a_bitcast_is_rejected() -> None:
     code, out, err = castigate("explain", WIDER, "--backend=reference")
     assert (code, err) == (0, "")
     allowed, answer = out.splitlines()[-2:]
@@ -301,10 +301,10 @@ def test_explain_shows_a_bitcasts_refusal() -> None:
     [
         ((BITCAST, "0x00000000"), "takes 8 elements as its input, not 1"),
         ((BITCAST, *"0000000", "16777217"), "`input[7]` `16777217` is not a value of float32"),
-        ((HALF,), "say which inputs"),
+        ((HALF,), "needs inputs of float16"),
     ],
 )
-def test_explain_without_fit_inputs_is_one_line(arguments: tuple[str, ...], wrong: str) -> None:
+def test_wrong_inputs_of_explain_are_one_line(arguments: tuple[str, ...], wrong: str) -> None:
     code, out, err = castigate("explain", *arguments)
     assert (code, out) == (2, "")
     assert wrong in err

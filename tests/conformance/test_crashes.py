@@ -22,7 +22,7 @@ from tests.conformance.processes import (
 
 CASE = "onnx-cast:25/int4/int2"
 SWEPT = "onnx-cast:25/uint32/bool"
-FEW_SECONDS = "import conformance.pool as pool; pool.SECONDS_OF_SILENCE = 12.0; "
+FEW_SECONDS = "import conformance.running.process_pool as pool; pool.SECONDS_OF_SILENCE = 12.0; "
 """So long may a worker be silent; what it does otherwise takes a fraction of it."""
 
 

@@ -41,7 +41,7 @@ def test_a_run_does_not_differ_from_itself(run: str) -> None:
     assert lines(run, run, expected=0) == []
 
 
-def test_the_table_says_it_for_people(run: str) -> None:
+def test_the_table_shows_counts_and_an_example(run: str) -> None:
     code, out, err = castigate("diff", run, f"--backend={RIGHT}", f"--backend={WRONG}")
     assert (code, err) == (1, "")
     assert "onnx-cast:25/uint8/bool" in out
@@ -54,9 +54,9 @@ def test_the_table_says_it_for_people(run: str) -> None:
     ("arguments", "wrong"),
     [
         ((), "Missing argument '"),
-        (("RUN",), "say which two to compare by --backend"),
+        (("RUN",), "name two with --backend"),
         (("RUN", "--backend=torch", f"--backend={RIGHT}"), "has no backend `torch`; it has"),
-        (("RUN", "RUN", "RUN"), "give one run and two backends, or two runs"),
+        (("RUN", "RUN", "RUN"), "3 runs cannot be compared; give one run and two backends"),
         (("RUN/nothing", "RUN"), "RUN/nothing"),
     ],
 )
@@ -67,7 +67,7 @@ def test_bad_usage_is_one_line(run: str, arguments: tuple[str, ...], wrong: str)
     assert wrong.replace("RUN", run) in err
 
 
-def test_nothing_is_printed_before_all_is_known(run: str, tmp_path: Path) -> None:
+def test_nothing_is_printed_before_all_arguments_are_checked(run: str, tmp_path: Path) -> None:
     other = str(tmp_path / "other")
     castigate("run", backend("Right"), *NARROW, f"--out={other}")
     code, out, err = castigate("diff", run, other, f"--backend={RIGHT}", f"--backend={WRONG}")
@@ -75,7 +75,7 @@ def test_nothing_is_printed_before_all_is_known(run: str, tmp_path: Path) -> Non
     assert f"{other} has no backend `{WRONG}`" in err
 
 
-def test_runs_without_a_common_case_are_not_the_same(run: str, tmp_path: Path) -> None:
+def test_runs_without_a_common_case_exit_with_3(run: str, tmp_path: Path) -> None:
     other = str(tmp_path / "other")
     castigate("run", backend("Right"), ONNX, "--source=uint8", "--target=int8", f"--out={other}")
     code, out, err = castigate("diff", run, other)
@@ -83,7 +83,7 @@ def test_runs_without_a_common_case_are_not_the_same(run: str, tmp_path: Path) -
     assert "0 cases asked of both" in out
 
 
-def test_brackets_are_no_markup(run: str, tmp_path: Path) -> None:
+def test_brackets_are_not_markup(run: str, tmp_path: Path) -> None:
     named = tmp_path / "[b]" / "[" / "red]"
     copytree(run, named)
     code, out, err = castigate("diff", str(named), f"--backend={RIGHT}", f"--backend={WRONG}")
@@ -93,7 +93,7 @@ def test_brackets_are_no_markup(run: str, tmp_path: Path) -> None:
     assert f"{RIGHT} of {named} and" in out
 
 
-def test_runs_without_a_common_backend_have_nothing_to_compare(run: str, tmp_path: Path) -> None:
+def test_runs_without_a_common_backend_are_one_line(run: str, tmp_path: Path) -> None:
     other = str(tmp_path / "other")
     castigate("run", "--backend=reference", *NARROW, f"--out={other}")
     code, out, err = castigate("diff", run, other)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.inputs import few_inputs, quick_inputs
-from conformance.onnx_export import MOST, folder_of, questions, why_not
-from conformance.selection import case_named
+from conformance.commands.export import MAX_INPUTS, data_sets, folder_of, why_not
+from conformance.judging.quick_inputs import few_inputs, quick_inputs
+from conformance.running.selection import case_named
 from oracles.reference.exact import decode
 from specs.formats import format_named
 from specs.ruling import ruling
@@ -21,7 +21,7 @@ from tests.conformance.processes import castigate
 CAST = "--document=onnx-cast:25"
 
 
-def exported(folder: Path, *arguments: str) -> dict[str, Any]:
+def export_onnx(folder: Path, *arguments: str) -> dict[str, Any]:
     code, out, err = castigate("export", "onnx", *arguments, f"--out={folder}")
     assert (code, err) == (0, "")
     told: dict[str, Any] = json.loads((folder / "cases.json").read_text())
@@ -33,10 +33,10 @@ def exported(folder: Path, *arguments: str) -> dict[str, Any]:
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """All casts from a small float."""
     folder = tmp_path_factory.mktemp("narrow") / "tests"
-    return folder / "onnx-cast", exported(folder, CAST, "--source=float8e5m2")
+    return folder / "onnx-cast", export_onnx(folder, CAST, "--source=float8e5m2")
 
 
-def test_every_case_is_a_test_or_is_told_why_not(narrow: tuple[Path, dict[str, Any]]) -> None:
+def test_every_case_is_exported_or_has_a_reason(narrow: tuple[Path, dict[str, Any]]) -> None:
     node, told = narrow
     assert {path.name for path in node.iterdir()} == set(told["tests"])
     for name, test in told["tests"].items():
@@ -47,7 +47,7 @@ def test_every_case_is_a_test_or_is_told_why_not(narrow: tuple[Path, dict[str, A
     assert told["left-out"]["onnx-cast:25/float8e5m2/complex64"] == "to be refused"
 
 
-def test_the_checker_takes_every_model(narrow: tuple[Path, dict[str, Any]]) -> None:
+def test_onnxs_checker_accepts_every_model(narrow: tuple[Path, dict[str, Any]]) -> None:
     onnx = pytest.importorskip("onnx")
     node, told = narrow
     for name in told["tests"]:
@@ -70,7 +70,7 @@ def test_the_checker_takes_every_model(narrow: tuple[Path, dict[str, Any]]) -> N
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of its own cases
-def test_onnxs_own_loader_finds_them(narrow: tuple[Path, dict[str, Any]]) -> None:
+def test_onnxs_loader_finds_the_tests(narrow: tuple[Path, dict[str, Any]]) -> None:
     loader = pytest.importorskip("onnx.backend.test.loader")
     node, told = narrow
     found = loader.load_model_tests(data_dir=str(node.parent), kind="onnx-cast")
@@ -82,14 +82,14 @@ RIGHT = ("float32", "float16", "bfloat16", "float8e5m2_saturate_1", "int8", "int
 
 
 @pytest.mark.parametrize("run", [by_evaluator, by_ort])
-def test_runtimes_that_are_right_pass(run: Any, narrow: tuple[Path, dict[str, Any]]) -> None:
+def test_correct_runtimes_pass(run: Any, narrow: tuple[Path, dict[str, Any]]) -> None:
     pytest.importorskip("onnxruntime")
     node, _ = narrow
     for target in RIGHT[:3]:
         assert failing(node / f"test_onnx_cast_25_float8e5m2_{target}", run) == []
 
 
-def test_what_a_runtime_has_wrong_shows(narrow: tuple[Path, dict[str, Any]]) -> None:
+def test_a_wrong_answer_of_a_runtime_fails(narrow: tuple[Path, dict[str, Any]]) -> None:
     pytest.importorskip("onnxruntime")
     # Of onnxruntime it is known: -0 is true.
     assert failing(narrow[0] / "test_onnx_cast_25_float8e5m2_bool", by_ort) == [0x80]
@@ -109,12 +109,12 @@ def test_open_inputs_are_left_out_and_nans_are_in(narrow: tuple[Path, dict[str, 
 
 def test_packed_formats_and_texts_are_read_back(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    told = exported(tmp_path / "4", CAST, "--source=int4", "--target=float4e2m1")
+    told = export_onnx(tmp_path / "4", CAST, "--source=int4", "--target=float4e2m1")
     [name] = told["tests"]
     data = tmp_path / "4" / "onnx-cast" / name / "test_data_set_0"
     assert bits_of(read(data / "input_0.pb")).tolist() == list(range(16))
     assert form_of(read(data / "output_0.pb")).name == "float4e2m1"
-    told = exported(tmp_path / "s", CAST, "--source=string", "--target=float32")
+    told = export_onnx(tmp_path / "s", CAST, "--source=string", "--target=float32")
     [name] = told["tests"]
     test = tmp_path / "s" / "onnx-cast" / name
     asked = bits_of(read(test / "test_data_set_0" / "input_0.pb")).tolist()
@@ -126,7 +126,7 @@ def test_packed_formats_and_texts_are_read_back(tmp_path: Path) -> None:
 
 def test_bitcasts_keep_their_shapes(tmp_path: Path) -> None:
     arguments = ("--document=onnx-bitcast", "--source=float16", "--target=bfloat16")
-    told = exported(tmp_path / "out", *arguments)
+    told = export_onnx(tmp_path / "out", *arguments)
     node = tmp_path / "out" / "onnx-bitcast"
     for name, test in told["tests"].items():
         shape = test["case"].partition("shape:")[2]
@@ -136,10 +136,10 @@ def test_bitcasts_keep_their_shapes(tmp_path: Path) -> None:
     assert len(told["tests"]) == 4
 
 
-def test_a_wide_source_is_asked_at_breakpoints_and_specials() -> None:
+def test_a_wide_source_has_breakpoints_and_specials_as_inputs() -> None:
     case = case_named("onnx-cast:25/float32/float16")
-    inputs = few_inputs(case, ruling(case), MOST)
-    assert 8_000 < inputs.size <= MOST
+    inputs = few_inputs(case, ruling(case), MAX_INPUTS)
+    assert 8_000 < inputs.size <= MAX_INPUTS
     assert np.isin(inputs, quick_inputs("float32", "float16", 0, 0)).all()
     for special in (0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 1, 0x7F7FFFFF):
         assert special in inputs
@@ -159,15 +159,15 @@ def test_a_wide_source_is_asked_at_breakpoints_and_specials() -> None:
         ("onnx-bitcast:26/int8/bool/shape:3", "open"),
     ],
 )
-def test_what_has_no_one_answer_is_no_test(case: str, why: str) -> None:
-    assert questions(case_named(case)) == []
+def test_a_case_without_a_single_answer_is_left_out(case: str, why: str) -> None:
+    assert data_sets(case_named(case)) == []
     assert why_not(case_named(case)) == why
 
 
 def test_bad_usage_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for arguments, message in (
-        (["--document=pypto-cast"], "`pypto-cast` is no document of ONNX"),
+        (["--document=pypto-cast"], "document `pypto-cast` is not one of ONNX"),
         (["--source=int4"], "is not empty; give a new folder"),
     ):
         code, out, err = castigate("export", "onnx", *arguments, f"--out={tmp_path}")

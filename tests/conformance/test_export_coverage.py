@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.onnx_export import Exporter, questions
-from conformance.selection import case_named, select
+from conformance.commands.export import Exporter, data_sets
+from conformance.running.selection import case_named, select
 from specs.formats import format_named
 
 OPSET = 25
 LONG_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
 
 
-def own() -> Iterator[tuple[str, int]]:
+def onnxs_own_inputs() -> Iterator[tuple[str, int]]:
     """The case of each of ONNX's own tests of Cast, and how many inputs it has."""
     onnx = pytest.importorskip("onnx")
     from onnx.backend.test.case.node import collect_testcases
@@ -41,13 +41,13 @@ def own() -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of its own cases
-def test_what_onnx_tests_itself_is_a_part_of_what_is_exported_with_fewer_inputs() -> None:
-    found, exporter = dict(own()), Exporter()
+def test_the_export_covers_onnxs_own_tests_with_more_inputs() -> None:
+    found, exporter = dict(onnxs_own_inputs()), Exporter()
     assert len(found) == 60
     for name, size in found.items():
         case = case_named(name)
-        assert not exporter.knows(case)
-        [question] = questions(case)
+        assert not exporter.why_unsupported(case)
+        [question] = data_sets(case)
         most = 1 << format_named(case.source).bits
         assert question.inputs.size > size or question.inputs.size >= most - 2, name
     assert set(found) < {case.id for case in select([f"onnx-cast:{OPSET}"])}

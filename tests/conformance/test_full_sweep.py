@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.forms import fastest
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from conformance.sweep import sweep
-from oracles.reference.visits import Dense
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named
+from conformance.sweep.array_forms import fastest
+from conformance.sweep.engine import sweep
+from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.cases import Case
 
 pytest.importorskip("numba", reason="without the extra `fast` a sweep of 2**32 takes long")
@@ -52,10 +52,10 @@ class Spoilt:
 
 
 def swept(name: str, spoil: Spoil) -> Judgement:
-    meeting = Meeting(Backend("spoilt", Spoilt(spoil)), {}, Settings())
+    backend_judge = BackendJudge(Backend("spoilt", Spoilt(spoil)), {}, Settings())
     visit = Dense(1 << 32)
     [found] = sweep(
-        meeting, [case_named(name)], visit, 0, visit.size, fastest(), lambda *news: None
+        backend_judge, [case_named(name)], visit, 0, visit.size, fastest(), lambda *news: None
     )
     assert found.inputs == 1 << 32
     return found

@@ -79,7 +79,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_backend_that_is_right_passes(passed: Path) -> None:
+def test_a_correct_backend_passes(passed: Path) -> None:
     assert {path.name for path in (passed / "gate").iterdir()} == FILES
     told = certificate(passed)
     assert (told["result"], told["failures"], told["divergences"]) == ("pass", [], [])
@@ -95,7 +95,7 @@ def test_a_backend_that_is_right_passes(passed: Path) -> None:
     assert [suite.get("failures") for suite in root] == ["0", "0"]
 
 
-def test_a_backend_that_is_wrong_fails_and_the_rule_is_named(failed: Path) -> None:
+def test_a_wrong_backend_fails_and_the_rule_is_named(failed: Path) -> None:
     told = certificate(failed)
     assert told["result"] == "fail"
     [*_, failure] = told["failures"]
@@ -108,7 +108,9 @@ def test_a_backend_that_is_wrong_fails_and_the_rule_is_named(failed: Path) -> No
     assert root[1].get("failures") == str(sum(each["cases"] for each in told["failures"]))
 
 
-def test_both_can_be_verified_and_only_one_is_good(passed: Path, failed: Path) -> None:
+def test_verify_accepts_both_certificates_and_exits_with_their_result(
+    passed: Path, failed: Path
+) -> None:
     code, out, _ = verify(passed, f"--policy={passed / 'policy.yaml'}")
     assert code == 0
     assert out.splitlines()[-1] == "result    pass; the certificate holds"
@@ -117,23 +119,23 @@ def test_both_can_be_verified_and_only_one_is_good(passed: Path, failed: Path) -
     assert out.splitlines()[-1] == "result    fail; the certificate holds"
 
 
-def test_a_certificate_that_was_altered_does_not_hold(passed: Path, tmp_path: Path) -> None:
+def test_an_altered_certificate_does_not_hold(passed: Path, tmp_path: Path) -> None:
     shutil.copytree(passed / "gate", tmp_path / "gate")
     file = tmp_path / "gate" / "certificate.json"
     file.write_bytes(file.read_bytes().replace(b'"open ', b'"conf ', 1))
     code, out, err = verify(tmp_path)
     assert (code, err.count("\n")) == (1, 1)
-    assert "its digest is not that of its content" in err
+    assert "its digest does not match its content" in err
     assert out.endswith("does not hold\n")
 
 
-def test_a_policy_that_is_wanted_must_be_the_one(passed: Path) -> None:
+def test_verify_requires_the_policy_that_is_named(passed: Path) -> None:
     code, _, err = verify(passed, "--policy=strict")
     assert code == 1
     assert "it is not by policy strict" in err
 
 
-def test_cases_are_asked_again(tmp_path: Path, passed: Path) -> None:
+def test_replay_finds_a_changed_backend(tmp_path: Path, passed: Path) -> None:
     shutil.copytree(passed / "gate", tmp_path / "gate")
     backend = certificate(tmp_path)["backend"]["name"]
     assert backend == vendor(passed)
@@ -144,13 +146,13 @@ def test_cases_are_asked_again(tmp_path: Path, passed: Path) -> None:
         vendor(passed, body=SPOILT)
         code, _, err = verify(tmp_path, "--replay=9", "--seed=5")
         assert code == 1
-        assert "verdict conforms was certified, violates comes now" in err
+        assert "verdict conforms was certified, now it is violates" in err
         assert "version 1 was certified, this is 2" in err
     finally:
         vendor(passed)
 
 
-def test_what_the_baseline_has_too_is_not_new(failed: Path, tmp_path: Path) -> None:
+def test_divergences_of_the_baseline_are_not_new(failed: Path, tmp_path: Path) -> None:
     policy = f"{POLICY}only-new: true\n"
     backend, before = vendor(failed, "TiesAway"), f"--baseline={failed / 'gate' / 'run'}"
     code, out, err = gate(tmp_path, backend, before, policy=policy)
@@ -167,7 +169,7 @@ def test_a_gate_that_ran_nothing_certifies_nothing(tmp_path: Path) -> None:
     policy = f"{POLICY}may-be-unsupported: ['**']\n"
     code, _, err = gate(tmp_path, f"{RUNNABLE}:Declines", policy=policy)
     assert code == 3
-    assert "nothing ran; there is no certificate of that" in err
+    assert "nothing ran, so there is no certificate" in err
     assert {path.name for path in (tmp_path / "gate").iterdir()} == FILES - {"certificate.json"}
 
 
@@ -188,7 +190,7 @@ def keys(tmp_path: Path) -> list[str]:
     return [f"--sign={tmp_path / 'key.pem'}", f"--key={tmp_path / 'public.pem'}"]
 
 
-def test_the_time_limit_ends_a_run_and_what_it_is_certified_by_is_signed(
+def test_the_time_limit_ends_a_run_and_its_certificate_is_signed(
     tmp_path: Path, keys: list[str]
 ) -> None:
     # A quarter of a minute goes by in one answer: the tasks before it are done, others are not.
@@ -215,8 +217,8 @@ RIGHT = f"--backend={RUNNABLE}:Right"
 USAGE: list[tuple[list[str], str]] = [
     (["gate", RIGHT, "--policy=strickt"], "did you mean `strict`?"),
     (["gate", RIGHT, "--policy=/no/such.yaml"], "/no/such.yaml: cannot be read"),
-    (["gate", RIGHT, "--policy=regression-only"], "give --baseline RUN"),
-    (["gate", RIGHT, "--policy=strict", "--baseline=x"], "has no use for --baseline"),
+    (["gate", RIGHT, "--policy=regression-only"], "add --baseline RUN"),
+    (["gate", RIGHT, "--policy=strict", "--baseline=x"], "uses no --baseline"),
     (["gate", "--backend=nobody", "--policy=strict"], "unknown backend `nobody`"),
     (["gate", RIGHT, "--policy=strict", "--sign=/no/such"], "/no/such cannot be read"),
     (["gate", "--policy=strict"], "Missing option '--backend'"),
@@ -239,5 +241,5 @@ def test_a_certificate_is_not_overwritten(passed: Path) -> None:
     before = (passed / "gate" / "certificate.json").read_bytes()
     code, _, err = gate(passed, vendor(passed))
     assert (code, err.count("\n")) == (2, 1)
-    assert "holds a certificate; give another --out" in err
+    assert "holds a certificate already; give another --out" in err
     assert (passed / "gate" / "certificate.json").read_bytes() == before

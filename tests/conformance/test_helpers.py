@@ -1,4 +1,4 @@
-"""Helpers judge a part of a long run: nothing is lost, and nothing comes out otherwise."""
+"""Helpers judge a part of a long run; the verdicts are the same as without them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from xml.etree import ElementTree
 
 import pytest
 
-from conformance.helpers import Errand, Group, Helpers
-from conformance.meet import Settings
-from conformance.questions import Judged, by_backend, meetings_of
-from conformance.selection import select
-from oracles.isolation.home import homes
+from conformance.judging.backend_judge import Settings
+from conformance.judging.questions import Judged, by_backend, judges_of
+from conformance.running.selection import select
+from conformance.suite.parallel_judging import Group, HelperConfig, Helpers
+from oracles.isolation.launch_config import launch_configs
 from oracles.registry import load_backend
-from reports.judgement import Judgement
-from reports.totals import recorded
+from reports.diff.judgement import Judgement
+from reports.diff.totals import count_record
 from specs.cases import Case
 from tests.conformance.data import helped
 from tests.conformance.test_suite import FAILED, suite
 
 FILE = helped.__file__
 MANY = ["--document=tensorflow-bitcast", "--document=cinn-bitcast-convert"]
-"""More than is judged without helpers, and quickly: bitcasts of few elements."""
+"""Enough items for helpers, which are judged quickly: bitcasts of few elements."""
 FEW = MANY[:1]
-several = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a processor alone has no helpers")
+needs_processors = pytest.mark.skipif(
+    (os.cpu_count() or 1) < 2, reason="a single processor has no helpers"
+)
 
 
 def run(folder: Path, name: str, *arguments: str) -> tuple[int, str, list[str], list[str]]:
-    """The exit code, what is said, every item with its verdict, and what the adapter has noted."""
+    """The exit code, the output, every item with its verdict, and the adapter's notes."""
     xml, notes = folder / f"{name}.xml", folder / f"{name}{len(arguments)}"
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(helped.NOTES, str(notes))
@@ -39,8 +41,8 @@ def run(folder: Path, name: str, *arguments: str) -> tuple[int, str, list[str], 
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What one worker finds that nobody helps."""
+def found_without_helpers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What a single xdist worker finds, which has no helpers."""
     folder = tmp_path_factory.mktemp("alone")
     code, _, found, notes = run(folder, "Noting", *MANY, "-n", "1")
     assert (code, notes) == (FAILED, ["asked", "loaded"])
@@ -49,15 +51,20 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return found
 
 
-@several
-def test_a_long_run_has_helpers_and_finds_the_same(alone: list[str], tmp_path: Path) -> None:
+@needs_processors
+def test_a_long_run_with_helpers_finds_the_same(
+    found_without_helpers: list[str], tmp_path: Path
+) -> None:
     code, said, found, notes = run(tmp_path, "Helped", *MANY)
-    assert (code, [each.replace("Helped", "Noting") for each in found]) == (FAILED, alone)
+    assert (code, [each.replace("Helped", "Noting") for each in found]) == (
+        FAILED,
+        found_without_helpers,
+    )
     assert notes.count("loaded") == notes.count("asked") > 1
     assert "a helper" not in said
 
 
-@several
+@needs_processors
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -65,64 +72,66 @@ def test_a_long_run_has_helpers_and_finds_the_same(alone: list[str], tmp_path: P
         ("OneAtATime", "could not begin: backend"),
     ],
 )
-def test_what_a_lost_helper_leaves_is_judged(
-    name: str, why: str, alone: list[str], tmp_path: Path
+def test_pytest_judges_what_a_lost_helper_leaves(
+    name: str, why: str, found_without_helpers: list[str], tmp_path: Path
 ) -> None:
     code, said, found, _ = run(tmp_path, name, *MANY)
     assert code == FAILED
-    assert [each.replace(name, "Noting") for each in found] == alone
+    assert [each.replace(name, "Noting") for each in found] == found_without_helpers
     assert f"castigate: a helper {why}" in said
     assert "; pytest went on without it" in said
 
 
 @pytest.mark.parametrize(("arguments", "loaded"), [(FEW, 1), ([*MANY, "-n", "2"], 2)])
-def test_no_helper_comes_for_little_or_where_others_judge(
+def test_short_runs_and_xdist_runs_have_no_helpers(
     arguments: list[str], loaded: int, tmp_path: Path
 ) -> None:
     code, _, _, notes = run(tmp_path, "Noting", *arguments)
     assert (code, notes.count("loaded")) == (FAILED, loaded)
 
 
-def test_a_run_that_is_given_up_ends_its_helpers(tmp_path: Path) -> None:
+def test_a_run_that_stops_early_ends_its_helpers(tmp_path: Path) -> None:
     code, said, _, _ = run(tmp_path, "Noting", *MANY, "--exitfirst")
     assert code == FAILED
     assert "a helper" not in said
 
 
 @pytest.mark.parametrize(("tier", "keeps"), [("quick", False), ("quick", True), ("full", False)])
-def test_what_a_helper_finds_is_what_is_found_here(tier: str, keeps: bool) -> None:
+def test_a_helper_finds_the_same_as_pytest(tier: str, keeps: bool) -> None:
     settings, cases = Settings(tier=tier), select(["onnx-cast:25"])
-    meetings = meetings_of([load_backend("reference")], settings, cases)
-    [(_, asked)] = by_backend(meetings, cases)
+    backend_judges = judges_of([load_backend("reference")], settings, cases)
+    [(_, asked)] = by_backend(backend_judges, cases)
     judges = {("reference", question.name): question.judge for question in asked()}
     keys = [key for key in judges if key[1].endswith("/int16/int4")]
     assert len(keys) == 2
-    errand = Errand(homes(["reference"]), settings, ("onnx-cast:25",), keeps_answers=keeps)
-    helpers = Helpers(errand, 1)
-    with helpers.at_work([Group(keys[1:]), group := Group(keys[:1])]):
+    config = HelperConfig(
+        launch_configs(["reference"]), settings, ("onnx-cast:25",), keeps_answers=keeps
+    )
+    helpers = Helpers(config, 1)
+    with helpers.working_on([Group(keys[1:]), group := Group(keys[:1])]):
         assert set(group.found.result()) == set(keys[:1])
         for key in keys[:1]:
-            found = helpers.judged(group, key, nobody)
-            assert recorded(*found) == recorded(*judges[key]())
-            # A ledger that is rewritten names the behaviour behind these answers.
+            found = helpers.judge(group, key, fail_if_judged_here)
+            assert count_record(*found) == count_record(*judges[key]())
+            # A ledger that is rewritten names the behavior behind these answers.
             assert (found[1].answered is not None) == keeps
     assert helpers.lost == []
 
 
-def nobody() -> Judged:
+def fail_if_judged_here() -> Judged:
     raise AssertionError("a helper has judged this")
 
 
-def test_what_no_helper_has_begun_is_judged_here() -> None:
-    helpers, group = Helpers(Errand({}, Settings(), ()), 0), Group([("reference", "a")])
+def test_pytest_judges_what_no_helper_has_begun() -> None:
+    helpers, group = Helpers(HelperConfig({}, Settings(), ()), 0), Group([("reference", "a")])
     judged = Case("onnx-cast", "25", "int4", "int2"), Judgement("a", "reference", "open")
-    with helpers.at_work([group]):
-        assert helpers.judged(group, group.keys[0], lambda: judged) == judged
+    with helpers.working_on([group]):
+        assert helpers.judge(group, group.keys[0], lambda: judged) == judged
 
 
-def test_a_fault_of_the_suites_own_is_left_to_pytest() -> None:
-    """A helper sends no judgement on what raises; here it shows with its trace."""
-    helpers, group = Helpers(Errand({}, Settings(), ()), 0), Group([("reference", "a")])
+def test_an_error_of_the_suite_itself_is_raised_in_pytest() -> None:
+    """A helper sends no judgement if judging raises; pytest shows the traceback."""
+    helpers, group = Helpers(HelperConfig({}, Settings(), ()), 0), Group([("reference", "a")])
     group.found.set_result({})
     with pytest.raises(AssertionError, match="a helper has judged this"):
-        helpers.judged(group, group.keys[0], nobody)
+        helpers.judge(group, group.keys[0], fail_if_judged_here)

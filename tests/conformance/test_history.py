@@ -1,8 +1,7 @@
-"""Past versions of a framework: what their environments are pinned to, and what stops a history."""
+"""Runs of past versions of a framework: pinned environments, and what stops them."""
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,44 +9,45 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+import typer.testing
 
-from conformance import history
+from conformance.running import history
+from conformance.running.history import History
 
 ROOT = Path(__file__).parents[2]
 
 
-def told(*versions: str, checkout: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "conformance.history", "ort", "onnxruntime", *versions]
+def run_history(*versions: str, checkout: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "conformance.running.history", "ort", "onnxruntime", *versions]
     folders = [f"--castigate={checkout}", f"--out={out}"]
     return subprocess.run([*command, *folders], capture_output=True, text=True, check=False)
 
 
-def test_all_but_the_framework_is_pinned_as_the_checkout_pins_it() -> None:
+def test_everything_but_the_framework_is_pinned_as_in_the_checkout() -> None:
     pins = (ROOT / "constraints.txt").read_text().splitlines()
-    wanted = argparse.Namespace(castigate=ROOT, package="onnxruntime")
-    left_out = set(pins) - set(history._other_pins(wanted))
+    left_out = set(pins) - set(History("ort", "onnxruntime", ROOT, ROOT).other_pins())
     assert {pin.partition("==")[0] for pin in left_out} == {"onnxruntime"}
 
 
-def test_what_cannot_be_installed_is_one_line_after_pips_own(tmp_path: Path) -> None:
+def test_a_failed_installation_is_one_line_below_that_of_pip(tmp_path: Path) -> None:
     (tmp_path / "constraints.txt").touch()
-    done = told("1.0", checkout=tmp_path, out=tmp_path / "out")
+    done = run_history("1.0", checkout=tmp_path, out=tmp_path / "out")
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
     assert last.startswith("castigate: no environment of onnxruntime 1.0: Command ")
     assert "Traceback" not in done.stderr
-    assert not (tmp_path / "out" / "environments" / "1.0" / history.MADE).exists()
+    assert not (tmp_path / "out" / "environments" / "1.0" / history.COMPLETE).exists()
 
 
-def test_a_checkout_that_is_none_is_one_line(tmp_path: Path) -> None:
-    done = told("1.0", checkout=tmp_path, out=tmp_path / "out")
+def test_a_folder_that_is_no_checkout_is_one_line(tmp_path: Path) -> None:
+    done = run_history("1.0", checkout=tmp_path, out=tmp_path / "out")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("castigate: no environment of onnxruntime 1.0: [Errno 2] No such")
 
 
-@pytest.mark.parametrize(("codes", "asked"), [((1, 0), 2), ((2, 0), 1)])
-def test_only_a_run_that_failed_ends_a_history(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...], asked: int
+@pytest.mark.parametrize(("codes", "runs"), [((1, 0), 2), ((2, 0), 1)])
+def test_only_a_usage_error_ends_a_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...], runs: int
 ) -> None:
     commands: list[list[str]] = []
     left = list(codes)
@@ -56,35 +56,38 @@ def test_only_a_run_that_failed_ends_a_history(
         commands.append(command)
         return subprocess.CompletedProcess(command, left.pop(0))
 
-    monkeypatch.setattr(history, "_environment", lambda _, version: Path(f"python{version}"))
+    monkeypatch.setattr(History, "environment", lambda _, version: Path(f"python{version}"))
     monkeypatch.setattr(subprocess, "run", run)
     folders = [f"--castigate={ROOT}", f"--out={tmp_path}"]
-    code = history.main(["ort", "onnxruntime", "1.1", "1.2", *folders])
-    assert (len(commands), code) == (asked, 0 if asked == 2 else 2)
-    pythons = [f"--python=ort=python1.{number + 1}" for number in range(asked)]
+    arguments = ["ort", "onnxruntime", "1.1", "1.2", *folders]
+    code = typer.testing.CliRunner().invoke(history.app, arguments).exit_code
+    assert (len(commands), code) == (runs, 0 if runs == 2 else 2)
+    pythons = [f"--python=ort=python1.{number + 1}" for number in range(runs)]
     assert [command[5] for command in commands] == pythons
     assert all({"--backend=ort", f"--out={tmp_path}"} < {*command} for command in commands)
 
 
-def wheel(folder: Path, name: str, version: str, wants: Sequence[str] = (), said: str = "") -> None:
-    """A package of one module, which says something."""
-    told = f"{name}-{version}.dist-info"
+def write_wheel(
+    folder: Path, name: str, version: str, requires: Sequence[str] = (), text: str = ""
+) -> None:
+    """Write a wheel of one module, which holds a text."""
+    info = f"{name}-{version}.dist-info"
     lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", "Provides-Extra: ort"]
-    lines += [f"Requires-Dist: {each}" for each in wants]
-    with ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as made:
-        made.writestr(f"{name}.py", f"SAID = {said!r}\n")
-        made.writestr(f"{told}/METADATA", "\n".join([*lines, ""]))
-        made.writestr(f"{told}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-        made.writestr(f"{told}/RECORD", "")
+    lines += [f"Requires-Dist: {each}" for each in requires]
+    with ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{name}.py", f"TEXT = {text!r}\n")
+        archive.writestr(f"{info}/METADATA", "\n".join([*lines, ""]))
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
 
 
-BUILDING = """\
+PYPROJECT = """\
 [build-system]
 requires = []
 build-backend = "building"
 backend-path = ["."]
 """
-BUILT = """\
+BUILD_BACKEND = """\
 import shutil
 from pathlib import Path
 
@@ -93,17 +96,17 @@ def build_wheel(folder, *_):
 """
 
 
-def checkout(folder: Path, said: str) -> None:
-    """A checkout that wants a framework and more, and is built from what is in it."""
+def write_checkout(folder: Path, text: str) -> None:
+    """Write a checkout that requires a framework and more; its wheel lies in it."""
     folder.mkdir(exist_ok=True)
-    wants = ("helper", 'frame; extra == "ort"', 'frame_tools; extra == "ort"')
-    wheel(folder, "castigate", "1", wants, said)
-    (folder / "pyproject.toml").write_text(BUILDING)
-    (folder / "building.py").write_text(BUILT)
+    requires = ("helper", 'frame; extra == "ort"', 'frame_tools; extra == "ort"')
+    write_wheel(folder, "castigate", "1", requires, text)
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    (folder / "building.py").write_text(BUILD_BACKEND)
     (folder / "constraints.txt").write_text("frame==2\nframe_tools==1\nhelper==1\n")
 
 
-def outcome(python: Path, code: str) -> str:
+def output_of(python: Path, code: str) -> str:
     command = [str(python), "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
@@ -112,46 +115,45 @@ VERSIONS = """\
 from importlib.metadata import version
 print(*[version(name) for name in ("frame", "frame_tools", "helper")])
 """
-SAID = "import castigate; print(castigate.SAID)"
+TEXT = "import castigate; print(castigate.TEXT)"
 
 
 @pytest.fixture
-def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> argparse.Namespace:
-    """A history of a framework whose packages come from a folder."""
+def frame_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
+    """The history of a framework whose wheels come from a folder."""
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     for name in ("frame", "frame_tools", "helper"):
         for version in ("1", "2", "3"):
-            wheel(wheels, name, version)
+            write_wheel(wheels, name, version)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
-    checkout(tmp_path / "checkout", "first")
-    given = {"castigate": tmp_path / "checkout", "out": tmp_path / "out"}
-    return argparse.Namespace(backend="ort", package="frame", **given)
+    write_checkout(tmp_path / "checkout", "first")
+    return History("ort", "frame", tmp_path / "checkout", tmp_path / "out")
 
 
 def test_an_environment_has_one_version_and_the_checkout_as_it_is(
-    wanted: argparse.Namespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    frame_history: History, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    python = history._environment(wanted, "1")
-    assert python == wanted.out / "environments" / "1" / "bin" / "python"
-    assert (outcome(python, VERSIONS), outcome(python, SAID)) == ("1 1 1", "first")
+    python = frame_history.environment("1")
+    assert python == frame_history.out / "environments" / "1" / "bin" / "python"
+    assert (output_of(python, VERSIONS), output_of(python, TEXT)) == ("1 1 1", "first")
     # Nothing but the checkout is installed again.
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))
-    checkout(wanted.castigate, "second")
-    assert history._environment(wanted, "1") == python
-    assert (outcome(python, VERSIONS), outcome(python, SAID)) == ("1 1 1", "second")
-    (wanted.castigate / "building.py").write_text("")
+    write_checkout(frame_history.checkout, "second")
+    assert frame_history.environment("1") == python
+    assert (output_of(python, VERSIONS), output_of(python, TEXT)) == ("1 1 1", "second")
+    (frame_history.checkout / "building.py").write_text("")
     with pytest.raises(subprocess.CalledProcessError):
-        history._environment(wanted, "1")
+        frame_history.environment("1")
 
 
-def test_an_environment_that_was_never_finished_is_made_from_nothing(
-    wanted: argparse.Namespace,
+def test_an_incomplete_environment_is_created_anew(
+    frame_history: History,
 ) -> None:
-    home = wanted.out / "environments" / "1"
+    home = frame_history.out / "environments" / "1"
     home.mkdir(parents=True)
     (home / "left").touch()
-    python = history._environment(wanted, "1")
-    assert sorted(path.name for path in home.glob("[lm]*")) == ["lib", "lib64", history.MADE]
-    assert outcome(python, VERSIONS) == "1 1 1"
+    python = frame_history.environment("1")
+    assert sorted(path.name for path in home.glob("[lm]*")) == ["lib", "lib64", history.COMPLETE]
+    assert output_of(python, VERSIONS) == "1 1 1"

@@ -11,13 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named
 from oracles.registry import load_backend
-from oracles.smoke import smoke
-from reports.judgement import Judgement
+from oracles.smoke_check import smoke
+from reports.diff.judgement import Judgement
 from specs.errors import CastigateError
-from specs.load import documents
+from specs.loader import documents
 
 HOSTILE = Path(__file__).with_name("data") / "hostile.py"
 CASE = "onnx-cast:25/float8e5m2/float16"
@@ -29,9 +29,9 @@ TO_TEXT = "onnx-cast:25/int8/string"
 REFUSED = "onnx-cast:25/float16/complex64"
 
 
-def meeting_with(name: str) -> Meeting:
+def meeting_with(name: str) -> BackendJudge:
     backend = load_backend(f"{HOSTILE}:{name}")
-    return Meeting(backend, smoke(backend), Settings())
+    return BackendJudge(backend, smoke(backend), Settings())
 
 
 def judged(name: str, case: str) -> Judgement:
@@ -96,9 +96,11 @@ ERRORS = [(name, case, message) for name, case, verdict, message in VERDICTS if 
 def test_an_error_on_a_document_that_is_not_claimed_differs(
     name: str, case: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meeting = meeting_with(name)
-    monkeypatch.setattr(type(meeting.backend.oracle), "claims", ("torch-view",), raising=False)
-    found = meeting.judge(case_named(case))
+    backend_judge = meeting_with(name)
+    monkeypatch.setattr(
+        type(backend_judge.backend.oracle), "claims", ("torch-view",), raising=False
+    )
+    found = backend_judge.judge(case_named(case))
     assert (found.verdict, message in found.message) == ("differs", True), found
 
 
@@ -121,9 +123,9 @@ def test_what_cannot_be_a_backend_is_one_line(name: str, message: str) -> None:
 
 
 def test_the_reference_is_never_judged_by_its_own_kernels() -> None:
-    for name in ("reference", "oracles.reference.oracle:Reference"):
+    for name in ("reference", "oracles.reference.reference_oracle:Reference"):
         backend = load_backend(name)
-        assert Meeting(backend, {}, Settings()).expectations.independent
+        assert BackendJudge(backend, {}, Settings()).expectations.independent
 
 
 def test_a_buffer_used_again_shows_the_answer_that_was_given() -> None:
@@ -151,13 +153,13 @@ def test_inputs_changed_in_place_reach_nobody_else() -> None:
 
 @pytest.mark.parametrize("name", ["ChangesOnTheWay", "ChangesInPlace"])
 def test_an_adapter_that_changes_bits_is_blamed_itself(name: str) -> None:
-    meeting = meeting_with(name)
-    found = meeting.judge(case_named(HALF))
+    backend_judge = meeting_with(name)
+    found = backend_judge.judge(case_named(HALF))
     assert found.verdict == "error"
     assert found.message == (
         "the adapter, not the framework: float16: the way in and out turns 0x0000 into 0x0001"
     )
-    assert meeting.judge(case_named("onnx-cast:25/int8/int16")).verdict == "conforms"
+    assert backend_judge.judge(case_named("onnx-cast:25/int8/int16")).verdict == "conforms"
 
 
 def test_an_identity_that_raises_is_an_adapter_fault() -> None:
@@ -209,7 +211,7 @@ def test_a_class_in_a_package_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     backend = load_backend("castigate_vendor.adapter:Honest")
     assert backend.claims("onnx-cast", "25")
     assert set(map(str, backend.claimed)) == set(documents())
-    assert Meeting(backend, {}, Settings()).judge(case_named(CASE)).verdict == "conforms"
+    assert BackendJudge(backend, {}, Settings()).judge(case_named(CASE)).verdict == "conforms"
 
 
 def test_in_a_real_run_every_one_gets_its_own_verdict(tmp_path: Path) -> None:

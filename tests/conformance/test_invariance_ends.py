@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.invariances import Invariances
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from conformance.shape_choice import dear_shape
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.invariances import Invariances
+from conformance.judging.shape_choice import dear_shape
+from conformance.running.selection import case_named
 from oracles.registry import Backend, load_backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from tests.conformance.test_invariances import INT8, cases
 
 TENSORS = Path(__file__).with_name("data") / "tensors.py"
 
 
 def judged_by(backend: Backend) -> Judgement:
-    return Invariances(Meeting(backend, {}, Settings(max_examples=20)), cases(*INT8)).judge()[1]
+    return Invariances(BackendJudge(backend, {}, Settings(max_examples=20)), cases(*INT8)).judge()[
+        1
+    ]
 
 
 def judged(name: str) -> Judgement:
@@ -50,10 +52,10 @@ def test_where_shapes_are_dear_one_shape_is_asked_in_two_layouts_at_most() -> No
 
 def test_where_shapes_are_dear_a_refusal_is_awaited_in_a_shape_that_is_there() -> None:
     backend = load_backend(f"{TENSORS}:Remembers")
-    meeting = Meeting(backend, {}, Settings(max_examples=20))
+    backend_judge = BackendJudge(backend, {}, Settings(max_examples=20))
     asked: list[tuple[tuple[int, ...], object]] = getattr(backend.oracle, "asked")  # noqa: B009
-    assert meeting.judge(case_named("onnx-cast:25/float32/int4")).verdict != "error"
+    assert backend_judge.judge(case_named("onnx-cast:25/float32/int4")).verdict != "error"
     [row] = {shape for shape, _ in asked[:1]}
     asked.clear()
-    assert meeting.judge(case_named("onnx-cast:1/float32/int4")).inputs == row[0]
+    assert backend_judge.judge(case_named("onnx-cast:1/float32/int4")).inputs == row[0]
     assert [shape for shape, _ in asked] == [row]

@@ -9,20 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.drawn import any_probe, drive
-from conformance.invariances import Invariances
-from conformance.meet import Meeting, Settings
-from conformance.probes import Probe, probes
-from conformance.rows import first_row
-from conformance.selection import select
-from conformance.shape_choice import LENGTHS, SHAPES, shapes_of
-from conformance.telling import MOST, telling
-from conformance.variants import Variants
-from oracles.isolation.home import Home
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.invariances import (
+    MOST,
+    Invariances,
+    any_probe,
+    drive,
+    representative_inputs,
+)
+from conformance.judging.probes import Probe, probes
+from conformance.judging.road_agreement import RoadAgreement
+from conformance.judging.row_answers import first_row
+from conformance.judging.shape_choice import LENGTHS, SHAPES, shapes_of
+from conformance.running.selection import select
+from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
-from oracles.layouts import Layout, layout_of, placed
+from oracles.memory_layouts import Layout, layout_of, with_layout
 from oracles.registry import Backend, load_backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.cases import Case
 from tests.conformance.test_suite import FAILED, NOTHING, PASSED, suite
 
@@ -37,8 +41,8 @@ def cases(source: str, target: str) -> list[Case]:
 
 
 def judged_by(backend: Backend, pair: tuple[str, str] = INT8) -> Judgement:
-    meeting = Meeting(backend, {}, Settings(max_examples=20))
-    return Invariances(meeting, cases(*pair)).judge()[1]
+    backend_judge = BackendJudge(backend, {}, Settings(max_examples=20))
+    return Invariances(backend_judge, cases(*pair)).judge()[1]
 
 
 def judged(name: str, pair: tuple[str, str] = INT8) -> Judgement:
@@ -47,15 +51,15 @@ def judged(name: str, pair: tuple[str, str] = INT8) -> Judgement:
 
 @pytest.fixture
 def isolated(request: pytest.FixtureRequest) -> Iterator[Backend]:
-    backend = load_isolated(f"{PLACED}:{request.param}", Home())
+    backend = load_isolated(f"{PLACED}:{request.param}", LaunchConfig())
     yield backend
     close(backend)
 
 
 def test_the_reference_answers_alike_everywhere() -> None:
     for (source, target), group in groupby(select([ONNX])[::7], lambda c: (c.source, c.target)):
-        meeting = Meeting(load_backend("reference"), {}, Settings(max_examples=20))
-        found = Invariances(meeting, list(group)).judge()[1]
+        backend_judge = BackendJudge(load_backend("reference"), {}, Settings(max_examples=20))
+        found = Invariances(backend_judge, list(group)).judge()[1]
         assert found.verdict in ("conforms", "unsupported"), (source, target, found)
 
 
@@ -160,9 +164,9 @@ def test_every_length_and_every_input_at_every_position() -> None:
 
 
 def test_telling_inputs_are_of_every_rule_with_ties_and_nans() -> None:
-    meeting = Meeting(load_backend("reference"), {}, Settings(max_examples=20))
-    row = first_row(meeting, cases(*HALF))
-    few = row.at(telling(row.rules, row.inputs, row.expected))
+    backend_judge = BackendJudge(load_backend("reference"), {}, Settings(max_examples=20))
+    row = first_row(backend_judge, cases(*HALF))
+    few = row.at(representative_inputs(row.rules, row.inputs, row.expected))
     assert few.inputs.size <= MOST
     assert set(few.expected.places.tolist()) == set(row.expected.places.tolist())
     assert {0x7F800001, 0x7FFFFFFF, 0xFF800001, 0xFFFFFFFF} <= set(few.inputs.tolist())
@@ -180,7 +184,7 @@ def test_values_lie_as_they_are_told_to(
 ) -> None:
     values = np.arange(np.prod(shape), dtype=storage).reshape(shape)
     layout = Layout(strides, offset)
-    array = placed(values, layout)
+    array = with_layout(values, layout)
     assert np.array_equal(array, values)
     assert layout_of(array) == layout
     assert layout_of(values) is None
@@ -208,10 +212,10 @@ def test_hypothesis_draws_the_same_again_and_shrinks() -> None:
 
 def compared(first: str, second: str, pair: tuple[str, str] = INT8) -> Judgement:
     one, other = (
-        Meeting(load_backend(f"{PLACED}:{name}"), {}, Settings(max_examples=20))
+        BackendJudge(load_backend(f"{PLACED}:{name}"), {}, Settings(max_examples=20))
         for name in (first, second)
     )
-    return Variants(one, other, cases(*pair)).judge()[1]
+    return RoadAgreement(one, other, cases(*pair)).judge()[1]
 
 
 def test_two_roads_are_compared_on_every_input() -> None:

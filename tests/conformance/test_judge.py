@@ -12,11 +12,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from conformance.inputs import inputs_of, one_of_each
-from conformance.recorded import Tally, judge_stream
-from conformance.selection import case_named, select
-from oracles.reference.oracle import Reference, RejectedError
-from reports.divergences import datum_of
+from conformance.judging.quick_inputs import inputs_of, one_of_each
+from conformance.judging.recorded_answers import Tally, judge_stream
+from conformance.running.selection import case_named, select
+from oracles.reference.reference_oracle import Reference, RejectedError
+from reports.diff.divergences import datum_of
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.operations import is_bitcast

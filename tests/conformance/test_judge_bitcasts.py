@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.bitcasts import contents
-from conformance.recorded import Tally, judge_stream
-from conformance.selection import case_named, select
-from conformance.spelling import json_text
-from oracles.reference.bitcasting import codes_of
-from oracles.reference.oracle import Reference, RejectedError
+from conformance.judging.bitcasts import contents
+from conformance.judging.recorded_answers import Tally, judge_stream
+from conformance.judging.value_spelling import json_text
+from conformance.running.selection import case_named, select
+from oracles.reference.bitcast_bits import codes_of
+from oracles.reference.reference_oracle import Reference, RejectedError
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.cases import Case
 from specs.formats import Format

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.recorded import Tally, judge_stream
-from conformance.spelling import json_text
+from conformance.judging.recorded_answers import Tally, judge_stream
+from conformance.judging.value_spelling import json_text
 
-CASTIGATE = [sys.executable, "-c", "from conformance.command import main; main()"]
+CASTIGATE = [sys.executable, "-c", "from conformance.commands.main import main; main()"]
 CASE = "onnx-cast:25/float32/float16"
 GOOD = {"case": CASE, "input": "0x3f800000", "output": "0x3c00"}
 GOOD_LINE = json.dumps(GOOD).encode()

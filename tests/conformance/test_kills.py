@@ -20,13 +20,13 @@ from tests.conformance.processes import (
     PROC,
     SECONDS_TO_END,
     backend,
-    begun,
     castigate,
     children,
-    end_of,
     is_worker,
     run,
+    start_castigate,
     tables,
+    wait_for_ends,
 )
 
 KILLS = int(os.environ.get("KILLS", "12"))
@@ -43,7 +43,7 @@ def workers(pid: int) -> list[int]:
     return [child for child in children(pid) if is_worker(child)]
 
 
-def resumed(folder: Path) -> list[str]:
+def resume_option(folder: Path) -> list[str]:
     """How to go on: a run that was killed before it had a record has not begun."""
     return ["--resume"] if (folder / "run.json").exists() else []
 
@@ -75,15 +75,15 @@ class Killer:
             else:
                 self.killed["parent"] += 1
                 process.kill()
-                assert end_of(found) == []
+                assert wait_for_ends(found) == []
                 return True
         return False
 
     def whole_run(self, folder: Path) -> None:
         """A run that is disturbed, and gone on with until it is complete."""
         while True:
-            arguments = ("run", *GIVEN, f"--out={folder}", *resumed(folder))
-            process = begun(*arguments, env=SLOWED)
+            arguments = ("run", *GIVEN, f"--out={folder}", *resume_option(folder))
+            process = start_castigate(*arguments, env=SLOWED)
             was_killed = self.disturb(process)
             _, err = process.communicate(timeout=4 * SECONDS_TO_END)
             # A worker that is only beginning when its parent dies says so in Python's own words.
@@ -116,9 +116,9 @@ def test_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
 
 @needs_proc
 @pytest.mark.parametrize("name", ["Hangs", "HangsAndHoldsTheLock", "HangsLoading"])
-def test_no_worker_outlives_its_parent_whatever_it_is_at(name: str, tmp_path: Path) -> None:
+def test_no_worker_outlives_its_parent(name: str, tmp_path: Path) -> None:
     arguments = ("run", backend(name), ONNX, "--source=int4", "--target=int2")
-    process = begun(*arguments, f"--out={tmp_path / 'run'}")
+    process = start_castigate(*arguments, f"--out={tmp_path / 'run'}")
     last = time.monotonic() + SECONDS_TO_END
     while not (found := workers(process.pid)) and time.monotonic() < last:
         time.sleep(0.05)
@@ -128,7 +128,7 @@ def test_no_worker_outlives_its_parent_whatever_it_is_at(name: str, tmp_path: Pa
     assert found
     process.kill()
     process.wait()
-    left = end_of(found)
+    left = wait_for_ends(found)
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     process.communicate()
@@ -136,8 +136,8 @@ def test_no_worker_outlives_its_parent_whatever_it_is_at(name: str, tmp_path: Pa
 
 
 @needs_proc
-def test_a_worker_that_is_killed_again_and_again_while_it_loads(tmp_path: Path) -> None:
-    process = begun("run", backend("Right"), *BOOL, f"--out={tmp_path / 'run'}")
+def test_a_worker_that_is_killed_while_loading_is_replaced(tmp_path: Path) -> None:
+    process = start_castigate("run", backend("Right"), *BOOL, f"--out={tmp_path / 'run'}")
     killed: set[int] = set()
     while process.poll() is None and len(killed) < 5:
         for pid in set(workers(process.pid)) - killed:
@@ -150,8 +150,10 @@ def test_a_worker_that_is_killed_again_and_again_while_it_loads(tmp_path: Path) 
     assert "4,294" not in out
 
 
-def test_a_run_goes_on_as_it_was_begun(tmp_path: Path) -> None:
-    process = begun("run", *GIVEN, f"--out={tmp_path / 'run'}", env={"RUNNABLE_PAUSE": "0.002"})
+def test_resume_takes_all_options_from_the_run(tmp_path: Path) -> None:
+    process = start_castigate(
+        "run", *GIVEN, f"--out={tmp_path / 'run'}", env={"RUNNABLE_PAUSE": "0.002"}
+    )
     parts = tmp_path / "run" / "parts"
     while process.poll() is None and not list(parts.glob("*.part")):
         time.sleep(0.05)

@@ -104,7 +104,7 @@ def row(said: str) -> list[str]:
     return next(line.split()[1:] for line in lines if line.startswith(NAME))
 
 
-def test_what_is_listed_is_excused_and_counted(listed: Bench) -> None:
+def test_listed_breaches_are_excused_and_counted(listed: Bench) -> None:
     code, said = listed.suite("four saturated")
     assert code == PASSED, said
     assert f"castigate: ledger of {NAME}: 4 cases listed for 1.0" in said
@@ -116,7 +116,7 @@ def test_what_is_listed_is_excused_and_counted(listed: Bench) -> None:
     assert ["small:2", "3", "1", "2"] in rows
 
 
-def test_the_ledger_says_what_where_and_an_example(listed: Bench) -> None:
+def test_an_entry_has_rule_cases_and_an_example(listed: Bench) -> None:
     lines = [line.strip(" -") for line in listed.text.splitlines()]
     for line in (
         f"backend: {NAME}",
@@ -136,7 +136,7 @@ def test_the_ledger_says_what_where_and_an_example(listed: Bench) -> None:
     assert str(listed.folder) not in listed.text
 
 
-def test_an_update_writes_the_same_bytes_again_also_with_workers(listed: Bench) -> None:
+def test_an_update_is_reproducible_also_with_xdist_workers(listed: Bench) -> None:
     before = listed.ledger.read_bytes()
     assert listed.suite("four saturated", UPDATE)[0] == PASSED
     assert listed.ledger.read_bytes() == before
@@ -162,8 +162,9 @@ def test_a_stale_entry_fails(listed: Bench) -> None:
     code, said = listed.suite("saturated")
     assert (code, row(said)) == (FAILED, ["2", "0", "0", "2"])
     assert (
-        "  ledger    stale: to-integer is listed, but the verdict is conforms now; if it is "
-        f"mended, pytest --pyargs conformance --backend={NAME} --update-ledger strikes it out"
+        "  ledger    stale: to-integer is listed, but the verdict is conforms now; if the "
+        f"backend is fixed, pytest --pyargs conformance --backend={NAME} --update-ledger removes"
+        " the entry"
     ) in said
     assert listed.suite("saturated", UPDATE)[0] == PASSED
     assert "to-integer" not in listed.text
@@ -181,10 +182,10 @@ def test_a_region_that_changed_by_one_input_fails(listed: Bench, faults: str, me
     code, said = listed.suite(faults)
     assert (code, row(said)) == (FAILED, ["2", "0", "2", "0"])
     assert message in said
-    assert f"{NAME} --update-ledger takes it over" in said
+    assert f"{NAME} --update-ledger records it" in said
 
 
-def test_without_the_ledger_all_fails_as_ever(listed: Bench) -> None:
+def test_no_ledger_excuses_nothing(listed: Bench) -> None:
     code, said = listed.suite("four saturated", "--no-ledger")
     assert code == FAILED
     assert "4 failed" in said
@@ -197,13 +198,13 @@ def test_nothing_is_excused_under_runxfail(listed: Bench) -> None:
     assert "4 failed" in said
 
 
-def test_without_a_file_all_is_as_ever(bench: Bench) -> None:
+def test_a_backend_without_a_ledger_fails_without_mention_of_it(bench: Bench) -> None:
     code, said = bench.suite("four")
     assert code == FAILED
     assert "unlisted" not in said
 
 
-def test_the_level_holds_for_what_is_listed_too(listed: Bench) -> None:
+def test_the_level_applies_to_listed_breaches_too(listed: Bench) -> None:
     # Neither a recommendation that is mended nor one that is broken anew counts at this level.
     assert listed.suite("four", "--level=required")[0] == PASSED
     assert listed.suite("four", "--level=recommended")[0] == FAILED
@@ -213,7 +214,7 @@ def test_the_level_holds_for_what_is_listed_too(listed: Bench) -> None:
 PARTIAL = [
     (["-k", "float16"], "leave out -k"),
     (["--document=small"], "leave out --document"),
-    (["--deselect=conformance/suite.py"], "leave out --deselect"),
+    (["--deselect=conformance/suite/items.py"], "leave out --deselect"),
     (["--collect-only"], "leave out --collect-only"),
     (["-m", "slow"], "leave out -m"),
     (["--seed=1"], "--tier=quick --seed=0 --max-examples=1000"),
@@ -233,7 +234,7 @@ def test_a_partial_run_updates_nothing(listed: Bench, arguments: list[str], mess
 
 
 def test_a_single_item_updates_nothing(listed: Bench) -> None:
-    node = f"conformance/suite.py::{NAME}::small:1/float16/int8"
+    node = f"conformance/suite/items.py::{NAME}::small:1/float16/int8"
     code, said = listed.suite("", UPDATE, target=node)
     assert (code, f"leave out {node}" in said) == (USAGE, True), said
 
@@ -243,7 +244,7 @@ def test_a_run_that_lost_a_worker_updates_nothing(listed: Bench, faults: str) ->
     before = listed.ledger.read_bytes()
     code, said = listed.suite(faults, UPDATE, "-n", "2", "--max-worker-restart=0")
     assert code == USAGE, said
-    assert f"of {CASES} cases of {NAME} were not judged; the ledger is as it was" in said
+    assert f"of {CASES} cases of {NAME} were not judged; the ledger is unchanged" in said
     assert listed.ledger.read_bytes() == before
 
 
@@ -255,7 +256,7 @@ def test_entries_of_other_versions_are_not_used(listed: Bench) -> None:
     assert listed.suite("four saturated", version="1.1")[0] == FAILED
 
 
-def test_an_update_on_another_version_keeps_what_is_known_of_the_first(listed: Bench) -> None:
+def test_an_update_for_another_version_keeps_the_entries_of_the_first(listed: Bench) -> None:
     assert listed.suite("four", UPDATE, version="1.2")[0] == PASSED
     assert "versions: 1.0 to 1.2\n" in listed.text
     assert "versions: '1.0'\n" in listed.text
@@ -264,13 +265,13 @@ def test_an_update_on_another_version_keeps_what_is_known_of_the_first(listed: B
     assert listed.suite("four saturated", version="1.0")[0] == PASSED
 
 
-def test_other_inputs_than_the_ledgers_do_without_it(listed: Bench) -> None:
+def test_a_ledger_is_not_used_with_other_inputs(listed: Bench) -> None:
     code, said = listed.suite("four saturated", "--seed=1")
     assert code == FAILED
-    assert "not used; it speaks of --tier=quick --seed=0 --max-examples=1000" in said
+    assert "not used; it was written with --tier=quick --seed=0 --max-examples=1000" in said
 
 
-def test_errors_and_crashes_are_listed_and_open_answers_never(bench: Bench) -> None:
+def test_errors_and_crashes_are_listed_and_open_answers_are_not(bench: Bench) -> None:
     code, said = bench.suite("raises ends opened", UPDATE)
     assert code == PASSED, said
     assert "small:*/float32/int8" in bench.text
@@ -305,13 +306,13 @@ def test_a_link_is_kept_and_shown(listed: Bench) -> None:
     assert f"upstream: {link}" in listed.text
 
 
-def test_a_ledger_that_cannot_be_read_is_a_line(listed: Bench) -> None:
+def test_an_unreadable_ledger_is_one_line(listed: Bench) -> None:
     listed.ledger.write_text(listed.text.replace("verdict: violates", "verdict: violated"))
     code, said = listed.suite("")
     line = 1 + listed.text.splitlines().index("- verdict: violated")
     assert (code, f"{listed.ledger}:{line}: " in said) == (USAGE, True), said
 
 
-def test_a_backend_by_its_path_can_have_no_ledger(bench: Bench) -> None:
+def test_a_backend_named_by_path_can_have_no_ledger(bench: Bench) -> None:
     code, said = bench.suite("", UPDATE, backend=f"{DATA / 'ledgered.py'}:Planted")
     assert (code, "can have no ledger: only a plain name has one" in said) == (USAGE, True)

@@ -11,17 +11,17 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from conformance.nightly import Nights
+from conformance.running.nights import Nights
 from tests.conformance.processes import (
     BOOL,
     PROC,
     SECONDS_TO_END,
     backend,
-    begun,
     castigate,
     children,
-    end_of,
     record,
+    start_castigate,
+    wait_for_ends,
 )
 from tests.html.planted import STARTED, Elements, planted_run
 
@@ -75,7 +75,9 @@ def test_the_same_night_again_leaves_the_same_bytes(
     )
 
 
-def test_a_time_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_source_date_epoch_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
     code, _, err = night(tmp_path / "nights", "Right")
     assert (code, err) == (
@@ -93,7 +95,7 @@ def test_the_trend_has_a_column_per_run(nights: Any) -> None:
     assert len(set(times)) == 2
 
 
-def test_a_run_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+def test_an_unreadable_run_is_left_out(tmp_path: Path) -> None:
     planted_run(tmp_path / "runs" / "a")
     planted_run(tmp_path / "runs" / "b", after=1, complete=False)
     told: list[str] = []
@@ -116,20 +118,20 @@ def test_a_run_with_a_damaged_page_is_left_out(tmp_path: Path) -> None:
     assert line.startswith(f"left out: {table} is cut short or damaged: ")
 
 
-def test_only_the_last_runs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conformance.nightly.PAST", 2)
+def test_only_the_last_runs_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conformance.running.nights.PAST", 2)
     for day in range(3):
         planted_run(tmp_path / "runs" / str(9 - day), after=day, backends=["ort"])
     report = Nights(tmp_path).render(print)
     assert [record.started.day for record in report.records] == [3, 4]
 
 
-def test_a_night_that_could_not_be_reported_is_not_begun(tmp_path: Path) -> None:
+def test_a_night_is_not_begun_if_its_report_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "nights" / "report").mkdir(parents=True)
     (tmp_path / "nights" / "report" / "thesis.txt").touch()
     for out, wrong in (
-        (tmp_path / "nights", f"{tmp_path}/nights/report holds files and is no report"),
-        (f"file://{tmp_path}/url", "is no folder of this machine"),
+        (tmp_path / "nights", f"{tmp_path}/nights/report holds other files"),
+        (f"file://{tmp_path}/url", "is a URL; give a folder on this machine"),
     ):
         code, told, err = castigate("nightly", backend("Right"), f"--out={out}")
         assert (code, told, err.count("\n")) == (2, "", 1)
@@ -144,14 +146,14 @@ def test_without_a_run_there_is_nothing_to_report(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-def test_nights_are_told_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+def test_nights_are_reported_in_the_order_in_which_they_began(tmp_path: Path) -> None:
     planted_run(tmp_path / "runs" / "long", after=5, started=STARTED, backends=["ort"])
     planted_run(tmp_path / "runs" / "late", after=1, backends=["ort"])
     report = Nights(tmp_path).render(print)
     assert [record.started.day for record in report.records] == [2, 3]
 
 
-def test_what_a_killed_writer_left_is_passed_over_in_silence(tmp_path: Path) -> None:
+def test_unfinished_files_of_a_killed_writer_are_ignored(tmp_path: Path) -> None:
     planted_run(tmp_path / "runs" / "a", backends=["ort"])
     (tmp_path / "runs" / ".b.0123.unfinished").mkdir()
     told: list[str] = []
@@ -159,7 +161,7 @@ def test_what_a_killed_writer_left_is_passed_over_in_silence(tmp_path: Path) -> 
     assert told == []
 
 
-def test_a_night_asks_for_what_its_options_say(tmp_path: Path) -> None:
+def test_the_options_of_a_night_select_its_cases(tmp_path: Path) -> None:
     unfinished = Path(planted_run(tmp_path / "runs" / "a", after=-1, complete=False))
     code, out, err = night(tmp_path, "Right", "Right")
     [run] = {*(tmp_path / "runs").iterdir()} - {unfinished}
@@ -172,7 +174,7 @@ def test_a_night_asks_for_what_its_options_say(tmp_path: Path) -> None:
     assert f"castigate: left out: {unfinished} holds an unfinished run" in err
 
 
-def test_options_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+def test_bad_options_are_one_line(tmp_path: Path) -> None:
     for option, said in {
         "--timeout=0": "--timeout 0: give a number of seconds above 0",
         "--python=ort=/x": "no backend `ort` is asked",
@@ -182,19 +184,19 @@ def test_options_that_make_no_sense_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not PROC.is_dir(), reason="there is no /proc to look into")
-def test_an_interrupted_night_says_how_to_go_on(tmp_path: Path) -> None:
+def test_an_interrupted_night_says_how_to_resume(tmp_path: Path) -> None:
     options = (backend("Right"), BOOL[0], "--tier=full", "--jobs=1", f"--out={tmp_path}")
-    process = begun("nightly", *options, start_new_session=True)
+    process = start_castigate("nightly", *options, start_new_session=True)
     last = time.monotonic() + SECONDS_TO_END
     while not (found := list(tmp_path.glob("runs/*/parts/*.part"))) and time.monotonic() < last:
         time.sleep(0.05)
     left = children(process.pid)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=SECONDS_TO_END)
-    assert (process.returncode, out, end_of(left)) == (130, "", [])
+    assert (process.returncode, out, wait_for_ends(left)) == (130, "", [])
     run = found[0].parents[1]
     assert err.splitlines()[-1] == (
-        f"castigate: interrupted; castigate run --resume --out {run} goes on"
+        f"castigate: interrupted; castigate run --resume --out {run} continues it"
     )
     assert record(run)["tier"] == "full"
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]

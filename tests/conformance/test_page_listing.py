@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specs.load import documents
+from specs.loader import documents
 from tests.conformance.test_command import castigate
 from tests.specs.paged import DOCUMENT, PAGE, write_paged
 
@@ -58,7 +58,7 @@ Then renew the digests: castigate specs page {copy} > page.txt.sha256
 """
 
 
-def copy_of(folder: Path, page: str = PAGE) -> str:
+def write_copy(folder: Path, page: str = PAGE) -> str:
     path = folder / "copy.txt"
     path.write_text(page, encoding="utf-8")
     return str(path)
@@ -69,7 +69,7 @@ def coverage(folder: Path, *options: str, document: str = DOCUMENT) -> tuple[int
     return castigate("specs", "--coverage", str(made.source.path), *options)
 
 
-def test_each_range_has_its_rules_or_its_reason(tmp_path: Path) -> None:
+def test_each_range_of_lines_has_its_rules_or_a_reason(tmp_path: Path) -> None:
     assert coverage(tmp_path) == (0, COVERAGE, "")
 
 
@@ -80,8 +80,8 @@ def test_a_gap_is_shown_and_is_exit_code_1(tmp_path: Path) -> None:
     assert out.endswith("4 encoded, 4 not encoded for a reason, 2 not covered\n")
 
 
-def test_the_text_of_ones_own_copy_stands_below_its_rules(tmp_path: Path) -> None:
-    code, out, _ = coverage(tmp_path, f"--page={copy_of(tmp_path)}")
+def test_the_text_of_the_users_copy_is_below_its_rules(tmp_path: Path) -> None:
+    code, out, _ = coverage(tmp_path, f"--page={write_copy(tmp_path)}")
     assert code == 0
     shown = [line.partition(" | ")[2] for line in out.splitlines() if " | " in line]
     assert shown == [line for line in PAGE.splitlines() if line]
@@ -90,25 +90,25 @@ def test_the_text_of_ones_own_copy_stands_below_its_rules(tmp_path: Path) -> Non
 
 def test_a_changed_copy_names_the_rules_to_check(tmp_path: Path) -> None:
     page = PAGE.replace("NaN is open.\nVersion 1", "NaN is zero.\nBy the way.\nVersion 1")
-    copy = copy_of(tmp_path, page)
+    copy = write_copy(tmp_path, page)
     assert coverage(tmp_path, "--page", copy) == (1, CHANGED.format(copy=copy), "")
 
 
 def test_the_digests_that_specs_page_prints_are_those_beside_a_document(tmp_path: Path) -> None:
     write_paged(tmp_path)
-    code, out, _ = castigate("specs", "page", copy_of(tmp_path))
+    code, out, _ = castigate("specs", "page", write_copy(tmp_path))
     assert (code, out) == (0, (tmp_path / "page.txt.sha256").read_text())
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--coverage"], "give one document: castigate specs --coverage DOCUMENT"),
-        (["--coverage", "onnx-bitcast"], "onnx-bitcast points at no lines of `https://onnx.ai"),
+        (["--coverage"], "--coverage needs a document; write castigate specs --coverage DOCUMENT"),
+        (["--coverage", "onnx-bitcast"], "onnx-bitcast cites no lines of `https://onnx.ai"),
         (["--coverage", "no-such"], "unknown document `no-such`"),
         (["--coverage", "none.yaml"], "none.yaml: cannot be read"),
-        (["onnx-cast", "--page", "x"], "--page goes with --coverage"),
-        (["page"], "give one page: castigate specs page FILE"),
+        (["onnx-cast", "--page", "x"], "--page needs --coverage"),
+        (["page"], "`castigate specs page` takes one page; add its FILE"),
         (["page", "no-such.md"], "no-such.md cannot be read as UTF-8 text"),
         (["schema", "x"], "only `castigate specs lint` and `castigate specs page` take files"),
     ],

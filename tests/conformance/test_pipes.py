@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-MAIN = "from conformance.command import main; main()"
+MAIN = "from conformance.commands.main import main; main()"
 PROGRAM = Path(__file__).with_name("data") / "vendor_program.py"
 HALF = "onnx-cast:25/float16/float32"
 TO_E5M2 = "onnx-cast:25/float16/float8e5m2/saturate:0"
 
 
-def piped(*arguments: str) -> tuple[int, list[Any], str]:
+def judge_through_pipe(*arguments: str) -> tuple[int, list[Any], str]:
     """``castigate inputs | vendor program | castigate judge`` in a real shell."""
     python = f"'{sys.executable}'"
     command = f"{python} -c '{MAIN}'"
@@ -27,9 +27,9 @@ def piped(*arguments: str) -> tuple[int, list[Any], str]:
     return done.returncode, [json.loads(row) for row in done.stdout.splitlines()], done.stderr
 
 
-def test_a_program_without_castigate_is_judged_through_a_pipe() -> None:
-    assert piped()[::2] == (0, "256 lines: 256 conforms\n")
-    code, rows, said = piped("clamp")
+def test_a_program_is_judged_through_a_pipe() -> None:
+    assert judge_through_pipe()[::2] == (0, "256 lines: 256 conforms\n")
+    code, rows, said = judge_through_pipe("clamp")
     # Of 240 out of range, 7 of each sign clamp to what their low bits are anyway.
     wrong = 240 - 2 * 7
     assert (code, said) == (1, f"256 lines: {256 - wrong} conforms, {wrong} violates\n")
@@ -38,7 +38,7 @@ def test_a_program_without_castigate_is_judged_through_a_pipe() -> None:
 
 
 @pytest.mark.parametrize("what", ["inputs many", "inputs few", "specs", "judge"])
-def test_a_reader_that_goes_away_is_no_error_message(what: str, tmp_path: Path) -> None:
+def test_a_closed_pipe_prints_no_error(what: str, tmp_path: Path) -> None:
     recorded = tmp_path / "answers.jsonl"
     line = {"case": HALF, "input": "0x3c00", "output": "0x3f800000"}
     recorded.write_text((json.dumps(line) + "\n") * 2000)

@@ -15,8 +15,8 @@ from tests.conformance.processes import (
     PROC,
     ROOT,
     castigate,
-    end_of,
     rows,
+    wait_for_ends,
 )
 
 PLANTED = "tests/isolation/data/planted.py"
@@ -30,8 +30,7 @@ FOUND = {
     "Half": ("error", "the answer has shape (128,), the input (256,)"),
     "Floods": (
         "crashed",
-        "on 0x95: the process wrote something else than answers:"
-        " a frame begins with b'CST1', this with b'\\x80noi'",
+        "on 0x95: the process sent an invalid reply: a frame starts with b'CST1', not b'\\x80noi'",
     ),
     "ForksAndDies": ("crashed", "on 0x95: the process was ended by SIGSEGV"),
 }
@@ -70,7 +69,7 @@ def test_a_run_judges_all_that_can_be_and_leaves_nothing_behind(tmp_path: Path) 
     assert len(found["Right"]) > 20
     for name, cases in found.items():
         assert cases == found["Right"], name
-    assert end_of(marked(mark)) == []
+    assert wait_for_ends(marked(mark)) == []
 
 
 @needs_proc
@@ -107,4 +106,4 @@ def test_the_suite_judges_all_that_can_be_and_leaves_nothing_behind(tmp_path: Pa
         verdict, message = FOUND[name]
         assert f"{GUILTY} on {PLANTED}:{name}: {verdict}" in text
         assert message in text
-    assert end_of(marked(mark)) == []
+    assert wait_for_ends(marked(mark)) == []

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.inputs import inputs_of
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from oracles.reference.oracle import Reference
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.quick_inputs import inputs_of
+from conformance.running.selection import case_named
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from specs.cases import Case
 from specs.formats import format_named
@@ -137,7 +137,7 @@ FAULTS: dict[str, Fault] = {
 def test_a_planted_fault_is_found_and_counted(name: str) -> None:
     fault = FAULTS[name]
     case = case_named(fault.case)
-    found = Meeting(Backend("planted", Planted(fault.change)), {}, SETTINGS).judge(case)
+    found = BackendJudge(Backend("planted", Planted(fault.change)), {}, SETTINGS).judge(case)
     assert found.verdict == fault.verdict
 
     inputs = inputs_of(case, ruling(case), SETTINGS.seed, SETTINGS.max_examples)
@@ -157,13 +157,13 @@ def test_a_planted_fault_is_found_and_counted(name: str) -> None:
 @pytest.mark.parametrize("case", sorted({fault.case for fault in FAULTS.values()}))
 def test_without_a_fault_nothing_is_found(case: str) -> None:
     honest = Backend("planted", Planted(lambda _, answers: answers))
-    assert Meeting(honest, {}, SETTINGS).judge(case_named(case)).verdict == "conforms"
+    assert BackendJudge(honest, {}, SETTINGS).judge(case_named(case)).verdict == "conforms"
 
 
 def test_the_answer_and_what_is_allowed_belong_to_the_smallest() -> None:
     fault = FAULTS["ties away"]
-    meeting = Meeting(Backend("planted", Planted(fault.change)), {}, SETTINGS)
-    [found] = meeting.judge(case_named(fault.case)).divergences
+    backend_judge = BackendJudge(Backend("planted", Planted(fault.change)), {}, SETTINGS)
+    [found] = backend_judge.judge(case_named(fault.case)).divergences
     assert (found.smallest, found.answer, found.allowed) == (0x0080, 0x01, ("0x00",))
     assert (found.rule, found.level) == ("saturate-24", "required")
     assert found.runs.first[:2].tolist() == [0x0080, 0x0280]
@@ -172,9 +172,9 @@ def test_the_answer_and_what_is_allowed_belong_to_the_smallest() -> None:
 
 def test_a_shape_dropped_at_rank_0_is_found() -> None:
     backend = Backend("planted", Planted(lambda _, answers: np.atleast_1d(answers)))
-    found = Meeting(backend, {}, SETTINGS).judge(case_named(HALF + "float32"))
+    found = BackendJudge(backend, {}, SETTINGS).judge(case_named(HALF + "float32"))
     assert found.verdict == "violates"
     assert found.message.endswith("the answer has shape (1,), the input ()")
     # The other document leaves rank 0 open.
-    other = Meeting(backend, {}, SETTINGS).judge(case_named("pypto-cast:seed/float16/float32"))
+    other = BackendJudge(backend, {}, SETTINGS).judge(case_named("pypto-cast:seed/float16/float32"))
     assert other.verdict == "conforms"

@@ -23,12 +23,12 @@ from tests.conformance.processes import (
     RUNNABLE,
     SECONDS_TO_END,
     backend,
-    begun,
     castigate,
     children,
-    end_of,
     run,
+    start_castigate,
     tables,
+    wait_for_ends,
 )
 
 fcntl = pytest.importorskip("fcntl", reason="terminals are those of Unix")
@@ -38,7 +38,7 @@ termios = pytest.importorskip("termios", reason="terminals are those of Unix")
 NUMBERS = r"(\d+) of (\d+) tasks, (\d+\.\d\d) G inputs, \d+\.\d\d G/s, ([\d,]+) wrong, (.+)"
 LEFT = r"begun|\d+ s left"
 SLOWED = {"RUNNABLE_PAUSE": "0.0002"}
-OFTEN = "import conformance.progress as progress; progress.SECONDS_BETWEEN_LINES = 0.1; "
+OFTEN = "import conformance.running.progress as progress; progress.SECONDS_BETWEEN_LINES = 0.1; "
 needs_proc = pytest.mark.skipif(
     not list(PROC.glob("self/task/*/children")), reason="needs a list of a process's children"
 )
@@ -49,7 +49,7 @@ def seen_on_a_terminal(columns: int, *arguments: str, **more: Any) -> tuple[int,
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (24, columns))
     environment = more.pop("env", {}) | {"TERM": "xterm", "COLUMNS": str(columns)}
-    process = begun("run", *arguments, stderr=slave, env=environment, **more)
+    process = start_castigate("run", *arguments, stderr=slave, env=environment, **more)
     os.close(slave)
     seen = b""
     while True:
@@ -66,7 +66,7 @@ def seen_on_a_terminal(columns: int, *arguments: str, **more: Any) -> tuple[int,
     return process.returncode, out, [line for line in re.split(r"[\r\n]+", plain) if line.strip()]
 
 
-def test_elsewhere_than_on_a_terminal_plain_lines_go_to_stderr(tmp_path: Path) -> None:
+def test_without_a_terminal_plain_lines_go_to_stderr(tmp_path: Path) -> None:
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
     code, out, err = castigate("run", *given, f"--out={tmp_path / 'run'}", before=OFTEN, env=SLOWED)
     assert code == 1
@@ -83,7 +83,7 @@ def test_elsewhere_than_on_a_terminal_plain_lines_go_to_stderr(tmp_path: Path) -
     assert out.endswith(f"run: {1 << 32:,} inputs\n")
 
 
-def test_what_the_quick_tier_finds_wrong_is_shown(tmp_path: Path) -> None:
+def test_wrong_answers_of_the_quick_tier_are_shown(tmp_path: Path) -> None:
     given = (backend("WrongRange"), *BOOL, f"--out={tmp_path / 'run'}")
     _, _, err = castigate("run", *given)
     match = re.fullmatch(rf"{RUNNABLE}:WrongRange: {NUMBERS}", err.splitlines()[-1])
@@ -92,7 +92,7 @@ def test_what_the_quick_tier_finds_wrong_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["Leaves", "Hangs"])
-def test_names_are_shown_as_they_are(name: str, tmp_path: Path) -> None:
+def test_names_are_not_markup(name: str, tmp_path: Path) -> None:
     # Some words between colons mean a little picture to the library that prints.
     folder = tmp_path / "[bold]"
     folder.mkdir()
@@ -107,7 +107,7 @@ def test_names_are_shown_as_they_are(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])
-def test_on_a_terminal_a_bar_shows_who_how_far_how_fast_and_how_wrong(
+def test_a_bar_on_a_terminal_shows_backend_share_speed_and_wrong_answers(
     columns: int, tmp_path: Path
 ) -> None:
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2", f"--out={tmp_path / 'run'}")
@@ -128,7 +128,7 @@ def test_on_a_terminal_a_bar_shows_who_how_far_how_fast_and_how_wrong(
         assert any("━" in line for line in seen)
 
 
-def test_a_worker_that_dies_is_told_of_above_the_bar(tmp_path: Path) -> None:
+def test_the_death_of_a_worker_is_shown_above_the_bar(tmp_path: Path) -> None:
     given = (backend("DiesInASweep"), *BOOL, FULL, f"--out={tmp_path / 'run'}")
     code, _, seen = seen_on_a_terminal(200, *given)
     assert code == 1
@@ -136,18 +136,18 @@ def test_a_worker_that_dies_is_told_of_above_the_bar(tmp_path: Path) -> None:
     assert sum(told in line for line in seen) == 2
 
 
-def interrupted(process: subprocess.Popen[str]) -> str:
+def interrupt(process: subprocess.Popen[str]) -> str:
     """What is said after Ctrl-C, which reaches the whole group; nobody is left."""
     found = children(process.pid)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=SECONDS_TO_END)
-    left = end_of(found)
+    left = wait_for_ends(found)
     assert (process.returncode, out, left) == (130, "", []), err
     assert "Traceback" not in err, err
     return err
 
 
-def waited_for(process: subprocess.Popen[str], moment: Any) -> None:
+def wait_for(process: subprocess.Popen[str], moment: Any) -> None:
     last = time.monotonic() + SECONDS_TO_END
     while not moment() and process.poll() is None and time.monotonic() < last:
         time.sleep(0.01)
@@ -155,15 +155,15 @@ def waited_for(process: subprocess.Popen[str], moment: Any) -> None:
 
 
 @needs_proc
-def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
+def test_an_interrupted_run_says_how_to_resume(tmp_path: Path) -> None:
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
     out = tmp_path / "a run"
-    process = begun("run", *given, f"--out={out}", env=SLOWED, start_new_session=True)
-    waited_for(process, lambda: len(list(out.glob("parts/*.part"))) > 2)
-    *_, said = interrupted(process).splitlines()
+    process = start_castigate("run", *given, f"--out={out}", env=SLOWED, start_new_session=True)
+    wait_for(process, lambda: len(list(out.glob("parts/*.part"))) > 2)
+    *_, said = interrupt(process).splitlines()
     assert said.startswith("castigate: interrupted; ")
     assert not list(out.glob("*.parquet"))
-    [command] = re.findall(r"castigate (run .*) goes on", said)
+    [command] = re.findall(r"castigate (run .*) continues it", said)
     assert castigate(*shlex.split(command))[0] == 1
     assert run(tmp_path / "other", *given) == 1
     assert tables(out) == tables(tmp_path / "other")
@@ -173,10 +173,10 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_an_interrupt_at_any_moment_is_one_line(seed: int, tmp_path: Path) -> None:
     given = (backend("Right"), *BOOL, FULL, "--jobs=2", f"--out={tmp_path / 'run'}")
-    process = begun("run", *given, env=SLOWED, start_new_session=True)
-    waited_for(process, lambda: children(process.pid))
+    process = start_castigate("run", *given, env=SLOWED, start_new_session=True)
+    wait_for(process, lambda: children(process.pid))
     time.sleep(random.Random(seed).uniform(0, 2))
-    lines = interrupted(process).splitlines()
+    lines = interrupt(process).splitlines()
     assert lines[-1].startswith("castigate: interrupted")
     assert all(re.match(rf"{RUNNABLE}:Right: ", line) for line in lines[:-1])
     if not (tmp_path / "run").exists():

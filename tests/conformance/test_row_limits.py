@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance import row_limits
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
+from conformance.judging import row_limits
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named
 from oracles.protocol import Unsupported
-from oracles.reference.oracle import Reference
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.accept import Expectations, levels_broken
-from reports.judgement import Judgement
+from reports.diff.allowed_answers import Expectations, grade_answers
+from reports.diff.judgement import Judgement
 from specs.cases import Case
 from specs.ruling import ruling
 
@@ -56,7 +56,7 @@ class WithRoad(Planted):
 
 
 def judged(oracle: Any, case: str = EXACT) -> Judgement:
-    return Meeting(Backend("planted", oracle), {}, Settings()).judge(case_named(case))
+    return BackendJudge(Backend("planted", oracle), {}, Settings()).judge(case_named(case))
 
 
 def last_bit(bits: Any, answer: Any) -> Any:
@@ -139,7 +139,7 @@ def test_raw_bytes_are_compared_too() -> None:
     rules, inputs = ruling(case), np.arange(INPUTS, dtype=np.uint8)
     answer = RIGHT.cast(case, inputs)
     expected = Expectations(independent=False).of(rules, inputs)
-    one_row = row_limits.Judged(answer, levels_broken(rules, inputs, expected, answer))
+    one_row = row_limits.Judged(answer, grade_answers(rules, inputs, expected, answer))
 
     def imaginary(rows: Sequence[Any]) -> list[Any]:
         parts = [RIGHT.cast(case, row).view(np.uint64) for row in rows]
@@ -157,12 +157,12 @@ def test_cases_of_one_road_share_the_rows() -> None:
     names = [f"onnx-cast:{version}/uint8/float16" for version in (13, 19, 25)]
     for made, times in ((WithRoad, 1), (Planted, 3)):
         oracle = made(BELOW, True, last_bit)
-        meeting = Meeting(Backend("planted", oracle), {}, Settings())
-        found = [replace(meeting.judge(case_named(name)), case="") for name in names]
+        backend_judge = BackendJudge(Backend("planted", oracle), {}, Settings())
+        found = [replace(backend_judge.judge(case_named(name)), case="") for name in names]
         assert oracle.asked.count(BELOW + 1) == times
         assert [each.wrong for each in found] == [INPUTS // 4] * 3
         # Another pair has the same inputs, and answers of its own.
-        other = meeting.judge(case_named("onnx-cast:25/uint8/bfloat16"))
+        other = backend_judge.judge(case_named("onnx-cast:25/uint8/bfloat16"))
         assert oracle.asked.count(BELOW + 1) == times + 1
         assert other.wrong == INPUTS // 4
 

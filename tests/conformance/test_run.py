@@ -1,4 +1,4 @@
-"""``castigate run`` and ``castigate merge`` as real processes: what they find, keep and refuse."""
+"""``castigate run`` and ``castigate merge`` as real processes: findings, storage and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from specs.load import documents
+from specs.loader import documents
 from specs.release import VERSION
 from tests.conformance.processes import (
     BOOL,
@@ -45,7 +45,7 @@ def found(folder: Path, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]
 
 
 def counted(case: dict[str, Any], runs: list[dict[str, Any]]) -> tuple[int, int]:
-    """How many answers are wrong and in how many runs, the same wherever it is told."""
+    """The number of wrong answers and of their runs, after checking that all counts agree."""
     levels = {rule["level"] for rule in case["broken"]}
     assert levels == {row["level"] for row in runs}
     wrong = "violates" if "required" in levels else "deviates"
@@ -57,7 +57,7 @@ def counted(case: dict[str, Any], runs: list[dict[str, Any]]) -> tuple[int, int]
     return case["wrong"], len(runs)
 
 
-def lie_inside(quick: list[dict[str, Any]], full: list[dict[str, Any]]) -> bool:
+def all_lie_inside(quick: list[dict[str, Any]], full: list[dict[str, Any]]) -> bool:
     """Whether every run found at quick is a part of a run of the same case found at full."""
     full = sorted(full, key=lambda row: row["first"])
     firsts = [whole["first"] for whole in full]
@@ -69,7 +69,7 @@ def lie_inside(quick: list[dict[str, Any]], full: list[dict[str, Any]]) -> bool:
     )
 
 
-def test_bits_that_are_wrong_are_counted_at_full_and_the_quick_tier_finds_a_part_of_them(
+def test_full_counts_all_wrong_answers_and_quick_finds_a_part_of_them(
     tmp_path: Path,
 ) -> None:
     quick, full = tmp_path / "quick", tmp_path / "full"
@@ -84,7 +84,7 @@ def test_bits_that_are_wrong_are_counted_at_full_and_the_quick_tier_finds_a_part
         assert counted(case, runs) == expected[name]
         part = found(quick, name)
         counted(*part)
-        assert lie_inside(part[1], runs)
+        assert all_lie_inside(part[1], runs)
     first, last = 0x7FFFFF00, 0x80000FFF
     [one] = found(full, "WrongRange")[1]
     assert (one["first"], one["last"], one["answer"], one["slope"]) == (first, last, 0, 0)
@@ -107,7 +107,7 @@ def test_bits_that_are_wrong_are_counted_at_full_and_the_quick_tier_finds_a_part
 
 
 @needs_numba
-def test_wrong_roundings_are_counted_at_full(tmp_path: Path) -> None:
+def test_full_counts_wrong_roundings(tmp_path: Path) -> None:
     quick, full = tmp_path / "quick", tmp_path / "full"
     given = [backend(name) for name in ("WrongRange", "TiesAway")]
     assert run(quick, *given, *HALF) == 1
@@ -131,11 +131,11 @@ def test_wrong_roundings_are_counted_at_full(tmp_path: Path) -> None:
     ]
     for name in ("WrongRange", "TiesAway"):
         assert 0 < len(found(quick, name)[1]) < 1 << 16
-        assert lie_inside(found(quick, name)[1], found(full, name)[1])
+        assert all_lie_inside(found(quick, name)[1], found(full, name)[1])
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two backends, by one worker each."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
     assert run(folder, *TWO, "--jobs=1") == 1
@@ -147,10 +147,10 @@ TWO = (backend("ManyRuns"), backend("WrongRange"), ONNX, "--source=uint32", FULL
 
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_tables_are_the_same_for_any_number_of_jobs(
-    jobs: int, undisturbed: Path, tmp_path: Path
+    jobs: int, whole_run: Path, tmp_path: Path
 ) -> None:
     assert run(tmp_path / "run", *TWO, f"--jobs={jobs}") == 1
-    assert tables(tmp_path / "run") == tables(undisturbed)
+    assert tables(tmp_path / "run") == tables(whole_run)
 
 
 @pytest.fixture(scope="module")
@@ -162,26 +162,24 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [str(folder / str(number)) for number in (1, 2, 3)]
 
 
-def test_shards_that_are_merged_are_the_same_as_one_run(
-    undisturbed: Path, shards: list[str], tmp_path: Path
-) -> None:
+def test_merged_shards_equal_one_run(whole_run: Path, shards: list[str], tmp_path: Path) -> None:
     before = [contents(Path(shard)) for shard in shards]
     assert not list(Path(shards[0]).glob("*.parquet"))
     code, out, _ = castigate("merge", *reversed(shards), f"--out={tmp_path / 'run'}")
     assert code == 1
     assert "inputs" in out
-    assert tables(tmp_path / "run") == tables(undisturbed)
+    assert tables(tmp_path / "run") == tables(whole_run)
     assert [contents(Path(shard)) for shard in shards] == before
-    kept, whole = record(tmp_path / "run"), record(undisturbed)
+    kept, whole = record(tmp_path / "run"), record(whole_run)
     varying = ("environments", "command_line", "started", "finished")
     assert all(kept[name] == whole[name] for name in whole if name not in varying)
 
 
-def test_a_run_is_gone_on_with_after_parts_were_lost_and_damaged(
-    undisturbed: Path, shards: list[str], tmp_path: Path
+def test_resume_repeats_tasks_whose_parts_are_missing_or_damaged(
+    whole_run: Path, shards: list[str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "3"
-    unfinished(Path(shards[2]), folder)
+    copy_as_unfinished(Path(shards[2]), folder)
     whole = contents(folder)
     parts = sorted((folder / "parts").iterdir())
     for part in parts[::4]:
@@ -196,7 +194,7 @@ def test_a_run_is_gone_on_with_after_parts_were_lost_and_damaged(
     assert again == whole
 
 
-def test_a_run_of_64_bits_is_the_same_in_shards(tmp_path: Path) -> None:
+def test_a_run_of_64_bit_sources_is_the_same_in_shards(tmp_path: Path) -> None:
     given = (backend("FewSamples"), ONNX, "--source=uint64", "--target=bool", FULL)
     assert run(tmp_path / "run", *given) == 1
     for number in (1, 2):
@@ -215,7 +213,7 @@ def test_a_run_of_64_bits_is_the_same_in_shards(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "code"), [("Right", 0), ("Deadly", 0), ("Declines", 3)])
-def test_the_exit_code_says_whether_all_is_well_and_whether_anything_was_judged(
+def test_the_exit_code_is_0_if_all_conforms_and_3_if_nothing_was_judged(
     name: str, code: int, tmp_path: Path
 ) -> None:
     assert run(tmp_path / "run", backend(name), *INT4) == code
@@ -225,17 +223,17 @@ def test_the_exit_code_says_whether_all_is_well_and_whether_anything_was_judged(
     assert record(tmp_path / "run")["exit_code"] == code
 
 
-def test_a_complete_run_is_not_done_again(tmp_path: Path) -> None:
+def test_a_complete_run_is_not_repeated(tmp_path: Path) -> None:
     run(tmp_path / "run", backend("Right"), *INT4)
     before = contents(tmp_path / "run")
     for given in ([], [backend("Right"), *INT4]):
         code, out, err = castigate("run", *given, f"--out={tmp_path / 'run'}", "--resume")
         assert (code, out, err.count("\n")) == (0, "", 1)
-        assert "is complete; there is nothing to go on with" in err
+        assert "is complete; there is nothing to continue" in err
         assert contents(tmp_path / "run") == before
 
 
-def test_the_command_line_that_is_kept_names_no_folder_of_this_machine(tmp_path: Path) -> None:
+def test_the_stored_command_line_names_no_folder_of_this_machine(tmp_path: Path) -> None:
     whole = f"--backend={ROOT / RUNNABLE}:WrongRange"
     assert run(tmp_path / "run", whole, *BOOL) == 1
     kept = " ".join(record(tmp_path / "run")["command_line"])
@@ -245,8 +243,8 @@ def test_the_command_line_that_is_kept_names_no_folder_of_this_machine(tmp_path:
 
 
 RIGHT = backend("Right")
-NEW = [
-    (["run"], "say whom to judge with --backend NAME; installed: reference"),
+BAD_USAGE = [
+    (["run"], "no backend is named; add --backend NAME; installed: reference"),
     (["run", "--backend=rot"], "unknown backend `rot`; did you mean `ort`?"),
     (["run", "--backend=/no/such.py:A"], "/no/such.py does not exist"),
     (["run", backend("Nobody")], "there is no `Nobody` in it"),
@@ -259,7 +257,7 @@ NEW = [
         "no case has this source and target",
     ),
     *(
-        (["run", RIGHT, *INT4, f"--shard={shard}"], f"--shard `{shard}` is no shard; write 1/4")
+        (["run", RIGHT, *INT4, f"--shard={shard}"], f"--shard `{shard}` is not a shard; write I/N")
         for shard in ("0/2", "3/2", "x", "1", "1/", "-1/2", "1/2/3", "01/2", "1/0", "¹/2", "1 /2")
     ),
     (["run", RIGHT, *INT4, "--tier=half"], "'half' is not one of 'quick', 'full'"),
@@ -271,7 +269,7 @@ NEW = [
 ]
 
 
-def refused(*arguments: str) -> str:
+def error_of(*arguments: str) -> str:
     """What is said of arguments that cannot be used: one line, and nothing on stdout."""
     code, out, err = castigate(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1), err
@@ -279,25 +277,25 @@ def refused(*arguments: str) -> str:
     return err
 
 
-@pytest.mark.parametrize(("arguments", "message"), NEW)
-def test_bad_usage_is_one_line_and_makes_no_folder(
+@pytest.mark.parametrize(("arguments", "message"), BAD_USAGE)
+def test_bad_usage_is_one_line_and_creates_no_folder(
     arguments: list[str], message: str, tmp_path: Path
 ) -> None:
-    assert message in refused(*arguments, f"--out={tmp_path / 'run'}")
+    assert message in error_of(*arguments, f"--out={tmp_path / 'run'}")
     assert contents(tmp_path) == {}
 
 
 @pytest.mark.parametrize("arguments", [["run", "--resume"], ["run", RIGHT, "--resume"]])
-def test_resume_needs_a_folder(arguments: list[str]) -> None:
-    assert "--resume needs the --out" in refused(*arguments)
+def test_resume_needs_out(arguments: list[str]) -> None:
+    assert "--resume needs --out" in error_of(*arguments)
 
 
-def test_merge_needs_shards_and_a_folder() -> None:
-    assert "Missing option '--out'" in refused("merge", "a")
-    assert "Missing argument 'RUN'" in refused("merge", "--out=a")
+def test_merge_needs_shards_and_out() -> None:
+    assert "Missing option '--out'" in error_of("merge", "a")
+    assert "Missing argument 'RUN'" in error_of("merge", "--out=a")
 
 
-def unfinished(folder: Path, copy: Path) -> str:
+def copy_as_unfinished(folder: Path, copy: Path) -> str:
     """Copy a run, and say in its record that it is not complete."""
     shutil.copytree(folder, copy)
     kept = (folder / "run.json").read_text()
@@ -307,10 +305,10 @@ def unfinished(folder: Path, copy: Path) -> str:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What may stand where a run is wanted."""
+    """Folders and files that may exist where a run is to be written."""
     folder = tmp_path_factory.mktemp("folders")
     run(folder / "complete", RIGHT, *INT4)
-    kept = unfinished(folder / "complete", folder / "unfinished")
+    kept = copy_as_unfinished(folder / "complete", folder / "unfinished")
     for name, text in (("short", kept[:200]), ("empty", ""), ("alien", "[]")):
         (folder / name).mkdir()
         (folder / name / "run.json").write_text(text)
@@ -322,7 +320,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     run(folder / "2of3", RIGHT, *INT4, "--shard=2/3")
     run(folder / "1of2other", RIGHT, *INT4, "--shard=1/2", "--seed=1")
     shutil.copytree(folder / "2of2", folder / "2of2damaged")
-    unfinished(folder / "2of2", folder / "2of2unfinished")
+    copy_as_unfinished(folder / "2of2", folder / "2of2unfinished")
     part = min((folder / "2of2damaged" / "parts").iterdir())
     part.write_bytes(part.read_bytes()[:-1])
     before = contents(folder)
@@ -331,7 +329,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 SAME = [RIGHT, *INT4]
-OCCUPIED = [
+OCCUPIED_FOLDERS = [
     ("complete", SAME, "complete holds a complete run; give another --out"),
     ("unfinished", SAME, "holds an unfinished run; go on with it by --resume"),
     ("photos", SAME, "holds files and is no run (`cat.jpeg`)"),
@@ -349,20 +347,20 @@ OCCUPIED = [
     ("unfinished", [RIGHT, ONNX, "--resume"], "begun with --source int4, now no --source"),
     ("unfinished", [backend("Other"), *INT4, "--resume"], f"{RUNNABLE}:Other 2"),
     ("unfinished", [*SAME, "--backend=reference", "--resume"], "now"),
-    ("unfinished", ["--resume", FULL], "as the run was begun"),
-    ("unfinished", ["--resume", "--seed=1"], "as the run was begun"),
-    ("unfinished", ["--resume", "--source=int8"], "as the run was begun"),
-    ("unfinished", ["--resume", "--shard=1/2"], "as the run was begun"),
+    ("unfinished", ["--resume", FULL], "takes all options from the run"),
+    ("unfinished", ["--resume", "--seed=1"], "takes all options from the run"),
+    ("unfinished", ["--resume", "--source=int8"], "takes all options from the run"),
+    ("unfinished", ["--resume", "--shard=1/2"], "takes all options from the run"),
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments", "message"), OCCUPIED)
-def test_nothing_is_overwritten(
+@pytest.mark.parametrize(("name", "arguments", "message"), OCCUPIED_FOLDERS)
+def test_a_run_overwrites_nothing(
     name: str, arguments: list[str], message: str, folders: Path, tmp_path: Path
 ) -> None:
     (shutil.copytree if (folders / name).is_dir() else shutil.copy)(folders / name, tmp_path / name)
     before = contents(tmp_path)
-    assert message in refused("run", *arguments, f"--out={tmp_path / name}")
+    assert message in error_of("run", *arguments, f"--out={tmp_path / name}")
     assert contents(tmp_path) == before
 
 
@@ -383,11 +381,11 @@ UNMERGEABLE = [
 
 
 @pytest.mark.parametrize(("names", "message"), UNMERGEABLE)
-def test_what_cannot_be_merged_is_one_line_and_makes_no_folder(
+def test_an_impossible_merge_is_one_line_and_creates_no_folder(
     names: list[str], message: str, folders: Path, tmp_path: Path
 ) -> None:
     given = [str(folders / name) for name in names]
-    assert message in refused("merge", *given, f"--out={tmp_path / 'run'}")
+    assert message in error_of("merge", *given, f"--out={tmp_path / 'run'}")
     assert contents(tmp_path) == {}
 
 
@@ -395,5 +393,5 @@ def test_what_cannot_be_merged_is_one_line_and_makes_no_folder(
 def test_a_merge_overwrites_nothing(name: str, folders: Path) -> None:
     given = [str(folders / each) for each in ("1of2", "2of2")]
     before = contents(folders)
-    refused("merge", *given, f"--out={folders / name}")
+    error_of("merge", *given, f"--out={folders / name}")
     assert contents(folders) == before

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conformance.spelling import JsonNumber, NestedDatum, TensorDatum, datum, tensor
+from conformance.judging.value_spelling import JsonNumber, NestedDatum, TensorDatum, datum, tensor
 from oracles.reference import exact
-from oracles.reference.text import exact_decimal
+from oracles.reference.exact_text import exact_decimal
 from specs.errors import CastigateError
 from specs.formats import Format, format_named, formats
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from specs.load import documents
+from specs.loader import documents
 from specs.release import VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def table(said: str) -> list[list[str]]:
     return [row.split() for row in rows if row.strip() and not row.startswith("=")]
 
 
-def test_the_reference_passes_what_k_selects_by_id() -> None:
+def test_k_selects_cases_by_id() -> None:
     code, said = suite(REFERENCE, ONNX, "-k", "onnx-cast:25/int4/")
     assert code == PASSED
     headings, row = table(said)[:2]
@@ -54,7 +54,7 @@ def test_the_reference_passes_what_k_selects_by_id() -> None:
     assert int(row[2]) > 20
 
 
-def test_the_header_says_what_was_judged_by_what() -> None:
+def test_the_header_names_backends_documents_and_options() -> None:
     code, said = suite(REFERENCE, ONNX, "-k", SMALL, "--seed=17", "--max-examples=3")
     assert code == PASSED
     assert f"castigate: backends reference {VERSION}" in said
@@ -64,36 +64,36 @@ def test_the_header_says_what_was_judged_by_what() -> None:
 
 
 USAGE_ERRORS = [
-    ([ONNX], "say whom to judge with --backend=NAME; installed: reference"),
+    ([ONNX], "no backend is named; add --backend=NAME; installed: reference"),
     (["--backend=rot"], "unknown backend `rot`; did you mean `ort`? installed: reference"),
     (["--backend=reference:fast"], "the reference has no variants"),
     (["--backend=/no/such.py:A"], "/no/such.py does not exist"),
     ([hostile("Unmakeable")], "OSError: no device at all"),
     ([REFERENCE, "--document=onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
     ([REFERENCE, "--document=onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6, 9"),
-    ([REFERENCE, "--seed=-1"], "take whole numbers from 0 on"),
+    ([REFERENCE, "--seed=-1"], "--seed or --max-examples is negative"),
     ([REFERENCE, "--level=optional"], "invalid choice: 'optional'"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "message"), USAGE_ERRORS)
-def test_bad_usage_is_a_line_that_helps(arguments: list[str], message: str) -> None:
+def test_bad_usage_ends_with_advice(arguments: list[str], message: str) -> None:
     code, said = suite(*arguments)
     assert (code, message in said) == (USAGE, True), said
 
 
-def test_nothing_selected_is_not_green() -> None:
+def test_a_run_without_selected_cases_fails() -> None:
     assert suite(REFERENCE, ONNX, "-k", "no_such_case")[0] == NOTHING
 
 
-def test_nothing_but_opting_out_is_not_green() -> None:
+def test_a_run_with_only_unsupported_cases_fails() -> None:
     code, said = suite(hostile("Declines"), ONNX, "-k", SMALL)
     assert code == NOTHING
     assert table(said)[0][2:] == ["unsupported"]
     assert "no such kernel" in said
 
 
-def test_a_document_that_is_not_claimed_counts_only_if_asked_for() -> None:
+def test_an_unclaimed_document_counts_only_if_named_by_document() -> None:
     code, said = suite(hostile("ClaimsNothing"), "-k", SMALL)
     assert (code, table(said)[0][2:]) == (PASSED, ["differs"])
     assert "1 xfailed" in said
@@ -101,7 +101,7 @@ def test_a_document_that_is_not_claimed_counts_only_if_asked_for() -> None:
     assert (code, table(said)[0][2:]) == (FAILED, ["violates"])
 
 
-def test_the_level_decides_whether_a_recommendation_counts() -> None:
+def test_the_level_decides_whether_a_broken_recommendation_fails() -> None:
     arguments = (hostile("LosesMinusZero"), ONNX, "-k", MINUS_ZERO)
     assert suite(*arguments)[0] == FAILED
     code, said = suite(*arguments, "--level=required")
@@ -109,9 +109,9 @@ def test_the_level_decides_whether_a_recommendation_counts() -> None:
     assert suite(hostile("TiesAway"), ONNX, "-k", TIES, "--level=required")[0] == FAILED
 
 
-def test_a_node_id_ends_in_the_case_id_and_runs_alone() -> None:
+def test_a_node_id_ends_in_the_case_id_and_selects_it() -> None:
     code, said = suite(REFERENCE, ONNX, "-k", SMALL, "--collect-only", "-q")
-    node = f"conformance/suite.py::reference::{SMALL}"
+    node = f"conformance/suite/items.py::reference::{SMALL}"
     assert (code, node in said.splitlines()) == (PASSED, True)
     code, said = suite(REFERENCE, "-v", target=node)
     assert code == PASSED
@@ -129,7 +129,9 @@ def failure(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
     return said, ElementTree.parse(xml)
 
 
-def test_a_failure_shows_all_that_is_needed(failure: tuple[str, Any]) -> None:
+def test_a_failure_shows_rule_input_answers_and_how_to_reproduce_it(
+    failure: tuple[str, Any],
+) -> None:
     said, _ = failure
     block = said.partition(f"{TIES} on {HOSTILE}:TiesAway: violates\n")[2]
     rows = [" ".join(line.split()) for line in block.splitlines()]
@@ -151,7 +153,7 @@ def test_junit_xml_holds_the_verdicts(failure: tuple[str, Any]) -> None:
     assert failure[1].find(".//failure") is not None
 
 
-def test_workers_come_to_the_same_counts() -> None:
+def test_xdist_workers_find_the_same_counts() -> None:
     arguments = (hostile("TiesAway"), ONNX, "-k", f"{TIES} or onnx-cast:25/float16/float8e5m2fnuz")
     alone, shared = suite(*arguments), suite(*arguments, "-n", "2")
     assert alone[0] == shared[0] == FAILED
@@ -159,7 +161,7 @@ def test_workers_come_to_the_same_counts() -> None:
 
 
 @pytest.mark.parametrize("option", ["--dist=load", "-n0"])
-def test_without_workers_all_is_judged_here(option: str) -> None:
+def test_without_xdist_workers_pytest_judges_itself(option: str) -> None:
     code, said = suite(REFERENCE, ONNX, "-k", SMALL, option)
     assert code == PASSED
     assert f"castigate: backends reference {VERSION}" in said.splitlines()
@@ -176,7 +178,7 @@ class Backend(Honest):
 """
 
 
-def test_only_workers_load_a_backend(tmp_path: Path) -> None:
+def test_only_xdist_workers_load_a_backend(tmp_path: Path) -> None:
     """Whoever gives out the work need not wait for a framework, and still says its version."""
     notes, file = tmp_path / "notes", tmp_path / "loaded.py"
     file.write_text(LOADED.format(notes=str(notes)))
@@ -188,7 +190,7 @@ def test_only_workers_load_a_backend(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody", "/no/such.py:A", f"{HOSTILE}:Nothing"])
-def test_what_workers_cannot_load_is_told_once(name: str) -> None:
+def test_a_backend_that_xdist_workers_cannot_load_is_reported_once(name: str) -> None:
     code, alone = suite(f"--backend={name}")
     assert code == USAGE
     code, shared = suite(f"--backend={name}", "-n", "2")
@@ -197,7 +199,7 @@ def test_what_workers_cannot_load_is_told_once(name: str) -> None:
     assert told in alone.splitlines()
 
 
-def test_it_runs_from_anywhere(tmp_path: Path) -> None:
+def test_the_suite_runs_from_any_folder(tmp_path: Path) -> None:
     selected = ("--document", "pypto-cast", "-k", "pypto-cast:seed/uint8", "-q")
     code, said = suite("--pyargs", REFERENCE, *selected, cwd=tmp_path)
     assert code == PASSED
@@ -205,7 +207,7 @@ def test_it_runs_from_anywhere(tmp_path: Path) -> None:
     assert re.search(r"\d+ passed", said)
 
 
-def test_other_runs_of_pytest_do_not_get_its_options(tmp_path: Path) -> None:
+def test_other_runs_of_pytest_do_not_have_the_suites_options(tmp_path: Path) -> None:
     (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n")
     assert suite(target="test_nothing.py", cwd=tmp_path)[0] == PASSED
     code, said = suite(REFERENCE, target="test_nothing.py", cwd=tmp_path)

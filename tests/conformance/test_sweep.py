@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.joining import joined
-from conformance.selection import case_named
-from oracles.reference import by_kernels
-from oracles.reference.visits import Sample, Steps
-from reports.accept import levels_broken
-from reports.divergences import simplest_between, simplicity
-from reports.judgement import Divergence, Judgement
-from reports.runs import gather, no_runs
+from conformance.running.selection import case_named
+from conformance.sweep.joining import joined
+from oracles.reference import expect_by_kernels
+from oracles.reference.sweep_inputs import Sample, Steps
+from reports.diff.allowed_answers import grade_answers
+from reports.diff.divergences import simplest_between, simplicity
+from reports.diff.failure_runs import gather, no_runs
+from reports.diff.judgement import Divergence, Judgement
 from specs.formats import format_named
 from specs.ruling import ruling
 from tests.conformance.swept import (
@@ -42,9 +42,9 @@ def walked(oracle: Planted, name: str, inputs: Any) -> list[Divergence]:
     """What a comparison of every single answer finds, the worst level first."""
     case = case_named(name)
     rules = ruling(case)
-    expected = by_kernels.expect(rules, inputs)
+    expected = expect_by_kernels.expect(rules, inputs)
     answers = oracle.cast(case, inputs)
-    broken = levels_broken(rules, inputs, expected, answers) > 0
+    broken = grade_answers(rules, inputs, expected, answers) > 0
     found: dict[tuple[str, str, str], Any] = {}
     for place, branch in enumerate(rules.branches):
         key = (branch.rule, branch.clause, branch.level)
@@ -67,8 +67,8 @@ def assert_found(judgement: Judgement, oracle: Planted, inputs: Any) -> None:
         tuple(known)
     )
     rules = ruling(case_named(judgement.case))
-    places = by_kernels.expect(rules, inputs).places
-    assert judgement.open_inputs == np.isin(places, rules.open_places).sum()
+    places = expect_by_kernels.expect(rules, inputs).places
+    assert judgement.open_inputs == np.isin(places, rules.open_branches).sum()
     assert judgement.inputs == inputs.size
     assert judgement.wrong == sum(each.count for each in known)
     level = "violates" if any(each.level == "required" for each in known) else "deviates"

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named
 from oracles.protocol import Unsupported
 from oracles.registry import load_backend
-from oracles.smoke import smoke
+from oracles.smoke_check import smoke
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "vendor_python"
 BACKEND = "adapter.py:NumpyCast"
@@ -47,7 +47,9 @@ VERDICTS = {
 
 @pytest.mark.parametrize("case", VERDICTS)
 def test_numpy_does_what_the_document_says_or_opts_out(backend: Any, case: str) -> None:
-    found = Meeting(backend, smoke(backend), Settings(max_examples=200)).judge(case_named(case))
+    found = BackendJudge(backend, smoke(backend), Settings(max_examples=200)).judge(
+        case_named(case)
+    )
     assert found.verdict == VERDICTS[case], found
 
 

@@ -13,10 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from oracles.reference import by_kernels, visits
+from oracles.reference import expect_by_kernels, sweep_inputs
 from oracles.reference.breakpoints import breakpoints
-from oracles.reference.stretches import stretches
-from oracles.reference.visits import SAMPLE, Dense, Sample, Steps, Visit, visit, ways
+from oracles.reference.staircase import stretches
+from oracles.reference.sweep_inputs import (
+    SAMPLE,
+    Dense,
+    InputSequence,
+    Sample,
+    Steps,
+    input_sequence,
+    sequence_kinds,
+)
 from specs.formats import format_named
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings
@@ -38,13 +46,13 @@ def steps_of(pair: str) -> Steps:
     return Steps(rulings_of(pair))
 
 
-def filled(chosen: Visit, at: int, size: int) -> NDArray[np.uint64]:
+def filled(chosen: InputSequence, at: int, size: int) -> NDArray[np.uint64]:
     buffer = np.zeros(size, np.uint64)
     chosen.fill(buffer, at)
     return buffer
 
 
-VISITS: dict[str, Visit] = {
+VISITS: dict[str, InputSequence] = {
     "dense": Dense(1 << 32),
     "sample": Sample(format_named("float64"), (SEED, 1)),
     "small sample": Sample(format_named("uint64"), (SEED, 2), 1 << 10),
@@ -98,7 +106,7 @@ def visited(chosen: Steps, lo: int, hi: int) -> list[int]:
 
 def changes(rules: Ruling, inputs: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether what is allowed differs from what is allowed one pattern before."""
-    expected = by_kernels.expect(rules, inputs)
+    expected = expect_by_kernels.expect(rules, inputs)
     columns = (expected.places, expected.codes, expected.others)
     return np.any([column[1:] != column[:-1] for column in columns], axis=0)
 
@@ -147,16 +155,16 @@ def test_the_inputs_below_at_and_above_each_step_are_visited(pair: str) -> None:
 
 
 def test_a_walk_sees_a_step_that_is_not_visited(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = visits._points
-    monkeypatch.setattr(visits, "_points", lambda steps: original(steps)[:1])
+    original = sweep_inputs._points
+    monkeypatch.setattr(sweep_inputs, "_points", lambda steps: original(steps)[:1])
     with pytest.raises(AssertionError, match="0x"):
         test_the_inputs_below_at_and_above_each_step_are_visited("float64/float16")
 
 
 def test_of_too_many_steps_those_at_both_ends_are_visited(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = 1 << 10
-    monkeypatch.setattr(visits, "END_PERIODS", kept)
-    rules = next(rules for rules in rulings_of("int64/float64") if not rules.open_places)
+    monkeypatch.setattr(sweep_inputs, "END_PERIODS", kept)
+    rules = next(rules for rules in rulings_of("int64/float64") if not rules.open_branches)
     chosen = Steps([rules])
     part = next(part for part in stretches(rules.source, rules.target) if part.first == 1 << 61)
     found = visited(chosen, part.first, part.last + 1)
@@ -188,7 +196,7 @@ def test_the_sample_depends_on_the_seed_and_the_pair_alone() -> None:
 
     def sampled(*given: Any) -> list[int]:
         source, target, seed = given
-        return filled(visit("sample", source, target, [], seed), 12_345, 100).tolist()
+        return filled(input_sequence("sample", source, target, [], seed), 12_345, 100).tolist()
 
     first = sampled(float64, float32, 7)
     assert first == sampled(float64, float32, 7)
@@ -199,8 +207,10 @@ def test_the_sample_depends_on_the_seed_and_the_pair_alone() -> None:
 
 def test_ways_of_visiting() -> None:
     float32, float64 = format_named("float32"), format_named("float64")
-    assert ways(float32) == ("dense",)
-    assert ways(float64) == ("steps", "sample")
-    assert visit("dense", float32, float64, [], 0) == Dense(1 << 32)
-    assert visit("sample", float64, float32, [], 0).size == 1 << 30
-    assert isinstance(visit("steps", float64, float32, rulings_of("float64/float32"), 0), Steps)
+    assert sequence_kinds(float32) == ("dense",)
+    assert sequence_kinds(float64) == ("steps", "sample")
+    assert input_sequence("dense", float32, float64, [], 0) == Dense(1 << 32)
+    assert input_sequence("sample", float64, float32, [], 0).size == 1 << 30
+    assert isinstance(
+        input_sequence("steps", float64, float32, rulings_of("float64/float32"), 0), Steps
+    )

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance import whole_regions
-from conformance.selection import case_named
-from conformance.whole_regions import whole
-from reports.behaviour import explained, sentence
-from reports.behaviour_tally import look
+from conformance.running.selection import case_named
+from conformance.sweep import open_regions
+from conformance.sweep.open_regions import whole
+from reports.behaviors.explanation import explain, sentence
+from reports.behaviors.tally import tally_answers
 from specs.cases import Case
 
 pytest.importorskip("numba", reason="the fast form needs the extra `fast`")
@@ -35,15 +35,15 @@ class LowBits:
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_regions, "_open_ranges", lambda _: RANGES)
-    monkeypatch.setattr(whole_regions, "CHUNK", 1000)
+    monkeypatch.setattr(open_regions, "_open_ranges", lambda _: RANGES)
+    monkeypatch.setattr(open_regions, "CHUNK", 1000)
     # It counts the same, and need not be compiled.
-    monkeypatch.setattr(whole_regions.behaviour_fast, "look", look)
+    monkeypatch.setattr(open_regions.tally_numba, "tally_answers", tally_answers)
 
 
 def told(odd: int | None) -> list[str]:
     found = whole(LowBits(odd), CASE)
-    return [sentence(found, line) for line in explained(found)]
+    return [sentence(found, line) for line in explain(found)]
 
 
 def test_every_open_input_is_counted() -> None:
@@ -59,6 +59,6 @@ def test_an_exception_that_the_telling_inputs_do_not_show_is_told() -> None:
 
 def test_open_ranges_are_all_that_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    ranges = whole_regions._open_ranges(whole_regions.ruling(CASE))
+    ranges = open_regions._open_ranges(open_regions.ruling(CASE))
     # From 256 and from -1 on, whose fractions are dropped; NaNs and infinities lie beyond.
     assert ranges == [(0x43800000, 0x80000000), (0xBF800000, 0x100000000)]

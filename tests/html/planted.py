@@ -1,4 +1,4 @@
-"""Complete runs with judgements of our own, and reports read back."""
+"""Runs with planted judgements, and helpers that read a report back."""
 
 from __future__ import annotations
 
@@ -15,53 +15,61 @@ from typing import Any
 
 import numpy as np
 
-from reports.answers import Answered, Kept
-from reports.judgement import Judgement
-from reports.run_record import BackendRecord
-from reports.store import create
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
+from reports.diff.judgement import Judgement
+from reports.diff.verdicts import Verdict
+from reports.run_store.record import BackendRecord
+from reports.run_store.store import create
 from specs.cases import Case
 from specs.editions import edition
-from specs.load import documents
+from specs.loader import documents
 from tests.reports.common import divergence, record, steps
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 BACKENDS = ("ort", "torch", "vendor:fast")
 HALF = "onnx-cast:25/float32/float16"
 Plant = Callable[[str, Case], Judgement | None]
-"""A judgement for a backend and a case, or nothing where it is like all others."""
+"""Returns the judgement of a backend and a case, or None for the default one."""
 
 
 def cases() -> list[Case]:
-    """Two sources of a large document, and all of a small one with many modes."""
+    """Two sources of a large document, and the whole of a small one with many modes."""
     onnx = edition(documents()["onnx-cast"], "25").cases()
     pypto = edition(documents()["pypto-cast"], "0.2").cases()
     return [*(case for case in onnx if case.source in ("float32", "int8")), *pypto]
 
 
-def usual(backend: str, case: Case) -> Judgement:
-    """Every verdict occurs, here and there; what is wrong is not the same everywhere."""
-    place = sum(map(ord, case.id)) % 11
+def default_judgement(backend: str, case: Case) -> Judgement:
+    """A judgement that depends on the id of the case, so that most verdicts occur in a run."""
+    number = sum(map(ord, case.id)) % 11
     if case.target == "float8e4m3fn" and backend != "ort":
-        verdict = "violates" if backend == "torch" else "differs"
+        verdict: Verdict = "violates" if backend == "torch" else "differs"
         wrong = divergence(steps(3, width=2), allowed=("0x00", "any-nan"))
         return Judgement(
             case.id, backend, verdict, inputs=256, divergences=(wrong,), reproduction="print(1)\n"
         )
-    told = {0: "unsupported", 1: "error", 2: "crashed", 3: "not-run"}
-    if backend == "vendor:fast" and place in told:
-        return Judgement(case.id, backend, told[place], f"no {case.target} here")
+    not_answered: dict[int, Verdict] = {
+        0: "unsupported",
+        1: "error",
+        2: "crashed",
+        3: "not-run",
+    }
+    if backend == "vendor:fast" and number in not_answered:
+        return Judgement(case.id, backend, not_answered[number], f"no {case.target} here")
     if case.id == HALF:
-        return Judgement(case.id, backend, "conforms", inputs=2, answered=answered(backend))
-    if place == 4:
+        return Judgement(case.id, backend, "conforms", inputs=2, answered=half_answers(backend))
+    if number == 4:
         return Judgement(case.id, backend, "open", inputs=256, open_inputs=256)
     return Judgement(case.id, backend, "conforms", inputs=256, open_inputs=3)
 
 
-def answered(backend: str) -> Answered:
-    """Answers to an infinity and to a NaN, which not all give with the same payload."""
+def half_answers(backend: str) -> InputsAndAnswers:
+    """Answers to infinity and NaN; one backend returns another NaN payload than the others."""
     answers = [0x7C00, 0x7E00 if backend != "vendor:fast" else 0x7E01]
     inputs = np.array([0x7F800000, 0x7FC00000], np.uint32)
-    return Answered(Kept("float32", inputs), Kept("float16", np.array(answers, np.uint16)))
+    return InputsAndAnswers(
+        DatumArray("float32", inputs), DatumArray("float16", np.array(answers, np.uint16))
+    )
 
 
 def planted_run(
@@ -73,46 +81,46 @@ def planted_run(
     document: str = "",
     **changes: Any,
 ) -> str:
-    """A run in a folder, so many days after the first of all; of one document, or of both."""
-    begun = STARTED + timedelta(days=after)
+    """Write a run that began ``after`` days after STARTED, of one document or of both."""
+    started = STARTED + timedelta(days=after)
     named = tuple(BackendRecord(name=name, version="1.2") for name in backends)
     fields = {
-        "documents": {name: made.digest for name, made in documents().items()},
+        "documents": {name: each.digest for name, each in documents().items()},
         "backends": named,
-        "started": begun,
+        "started": started,
         **changes,
     }
     store = create(str(folder), record(**fields))
     rows = [
-        (each.name, case, plant(each.name, case) or usual(each.name, case))
+        (each.name, case, plant(each.name, case) or default_judgement(each.name, case))
         for each in named
         for case in cases()
         if document in ("", case.document)
     ]
     if complete:
         store.finish(iter(rows), lambda: 1)
-        store = replace(store, record=store.record.model_copy(update={"finished": begun}))
+        store = replace(store, record=store.record.model_copy(update={"finished": started}))
         path = folder / "run.json"
-        told = json.loads(path.read_text()) | {
-            "finished": begun.isoformat(), "complete": True, "exit_code": 1
+        content = json.loads(path.read_text()) | {
+            "finished": started.isoformat(), "complete": True, "exit_code": 1
         }  # fmt: skip
-        path.write_text(json.dumps(told))
+        path.write_text(json.dumps(content))
     return str(folder)
 
 
 def one_cell(backend: str, name: str, judgement: Judgement) -> Plant:
-    """Only this backend, on this case, is judged so."""
-    return lambda given, case: judgement if (given, case.id) == (backend, name) else None
+    """Plant a judgement for one backend and one case only."""
+    return lambda planted, case: judgement if (planted, case.id) == (backend, name) else None
 
 
 def violated(backend: str, name: str, rows: int = 1, rule: str = "rounds") -> Judgement:
-    """A case of which so many runs of inputs are wrong."""
+    """A judgement in which one rule is broken on so many runs of inputs."""
     wrong = divergence(steps(rows), rule=rule)
     return Judgement(name, backend, "violates", inputs=256, divergences=(wrong,))
 
 
 def data(site: Path, name: str) -> Any:
-    """What a data file holds."""
+    """The content of a data file of a report."""
     text = (site / "data" / f"{name}.js").read_text(encoding="ascii")
     found = re.fullmatch(r'castigate\.receive\("([\w.-]+)",\n"([\w+/=]+)"\);\n', text)
     assert found is not None
@@ -121,7 +129,7 @@ def data(site: Path, name: str) -> Any:
 
 
 class Elements(HTMLParser):
-    """All elements of a page, as names and attributes."""
+    """The elements of a page with their attributes, and its text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

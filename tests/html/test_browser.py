@@ -1,4 +1,4 @@
-"""The report in a browser: from a disk, with its filters, for every reader."""
+"""The report in a browser: pages, filters and accessibility, opened from `file://`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ PAGES = (
 )
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install it, or name it by CHROMIUM"),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="Chromium is missing: install it, or set CHROMIUM to its path"
+    ),
 ]
 
 
@@ -60,29 +62,31 @@ def chromium() -> Iterator[Any]:
 
 
 class Reader:
-    """A page and all that went wrong on it."""
+    """A browser page, and everything that went wrong on it."""
 
     def __init__(self, browser: Any, site: str, **window: Any) -> None:
         self.site, self.wrong = site, list[str]()
         self.context = browser.new_context(viewport={"width": 1280, "height": 900}, **window)
         self.page = self.context.new_page()
-        self.page.on("console", lambda said: self.wrong.append(f"{said.type}: {said.text}"))
+        self.page.on(
+            "console", lambda message: self.wrong.append(f"{message.type}: {message.text}")
+        )
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.page.on("requestfailed", lambda asked: self.wrong.append(f"failed: {asked.url}"))
-        self.page.on("request", self._asked)
+        self.page.on("requestfailed", lambda request: self.wrong.append(f"failed: {request.url}"))
+        self.page.on("request", self._check_request)
 
-    def _asked(self, request: Any) -> None:
+    def _check_request(self, request: Any) -> None:
         if not request.url.startswith(f"{self.site}/"):
             self.wrong.append(f"asked for {request.url}")
 
     def open(self, name: str) -> Any:
-        """A page, drawn."""
+        """Open a page and wait until it is drawn."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.site}/{name}")
-        self.drawn(name)
+        self.wait_until_drawn(name)
         return self.page
 
-    def drawn(self, name: str) -> None:
+    def wait_until_drawn(self, name: str) -> None:
         """Wait until a page's script has drawn it."""
         marks = {
             "case": "#case[data-shown]",
@@ -105,7 +109,7 @@ def reader(chromium: Any, site: str) -> Iterator[Reader]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_opens_from_a_disk_and_asks_for_nothing_else(reader: Reader, name: str) -> None:
+def test_a_page_opens_from_disk_and_requests_nothing_else(reader: Reader, name: str) -> None:
     page = reader.open(name)
     assert page.locator("h1").inner_text().strip()
     assert "Castigate" in page.title()
@@ -120,19 +124,17 @@ def test_a_page_is_accessible(chromium: Any, site: str, name: str, scheme: str) 
     page = one.open(name)
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     found = axe.run(page).response["violations"]
-    told = [
+    violations = [
         (each["id"], each["nodes"][0]["html"][:200], len(each["nodes"]))
         for each in found
         if each["impact"] in ("serious", "critical")
     ]
     one.context.close()
-    assert told == []
+    assert violations == []
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_phone_shows_a_page_without_scrolling_sideways(
-    chromium: Any, site: str, name: str
-) -> None:
+def test_a_page_fits_the_width_of_a_phone(chromium: Any, site: str, name: str) -> None:
     one = Reader(chromium, site)
     one.page.set_viewport_size({"width": 360, "height": 740})
     page = one.open(name)
@@ -156,7 +158,7 @@ def test_a_case_is_two_clicks_from_the_front_page(reader: Reader) -> None:
     assert page.locator(".example .field").count() > 0
 
 
-def test_the_search_on_the_front_page_leads_to_cases(reader: Reader) -> None:
+def test_search_on_the_front_page_opens_the_list_of_cases(reader: Reader) -> None:
     page = reader.open("index.html")
     page.fill("input[name=q]", "float32 saturate:1 e4m3fnuz")
     page.keyboard.press("Enter")
@@ -168,14 +170,14 @@ def test_the_search_on_the_front_page_leads_to_cases(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("word", ["cast_rint", "CAST_RINT"])
-def test_a_search_knows_no_capitals(reader: Reader, word: str) -> None:
+def test_search_ignores_case(reader: Reader, word: str) -> None:
     page = reader.open(f"cases.html#q={word}")
     rows = page.locator("#list tbody th").all_inner_texts()
     assert rows
     assert all("mode:CAST_RINT" in row for row in rows)
 
 
-def test_filters_are_kept_in_the_address(reader: Reader) -> None:
+def test_filters_are_stored_in_the_address(reader: Reader) -> None:
     page = reader.open("cases.html")
     everything = page.locator("#found").inner_text()
     page.select_option("select[name=backend]", "torch")
@@ -196,7 +198,7 @@ def test_filters_are_kept_in_the_address(reader: Reader) -> None:
     assert page.locator("#found").inner_text() == everything
 
 
-def test_what_is_new_is_found(reader: Reader) -> None:
+def test_new_divergences_are_linked_from_the_front_page(reader: Reader) -> None:
     page = reader.open("index.html")
     page.click("a[href*='change=new']")
     page.wait_for_selector("#list tbody tr")
@@ -207,7 +209,7 @@ def test_what_is_new_is_found(reader: Reader) -> None:
     assert page.locator(".past li").first.inner_text().endswith(": conforms")
 
 
-def test_a_rule_leads_to_the_cases_that_break_it_and_back(chromium: Any, tmp_path: Path) -> None:
+def test_a_rule_links_to_its_broken_cases_and_back(chromium: Any, tmp_path: Path) -> None:
     broken = violated("torch", PYPTO_CASE, rule="clamp")
     write_site(
         [planted_run(tmp_path / "run", one_cell("torch", PYPTO_CASE, broken))], tmp_path / "site"
@@ -231,7 +233,7 @@ def test_a_rule_leads_to_the_cases_that_break_it_and_back(chromium: Any, tmp_pat
     assert one.wrong == []
 
 
-def test_matrices_are_filtered_and_the_arrows_go_through_them(reader: Reader) -> None:
+def test_matrices_are_filtered_and_arrow_keys_move_in_them(reader: Reader) -> None:
     page = reader.open("document-onnx-cast-25.html#backend=ort&mode=none&from=float32")
     assert page.locator("figure:visible").count() == 1
     page.locator("figure:visible td:not(.off) > a").first.focus()
@@ -245,16 +247,16 @@ def test_matrices_are_filtered_and_the_arrows_go_through_them(reader: Reader) ->
     assert page.url.endswith("#onnx-cast:25/float32/float32")
 
 
-def test_a_pair_tells_who_agrees_with_whom(reader: Reader) -> None:
+def test_a_pair_shows_agreement_between_backends(reader: Reader) -> None:
     page = reader.open("pair.html#float32/float16")
     row = page.locator("table.agreement tbody tr").nth(1)
     torch = [cell.strip() for cell in row.locator("th, td").all_inner_texts()]
-    assert torch == ["torch", "8 of 9", "", "6 of 6, 0 of 1 in every bit"]
-    camp = page.locator(".group").first.locator(".camp")
-    assert "vendor:fast: other bits than torch" in camp.last.inner_text()
+    assert torch == ["torch", "8 of 9", "", "6 of 6, 0 of 1 bit for bit"]
+    group = page.locator(".group").first.locator(".camp")
+    assert "vendor:fast: other bits than torch" in group.last.inner_text()
 
 
-def test_a_script_is_copied(chromium: Any, site: str) -> None:
+def test_copy_button_copies_the_script(chromium: Any, site: str) -> None:
     one = Reader(chromium, site, permissions=["clipboard-read", "clipboard-write"])
     page = one.open(f"case.html#{CASE}")
     page.locator("details.script summary").first.click()
@@ -265,18 +267,18 @@ def test_a_script_is_copied(chromium: Any, site: str) -> None:
     assert one.wrong == []
 
 
-def test_the_dark_is_dark(chromium: Any, site: str) -> None:
-    def light(scheme: str) -> int:
+def test_dark_color_scheme_is_dark(chromium: Any, site: str) -> None:
+    def brightness(scheme: str) -> int:
         one = Reader(chromium, site, color_scheme=scheme)
         page = one.open("index.html")
-        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        color = page.evaluate("getComputedStyle(document.body).backgroundColor")
         one.context.close()
-        return sum(map(int, re.findall(r"\d+", colour)[:3]))
+        return sum(map(int, re.findall(r"\d+", color)[:3]))
 
-    assert light("dark") < 200 < 600 < light("light")
+    assert brightness("dark") < 200 < 600 < brightness("light")
 
 
-def test_no_script_that_is_not_ours_can_run(chromium: Any, site: str) -> None:
+def test_content_security_policy_blocks_injected_scripts(chromium: Any, site: str) -> None:
     one = Reader(chromium, site)
     page = one.open("index.html")
     page.evaluate(
@@ -290,11 +292,11 @@ def test_no_script_that_is_not_ours_can_run(chromium: Any, site: str) -> None:
     page.wait_for_timeout(200)
     assert page.title() != "stolen"
     assert page.evaluate("document.body.style.color") == ""
-    assert any("Content Security Policy" in said for said in one.wrong)
+    assert any("Content Security Policy" in message for message in one.wrong)
     one.context.close()
 
 
-def test_what_is_not_there_is_said(reader: Reader) -> None:
+def test_an_unknown_case_or_pair_shows_a_note(reader: Reader) -> None:
     page = reader.open("case.html#onnx-cast:25/float32/<b>float")
     assert page.locator(".note").inner_text() == (
         "There is no case onnx-cast:25/float32/<b>float in this run."

@@ -1,4 +1,4 @@
-"""The report's page of a document: rules beside their lines, lines beside their rules."""
+"""The pages of rules: each rule with its lines, each line with its rules, and all links."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 import pytest
 
-from reports.html.page_lines import cited_lines, rules_page
+from reports.diff.judgement import Judgement
+from reports.html.rules_page import cited_lines, rules_page_file
 from reports.html.site import write_site
-from reports.judgement import Judgement
 from specs.cases import Case
 from specs.coverage import coverage, encoders
 from specs.formats import formats
-from specs.load import document_named, documents
-from specs.pages import cited
+from specs.loader import document_named, documents
+from specs.model.page_lines import cite_lines
 from tests.html.planted import Elements, data, planted_run, violated
 
 DOCUMENTS = ("onnx-cast", "pypto-cast")
-DRAWN = ("case.html", "cases.html", "pair.html", "document-")
-"""Pages whose script reads what follows the `#`."""
+DRAWN_BY_SCRIPT = ("case.html", "cases.html", "pair.html", "document-")
+"""Pages whose script interprets the fragment, so that it is not an element id."""
 
 
 def plant(backend: str, case: Case) -> Judgement | None:
-    """A rule of the documents' own is broken here and there."""
+    """Plant broken rules that the documents really have."""
     if case.source != "float32" or case.target != "int32" or backend == "ort":
         return None
     rule = "clamp" if case.document == "pypto-cast" else "float-to-integer"
@@ -48,44 +48,44 @@ def ids_of(page: Path) -> set[str | None]:
     return {attributes.get("id") for _, attributes in Elements(page.read_text()).found}
 
 
-def test_no_link_leads_nowhere(site: Path) -> None:
+def test_every_link_has_a_target(site: Path) -> None:
     known = {page.name: ids_of(page) for page in site.glob("*.html")}
     for page in site.glob("*.html"):
         for tag, attributes in Elements(page.read_text()).found:
             if tag == "a":
                 name, _, part = unquote(attributes["href"] or "").partition("#")
                 assert not name or name in known, (page.name, attributes)
-                if part and not name.startswith(DRAWN):
+                if part and not name.startswith(DRAWN_BY_SCRIPT):
                     assert part in known[name or page.name], (page.name, attributes)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_rule_and_every_line_is_there(site: Path, name: str) -> None:
+def test_page_has_every_rule_and_every_line(site: Path, name: str) -> None:
     found = coverage(document_named(name))
     assert found is not None
-    page = site / rules_page(name)
+    page = site / rules_page_file(name)
     ids = ids_of(page)
     assert {each.rule for each in encoders(document_named(name)) if each.clause} <= ids
     shown = [part for part in ids if part and part.startswith("L") and part[1:].isdigit()]
     texts = set(found.page.texts(found.page.whole))
     assert {int(part[1:]) for part in shown} <= texts
-    words = Elements(page.read_text()).text
-    assert "not covered" not in words
+    text = Elements(page.read_text()).text
+    assert "not covered" not in text
     for reason in found.reasons.values():
-        assert f"not encoded: {reason}" in words
+        assert f"not encoded: {reason}" in text
 
 
-def test_a_rule_says_how_many_cases_break_it_and_leads_to_them(run: str, site: Path) -> None:
+def test_rules_link_to_the_cases_that_break_them_with_their_count(run: str, site: Path) -> None:
     rows = pq.read_table(f"{run}/cases.parquet").to_pylist()
-    told = Counter(
+    counts = Counter(
         (row["document"], row["backend"], each["rule"]) for row in rows for each in row["broken"]
     )
     for name, rule in (("pypto-cast", "clamp"), ("onnx-cast", "float-to-integer")):
-        page = (site / rules_page(name)).read_text()
-        assert told[name, "torch", rule] == told[name, "vendor:fast", rule] > 0
+        page = (site / rules_page_file(name)).read_text()
+        assert counts[name, "torch", rule] == counts[name, "vendor:fast", rule] > 0
         for backend in ("torch", "vendor%3Afast"):
             href = f"cases.html#backend={backend}&amp;rule={name}%20{rule}"
-            count = told[name, unquote(backend), rule]
+            count = counts[name, unquote(backend), rule]
             assert f'<a href="{href}">{count:,}</a>' in page
             assert f'<a href="{href}">{count}</a>' in (site / "index.html").read_text()
         breaking = {row["case"] for row in rows if rule in [each["rule"] for each in row["broken"]]}
@@ -94,51 +94,51 @@ def test_a_rule_says_how_many_cases_break_it_and_leads_to_them(run: str, site: P
         assert "backend=ort" not in page
 
 
-def test_the_index_names_every_broken_case_of_every_rule(run: str, site: Path) -> None:
+def test_index_has_every_broken_rule_of_every_case(run: str, site: Path) -> None:
     index, names = data(site, "index"), list(formats())
-    told = set()
+    found = set()
     for version in index["versions"]:
         triples = list(zip(*[iter(version["cases"])] * 3, strict=True))
         for backend, broken in zip(index["backends"], version["broken"], strict=True):
-            for rule, places in broken.items():
-                for place in places:
-                    source, target, mode = triples[place]
+            for rule, numbers in broken.items():
+                for number in numbers:
+                    source, target, mode = triples[number]
                     pair = f"{names[source]}/{names[target]}/{version['modes'][mode]}".rstrip("/")
                     case = f"{version['document']}:{version['version']}/{pair}"
-                    told.add((backend["name"], case, rule))
+                    found.add((backend["name"], case, rule))
     rows = pq.read_table(f"{run}/cases.parquet").to_pylist()
-    assert told == {
+    assert found == {
         (row["backend"], row["case"], each["rule"]) for row in rows for each in row["broken"]
     }
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_a_case_has_the_lines_of_its_clauses(site: Path, name: str) -> None:
+def test_case_details_have_the_lines_of_each_clause(site: Path, name: str) -> None:
     found = data(site, f"{name}.float32")
-    assert found["page"] == rules_page(name) == f"page-{name}.html"
-    told = {
+    assert found["page"] == rules_page_file(name) == f"page-{name}.html"
+    cited_by_clause = {
         (rule, clause): lines
         for rule, clauses in found["lines"].items()
         for clause, lines in clauses.items()
     }
-    assert told == {
-        (each.rule, each.clause): cited(each.spans or ())
+    assert cited_by_clause == {
+        (each.rule, each.clause): cite_lines(each.spans or ())
         for each in encoders(document_named(name))
         if each.clause is not None
     }
-    assert told
+    assert cited_by_clause
 
 
-def test_open_points_have_their_lines(site: Path) -> None:
+def test_open_points_cite_the_lines_of_conflicting_rules(site: Path) -> None:
     page = (site / "open.html").read_text()
     for name in DOCUMENTS:
         for rule, entry in documents()[name].entry.rules.items():
             for _ in entry.conflict:
                 lines = cited_lines(name, rule, entry.clause)
                 assert f"{lines}</span>" in page
-                assert f'<a href="{rules_page(name)}#{rule}"><code>{rule}</code></a>' in page
+                assert f'<a href="{rules_page_file(name)}#{rule}"><code>{rule}</code></a>' in page
 
 
-def test_a_document_that_points_at_no_lines_has_no_page() -> None:
-    assert rules_page("torch-view") == ""
+def test_a_document_that_cites_no_lines_has_no_page_of_rules() -> None:
+    assert rules_page_file("torch-view") == ""
     assert cited_lines("torch-view", "same-size", "view(dtype), elements of one size") == ""

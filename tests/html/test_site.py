@@ -1,4 +1,4 @@
-"""The report as files: the same twice, escaped throughout, and never half-written."""
+"""The files of a report: reproducible, escaped, complete, and never half-written."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import reports.html.site
+from reports.diff.judgement import Judgement
+from reports.diff.verdicts import VERDICTS
 from reports.html.site import MARK, write_site
-from reports.judgement import VERDICTS, Judgement
-from reports.run_record import Shard
+from reports.run_store.record import Shard
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import formats
-from specs.load import documents
+from specs.loader import documents
 from specs.ruling import rule_case
 from tests.conformance.processes import ROOT, castigate, contents
 from tests.html.planted import (
@@ -50,20 +51,20 @@ def site(run: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ids(index: Any) -> list[tuple[str, int, int]]:
-    """Every case of an index with its version's place and its own."""
+def cases_of(index: Any) -> list[tuple[str, int, int]]:
+    """Every case of an index: its id, the index of its version, and its own within that."""
     names = list(formats())
     found = []
-    for place, version in enumerate(index["versions"]):
+    for at, version in enumerate(index["versions"]):
         triples = zip(*[iter(version["cases"])] * 3, strict=True)
         for number, (source, target, mode) in enumerate(triples):
             segments = [f"{version['document']}:{version['version']}", names[source], names[target]]
             segments += [version["modes"][mode]] * bool(version["modes"][mode])
-            found.append(("/".join(segments), place, number))
+            found.append(("/".join(segments), at, number))
     return found
 
 
-def test_two_processes_render_the_same_bytes(run: str, tmp_path: Path) -> None:
+def test_two_processes_write_identical_reports(run: str, tmp_path: Path) -> None:
     older = planted_run(tmp_path / "older", one_cell("ort", HALF, violated("ort", HALF)), after=-1)
     for name in ("one", "two"):
         seed = {"PYTHONHASHSEED": {"one": "1", "two": "2"}[name]}
@@ -73,15 +74,15 @@ def test_two_processes_render_the_same_bytes(run: str, tmp_path: Path) -> None:
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
-def test_every_verdict_of_the_run_is_told(run: str, site: Path) -> None:
+def test_index_and_front_page_have_every_verdict(run: str, site: Path) -> None:
     index = data(site, "index")
     rows = pq.read_table(f"{run}/cases.parquet").to_pylist()
-    told = {
-        (index["backends"][backend]["name"], name): VERDICTS[int(letters[number])]
-        for name, place, number in ids(index)
-        for backend, letters in enumerate(index["versions"][place]["verdicts"])
+    verdicts = {
+        (index["backends"][backend]["name"], name): VERDICTS[int(digits[number])]
+        for name, version, number in cases_of(index)
+        for backend, digits in enumerate(index["versions"][version]["verdicts"])
     }
-    assert told == {(row["backend"], row["case"]): row["verdict"] for row in rows}
+    assert verdicts == {(row["backend"], row["case"]): row["verdict"] for row in rows}
     page = (site / "index.html").read_text()
     counts = Counter((row["document"], row["backend"], row["verdict"]) for row in rows)
     for (_, _, verdict), count in counts.items():
@@ -89,24 +90,24 @@ def test_every_verdict_of_the_run_is_told(run: str, site: Path) -> None:
         assert f"</span>{count:,} <small>" in page
 
 
-def test_every_case_has_its_details(run: str, site: Path) -> None:
+def test_every_cell_has_its_details(run: str, site: Path) -> None:
     index = data(site, "index")
     rows = {
         (row["backend"], row["case"]): row
         for row in pq.read_table(f"{run}/cases.parquet").to_pylist()
     }
-    for name, place, _ in ids(index):
+    for name, version, _ in cases_of(index):
         source = name.split("/")[1]
-        found = data(site, f"{index['versions'][place]['document']}.{source}")
+        found = data(site, f"{index['versions'][version]['document']}.{source}")
         for cell in found["cases"][name]:
             row = rows.pop((index["backends"][cell["backend"]]["name"], name))
             assert (cell["inputs"], cell["open"]) == (row["inputs"], row["open"])
             assert found["texts"][cell["message"]] == row["message"]
             assert found["texts"][cell["script"]] == row["reproduction"]
-            told = [found["findings"][each] for each in cell["findings"]]
-            assert [each["rule"] for each in told] == [each["rule"] for each in row["broken"]]
-            assert sum(each["wrong"] for each in told) == row["wrong"]
-            for each, broken in zip(told, row["broken"], strict=True):
+            findings = [found["findings"][each] for each in cell["findings"]]
+            assert [each["rule"] for each in findings] == [each["rule"] for each in row["broken"]]
+            assert sum(each["wrong"] for each in findings) == row["wrong"]
+            for each, broken in zip(findings, row["broken"], strict=True):
                 assert each["smallest"][0] == broken["smallest"]
                 assert each["answer"][0] == broken["answer"]
                 assert [word[0] for word in each["allowed"]] == broken["allowed"]
@@ -114,7 +115,7 @@ def test_every_case_has_its_details(run: str, site: Path) -> None:
     assert rows == {}
 
 
-def test_whatever_a_backend_says_is_text(tmp_path: Path) -> None:
+def test_texts_of_a_backend_are_never_markup(tmp_path: Path) -> None:
     def hostile(backend: str, case: Case) -> Judgement | None:
         if case.target != "string":
             return None
@@ -143,8 +144,8 @@ def test_whatever_a_backend_says_is_text(tmp_path: Path) -> None:
         data(tmp_path / "site", script.stem)
 
 
-def changed(site: Path) -> list[tuple[str, str, list[str]]]:
-    """The cells that the index marks as changed: backend, case, kinds."""
+def changed_cells(site: Path) -> list[tuple[str, str, list[str]]]:
+    """The cells that the index marks as changed: backend, case, kinds of change."""
     index = data(site, "index")
     return [
         (
@@ -152,9 +153,9 @@ def changed(site: Path) -> list[tuple[str, str, list[str]]]:
             name,
             [index["changes"][kind]["name"] for kind in kinds],
         )
-        for name, place, number in ids(index)
-        for backend, marks in enumerate(index["versions"][place]["changes"])
-        if (kinds := marks.get(str(number)))
+        for name, version, number in cases_of(index)
+        for backend, changes in enumerate(index["versions"][version]["changes"])
+        if (kinds := changes.get(str(number)))
     ]
 
 
@@ -176,7 +177,7 @@ CONFORMS = Judgement(HALF, "ort", "conforms", inputs=256)
         (violated("ort", HALF), violated("ort", HALF), []),
     ],
 )
-def test_a_change_in_one_cell_is_told_once(
+def test_a_change_in_one_cell_is_reported_once(
     before: Judgement, now: Judgement, kinds: list[str], tmp_path: Path
 ) -> None:
     runs = [
@@ -184,7 +185,7 @@ def test_a_change_in_one_cell_is_told_once(
         planted_run(tmp_path / "now", one_cell("ort", HALF, now), after=1),
     ]
     report = write_site(runs, tmp_path / "site")
-    assert changed(tmp_path / "site") == ([("ort", HALF, kinds)] if kinds else [])
+    assert changed_cells(tmp_path / "site") == ([("ort", HALF, kinds)] if kinds else [])
     found = [change.kind for each in report.changes.values() for change in each]
     assert found == kinds
     page = (tmp_path / "site" / "index.html").read_text()
@@ -194,10 +195,10 @@ def test_a_change_in_one_cell_is_told_once(
         for each in data(tmp_path / "site", "onnx-cast.float32")["cases"][HALF]
         if each["backend"] == BACKENDS.index("ort")
     ]
-    assert [VERDICTS[int(letter)] for letter in cell["history"]] == [before.verdict, now.verdict]
+    assert [VERDICTS[int(digit)] for digit in cell["history"]] == [before.verdict, now.verdict]
 
 
-def test_a_backend_that_the_previous_run_had_not_is_not_new(tmp_path: Path) -> None:
+def test_cells_that_the_previous_run_lacks_are_not_reported_as_new(tmp_path: Path) -> None:
     runs = [
         planted_run(tmp_path / "before", backends=["torch"]),
         planted_run(tmp_path / "now", backends=["torch", "ort"], after=1),
@@ -207,33 +208,31 @@ def test_a_backend_that_the_previous_run_had_not_is_not_new(tmp_path: Path) -> N
     assert report.history["ort", HALF].startswith(".")
 
 
-def test_a_run_of_another_seed_is_compared_with_reserve(tmp_path: Path) -> None:
+def test_front_page_names_a_different_seed(tmp_path: Path) -> None:
     runs = [planted_run(tmp_path / f"{seed}", after=seed, seed=seed) for seed in (0, 1)]
     write_site(runs, tmp_path / "site")
     assert "seed: 0 before, 1 now" in (tmp_path / "site" / "index.html").read_text()
 
 
-def test_camps_do_not_depend_on_who_claims_a_document(site: Path) -> None:
+def test_groups_of_backends_do_not_depend_on_claims(site: Path) -> None:
     index, found = data(site, "index"), data(site, "onnx-cast.float32")
     cells = found["cases"]["onnx-cast:25/float32/float8e4m3fn/saturate:1"]
-    told = {BACKENDS[cell["backend"]]: cell["findings"] for cell in cells}
-    assert told["torch"] == told["vendor:fast"] != told["ort"] == []
-    # In the case that divides them most: those two, and the one that is right.
+    findings = {BACKENDS[cell["backend"]]: cell["findings"] for cell in cells}
+    assert findings["torch"] == findings["vendor:fast"] != findings["ort"] == []
+    # In the case with most groups: those two backends, and the one that conforms.
     assert index["pairs"]["float32/float8e4m3fn"] == 2
     assert index["pairs"]["float32/float16"] == 1
 
 
-def test_whose_answers_are_the_same_in_every_bit_is_told(site: Path) -> None:
+def test_case_details_show_whose_answers_are_identical(site: Path) -> None:
     found = data(site, "onnx-cast.float32")
-    told = {BACKENDS[cell["backend"]]: cell["answers"] for cell in found["cases"][HALF]}
-    assert None is not told["ort"] == told["torch"] != told["vendor:fast"] is not None
+    answers = {BACKENDS[cell["backend"]]: cell["answers"] for cell in found["cases"][HALF]}
+    assert None is not answers["ort"] == answers["torch"] != answers["vendor:fast"] is not None
     others = found["cases"]["onnx-cast:25/float32/int8"]
     assert [cell["answers"] for cell in others] == [None] * 3
 
 
-def test_open_points_are_those_of_the_documents_and_count_what_was_met(
-    run: str, site: Path
-) -> None:
+def test_open_points_list_conflicts_and_count_open_inputs(run: str, site: Path) -> None:
     page = Elements((site / "open.html").read_text()).text
     for name in ("onnx-cast", "pypto-cast"):
         for rule, entry in documents()[name].entry.rules.items():
@@ -243,91 +242,91 @@ def test_open_points_are_those_of_the_documents_and_count_what_was_met(
                 assert conflict.taken in page
     assert "cinn" not in page
     rows = pq.read_table(f"{run}/cases.parquet", filters=[("backend", "=", "ort")]).to_pylist()
-    told = {row["case"]: row["open"] for row in rows}
-    met = {"onnx-cast": 0, "pypto-cast": 0}
+    open_inputs = {row["case"]: row["open"] for row in rows}
+    totals = {"onnx-cast": 0, "pypto-cast": 0}
     for case in cases():
-        if rule_case(documents()[case.document], case).open_places:
-            met[case.document] += told[case.id]
-    assert 0 < sum(met.values()) < sum(told.values())
-    for count in met.values():
+        if rule_case(documents()[case.document], case).open_branches:
+            totals[case.document] += open_inputs[case.id]
+    assert 0 < sum(totals.values()) < sum(open_inputs.values())
+    for count in totals.values():
         assert f'<td class="number">{count:,}</td>' in (site / "open.html").read_text()
 
 
-def test_the_rules_of_a_case_are_told_whether_or_not_they_are_broken(site: Path) -> None:
+def test_case_details_have_all_rules_broken_or_not(site: Path) -> None:
     for case in cases():
-        told = data(site, f"{case.document}.{case.source}")
+        details = data(site, f"{case.document}.{case.source}")
         rules = rule_case(documents()[case.document], case)
-        rows = told["rules"][told["rules_of"][case.id]]
+        rows = details["rules"][details["rules_of"][case.id]]
         assert {tuple(row[:3]) for row in rows} == {
             (branch.rule, branch.level, branch.clause) for branch in rules.branches
         }
         assert all(inputs for *_, inputs in rows)
 
 
-def left(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_an_older_report_is_replaced_and_nothing_else(run: str, tmp_path: Path) -> None:
+def test_only_an_older_report_is_replaced(run: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name in ("empty", "new/deep", "empty"):
         write_site([run], tmp_path / name)
         (tmp_path / name / "left.html").touch()
     write_site([run], tmp_path / "empty")
-    assert "left.html" not in left(tmp_path / "empty")
-    assert left(tmp_path) == ["empty", "new"]
+    assert "left.html" not in names_in(tmp_path / "empty")
+    assert names_in(tmp_path) == ["empty", "new"]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
-    with pytest.raises(CastigateError, match=r"mine holds files and is no report \(`thesis.txt`\)"):
+    with pytest.raises(CastigateError, match=r"mine holds other files \(`thesis.txt`\)"):
         write_site([run], tmp_path / "mine")
-    assert left(tmp_path / "mine") == ["thesis.txt"]
-    with pytest.raises(CastigateError, match="is no folder of this machine"):
+    assert names_in(tmp_path / "mine") == ["thesis.txt"]
+    with pytest.raises(CastigateError, match="is a URL"):
         write_site([run], Path("s3://bucket/site"))
     with pytest.raises(CastigateError, match="is a file"):
         write_site([run], tmp_path / "mine" / "thesis.txt")
 
 
-def test_a_report_that_fails_leaves_the_older_one_as_it_was(
+def test_a_failed_report_leaves_the_older_one_unchanged(
     run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_site([run], tmp_path / "site")
     before = contents(tmp_path / "site")
 
-    def full(name: str, content: Any) -> bytes:
+    def disk_full(name: str, content: Any) -> bytes:
         if name != "index":
             raise OSError(28, "No space left on device")
         return b""
 
-    monkeypatch.setattr(reports.html.site, "packed", full)
+    monkeypatch.setattr(reports.html.site, "data_file", disk_full)
     for name in ("site", "another"):
         with pytest.raises(CastigateError, match="No space left on device"):
             write_site([run], tmp_path / name)
-    assert left(tmp_path) == ["site"]
+    assert names_in(tmp_path) == ["site"]
     assert contents(tmp_path / "site") == before
     assert MARK in before
 
 
-def refused(*arguments: str) -> str:
-    """The one line with which a report is refused."""
+def error_line(*arguments: str) -> str:
+    """Run `castigate report`, which must fail, and return its one line of error."""
     code, out, err = castigate("report", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     return err
 
 
-def test_what_is_no_complete_run_is_refused_in_one_line(run: str, tmp_path: Path) -> None:
+def test_incomplete_runs_are_rejected_in_one_line(run: str, tmp_path: Path) -> None:
     out = f"--out={tmp_path / 'site'}"
-    assert "is no run" in refused(str(tmp_path), out)
+    assert "is no run" in error_line(str(tmp_path), out)
     unfinished = planted_run(tmp_path / "unfinished", complete=False)
-    assert "holds an unfinished run" in refused(unfinished, out)
-    assert "holds an unfinished run" in refused(unfinished, run, out)
+    assert "holds an unfinished run" in error_line(unfinished, out)
+    assert "holds an unfinished run" in error_line(unfinished, run, out)
     shard = planted_run(tmp_path / "shard", shard=Shard(index=1, count=2))
-    assert "is shard 1/2" in refused(shard, out)
+    assert "is shard 1/2" in error_line(shard, out)
     older = planted_run(tmp_path / "older", after=-1)
-    assert "the oldest first" in refused(run, older, out)
+    assert "in order, oldest first" in error_line(run, older, out)
     assert not (tmp_path / "site").exists()
 
 
-def test_tables_that_do_not_belong_together_are_refused(run: str, tmp_path: Path) -> None:
+def test_tables_of_different_runs_are_rejected(run: str, tmp_path: Path) -> None:
     more = planted_run(tmp_path / "more", one_cell("ort", HALF, violated("ort", HALF)))
     fewer = Path(run) / "divergences.parquet"
     (Path(more) / "divergences.parquet").write_bytes(fewer.read_bytes())
@@ -335,21 +334,21 @@ def test_tables_that_do_not_belong_together_are_refused(run: str, tmp_path: Path
         write_site([more], tmp_path / "site")
 
 
-def test_a_run_of_a_document_that_is_not_known_is_refused(run: str, tmp_path: Path) -> None:
+def test_a_run_with_an_unknown_version_is_rejected(run: str, tmp_path: Path) -> None:
     other = Path(planted_run(tmp_path / "other"))
     table = pq.read_table(other / "cases.parquet")
-    place = table.schema.get_field_index("version")
-    table = table.set_column(place, table.schema.field(place), [["99"] * table.num_rows])
+    column = table.schema.get_field_index("version")
+    table = table.set_column(column, table.schema.field(column), [["99"] * table.num_rows])
     pq.write_table(table, other / "cases.parquet", store_schema=False)
-    with pytest.raises(CastigateError, match="`onnx-cast:99` among its documents"):
+    with pytest.raises(CastigateError, match="has document `onnx-cast:99`, which castigate"):
         write_site([str(other)], tmp_path / "site")
     assert json.loads((other / "run.json").read_text())["complete"]
 
 
-def test_a_wheel_carries_templates_scripts_and_styles() -> None:
+def test_a_wheel_includes_templates_scripts_and_styles() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["package-data"]["reports.html"]
-    home = Path(reports.html.site.__file__).parent
-    carried = {path for pattern in patterns for path in home.glob(pattern)}
-    there = {path for path in home.rglob("*.*") if path.suffix not in (".py", ".pyc")}
-    assert carried == there != set()
+    folder = Path(reports.html.site.__file__).parent
+    packaged = {path for pattern in patterns for path in folder.glob(pattern)}
+    files = {path for path in folder.rglob("*.*") if path.suffix not in (".py", ".pyc")}
+    assert packaged == files != set()

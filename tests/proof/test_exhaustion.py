@@ -1,4 +1,4 @@
-"""By exhaustion: what agrees is proved, and one wrong step among thousands is found."""
+"""The proof by exhaustion passes right staircases, and finds one wrong step among thousands."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import pytest
 
 pytest.importorskip("numba")
 
-from conformance.selection import case_named
-from oracles.proof.agreeing import first_difference
-from oracles.proof.exhaustion import prove
-from oracles.proof.obligation import Obligation
-from oracles.proof.spreading import spread
-from oracles.reference import by_kernels
+from conformance.running.selection import case_named
+from oracles.proof.exhaustion import first_difference, prove
+from oracles.proof.obligations import Obligation, prove_in_parallel
+from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import Staircase, staircase
-from oracles.reference.visits import Dense, Steps
+from oracles.reference.sweep_inputs import Dense, Steps
 from specs.ruling import Ruling, ruling
 
 EVERY = Dense(1 << 16)
@@ -31,14 +29,14 @@ CASES = (
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_input_of_a_narrow_source_is_compared(name: str) -> None:
+def test_a_right_staircase_is_proved_on_every_input(name: str) -> None:
     rules = ruling(case_named(name))
     proved = prove(name, staircase(rules), EVERY)
     assert (proved.verdict, proved.inputs) == ("proved", "65,536")
 
 
 def planted(rules: Ruling, field: str, number: int) -> Staircase:
-    """The staircase with one field of one step changed."""
+    """The staircase with the lowest bit of one field of one step flipped."""
     stairs = staircase(rules)
     steps = stairs.steps.copy()
     steps[field][number] ^= 1
@@ -58,7 +56,7 @@ def test_a_wrong_step_is_a_counterexample(name: str, field: str) -> None:
             assert found.verdict == "counterexample"
             assert found.found.startswith("0x")
             return
-    pytest.fail("no stretch repeats itself")
+    pytest.fail("no stretch has several steps and several periods")
 
 
 @pytest.mark.parametrize("field", ["low", "other_low", "place", "rise", "other_rise"])
@@ -79,18 +77,16 @@ def test_a_wrong_slope_is_a_counterexample(name: str, field: str) -> None:
     assert slopes
 
 
-def test_the_place_of_the_first_difference_is_told() -> None:
+def test_first_difference_returns_the_index_of_the_first_wrong_answer() -> None:
     rules = ruling(case_named("onnx-cast:1/float16/int8"))
     inputs = np.arange(1 << 16, dtype=np.uint16)
     for wrong in (0, 1, 0x3C00, 0x4BFF):
-        expected = by_kernels.expect(rules, inputs)
+        expected = expect_by_kernels.expect(rules, inputs)
         expected.codes[wrong] ^= 1
         assert first_difference(staircase(rules), inputs, expected) == wrong
         scattered = inputs[inputs % 3 == wrong % 3]
-        assert (
-            scattered[first_difference(staircase(rules), scattered, expected.at(scattered))]
-            == wrong
-        )
+        index = first_difference(staircase(rules), scattered, expected.at(scattered))
+        assert scattered[index] == wrong
 
 
 @pytest.mark.parametrize("size", [1, 1000, 70_000])
@@ -113,11 +109,11 @@ def test_breakpoints_of_64_bit_sources_are_compared() -> None:
     assert prove(name, planted(rules, "offset", middle), steps).verdict == "counterexample"
 
 
-def described(name: str) -> Obligation:
+def prove_case(name: str) -> Obligation:
     return prove(name, staircase(ruling(case_named(name))), EVERY)
 
 
-def test_what_is_spread_over_processes_keeps_its_order() -> None:
-    told: list[str] = []
-    proved = spread(described, CASES, 2, lambda one: told.append(one.rulings))
-    assert [one.rulings for one in proved] == told == list(CASES)
+def test_obligations_proved_in_parallel_are_in_order() -> None:
+    reported: list[str] = []
+    proved = prove_in_parallel(prove_case, CASES, 2, lambda one: reported.append(one.rulings))
+    assert [one.rulings for one in proved] == reported == list(CASES)

@@ -1,4 +1,4 @@
-"""The page and the command say what was proved, and name what was not."""
+"""The page and the command count what was proved, and list what was not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from oracles.proof import __main__ as command
-from oracles.proof.obligation import Obligation
+from oracles.proof.obligations import Obligation
 from oracles.proof.page import write_page
 
 PROVED = Obligation(
@@ -21,14 +21,14 @@ LATE = replace(PROVED, source="int8", statement="smt-lib", verdict="open")
 SWEPT = replace(PROVED, half="exhaustion", statement="by definition", inputs="4,294,967,296")
 
 
-def page(tmp_path: Path, *obligations: Obligation) -> str:
+def written_page(tmp_path: Path, *obligations: Obligation) -> str:
     path = tmp_path / "proof.md"
     write_page(obligations, path)
     return path.read_text(encoding="utf-8")
 
 
-def test_everything_proved_is_said_in_one_line(tmp_path: Path) -> None:
-    text = page(tmp_path, PROVED, SWEPT)
+def test_the_page_says_that_everything_is_proved(tmp_path: Path) -> None:
+    text = written_page(tmp_path, PROVED, SWEPT)
     assert "| proved | 1 | 1 |" in text
     assert "Nothing is open and nothing contradicted." in text
     assert "## By an SMT solver" in text
@@ -37,8 +37,8 @@ def test_everything_proved_is_said_in_one_line(tmp_path: Path) -> None:
     assert "| float16 | nearest-even | by definition | 4,294,967,296 | 1 proved | 0.5 |" in text
 
 
-def test_what_is_not_proved_is_named(tmp_path: Path) -> None:
-    text = page(tmp_path, LATE, PROVED, WRONG)
+def test_the_page_lists_every_obligation_that_is_not_proved(tmp_path: Path) -> None:
+    text = written_page(tmp_path, LATE, PROVED, WRONG)
     assert "| counterexample | 1 | 0 |" in text
     assert "| open | 1 | 0 |" in text
     assert (
@@ -52,7 +52,7 @@ def test_what_is_not_proved_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("last", "code"), [(PROVED, 0), (WRONG, 1), (LATE, 1)])
-def test_the_command_succeeds_only_if_all_is_proved(
+def test_the_command_exits_with_0_only_if_everything_is_proved(
     last: Obligation,
     code: int,
     tmp_path: Path,
@@ -70,7 +70,9 @@ def test_the_command_succeeds_only_if_all_is_proved(
     arguments = ["--solver", "--jobs", "2", "--timeout", "7", "--page", str(path)]
     monkeypatch.setattr("sys.argv", ["proof", *arguments])
     monkeypatch.setattr(command, "prove_by_solver", prove)
-    assert command.main() == code
+    with pytest.raises(SystemExit) as ended:
+        command.app()
+    assert ended.value.code == code
     assert last.name in capsys.readouterr().out
     assert path.exists()
 
@@ -83,16 +85,18 @@ def test_the_command_succeeds_only_if_all_is_proved(
         (["--exhaustion"], ["exhaustion"]),
     ],
 )
-def test_the_command_proves_both_halves_or_the_one_asked_for(
+def test_the_options_select_the_halves_to_prove(
     arguments: list[str], halves: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[str] = []
+    proved: list[str] = []
 
-    def proving(half: str) -> Callable[..., list[Obligation]]:
-        return lambda *_: done.append(half) or [PROVED]
+    def prove_half(half: str) -> Callable[..., list[Obligation]]:
+        return lambda *_: proved.append(half) or [PROVED]
 
     monkeypatch.setattr("sys.argv", ["proof", *arguments])
-    monkeypatch.setattr(command, "prove_by_solver", proving("solver"))
-    monkeypatch.setattr(command, "prove_by_exhaustion", proving("exhaustion"))
-    assert command.main() == 0
-    assert done == halves
+    monkeypatch.setattr(command, "prove_by_solver", prove_half("solver"))
+    monkeypatch.setattr(command, "prove_by_exhaustion", prove_half("exhaustion"))
+    with pytest.raises(SystemExit) as ended:
+        command.app()
+    assert ended.value.code == 0
+    assert proved == halves

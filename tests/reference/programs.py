@@ -1,4 +1,4 @@
-"""Random programs in the kernels' vocabulary, to be run on any carrier."""
+"""Random programs of kernel operations, to run on arrays, words or terms."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from oracles.reference.kernel_terms import Trace
 from oracles.reference.kernels import Select
-from oracles.reference.terms import Trace
-from oracles.reference.words import MASK, WIDTH
+from oracles.reference.machine_words import MASK, WIDTH
 
 CONSTANTS = st.integers(0, 70) | st.integers(0, MASK) | st.sampled_from([MASK, 1 << 63, WIDTH])
 WORDS: dict[str, Callable[[Any, Any], Any]] = {
@@ -28,6 +28,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "more": operator.gt,
 }
 Step = tuple[str, int, int, int, int | None]
+"""An operation, the numbers of its operands among earlier results, and a constant right side."""
 
 STEPS = st.lists(
     st.tuples(
@@ -43,12 +44,12 @@ STEPS = st.lists(
 
 
 def run(steps: list[Step], pattern: Any, select: Select) -> tuple[list[Any], list[Any]]:
-    """The words and the truths that a program computes from a pattern, the last ones last."""
+    """Run a program on a pattern; return all words and all truths that it computes, in order."""
     words, truths = [pattern, pattern & 0], [pattern < 0, pattern > 7]
     for name, first, second, third, constant in steps:
         left = words[first % len(words)]
         right = words[second % len(words)] if constant is None else constant
-        here, there = truths[first % len(truths)], truths[second % len(truths)]
+        one, other = truths[first % len(truths)], truths[second % len(truths)]
         if name in WORDS:
             words.append(WORDS[name](left, right))
         elif name in COMPARISONS:
@@ -56,15 +57,15 @@ def run(steps: list[Step], pattern: Any, select: Select) -> tuple[list[Any], lis
         elif name == "select":
             words.append(select(truths[third % len(truths)], left, right))
         else:
-            truths.append({"both": here & there, "either": here | there, "not": here ^ True}[name])
+            truths.append({"both": one & other, "either": one | other, "not": one ^ True}[name])
     return words, truths
 
 
 def evaluate(trace: Trace, pattern: int) -> list[int]:
-    """Every node's value for a pattern, in Python integers; each within its bounds."""
+    """Compute every node's value for a pattern; assert that it lies within the node's bounds."""
     values: list[int] = []
     for node in trace.nodes:
-        a, b, c = (*(values[place] for place in node.arguments), 0, 0, 0)[:3]
+        a, b, c = (*(values[index] for index in node.arguments), 0, 0, 0)[:3]
         match node.operation:
             case "input":
                 value = pattern

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.inputs import quick_inputs
-from oracles.reference import by_exact, by_kernels, exact, kernels
-from oracles.reference.words import Word, select_words
+from conformance.judging.quick_inputs import quick_inputs
+from oracles.reference import exact, expect_by_exact, expect_by_kernels, kernels
+from oracles.reference.machine_words import Word, select_words
 from specs.outcomes import Either, Exactly, Round, Same, Value, Wrap
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings
@@ -24,10 +24,10 @@ FIRST = {
     (rules.source, rules.target, rules.rounding): name
     for name, rules in reversed(numeric_rulings().items())
 }
-"""The first ruling that has a pair and a rounding: it is tried with more patterns than the rest,
-which only take other branches; `tox -e proof` tries all with all."""
+"""The first ruling of each pair and rounding. The others differ from it only in their branches, and
+are compared on fewer patterns; `tox -e proof` compares all rulings on all inputs."""
 STRIDE = 7
-"""The rest are looked at in every so many patterns."""
+"""Rulings that are not in ``FIRST`` are compared on every so-manyth pattern."""
 
 
 def is_first(name: str, rules: Ruling) -> bool:
@@ -35,24 +35,28 @@ def is_first(name: str, rules: Ruling) -> bool:
 
 
 def first_disagreement(rules: Ruling, inputs: NDArray[Any]) -> str | None:
-    """The first input of which definition and kernels say different things."""
-    told, computed = by_exact.expect(rules, inputs), by_kernels.expect(rules, inputs)
+    """Describe the first input on which definition and kernels differ; None if there is none."""
+    defined, computed = (
+        expect_by_exact.expect(rules, inputs),
+        expect_by_kernels.expect(rules, inputs),
+    )
     named = np.array([isinstance(branch.outcome, NAMES_PATTERNS) for branch in rules.branches])
-    differs = (told.places != computed.places) | (
-        named[told.places] & ((told.codes != computed.codes) | (told.others != computed.others))
+    differs = (defined.places != computed.places) | (
+        named[defined.places]
+        & ((defined.codes != computed.codes) | (defined.others != computed.others))
     )
     if not differs.any():
         return None
     at = int(np.flatnonzero(differs)[0])
     return (
-        f"{inputs[at]:#x}: {rules.branches[told.places[at]].input_class} {told.codes[at]:#x} by"
-        f" definition, {rules.branches[computed.places[at]].input_class} {computed.codes[at]:#x}"
+        f"{inputs[at]:#x}: {rules.branches[defined.places[at]].input_class} {defined.codes[at]:#x}"
+        f" by definition, {rules.branches[computed.places[at]].input_class} {computed.codes[at]:#x}"
         f" by kernels; {int(differs.sum())} inputs differ"
     )
 
 
 @pytest.mark.parametrize("name", NARROW)
-def test_on_every_pattern_of_a_narrow_source(name: str) -> None:
+def test_definition_and_kernels_agree_on_every_pattern_of_a_narrow_source(name: str) -> None:
     rules = numeric_rulings()[name]
     inputs = np.arange(1 << rules.source.bits, dtype=rules.source.storage)
     if rules.source.bits == 16 and not is_first(name, rules):
@@ -61,7 +65,7 @@ def test_on_every_pattern_of_a_narrow_source(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_on_breakpoints_specials_and_random_patterns_of_a_wide_source(name: str) -> None:
+def test_definition_and_kernels_agree_on_the_quick_inputs_of_a_wide_source(name: str) -> None:
     rules = numeric_rulings()[name]
     inputs = quick_inputs(rules.source.name, rules.target.name, SEED, RANDOM_PATTERNS)
     assert inputs.size >= RANDOM_PATTERNS
@@ -71,24 +75,24 @@ def test_on_breakpoints_specials_and_random_patterns_of_a_wide_source(name: str)
 
 
 @pytest.mark.parametrize("name", [*NARROW[::7], *WIDE[::7]])
-def test_kernels_say_the_same_on_python_integers_as_on_arrays(name: str) -> None:
+def test_kernels_compute_the_same_on_python_integers_as_on_arrays(name: str) -> None:
     rules = numeric_rulings()[name]
     inputs = quick_inputs(rules.source.name, rules.target.name, SEED, 200)
     picked = inputs[:: max(1, inputs.size // 200)]
-    expected = by_kernels.expect(rules, picked)
+    expected = expect_by_kernels.expect(rules, picked)
     for at, code in enumerate(picked.tolist()):
-        facts = by_kernels.facts_of(rules, Word(code), select_words)
+        facts = expect_by_kernels.facts_of(rules, Word(code), select_words)
         branch = rules.branches[expected.places[at]]
         if isinstance(branch.outcome, Round | Value | Wrap):
-            rounded = by_kernels.rounded(
+            rounded = expect_by_kernels.rounded(
                 rules.target, facts.parts, rules.rounding, select_words, facts.converted
             )
             assert int(rounded) == expected.codes[at], hex(code)
         if branch.input_class != "otherwise":
-            assert by_kernels.CLASSES[branch.input_class](facts), hex(code)
+            assert expect_by_kernels.CLASSES[branch.input_class](facts), hex(code)
 
 
-def test_a_planted_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_the_kernels_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = numeric_rulings()["onnx-cast:13/float32/float16"]
     inputs = quick_inputs("float32", "float16", 0, 10)[::50]
     assert first_disagreement(rules, inputs) is None
@@ -101,14 +105,14 @@ def test_a_planted_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first_disagreement(rules, inputs) is not None
 
 
-def test_a_fault_in_the_definition_is_seen_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_the_definition_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = numeric_rulings()["onnx-cast:13/float64/bfloat16"]
     inputs = quick_inputs("float64", "bfloat16", 0, 10)[::50]
     original = exact.unit_of
 
-    def flushing(target: Any, number: exact.Number) -> int:
+    def without_lowest_bit_of_subnormals(target: Any, number: exact.Number) -> int:
         unit = original(target, number)
         return unit + 1 if unit == target.lowest_exponent - target.entry.mantissa else unit
 
-    monkeypatch.setattr(exact, "unit_of", flushing)
+    monkeypatch.setattr(exact, "unit_of", without_lowest_bit_of_subnormals)
     assert first_disagreement(rules, inputs) is not None

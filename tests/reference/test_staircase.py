@@ -1,4 +1,4 @@
-"""Stretches tile every source, and staircases say what the kernels say, pattern by pattern."""
+"""Stretches partition every source, and staircases allow what the kernels compute."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.inputs import quick_inputs
-from oracles.reference import by_kernels
-from oracles.reference.staircase import Staircase, staircase
-from oracles.reference.stretches import stretches
+from conformance.judging.quick_inputs import quick_inputs
+from oracles.reference import expect_by_kernels
+from oracles.reference.staircase import Staircase, staircase, stretches
 from specs.formats import Format, formats
 from specs.outcomes import Anything, Exactly, Nan
 from tests.reference.distinct import numeric_rulings
@@ -25,7 +24,7 @@ SEED = 20_261_122
 
 
 @pytest.mark.parametrize("source", NUMERIC, ids=lambda form: form.name)
-def test_stretches_tile_the_source(source: Format) -> None:
+def test_stretches_partition_the_source(source: Format) -> None:
     for target in NUMERIC:
         parts = stretches(source, target)
         assert (parts[0].first, parts[-1].last) == (0, source.mask), target.name
@@ -38,16 +37,16 @@ def test_stretches_tile_the_source(source: Format) -> None:
 
 
 def expanded(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Per input the place and both ranges, read off the staircase in the plainest way."""
+    """Per input the branch's place and both ranges, read off the staircase step by step."""
     patterns = inputs.astype(np.uint64)
-    row = stairs.stretches[np.searchsorted(stairs.stretches["first"], patterns, "right") - 1]
-    inside = patterns - row["first"]
-    periods = inside >> row["shift"]
-    offset = inside - (periods << row["shift"])
-    found = row["begin"].copy()
-    for nth in range(1, int((row["end"] - row["begin"]).max())):
-        step = row["begin"] + nth
-        step = np.where(step < row["end"], step, row["begin"])
+    stretch = stairs.stretches[np.searchsorted(stairs.stretches["first"], patterns, "right") - 1]
+    inside = patterns - stretch["first"]
+    periods = inside >> stretch["shift"]
+    offset = inside - (periods << stretch["shift"])
+    found = stretch["begin"].copy()
+    for nth in range(1, int((stretch["end"] - stretch["begin"]).max())):
+        step = stretch["begin"] + nth
+        step = np.where(step < stretch["end"], step, stretch["begin"])
         found = np.where(stairs.steps["offset"][step] <= offset, np.maximum(step, found), found)
     steps = stairs.steps[found]
     mask = np.uint64(stairs.ruling.target.mask)
@@ -62,9 +61,9 @@ def expanded(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]
 
 
 def computed(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """The same by the kernels."""
+    """Per input the branch's place and both ranges, by the kernels."""
     rules = stairs.ruling
-    expected = by_kernels.expect(rules, inputs)
+    expected = expect_by_kernels.expect(rules, inputs)
     codes, others = expected.codes.astype(np.uint64), expected.others.astype(np.uint64)
     columns = {"low": codes, "high": codes.copy(), "other_low": others, "other_high": others.copy()}
     for place, branch in enumerate(rules.branches):
@@ -85,16 +84,16 @@ def computed(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]
 
 def disagreements(stairs: Staircase, inputs: NDArray[Any]) -> list[str]:
     """The columns in which staircase and kernels differ, each with the first such input."""
-    told, known = expanded(stairs, inputs), computed(stairs, inputs)
+    by_steps, by_kernels = expanded(stairs, inputs), computed(stairs, inputs)
     return [
-        f"{name} at {int(inputs[np.flatnonzero(told[name] != known[name])[0]]):#x}"
-        for name in told
-        if (told[name] != known[name]).any()
+        f"{name} at {int(inputs[np.flatnonzero(by_steps[name] != by_kernels[name])[0]]):#x}"
+        for name in by_steps
+        if (by_steps[name] != by_kernels[name]).any()
     ]
 
 
 @pytest.mark.parametrize("name", numeric_rulings())
-def test_the_staircase_is_what_the_kernels_compute(name: str) -> None:
+def test_staircase_and_kernels_agree(name: str) -> None:
     rules = numeric_rulings()[name]
     stairs = staircase(rules)
     inputs = quick_inputs(rules.source.name, rules.target.name, SEED, RANDOM_PATTERNS)
@@ -102,14 +101,14 @@ def test_the_staircase_is_what_the_kernels_compute(name: str) -> None:
         assert inputs.size == 1 << rules.source.bits
     else:
         assert inputs.size > RANDOM_PATTERNS
-        assert disagreements(stairs, telling(stairs)) == []
+        assert disagreements(stairs, inputs_near_steps(stairs)) == []
     assert disagreements(stairs, inputs) == []
 
 
-def telling(stairs: Staircase) -> NDArray[Any]:
-    """Every place where an answer may change and its neighbours, in a few periods of each stretch.
+def inputs_near_steps(stairs: Staircase) -> NDArray[Any]:
+    """The offsets at which answers may change and their neighbors, in five periods of each stretch.
 
-    Not the staircase but the pair says where: a step that is missing is met too.
+    They come from the pair, not from the staircase, so that a missing step is noticed as well.
     """
     rules = stairs.ruling
     found: set[int] = set()
@@ -124,7 +123,7 @@ def telling(stairs: Staircase) -> NDArray[Any]:
 
 
 def planted(stairs: Staircase, at: int, **changes: int) -> Staircase:
-    """The staircase with fields of one step raised (modulo the target's patterns)."""
+    """The staircase with numbers added to fields of one step (modulo the target's patterns)."""
     steps = stairs.steps.copy()
     for name, rise in changes.items():
         steps[name][at] = int(steps[name][at]) + rise & stairs.ruling.target.mask
@@ -132,9 +131,9 @@ def planted(stairs: Staircase, at: int, **changes: int) -> Staircase:
 
 
 def faults(stairs: Staircase) -> Iterator[tuple[str, int, Staircase]]:
-    """Every kind of wrong step, wherever it would show, on every tenth step."""
-    for row in stairs.stretches:
-        for at in range(int(row["begin"]), int(row["end"])):
+    """On every tenth step, each kind of fault that changes what some input is allowed."""
+    for stretch in stairs.stretches:
+        for at in range(int(stretch["begin"]), int(stretch["end"])):
             if at % 10:
                 continue
             yield "code", at, planted(stairs, at, low=1, high=1)
@@ -146,7 +145,7 @@ def faults(stairs: Staircase) -> Iterator[tuple[str, int, Staircase]]:
                     steps = stairs.steps.copy()
                     steps["offset"][at] = int(steps["offset"][at]) + move
                     yield "offset", at, replace(stairs, steps=steps)
-            periods = (int(row["last"]) - int(row["first"]) >> int(row["shift"])) + 1
+            periods = (int(stretch["last"]) - int(stretch["first"]) >> int(stretch["shift"])) + 1
             if periods > 2:
                 yield "rise", at, planted(stairs, at, rise=1)
                 yield "other rise", at, planted(stairs, at, other_rise=1)
@@ -164,7 +163,7 @@ def faults(stairs: Staircase) -> Iterator[tuple[str, int, Staircase]]:
 def test_a_wrong_step_is_noticed(name: str) -> None:
     rules = numeric_rulings()[name]
     stairs = staircase(rules)
-    inputs = telling(stairs)
+    inputs = inputs_near_steps(stairs)
     kinds = set()
     for kind, at, wrong in faults(stairs):
         assert disagreements(wrong, inputs) != [], (kind, at)

@@ -1,4 +1,4 @@
-"""Text by the definition and text by the kernels: two readers and a writer, told apart."""
+"""Text by the definition and by the kernels: two independent readers, and a writer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.selection import select
-from conformance.texts import texts
-from oracles.reference import exact, text, written
-from oracles.reference.text import exact_decimal
+from conformance.judging.quick_inputs import texts
+from conformance.running.selection import select
+from oracles.reference import exact, exact_text, kernel_text
+from oracles.reference.exact_text import exact_decimal
 from specs.formats import Format, format_named, formats
 from specs.outcomes import Nan
 from specs.ruling import Ruling, ruling
 
-NUMERIC = [form for form in formats().values() if form.kind in ("float", "integer")]
+NUMERIC = [fmt for fmt in formats().values() if fmt.kind in ("float", "integer")]
 TEXT_CASES = [
     case.id
     for case in select(["onnx-cast:25"])
@@ -30,13 +30,13 @@ NUMBER = st.from_regex(r"\A[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})
 NEAR_NUMBERS = st.text(alphabet="0123456789+-.eE infINFaA\u0663", max_size=12)
 
 
-def rules_of(name: str) -> Ruling:
+def ruling_of(name: str) -> Ruling:
     return next(ruling(case) for case in select(["onnx-cast:25"]) if case.id == name)
 
 
-def agree(rules: Ruling, literal: str) -> None:
-    allowed = text.allow_text(rules, literal)
-    answer = written.answer_text(rules, literal)
+def assert_readers_agree(rules: Ruling, literal: str) -> None:
+    allowed = exact_text.allow_text(rules, literal)
+    answer = kernel_text.answer_text(rules, literal)
     if allowed.codes:
         assert answer in allowed.codes, literal
     if isinstance(allowed.branch.outcome, Nan):
@@ -45,9 +45,9 @@ def agree(rules: Ruling, literal: str) -> None:
 
 @pytest.mark.parametrize("name", TEXT_CASES)
 def test_both_readers_agree_on_the_suites_texts(name: str) -> None:
-    rules = rules_of(name)
+    rules = ruling_of(name)
     for literal in texts(rules.target, np.random.default_rng(7), 200):
-        agree(rules, literal)
+        assert_readers_agree(rules, literal)
 
 
 LITERALS = ("inf", "INF", "+Inf", "-INF", "-inf", "nan", "NaN", "1.5e3", "-8", "+0E2")
@@ -55,7 +55,7 @@ LITERALS = ("inf", "INF", "+Inf", "-INF", "-inf", "nan", "NaN", "1.5e3", "-8", "
 
 @cache
 def near_literals() -> list[str]:
-    """Literals in which a letter beyond ASCII stands for what case or width folding makes of it."""
+    """Literals with letters replaced by non-ASCII ones that case or width folding maps to them."""
     texts = ["İNF", "i̇nf", "ɪɴꜰ", "ɴan", "ſ", "K", "∞", "-∞", "−1", "1‚5", "ｉｎｆ", "１．５"]
     for letter in map(chr, range(0x80, sys.maxunicode + 1)):
         compatible = unicodedata.normalize("NFKC", letter)
@@ -70,27 +70,27 @@ def near_literals() -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def test_near_literals_hold_the_known_traps() -> None:
+def test_near_literals_include_the_known_traps() -> None:
     assert {"ınf", "-ıNF", "ⁿaN", "－8", "1.5ℯ3", "㏌f"} <= set(near_literals())
 
 
 @pytest.mark.parametrize("name", TEXT_CASES)
-def test_letters_beyond_ascii_make_no_literal_to_either_reader(name: str) -> None:
-    rules = rules_of(name)
-    no_literal = written.answer_text(rules, "no literal")
+def test_neither_reader_takes_letters_beyond_ascii_for_a_literal(name: str) -> None:
+    rules = ruling_of(name)
+    no_literal = kernel_text.answer_text(rules, "no literal")
     for literal in near_literals():
-        assert text.read_literal(literal).kind == "text-other", literal
-        assert written.answer_text(rules, literal) == no_literal, literal
+        assert exact_text.read_literal(literal).kind == "text-other", literal
+        assert kernel_text.answer_text(rules, literal) == no_literal, literal
 
 
 @given(st.sampled_from(TEXT_CASES[::3]), NUMBER | NEAR_NUMBERS)
 def test_both_readers_agree_on_any_text(name: str, literal: str) -> None:
-    agree(rules_of(name), literal)
+    assert_readers_agree(ruling_of(name), literal)
 
 
 @given(NUMBER)
-def test_the_two_scanners_see_the_same_number(literal: str) -> None:
-    read, scanned = text.read_literal(literal), written.scan(literal)
+def test_both_scanners_read_the_same_number(literal: str) -> None:
+    read, scanned = exact_text.read_literal(literal), kernel_text.scan(literal)
     assert scanned is not None
     assert read.number is not None
     assert (read.kind == "text-whole") == scanned.plain_whole
@@ -101,22 +101,22 @@ def test_the_two_scanners_see_the_same_number(literal: str) -> None:
 
 
 @given(NEAR_NUMBERS)
-def test_what_is_no_number_is_none_to_both(literal: str) -> None:
-    assert (text.read_literal(literal).number is None) == (written.scan(literal) is None)
+def test_both_scanners_reject_the_same_texts(literal: str) -> None:
+    assert (exact_text.read_literal(literal).number is None) == (kernel_text.scan(literal) is None)
 
 
 @st.composite
 def patterns(draw: st.DrawFn) -> tuple[Format, int]:
-    form = draw(st.sampled_from(NUMERIC))
-    return form, draw(st.integers(0, form.mask))
+    fmt = draw(st.sampled_from(NUMERIC))
+    return fmt, draw(st.integers(0, fmt.mask))
 
 
 @given(patterns())
-def test_what_is_written_is_plain_and_reads_back(pattern: tuple[Format, int]) -> None:
-    form, code = pattern
-    line = written.write(form, code)
-    assert text.reads_back(form, code, line)
-    assert line in ("NaN", "INF", "-INF") or text.PLAIN.fullmatch(line)
+def test_the_shortest_text_is_plain_and_reads_back(pattern: tuple[Format, int]) -> None:
+    fmt, code = pattern
+    line = kernel_text.shortest_text(fmt, code)
+    assert exact_text.reads_back(fmt, code, line)
+    assert line in ("NaN", "INF", "-INF") or exact_text.PLAIN.fullmatch(line)
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,16 @@ def test_what_is_written_is_plain_and_reads_back(pattern: tuple[Format, int]) ->
         ("uint64", 2**64 - 1, "18446744073709551615"),
     ],
 )
-def test_known_texts(dtype: str, code: int, line: str) -> None:
-    assert written.write(format_named(dtype), code) == line
+def test_known_shortest_texts(dtype: str, code: int, line: str) -> None:
+    assert kernel_text.shortest_text(format_named(dtype), code) == line
 
 
 @pytest.mark.parametrize(
     ("answer", "reads"),
     [("0.1", True), ("0.10000000149", True), ("0.2", False), ("1e-1", True), ("x", False)],
 )
-def test_reading_back_is_by_value(answer: str, reads: bool) -> None:
-    assert text.reads_back(format_named("float32"), 0x3DCCCCCD, answer) == reads
+def test_a_text_reads_back_by_its_value(answer: str, reads: bool) -> None:
+    assert exact_text.reads_back(format_named("float32"), 0x3DCCCCCD, answer) == reads
 
 
 @given(st.integers(0, 2**60), st.integers(-80, 40))
@@ -150,35 +150,35 @@ def test_exact_decimals_are_exact(significand: int, exponent: int) -> None:
 
 @given(patterns())
 def test_wrong_values_do_not_read_back(pattern: tuple[Format, int]) -> None:
-    form, code = pattern
-    datum = exact.decode(form, code)
+    fmt, code = pattern
+    datum = exact.decode(fmt, code)
     if not isinstance(datum, exact.Number) or datum.significand == 0:
         return
     value = datum.significand * Fraction(2) ** datum.exponent * (-1) ** datum.sign
-    wrong = [-value, value * Fraction(2) ** (2 ** max(form.entry.exponent, 1)), value * 2]
-    if form.is_integral:
-        wrong += [value + 2**form.bits, value - 2**form.bits, value + 1, value + Fraction(1, 2)]
+    wrong = [-value, value * Fraction(2) ** (2 ** max(fmt.entry.exponent, 1)), value * 2]
+    if fmt.is_integral:
+        wrong += [value + 2**fmt.bits, value - 2**fmt.bits, value + 1, value + Fraction(1, 2)]
     for other in wrong:
         digits = exact_decimal(abs(other.numerator), 1 - other.denominator.bit_length())
-        assert not text.reads_back(form, code, f"{'-' if other < 0 else ''}{digits}"), digits
+        assert not exact_text.reads_back(fmt, code, f"{'-' if other < 0 else ''}{digits}"), digits
 
 
 @pytest.mark.parametrize("answer", ["+-nan", "--nan", "nan(1)", "1"])
 def test_only_a_nan_reads_back_as_one(answer: str) -> None:
-    assert not text.reads_back(format_named("float32"), 0x7FC00000, answer)
+    assert not exact_text.reads_back(format_named("float32"), 0x7FC00000, answer)
 
 
 @pytest.mark.parametrize("literal", ["1e" + "0" * 4100 + "1", "1e-" + "0" * 4100 + "1"])
-def test_zeros_before_an_exponent_mean_nothing(literal: str) -> None:
-    agree(rules_of("onnx-cast:25/string/float32"), literal)
-    number = text.read_literal(literal).number
-    assert number == text.read_literal("1e-1" if "-" in literal else "1e1").number
+def test_leading_zeros_of_an_exponent_are_ignored(literal: str) -> None:
+    assert_readers_agree(ruling_of("onnx-cast:25/string/float32"), literal)
+    number = exact_text.read_literal(literal).number
+    assert number == exact_text.read_literal("1e-1" if "-" in literal else "1e1").number
 
 
 @pytest.mark.parametrize("literal", ["1e400", "1e5000", "1e6001", "1e99999"])
-def test_huge_numbers_overflow_to_both(literal: str) -> None:
+def test_huge_numbers_overflow_in_the_kernels(literal: str) -> None:
     for dtype in ("float64", "float16", "float8e4m3fn", "int64"):
-        scanned = written.scan(literal)
+        scanned = kernel_text.scan(literal)
         assert scanned is not None
-        _, converted = written.read_number(format_named(dtype), scanned)
+        _, converted = kernel_text.read_number(format_named(dtype), scanned)
         assert converted.overflow

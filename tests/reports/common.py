@@ -1,4 +1,4 @@
-"""Judgements of every kind, and a record to go with them."""
+"""Judgements of every kind, records, and Hypothesis strategies for them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from reports.answers import Answered, Kept
-from reports.judgement import VERDICTS, Divergence, Fault, Judgement
-from reports.run_record import BackendRecord, Environment, RunRecord, Shard
-from reports.runs import Runs
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
+from reports.diff.failure_runs import Runs
+from reports.diff.judgement import Divergence, Fault, Judgement
+from reports.diff.verdicts import VERDICTS
+from reports.run_store.record import BackendRecord, Environment, RunRecord, Shard
 from specs.cases import Case
 
 HALF = Case("onnx-cast", "25", "float32", "float16")
@@ -49,7 +50,7 @@ def patterns(values: list[int]) -> Any:
 
 
 def steps(rows: int, total: int | None = None, width: int = 1) -> Runs:
-    """So many runs of patterns, with gaps between them."""
+    """Runs of patterns with gaps between them; ``rows`` of them are listed, ``total`` counted."""
     first = np.arange(rows, dtype=np.uint64) * np.uint64(4)
     answer = first >> np.uint64(8)
     last = first + np.uint64(width - 1)
@@ -67,17 +68,17 @@ def judgement(case: Case, *divergences: Divergence, **changes: Any) -> Judgement
     return Judgement(case.id, "ort", divergences=divergences, **fields | changes)
 
 
-CACHES = ("kept", "data", "digest")
+CACHED_PROPERTIES = ("kept", "data", "digest")
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equality to the last column and its dtype."""
+    """Whether two values are equal, arrays including their dtypes."""
     match one:
-        case Judgement() | Divergence() | Runs() | Fault() | Answered() | Kept():
+        case Judgement() | Divergence() | Runs() | Fault() | InputsAndAnswers() | DatumArray():
             return type(one) is type(other) and all(
                 same(value, vars(other)[name])
                 for name, value in vars(one).items()
-                if name not in CACHES
+                if name not in CACHED_PROPERTIES
             )
         case np.ndarray():
             return one.dtype == other.dtype and one.tolist() == other.tolist()
@@ -87,7 +88,7 @@ def same(one: Any, other: Any) -> bool:
             return type(one) is type(other) and one == other
 
 
-# Surrogates too: an adapter in Python may answer with any text.
+# With surrogates, because an adapter in Python may answer with any text.
 TEXTS = st.text(st.characters(), max_size=8) | st.sampled_from(
     ["", "\0", "\n\r\x85", "\ud800", "\ud83d\ude00", "🙂", "1e400"]
 )
@@ -132,8 +133,9 @@ DIVERGENCES = st.builds(
     DATUMS,
     st.lists(TEXTS, max_size=3).map(tuple),
 )
-KEPT = st.builds(Kept, st.just("string"), st.lists(TEXTS, max_size=3).map(objects)) | st.builds(
-    Kept, st.just("uint64"), st.lists(WORDS, max_size=3).map(patterns)
+ARRAYS = st.one_of(
+    st.builds(DatumArray, st.just("string"), st.lists(TEXTS, max_size=3).map(objects)),
+    st.builds(DatumArray, st.just("uint64"), st.lists(WORDS, max_size=3).map(patterns)),
 )
 JUDGEMENTS = st.builds(
     Judgement,
@@ -147,5 +149,5 @@ JUDGEMENTS = st.builds(
     st.lists(st.builds(Fault, *[st.text(max_size=8)] * 4, TEXTS), max_size=2).map(tuple),
     TEXTS,
     TEXTS,
-    st.none() | st.builds(Answered, KEPT, KEPT),
+    st.none() | st.builds(InputsAndAnswers, ARRAYS, ARRAYS),
 )

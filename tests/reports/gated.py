@@ -1,4 +1,4 @@
-"""Complete runs of one backend on one document, and what a policy makes of them."""
+"""Complete runs of one backend on one document with planted judgements, and policies for them."""
 
 from __future__ import annotations
 
@@ -8,42 +8,44 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from conformance.running import chosen
+from conformance.running.run import selected_cases
+from reports.diff.judgement import Judgement
 from reports.gate.certificate import Evidence
 from reports.gate.policy import Policy, PolicyEntry
-from reports.judgement import Judgement
-from reports.opening import open_run
-from reports.run_record import BackendRecord, Selection
-from reports.store import RunStore, create
+from reports.run_store.open_run import open_run
+from reports.run_store.record import BackendRecord, Selection
+from reports.run_store.store import RunStore, create
 from specs.cases import Case
-from specs.load import documents
+from specs.loader import documents
 from tests.reports.common import divergence, record, steps
 
 DOCUMENT = "pypto-cast:0.2"
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SELECTION = Selection(documents=(DOCUMENT,))
-CASES = chosen(SELECTION)
+CASES = selected_cases(SELECTION)
 CASE = "pypto-cast:0.2/float32/float16/mode:CAST_RINT"
 Plant = Callable[[Case], Judgement | None]
+"""Returns the judgement of a case, or None if it conforms."""
 
 
-def right(case: Case) -> Judgement:
+def conforming(case: Case) -> Judgement:
     return Judgement(case.id, "vendor", "conforms", inputs=256)
 
 
-def wrong(name: str, rule: str = "rounds", level: str = "required", rows: int = 1) -> Judgement:
+def violated(name: str, rule: str = "rounds", level: str = "required", rows: int = 1) -> Judgement:
     verdict = "violates" if level == "required" else "deviates"
     broken = divergence(steps(rows), rule=rule)
     broken = type(broken)(**{**vars(broken), "level": level})
     return Judgement(name, "vendor", verdict, inputs=256, divergences=(broken,))
 
 
-def verdict_of(name: str, verdict: Any) -> Judgement:
+def whole_case(name: str, verdict: Any) -> Judgement:
+    """A judgement without divergences: the verdict is about the case as a whole."""
     return Judgement(name, "vendor", verdict, f"{verdict} it is")
 
 
 def only(judgement: Judgement) -> Plant:
-    """One case is judged so, all others are right."""
+    """Plant a judgement for its case; all other cases conform."""
     return lambda case: judgement if case.id == judgement.case else None
 
 
@@ -54,23 +56,25 @@ def gated_run(
     cases: list[Case] = CASES,
     **changes: Any,
 ) -> RunStore:
+    """Write a complete run that took so many seconds, and open it."""
     fields = {
-        "documents": {name: made.digest for name, made in documents().items()},
+        "documents": {name: each.digest for name, each in documents().items()},
         "backends": (BackendRecord(name="vendor", version="1.2"),),
         "selection": SELECTION,
         "started": STARTED,
         **changes,
     }
     store = create(str(folder), record(**fields))
-    store.finish(((("vendor"), case, plant(case) or right(case)) for case in cases), lambda: 0)
+    store.finish((("vendor", case, plant(case) or conforming(case)) for case in cases), lambda: 0)
     path = folder / "run.json"
-    told = json.loads(path.read_text())
-    told["finished"] = (STARTED + timedelta(seconds=seconds)).isoformat()
-    path.write_text(json.dumps(told))
+    content = json.loads(path.read_text())
+    content["finished"] = (STARTED + timedelta(seconds=seconds)).isoformat()
+    path.write_text(json.dumps(content))
     return open_run(str(folder))
 
 
 def policy(**changes: Any) -> Policy:
+    """A policy that requires every rule of the document, with changes to its keys."""
     fields = {
         "policy": "mine",
         "title": "One of our own",
@@ -84,4 +88,5 @@ def policy(**changes: Any) -> Policy:
 def evidence(
     store: RunStore, by: Policy | None = None, baseline: RunStore | None = None
 ) -> Evidence:
+    """The evidence of a run that must hold all cases, by default for `policy()`."""
     return Evidence(by or policy(), store, baseline, tuple(case.id for case in CASES))

@@ -1,4 +1,4 @@
-"""Certificates: what they hold, that they can be made again, and that no byte can be altered."""
+"""Certificates: their content, that they can be recomputed, and that forgeries are detected."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.gate.canonical import canonical, digest_of, read_canonical
-from reports.gate.certificate import NothingRanError, baseline_for, body_of, copied, sealed
-from reports.gate.checking import check_seals, differences, evidence_of
+from reports.gate.canonical_json import canonical_bytes, digest_of, read_canonical
+from reports.gate.certificate import (
+    Evidence,
+    NothingRanError,
+    certificate_body,
+    copy_run,
+    open_baseline,
+    suite_digest,
+    with_digest,
+)
+from reports.gate.certificate_check import check_seals, differences, load_evidence
 from reports.gate.policy import Policy
-from reports.gate.signing import private_key, public_key, signed
-from reports.gate.sources import suite_digest
-from reports.run_record import Selection
+from reports.gate.signing import load_private_key, load_public_key, sign_certificate
+from reports.run_store.record import Selection
 from specs.errors import CastigateError
 from tests.reports.gated import (
     CASE,
@@ -29,33 +36,37 @@ from tests.reports.gated import (
     gated_run,
     only,
     policy,
-    verdict_of,
-    wrong,
+    violated,
+    whole_case,
 )
 
 needs_cryptography = pytest.mark.skipif(
-    find_spec("cryptography") is None, reason="without the extra `sign` nothing is signed"
+    find_spec("cryptography") is None, reason="signing needs the extra `sign`"
 )
 
 
-def ids(selection: Selection) -> list[str]:
+def case_ids(selection: Selection) -> list[str]:
     assert selection == SELECTION
     return [case.id for case in CASES]
 
 
+def certificate_bytes(found: Evidence) -> bytes:
+    """The unsigned certificate of a run."""
+    return canonical_bytes(with_digest(certificate_body(found, found.judged())))
+
+
 def certified(folder: Path, plant: Plant = lambda case: None, by: Policy | None = None) -> bytes:
-    """The certificate of a run in a folder."""
-    made = evidence(gated_run(folder / "run", plant), by)
-    return canonical(sealed(body_of(made, made.judged())))
+    """Write a run into a folder and return its certificate."""
+    return certificate_bytes(evidence(gated_run(folder / "run", plant), by))
 
 
 def verify(data: bytes, folder: Path, key: str | None = None) -> dict[str, Any]:
-    """What holds of a certificate, or an error."""
+    """Return the content of a certificate that holds, or raise an error."""
     content = read_canonical(data, "certificate.json")
     check_seals(content, "certificate.json", key)
-    told = differences(content, evidence_of(content, folder, ids, "certificate.json"))
-    if told:
-        raise CastigateError("; ".join(told))
+    found = differences(content, load_evidence(content, folder, case_ids, "certificate.json"))
+    if found:
+        raise CastigateError("; ".join(found))
     return content
 
 
@@ -69,10 +80,10 @@ def certificate(folder: Path) -> bytes:
     by = policy(
         accepted=[{"cases": ["**"], "rule": "rounds", "reason": "a", "expires": "2030-01-01"}]
     )
-    return certified(folder, only(wrong(CASE, rows=3)), by)
+    return certified(folder, only(violated(CASE, rows=3)), by)
 
 
-def test_it_holds_what_a_reader_needs(certificate: bytes, folder: Path) -> None:
+def test_certificate_has_results_counts_and_digests(certificate: bytes, folder: Path) -> None:
     content = verify(certificate, folder)
     assert content["result"] == "pass"
     assert content["backend"] == {"name": "vendor", "version": "1.2"}
@@ -93,47 +104,51 @@ def test_it_holds_what_a_reader_needs(certificate: bytes, folder: Path) -> None:
     }
 
 
-def test_the_same_run_gives_the_same_bytes(certificate: bytes, folder: Path) -> None:
+def test_certificate_can_be_recomputed_from_its_run(certificate: bytes, folder: Path) -> None:
     content = json.loads(certificate)
-    again = evidence_of(content, folder, ids, "x")
-    assert canonical(sealed(body_of(again, again.judged()))) == certificate
+    again = load_evidence(content, folder, case_ids, "x")
+    assert certificate_bytes(again) == certificate
 
 
-def test_nothing_that_ran_nothing_is_certified(tmp_path: Path) -> None:
-    with pytest.raises(NothingRanError, match="nothing ran"):
+def test_a_run_without_answers_is_not_certified(tmp_path: Path) -> None:
+    with pytest.raises(NothingRanError, match="answered no case"):
         certified(
             tmp_path,
-            lambda case: verdict_of(case.id, "unsupported"),
+            lambda case: whole_case(case.id, "unsupported"),
             policy(**{"may-be-unsupported": ["**"]}),
         )
 
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
-def test_no_byte_can_be_altered(data: st.DataObject, certificate: bytes, folder: Path) -> None:
-    place = data.draw(st.integers(0, len(certificate) - 1))
-    other = data.draw(st.integers(1, 255))
+def test_any_altered_byte_is_detected(
+    data: st.DataObject, certificate: bytes, folder: Path
+) -> None:
+    index = data.draw(st.integers(0, len(certificate) - 1))
     altered = bytearray(certificate)
-    altered[place] ^= other
+    altered[index] ^= data.draw(st.integers(1, 255))
     with pytest.raises(CastigateError):
         verify(bytes(altered), folder)
 
 
 @pytest.mark.parametrize("change", [b" ", b"\n", b"x", b"\0"])
-def test_nothing_can_be_added_or_cut(change: bytes, certificate: bytes, folder: Path) -> None:
+def test_added_or_missing_bytes_are_detected(
+    change: bytes, certificate: bytes, folder: Path
+) -> None:
     for altered in (certificate + change, change + certificate, certificate[:-1]):
         with pytest.raises(CastigateError):
             verify(altered, folder)
 
 
-def deeper(content: Any, path: tuple[Any, ...], value: Any) -> Any:
-    part = content
+def with_value(content: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Set the value at a path of keys, or delete it if the value is None."""
+    parent = content
     for key in path[:-1]:
-        part = part[key]
+        parent = parent[key]
     if value is None:
-        del part[path[-1]]
+        del parent[path[-1]]
     else:
-        part[path[-1]] = value
+        parent[path[-1]] = value
     return content
 
 
@@ -167,39 +182,39 @@ FORGED: list[tuple[tuple[Any, ...], Any]] = [
 
 
 @pytest.mark.parametrize(("path", "value"), FORGED)
-def test_what_is_altered_and_sealed_again_does_not_fit_the_run(
+def test_a_forgery_with_a_new_digest_does_not_match_the_run(
     path: tuple[Any, ...], value: Any, certificate: bytes, folder: Path
 ) -> None:
-    content = deeper(json.loads(certificate), path, value)
+    content = with_value(json.loads(certificate), path, value)
     content.pop("digest")
-    with pytest.raises(CastigateError) as told:
-        verify(canonical(sealed(content)), folder)
-    assert "digest is not" not in str(told.value)
+    with pytest.raises(CastigateError) as caught:
+        verify(canonical_bytes(with_digest(content)), folder)
+    assert "digest does not match" not in str(caught.value)
 
 
-def test_the_digest_must_be_that_of_the_content(certificate: bytes, folder: Path) -> None:
+def test_a_wrong_digest_is_detected(certificate: bytes, folder: Path) -> None:
     content = json.loads(certificate)
     for digest in ("0" * 64, None, digest_of(content)):
-        with pytest.raises(CastigateError, match="its digest is not that of its content"):
-            verify(canonical(content | {"digest": digest}), folder)
+        with pytest.raises(CastigateError, match="its digest does not match its content"):
+            verify(canonical_bytes(content | {"digest": digest}), folder)
 
 
-def test_a_failing_result_cannot_be_turned(tmp_path: Path) -> None:
-    content = json.loads(certified(tmp_path, only(wrong(CASE))))
+def test_a_failing_result_cannot_be_forged_into_a_pass(tmp_path: Path) -> None:
+    content = json.loads(certified(tmp_path, only(violated(CASE))))
     assert content.pop("result") == "fail"
     assert content.pop("digest")
-    forged = sealed(content | {"result": "pass", "failures": []})
-    with pytest.raises(CastigateError, match="result: certified 'pass', the run gives 'fail'"):
-        verify(canonical(forged), tmp_path)
+    forged = with_digest(content | {"result": "pass", "failures": []})
+    with pytest.raises(CastigateError, match="result: certified 'pass', but the run gives 'fail'"):
+        verify(canonical_bytes(forged), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["cases", "divergences", "answers"])
-def test_the_tables_beside_it_must_be_those(
+def test_tables_of_another_run_are_detected(
     name: str, certificate: bytes, folder: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(folder / "run", tmp_path / "run")
     verify(certificate, tmp_path)
-    gated_run(tmp_path / "other", only(wrong(CASE, rule="other")))
+    gated_run(tmp_path / "other", only(violated(CASE, rule="other")))
     (tmp_path / "run" / f"{name}.parquet").unlink()
     with pytest.raises(CastigateError, match="is missing"):
         verify(certificate, tmp_path)
@@ -213,36 +228,35 @@ def test_the_tables_beside_it_must_be_those(
             verify(certificate, tmp_path)
 
 
-def test_without_its_run_it_does_not_hold(certificate: bytes, tmp_path: Path) -> None:
+def test_a_certificate_needs_its_run(certificate: bytes, tmp_path: Path) -> None:
     with pytest.raises(CastigateError, match=r"holds no run\.json"):
         verify(certificate, tmp_path)
 
 
-def test_a_run_of_fewer_cases_fails(tmp_path: Path) -> None:
+def test_a_run_that_lacks_a_case_fails(tmp_path: Path) -> None:
     store = gated_run(tmp_path / "run", cases=CASES[1:])
-    content = json.loads(canonical(sealed(body_of(evidence(store), evidence(store).judged()))))
+    content = json.loads(certificate_bytes(evidence(store)))
     assert (content["result"], content["failures"][0]["kind"]) == ("fail", "missing")
 
 
-def test_a_baseline_is_handed_over_with_it(tmp_path: Path) -> None:
+def test_a_baseline_is_verified_with_the_certificate(tmp_path: Path) -> None:
     by = policy(**{"only-new": True})
-    old = copied(gated_run(tmp_path / "old", only(wrong(CASE))), str(tmp_path / "baseline"))
-    new = gated_run(tmp_path / "run", only(wrong(CASE)))
-    made = evidence(new, by, old)
-    data = canonical(sealed(body_of(made, made.judged())))
+    old = copy_run(gated_run(tmp_path / "old", only(violated(CASE))), str(tmp_path / "baseline"))
+    new = gated_run(tmp_path / "run", only(violated(CASE)))
+    data = certificate_bytes(evidence(new, by, old))
     assert verify(data, tmp_path)["result"] == "pass"
     shutil.rmtree(tmp_path / "baseline")
     gated_run(tmp_path / "baseline")
     with pytest.raises(CastigateError, match="baseline"):
         verify(data, tmp_path)
-    with pytest.raises(CastigateError, match="was run with seed 0; policy mine wants 1"):
-        baseline_for(str(tmp_path / "old"), policy(seed=1))
+    with pytest.raises(CastigateError, match="was run with seed 0, but policy mine has seed 1"):
+        open_baseline(str(tmp_path / "old"), policy(seed=1))
 
 
 @pytest.mark.parametrize("content", [{"a": 0.5}, {"a": [{"b": 1.0}]}])
-def test_floats_have_no_place(content: Any) -> None:
+def test_floats_are_rejected(content: Any) -> None:
     with pytest.raises(CastigateError, match="is a float"):
-        canonical(content)
+        canonical_bytes(content)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +274,7 @@ def test_floats_have_no_place(content: Any) -> None:
         b'{\n "a": ' + b"1" * 10_000 + b"\n}\n",
     ],
 )
-def test_another_spelling_is_refused(data: bytes) -> None:
+def test_bytes_that_are_not_canonical_are_rejected(data: bytes) -> None:
     with pytest.raises(CastigateError):
         read_canonical(data, "x")
     assert read_canonical(b'{\n "a": 1\n}\n', "x") == {"a": 1}
@@ -268,7 +282,7 @@ def test_another_spelling_is_refused(data: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
-    """A private key, its public one, and the public one of another."""
+    """Files with a private key, its public key, and another public key."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -296,46 +310,46 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 
 
 @needs_cryptography
-def test_a_signature_holds_for_its_key_and_for_no_other(
+def test_a_signature_verifies_with_its_own_key_only(
     keys: tuple[Path, Path, Path], certificate: bytes, folder: Path
 ) -> None:
     private, mine, other = keys
-    data = canonical(signed(json.loads(certificate), private_key(private)))
+    data = canonical_bytes(sign_certificate(json.loads(certificate), load_private_key(private)))
     verify(data, folder)
-    verify(data, folder, public_key(mine))
-    with pytest.raises(CastigateError, match="is signed by another key"):
-        verify(data, folder, public_key(other))
+    verify(data, folder, load_public_key(mine))
+    with pytest.raises(CastigateError, match="is signed with another key"):
+        verify(data, folder, load_public_key(other))
     with pytest.raises(CastigateError, match="has no signature"):
-        verify(certificate, folder, public_key(mine))
+        verify(certificate, folder, load_public_key(mine))
     with pytest.raises(CastigateError, match="no private key in PEM"):
-        private_key(mine)
+        load_private_key(mine)
     with pytest.raises(CastigateError, match="no public key in PEM"):
-        public_key(private)
+        load_public_key(private)
 
 
 @needs_cryptography
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
-def test_no_byte_of_what_is_signed_can_be_altered(
+def test_any_altered_byte_of_a_signed_certificate_is_detected(
     data: st.DataObject, keys: tuple[Path, Path, Path], certificate: bytes, folder: Path
 ) -> None:
-    made = canonical(signed(json.loads(certificate), private_key(keys[0])))
-    first = made.index(b'"signature"')
-    place = data.draw(st.integers(first, len(made) - 1) | st.integers(0, len(made) - 1))
-    altered = bytearray(made)
-    altered[place] ^= data.draw(st.sampled_from([1, 2, 4, 8, 16, 32, 64, 128]))
+    signed = canonical_bytes(sign_certificate(json.loads(certificate), load_private_key(keys[0])))
+    first = signed.index(b'"signature"')
+    index = data.draw(st.integers(first, len(signed) - 1) | st.integers(0, len(signed) - 1))
+    altered = bytearray(signed)
+    altered[index] ^= data.draw(st.sampled_from([1, 2, 4, 8, 16, 32, 64, 128]))
     with pytest.raises(CastigateError):
         verify(bytes(altered), folder)
 
 
 @needs_cryptography
-def test_a_certificate_sealed_again_loses_its_signature(
+def test_a_signature_does_not_match_an_altered_certificate(
     keys: tuple[Path, Path, Path], certificate: bytes, folder: Path
 ) -> None:
-    content = signed(json.loads(certificate), private_key(keys[0]))
+    content = sign_certificate(json.loads(certificate), load_private_key(keys[0]))
     signature = content.pop("signature")
     content["finished"] = "2026-01-03T00:00:00+00:00"
     content.pop("digest")
-    forged = {**sealed(content), "signature": signature}
-    with pytest.raises(CastigateError, match="the signature does not hold"):
-        verify(canonical(forged), folder)
+    forged = {**with_digest(content), "signature": signature}
+    with pytest.raises(CastigateError, match="its signature does not match its content"):
+        verify(canonical_bytes(forged), folder)

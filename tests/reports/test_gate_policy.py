@@ -1,4 +1,4 @@
-"""Policies: those that ship, what their words may be, and where an error is."""
+"""Policy files: those that ship, validation with file and line, and patterns."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ import jsonschema
 import pytest
 
 import reports.gate.policy
-from reports.gate.patterns import any_matches, matches
-from reports.gate.policy import SHIPPED, json_schema, load_policy, policy_named
+from reports.case_patterns import any_matches, matches
+from reports.gate.policy import (
+    SHIPPED,
+    json_schema,
+    load_policy,
+    policy_named,
+)
 from specs.errors import CastigateError
-from specs.yaml_source import read_yaml
+from specs.model.yaml_source import read_yaml
 
 SCHEMA = Path(reports.gate.policy.__file__).with_name("policy.schema.json")
 NAMES = ("regression-only", "required-only", "strict")
@@ -42,7 +47,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_the_shipped_policies_are_known_by_their_names() -> None:
+def test_shipped_policies_load_by_name() -> None:
     assert tuple(path.stem for path in sorted(SHIPPED.glob("*.yaml"))) == NAMES
     for name in NAMES:
         assert policy_named(name).name == name
@@ -53,7 +58,7 @@ def test_the_shipped_policies_are_known_by_their_names() -> None:
     assert [each.only_new for each in (strict, required, regression)] == [False, False, True]
 
 
-def test_the_shipped_schema_is_current_and_takes_what_ships() -> None:
+def test_shipped_schema_is_current_and_accepts_shipped_policies() -> None:
     assert SCHEMA.read_text() == json.dumps(json_schema(), indent=2) + "\n"
     jsonschema.Draft202012Validator.check_schema(json_schema())
     validator = jsonschema.Draft202012Validator(json_schema())
@@ -64,7 +69,7 @@ def test_the_shipped_schema_is_current_and_takes_what_ships() -> None:
         assert not validator.is_valid({**data, "levels": []})
 
 
-def test_the_digest_is_of_what_a_policy_says_not_of_how(tmp_path: Path) -> None:
+def test_digest_does_not_depend_on_comments_and_defaults(tmp_path: Path) -> None:
     one = load_policy(written(tmp_path, GOOD))
     again = load_policy(written(tmp_path, f"# a comment\n{GOOD}seed: 0\nonly-new: false\n"))
     other = load_policy(written(tmp_path, GOOD.replace("'2027-01-31'", "'2027-02-01'")))
@@ -74,35 +79,35 @@ def test_the_digest_is_of_what_a_policy_says_not_of_how(tmp_path: Path) -> None:
 WRONG: list[tuple[str, str, int, str]] = [
     ("levels: [required]", "levels: []", 4, "at least 1 item"),
     ("levels: [required]", "levels: [certain]", 4, "'required' or 'recommended'"),
-    ("tier: quick", "tier: quick\nfoo: 1", 6, "unknown word `foo`"),
+    ("tier: quick", "tier: quick\nfoo: 1", 6, "unknown key `foo`"),
     ("tier: quick\n", "", 1, "`tier` is missing"),
     ("onnx-cast:25']\nlevels", "onyx-cast']\nlevels", 3, "did you mean `onnx-cast`?"),
     ("onnx-cast:25']\nlevels", "onnx-cast:26']\nlevels", 3, "has no version `26`"),
-    ("/string/**", "/strings/**", 7, "`onnx-cast:25/strings/**` stands for no case"),
+    ("/string/**", "/strings/**", 7, "`onnx-cast:25/strings/**` matches no case"),
     ("float32/**': 50", "float32/**': 101", 9, "less than or equal to 100"),
     ("float32/**': 50", "float32/**': 99.5", 9, "`99.5` is a YAML float"),
-    ("float32/**': 50", "float33/**': 50", 9, "`onnx-cast:25/float33/**` stands for no case"),
-    ("float8e5m2/bool", "float8e5m2/boo", 11, "stands for no case"),
+    ("float32/**': 50", "float33/**': 50", 9, "`onnx-cast:25/float33/**` matches no case"),
+    ("float8e5m2/bool", "float8e5m2/boo", 11, "matches no case"),
     ("    rule: float-to-bool\n", "", 11, "either a `rule` or a `verdict`"),
     ("region: 0123", "region: x123", 13, "pattern"),
     ("    reason: known\n", "", 11, "`reason` is missing"),
-    ("'2027-01-31'", "'2027-02-31'", 15, "`2027-02-31` is no date"),
-    ("'2027-01-31'", "'20270131'", 15, "`20270131` is no date"),
+    ("'2027-01-31'", "'2027-02-31'", 15, "`2027-02-31` is not a date"),
+    ("'2027-01-31'", "'20270131'", 15, "`20270131` is not a date"),
     ("'2027-01-31'", "2027-01-31", 15, "quote it"),
 ]
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), WRONG)
-def test_what_is_wrong_is_told_with_file_and_line(
+def test_errors_name_file_and_line(
     old: str, new: str, line: int, message: str, tmp_path: Path
 ) -> None:
     load_policy(written(tmp_path, GOOD))
     assert old in GOOD
     path = written(tmp_path, GOOD.replace(old, new))
-    with pytest.raises(CastigateError) as told:
+    with pytest.raises(CastigateError) as caught:
         load_policy(path)
-    assert str(told.value).startswith(f"{path}:{line}: ")
-    assert message in str(told.value)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +117,14 @@ def test_what_is_wrong_is_told_with_file_and_line(
         ("no/such.yaml", "no/such.yaml: cannot be read"),
     ],
 )
-def test_an_unknown_policy_is_one_line(word: str, message: str) -> None:
-    with pytest.raises(CastigateError) as told:
+def test_an_unknown_policy_is_an_error_of_one_line(word: str, message: str) -> None:
+    with pytest.raises(CastigateError) as caught:
         policy_named(word)
-    assert str(told.value).startswith(message)
+    assert str(caught.value).startswith(message)
 
 
 CASE = "onnx-cast:25/float32/float8e4m3fn/saturate:0"
-TAKEN: dict[str, bool] = {
+MATCHES: dict[str, bool] = {
     "**": True,
     "*": False,
     CASE: True,
@@ -132,15 +137,15 @@ TAKEN: dict[str, bool] = {
 }
 
 
-@pytest.mark.parametrize("pattern", TAKEN)
-def test_patterns_take_what_they_stand_for(pattern: str) -> None:
-    assert matches(pattern, CASE) == TAKEN[pattern]
-    assert any_matches(["nothing", pattern], CASE) == TAKEN[pattern]
+@pytest.mark.parametrize("pattern", MATCHES)
+def test_patterns_match_whole_case_ids(pattern: str) -> None:
+    assert matches(pattern, CASE) == MATCHES[pattern]
+    assert any_matches(["nothing", pattern], CASE) == MATCHES[pattern]
 
 
-def test_what_a_policy_holds_can_be_read_from_its_content() -> None:
+def test_a_policy_can_be_read_from_its_content() -> None:
     content: Any = json.loads(json.dumps(policy_named("strict").content))
-    again = reports.gate.policy.policy_of(content, "x")
+    again = reports.gate.policy.policy_from_certificate(content, "x")
     assert again.digest == policy_named("strict").digest
     with pytest.raises(CastigateError, match=r"x: `policy\.content\.seed`"):
-        reports.gate.policy.policy_of(content | {"seed": -1}, "x")
+        reports.gate.policy.policy_from_certificate(content | {"seed": -1}, "x")

@@ -1,4 +1,4 @@
-"""The forms of a report for other programs: complete, the same twice, and nothing in them acts."""
+"""A report as CSV, JUnit XML and Markdown: complete, reproducible, and safely escaped."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
+from reports.diff.judgement import Judgement
 from reports.findings.report import Report, read_report
-from reports.judgement import Judgement
 from reports.outputs.cases_csv import COLUMNS, cases_csv
 from reports.outputs.junit import junit
-from reports.outputs.summary_md import plain, summary_md
-from reports.outputs.writing import FORMS, write_output
+from reports.outputs.summary_md import escape_markdown, summary_md
+from reports.outputs.write_outputs import RENDERERS, write_output
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
@@ -48,15 +48,15 @@ def test_csv_has_a_row_per_backend_and_case(report: Report) -> None:
     head, *rows = csv.reader(StringIO(cases_csv(report)))
     assert tuple(head) == COLUMNS
     assert [(row[0], row[2]) for row in rows] == list(report.cells)
-    told = [dict(zip(head, row, strict=True)) for row in rows]
-    found = next(row for row in told if (row["backend"], row["case"]) == ("ort", HALF))
+    named = [dict(zip(head, row, strict=True)) for row in rows]
+    found = next(row for row in named if (row["backend"], row["case"]) == ("ort", HALF))
     broken = report.cells["ort", HALF].broken[0]
     assert (found["verdict"], found["rules"]) == ("violates", "rounds")
     assert (found["smallest"], found["answer"]) == (broken.smallest, broken.answer)
     assert found["wrong"] == str(broken.wrong)
 
 
-def test_junit_has_a_test_per_case_and_counts_what_failed(report: Report) -> None:
+def test_junit_has_a_test_per_case_and_counts_failures(report: Report) -> None:
     root = Tree.fromstring(junit(report))
     suites = {suite.get("name", "").split()[0]: suite for suite in root}
     assert tuple(suites) == BACKENDS
@@ -64,38 +64,40 @@ def test_junit_has_a_test_per_case_and_counts_what_failed(report: Report) -> Non
         counts = verdicts(report, backend)
         tests = suite.findall("testcase")
         assert len(tests) == int(suite.get("tests", "")) == counts.total()
-        for kind, of in {
+        for kind, expected in {
             "failures": counts["violates"] + counts["deviates"],
             "errors": counts["error"] + counts["crashed"],
             "skipped": counts["unsupported"] + counts["not-run"],
         }.items():
             tag = {"failures": "failure", "errors": "error", "skipped": "skipped"}[kind]
-            assert int(suite.get(kind, "")) == of == len(suite.findall(f"testcase/{tag}"))
+            assert int(suite.get(kind, "")) == expected == len(suite.findall(f"testcase/{tag}"))
     half = suites["ort"].find(f"testcase[@name='{HALF.split('/', 1)[1]}']/failure")
     assert half is not None
     assert half.get("message") == "rounds"
 
 
-def test_markdown_tells_verdicts_changes_and_what_fails(report: Report) -> None:
+def test_markdown_has_verdicts_changes_and_failures(report: Report) -> None:
     page = summary_md(report)
     for backend in BACKENDS:
         counts = verdicts(report, backend)
-        row = next(line for line in page.splitlines() if line.startswith(f"| {plain(backend)} |"))
+        row = next(
+            line for line in page.splitlines() if line.startswith(f"| {escape_markdown(backend)} |")
+        )
         assert [cell for cell in row.strip("| ").split(" | ")[1:] if cell != "0"] == [
             f"{counts[verdict]:,}" for verdict in
             ("conforms", "violates", "deviates", "differs", "open", "unsupported", "error",
              "crashed", "not-run") if counts[verdict]
         ]  # fmt: skip
     assert "1 new, 0 changed, 0 fixed, 0 unanswered." in page
-    assert f"- new: ort, {plain(HALF)}, rounds" in page
+    assert f"- new: ort, {escape_markdown(HALF)}, rounds" in page
     assert "| ort | onnx-cast | rounds | 1 |" in page
 
 
-def test_the_first_run_has_none_before_it(runs: tuple[str, str]) -> None:
-    assert "There is none." in summary_md(read_report(runs[:1]))
+def test_markdown_of_a_first_run_has_no_changes(runs: tuple[str, str]) -> None:
+    assert "There is no previous run to compare with." in summary_md(read_report(runs[:1]))
 
 
-def test_what_a_backend_says_is_text_everywhere(tmp_path: Path) -> None:
+def test_texts_of_a_backend_are_escaped_in_every_output(tmp_path: Path) -> None:
     def hostile(backend: str, case: Case) -> Judgement | None:
         return Judgement(case.id, backend, "error", HOSTILE) if case.id == HALF else None
 
@@ -107,33 +109,33 @@ def test_what_a_backend_says_is_text_everywhere(tmp_path: Path) -> None:
     assert Tree.fromstring(junit(named))[0].get("name") == '=cmd|"x"\ufffd]]>&<b> 1.2'
     rows = list(csv.reader(StringIO(cases_csv(report))))
     assert next(row[-1] for row in rows if row[2] == HALF).startswith("'=cmd")
-    assert plain("<b>|`x`") == r"\<b\>\|\`x\`"
+    assert escape_markdown("<b>|`x`") == r"\<b\>\|\`x\`"
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_same_report_gives_the_same_bytes(report: Report, form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("output", RENDERERS)
+def test_outputs_are_reproducible(report: Report, output: str, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        write_output(report, form, tmp_path / name / form)
-    one, two = ((tmp_path / name / form).read_bytes() for name in ("one", "two"))
+        write_output(report, output, tmp_path / name / output)
+    one, two = ((tmp_path / name / output).read_bytes() for name in ("one", "two"))
     assert one == two
     assert one.endswith(b"\n")
 
 
-def planted(folder: Path, *judged: Judgement) -> Report:
-    """A run of one backend with these judgements, and the usual ones on all other cases."""
-    named = {each.case: each for each in judged}
+def planted_report(folder: Path, *judgements: Judgement) -> Report:
+    """The report of one backend with these judgements, and default ones on all other cases."""
+    named = {each.case: each for each in judgements}
     return read_report([planted_run(folder, lambda _, case: named.get(case.id), ["ort"])])
 
 
 def broken(name: str, *rules: str, **changes: Any) -> Judgement:
-    """A case with a divergence of three inputs for each rule."""
+    """A judgement with one divergence of three inputs per rule."""
     wrong = tuple(divergence(steps(3), rule=rule) for rule in rules)
     fields = {"verdict": "violates", "inputs": 9, "divergences": wrong}
     return Judgement(name, "ort", **fields | changes)
 
 
 @pytest.mark.parametrize(("wrong", "more"), [(20, 0), (21, 1)])
-def test_twenty_changes_and_rules_are_listed_and_more_are_counted(
+def test_markdown_lists_twenty_changes_and_rules_and_counts_the_rest(
     tmp_path: Path, wrong: int, more: int
 ) -> None:
     names = [case.id for case in cases()[:wrong]]
@@ -146,14 +148,14 @@ def test_twenty_changes_and_rules_are_listed_and_more_are_counted(
     lines = summary_md(read_report([before, now])).splitlines()
     assert sum(line.startswith("- new: ort, ") for line in lines) == 20
     assert sum(line.startswith("| ort | onnx-cast | rule-") for line in lines) == 20
-    told = [line for line in lines if " more" in line]
-    assert told == [f"- {more} more", f"{more} more rows."] * bool(more)
+    counted = [line for line in lines if " more" in line]
+    assert counted == [f"- {more} more", f"{more} more rows."] * bool(more)
 
 
-def test_what_fails_is_counted_by_cases_the_most_frequent_rule_first(tmp_path: Path) -> None:
+def test_markdown_lists_the_rules_that_fail_in_most_cases_first(tmp_path: Path) -> None:
     names = [case.id for case in cases()]
     lines = summary_md(
-        planted(
+        planted_report(
             tmp_path,
             Judgement(names[0], "ort", "error", "boom"),
             Judgement(names[1], "ort", "crashed"),
@@ -177,25 +179,27 @@ def test_what_fails_is_counted_by_cases_the_most_frequent_rule_first(tmp_path: P
     ]
 
 
-def test_markdown_says_in_what_else_two_runs_differ(tmp_path: Path) -> None:
+def test_markdown_lists_differences_in_setup(tmp_path: Path) -> None:
     runs = [
         planted_run(tmp_path / str(seed), backends=["ort"], after=seed, seed=seed)
         for seed in range(3)
     ]
-    assert "- The runs are not alike: seed: 1 before, 2 now" in summary_md(read_report(runs))
+    assert "- The runs differ in their setup: seed: 1 before, 2 now" in summary_md(
+        read_report(runs)
+    )
 
 
-def test_no_character_of_a_text_is_markup() -> None:
+def test_markdown_escapes_all_markup() -> None:
     for mark in r"\`*_{}[]<>()#+!|~&":
-        assert plain(f"a{mark}b") == f"a\\{mark}b"
-    assert plain(" one\r\n\n\ttwo ") == "one two"
+        assert escape_markdown(f"a{mark}b") == f"a\\{mark}b"
+    assert escape_markdown(" one\r\n\n\ttwo ") == "one two"
 
 
-def test_every_column_of_the_csv_holds_what_its_head_says(tmp_path: Path) -> None:
+def test_csv_has_the_right_value_in_every_column(tmp_path: Path) -> None:
     name = "onnx-cast:25/float32/float8e4m3fn/saturate:1"
-    wrong = broken(name, "a", "b", message="said", open_inputs=4)
+    wrong = broken(name, "a", "b", message="note", open_inputs=4)
     again = replace(divergence(steps(1), rule="a", smallest=5), level="recommended")
-    report = planted(tmp_path, replace(wrong, divergences=(*wrong.divergences, again)))
+    report = planted_report(tmp_path, replace(wrong, divergences=(*wrong.divergences, again)))
     head, *rows = csv.reader(StringIO(cases_csv(report)))
     [row] = [row for row in rows if row[2] == name]
     assert dict(zip(head, row, strict=True)) == {
@@ -215,22 +219,22 @@ def test_every_column_of_the_csv_holds_what_its_head_says(tmp_path: Path) -> Non
         "smallest": "0x00000001",
         "answer": "0x02",
         "allowed": "0x0000 or any-nan",
-        "message": "said",
+        "message": "note",
     }
 
 
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r"])
-def test_no_text_of_the_csv_is_a_formula(tmp_path: Path, mark: str) -> None:
-    report = planted(tmp_path, Judgement(HALF, "ort", "error", f"{mark}1"))
+def test_csv_escapes_formulas(tmp_path: Path, mark: str) -> None:
+    report = planted_report(tmp_path, Judgement(HALF, "ort", "error", f"{mark}1"))
     rows = list(csv.reader(StringIO(cases_csv(report))))
     assert [row[-1] for row in rows if row[2] == HALF] == [f"'{mark}1"]
 
 
-def test_junit_tells_what_is_wrong_in_each_case(tmp_path: Path) -> None:
+def test_junit_describes_each_failure(tmp_path: Path) -> None:
     names = [case.id for case in cases()]
-    report = planted(
+    report = planted_report(
         tmp_path,
-        broken(names[0], "a", "b", verdict="deviates", message="said", reproduction="print(1)\n"),
+        broken(names[0], "a", "b", verdict="deviates", message="note", reproduction="print(1)\n"),
         broken(names[1], "a", verdict="differs"),
         Judgement(names[2], "ort", "violates", "another shape"),
         Judgement(names[3], "ort", "crashed", "gone"),
@@ -244,8 +248,8 @@ def test_junit_tells_what_is_wrong_in_each_case(tmp_path: Path) -> None:
     found = {name: [*tests[f"ort.{name}"]] for name in names[:5]}
     assert [
         (each.tag, each.get("type"), each.get("message"))
-        for told in found.values()
-        for each in told
+        for children in found.values()
+        for each in children
     ] == [
         ("failure", "deviates", "a, b"),
         ("system-out", None, None),
@@ -255,32 +259,34 @@ def test_junit_tells_what_is_wrong_in_each_case(tmp_path: Path) -> None:
     ]
     source, target = (format_named(name) for name in names[0].split("/")[1:3])
     line = (
-        f"(§ 1, required): 3 inputs; {source.hexadecimal(1)} gives {target.hexadecimal(2)},"
-        " not 0x0000 or any-nan"
+        f"(§ 1, required): 3 wrong answers; {source.hexadecimal(1)} gives {target.hexadecimal(2)},"
+        " allowed: 0x0000 or any-nan"
     )
-    assert found[names[0]][0].text == f"a {line}\nb {line}\nsaid\nprint(1)\n"
+    assert found[names[0]][0].text == f"a {line}\nb {line}\nnote\nprint(1)\n"
     text = found[names[1]][0].text
     assert text is not None
-    assert text.startswith("differs from a document it does not claim\na (§ 1, required): 3 ")
+    assert text.startswith("differs from a document that it does not claim\na (§ 1, required): 3 ")
 
 
-def test_the_time_of_a_suite_is_that_of_the_last_run(runs: tuple[str, str]) -> None:
+def test_junit_has_the_time_of_the_last_run(runs: tuple[str, str]) -> None:
     root = Tree.fromstring(junit(read_report(runs)))
     assert {suite.get("timestamp") for suite in root} == {"2026-01-02T03:04:05+00:00"}
 
 
-def test_a_form_is_written_under_any_name_and_whole_or_not_at_all(
+def test_an_output_is_written_under_any_name_completely_or_not_at_all(
     report: Report, tmp_path: Path
 ) -> None:
     write_output(report, "junit.xml", tmp_path / "mine.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     (tmp_path / "folder").mkdir()
-    with pytest.raises(CastigateError, match="what was there before is kept"):
+    with pytest.raises(CastigateError, match="the file is unchanged"):
         write_output(report, "junit.xml", tmp_path / "folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "mine.txt"]
 
 
-def test_each_option_of_a_report_writes_its_own_form(runs: tuple[str, str], tmp_path: Path) -> None:
+def test_each_option_of_the_report_command_writes_its_output(
+    runs: tuple[str, str], tmp_path: Path
+) -> None:
     files = {name: tmp_path / f"{name}.txt" for name in ("summary", "csv", "junit")}
     options = [f"--{name}={file}" for name, file in files.items()]
     code, out, err = castigate("report", *runs, f"--out={tmp_path / 'site'}", *options)
@@ -289,8 +295,8 @@ def test_each_option_of_a_report_writes_its_own_form(runs: tuple[str, str], tmp_
         f"{tmp_path / 'site' / 'index.html'}: {len(cases())} cases, 3 backends,"
         " 1 new, 0 changed, 0 fixed, 0 unanswered\n"
     )
-    begins = {name: file.read_text().partition("\n")[0] for name, file in files.items()}
-    assert begins == {
+    first_lines = {name: file.read_text().partition("\n")[0] for name, file in files.items()}
+    assert first_lines == {
         "summary": "# Castigate",
         "csv": ",".join(f'"{column}"' for column in COLUMNS),
         "junit": '<?xml version="1.0" encoding="UTF-8"?>',

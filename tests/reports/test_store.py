@@ -1,4 +1,4 @@
-"""A run's folder: begun, gone on with, finished; what a killed writer left is no obstacle."""
+"""A run's folder: created, resumed, finished, also after writers were killed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from reports.opening import batches, open_run, open_shard
-from reports.run_record import command_line, environment
-from reports.store import create, resume
+from reports.run_store.open_run import open_run, open_shard, read_batches
+from reports.run_store.record import current_environment, shareable_command
+from reports.run_store.store import create, resume
 from tests.reports.common import HALF, MACHINE, record, same, shard
-from tests.reports.folders import FOUND, ROWS, complete, refusal
+from tests.reports.run_folders import FOUND, ROWS, complete, refusal
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def out(tmp_path: Path) -> str:
     return str(tmp_path / "run")
 
 
-def test_a_run_from_begin_to_end(out: str) -> None:
+def test_a_run_from_creation_to_completion(out: str) -> None:
     store = create(out, record())
     assert store.finished() == set()
     store.write("task/one:1", FOUND)
@@ -38,7 +38,7 @@ def test_a_run_from_begin_to_end(out: str) -> None:
         "divergences.parquet",
         "run.json",
     ]
-    (batch,) = batches(done, "divergences.parquet", ["first", "case"])
+    (batch,) = read_batches(done, "divergences.parquet", ["first", "case"])
     assert batch.to_pylist() == [{"first": place, "case": HALF.id} for place in (0, 4, 8)]
 
 
@@ -51,12 +51,12 @@ def test_a_shard_keeps_its_parts_and_has_no_tables(out: str) -> None:
     assert resume(out, shard(1, 2)).finished() == {"a"}
 
 
-def test_a_store_can_be_handed_to_another_process(out: str) -> None:
+def test_a_store_can_be_pickled(out: str) -> None:
     pickle.loads(pickle.dumps(create(out, record()))).write("a", FOUND)
     assert resume(out, record()).finished() == {"a"}
 
 
-def test_any_name_of_a_task_will_do(out: str) -> None:
+def test_a_task_may_have_any_name(out: str) -> None:
     store = create(out, record())
     names = {"", "a/../b", "x" * 5000, "\0\n", "\ud800", ".unfinished"}
     for name in names:
@@ -72,7 +72,7 @@ def test_resuming_a_complete_run_does_nothing(out: str) -> None:
     assert before == {path: path.read_bytes() for path in Path(out).iterdir()}
 
 
-def test_another_machine_may_go_on_and_is_named(out: str) -> None:
+def test_a_machine_that_resumes_is_added_to_the_record_once(out: str) -> None:
     create(out, record())
     elsewhere = MACHINE.model_copy(update={"cpus": 64})
     for _ in range(2):
@@ -81,26 +81,29 @@ def test_another_machine_may_go_on_and_is_named(out: str) -> None:
         assert resume(out, record()).record == store.record
 
 
-def test_left_overs_of_killed_writers_go(out: str) -> None:
+def test_resuming_removes_what_killed_writers_left(out: str) -> None:
     store = create(out, record())
     store.write("a", FOUND)
-    left = [Path(out) / ".run.json.12.unfinished", Path(out) / "parts" / ".x.part.1.unfinished"]
-    for path in left:
+    leftovers = [
+        Path(out) / ".run.json.12.unfinished",
+        Path(out) / "parts" / ".x.part.1.unfinished",
+    ]
+    for path in leftovers:
         path.write_bytes(b"half")
-    told: list[str] = []
-    assert (store.finished(told.append), told) == ({"a"}, [])
+    warnings: list[str] = []
+    assert (store.finished(warnings.append), warnings) == ({"a"}, [])
     resume(out, record())
-    assert not any(path.exists() for path in left)
+    assert not any(path.exists() for path in leftovers)
 
 
-def test_a_creation_that_was_killed_is_no_obstacle(out: str) -> None:
+def test_a_run_can_be_created_after_a_creation_that_was_killed(out: str) -> None:
     Path(out).mkdir()
     (Path(out) / ".run.json.12.unfinished").write_bytes(b"{")
     create(out, record())
     assert os.listdir(out) == ["run.json"]
 
 
-def test_damaged_parts_are_told_and_done_again(out: str) -> None:
+def test_damaged_parts_are_reported_and_not_counted_as_finished(out: str) -> None:
     store = create(out, record())
     files: dict[str, Path] = {}
     for name in ("a", "b", "c"):
@@ -108,9 +111,9 @@ def test_damaged_parts_are_told_and_done_again(out: str) -> None:
         (files[name],) = set(Path(out, "parts").iterdir()) - set(files.values())
     files["a"].write_bytes(files["a"].read_bytes()[:-1])
     files["b"].write_bytes(files["c"].read_bytes())
-    told: list[str] = []
-    assert resume(out, record()).finished(told.append) == {"c"}
-    assert sorted(told) == sorted(
+    warnings: list[str] = []
+    assert resume(out, record()).finished(warnings.append) == {"c"}
+    assert sorted(warnings) == sorted(
         [
             f"{out}/parts/{files['a'].name}: its checksum is wrong; its task is done again",
             f"{out}/parts/{files['b'].name}: it is another task's; its task is done again",
@@ -123,15 +126,17 @@ def test_damaged_parts_are_told_and_done_again(out: str) -> None:
     assert store.finished() == {"a", "c"}
 
 
-def test_a_command_line_tells_no_folders() -> None:
-    given = [
+def test_a_shareable_command_names_no_local_folders() -> None:
+    arguments = [
         "/a/castigate",
         "run",
         "--out=/home/me/run",
         "/a/b.py:Class",
         "exec:/a/b --c /d/e",
     ]
-    assert command_line([*given, "s3://bucket/key", "file:///home/me/run", "a/b", "int8/int4"]) == (
+    assert shareable_command(
+        [*arguments, "s3://bucket/key", "file:///home/me/run", "a/b", "int8/int4"]
+    ) == (
         "castigate",
         "run",
         "--out=run",
@@ -144,7 +149,7 @@ def test_a_command_line_tells_no_folders() -> None:
     )
 
 
-def test_the_environment_is_this_one() -> None:
-    here = environment()
+def test_the_current_environment_is_that_of_this_process() -> None:
+    here = current_environment()
     assert here.packages["pyarrow"] == pa.__version__
     assert here.python == sys.version.split()[0]

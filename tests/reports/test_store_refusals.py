@@ -1,4 +1,4 @@
-"""What a run's folder refuses or survives: wrong use, damage, a full disk; each in one line."""
+"""Errors of a run's folder, each one line: wrong use, damage, a full disk."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reports.opening import batches, open_run, open_shard
-from reports.run_record import BackendRecord, Selection, written
-from reports.store import create, resume
+from reports.run_store.open_run import open_run, open_shard, read_batches
+from reports.run_store.record import BackendRecord, Selection, serialize_record
+from reports.run_store.store import create, resume
 from specs.errors import CastigateError
 from tests.reports.common import record, shard
-from tests.reports.folders import FOUND, ROWS, complete, refusal
+from tests.reports.run_folders import FOUND, ROWS, complete, refusal
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,7 +30,7 @@ def out(tmp_path: Path) -> str:
     return str(tmp_path / "run")
 
 
-def _as(text: str) -> Callable[[str], None]:
+def _with_record_text(text: str) -> Callable[[str], None]:
     def write(out: str) -> None:
         Path(out).mkdir()
         Path(out, "run.json").write_text(text)
@@ -38,7 +38,7 @@ def _as(text: str) -> Callable[[str], None]:
     return write
 
 
-def _without(table: str) -> Callable[[str], None]:
+def _without_table(table: str) -> Callable[[str], None]:
     def make(out: str) -> None:
         complete(out)
         Path(out, table).unlink()
@@ -46,7 +46,7 @@ def _without(table: str) -> Callable[[str], None]:
     return make
 
 
-def _cut(table: str, size: int) -> Callable[[str], None]:
+def _with_truncated_table(table: str, size: int) -> Callable[[str], None]:
     def make(out: str) -> None:
         complete(out)
         os.truncate(Path(out, table), size)
@@ -54,22 +54,22 @@ def _cut(table: str, size: int) -> Callable[[str], None]:
     return make
 
 
-def _other_columns(out: str) -> None:
+def _with_other_columns(out: str) -> None:
     complete(out)
     pq.write_table(pa.table({"x": [1]}), Path(out, "cases.parquet"))
 
 
-def _shard(out: str) -> None:
+def _complete_shard(out: str) -> None:
     create(out, shard(2, 3)).finish([], lambda: 0)
 
 
-def _record_with(**changes: Any) -> str:
-    return json.dumps(json.loads(written(record())) | changes)
+def _record_text(**changes: Any) -> str:
+    return json.dumps(json.loads(serialize_record(record())) | changes)
 
 
 RESUME = "resume it as it was begun, or give another --out"
-AGAIN = "copy the whole folder again, or run again into another --out"
-CUT = "is cut short or damaged: it is not JSON; run again into another --out"
+REPAIR_ADVICE = "copy the whole folder again, or run again into another --out"
+NOT_JSON = "is cut short or damaged: it is not JSON; run again into another --out"
 REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "a complete run": (
         complete,
@@ -99,22 +99,22 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "an empty name": (
         lambda out: None,
         lambda out: create("", record()),
-        "`` is no name of a folder; give a path or a URL",
+        "`` does not name a folder; give a path or a URL",
     ),
     "a name with a NUL": (
         lambda out: None,
         lambda out: create("a\0b", record()),
-        "`a\0b` is no name of a folder; give a path or a URL",
+        "`a\0b` does not name a folder; give a path or a URL",
     ),
     "a name that is no UTF-8": (
         lambda out: None,
         lambda out: create("a\udcff", record()),
-        "`a\\udcff` is no name of a folder; give a path or a URL",
+        "`a\\udcff` does not name a folder; give a path or a URL",
     ),
     "an unknown kind of URL": (
         lambda out: None,
         lambda out: create("gopher://x/y", record()),
-        "`gopher://x/y` is no folder that can be reached: "
+        "`gopher://x/y` cannot be reached as a folder: "
         "Unrecognized filesystem type in URI: gopher://x/y",
     ),
     "nothing to resume": (
@@ -151,35 +151,35 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         f"--max-examples 1000, now --max-examples 5; --shard 1/4, now --shard 2/4; {RESUME}",
     ),
     "a record that is cut short": (
-        _as(_record_with()[:-5]),
+        _with_record_text(_record_text()[:-5]),
         lambda out: resume(out, record()),
-        f"OUT/run.json {CUT}",
+        f"OUT/run.json {NOT_JSON}",
     ),
-    "an empty record": (_as(""), open_run, f"OUT/run.json {CUT}"),
+    "an empty record": (_with_record_text(""), open_run, f"OUT/run.json {NOT_JSON}"),
     "a record of no text": (
         lambda out: (Path(out).mkdir(), Path(out, "run.json").write_bytes(b"\xff")),
         open_run,
-        f"OUT/run.json {CUT}",
+        f"OUT/run.json {NOT_JSON}",
     ),
-    "an endless record": (_as("[" * 200_000), open_run, f"OUT/run.json {CUT}"),
+    "an endless record": (_with_record_text("[" * 200_000), open_run, f"OUT/run.json {NOT_JSON}"),
     "a record that is a list": (
-        _as("[]"),
+        _with_record_text("[]"),
         open_run,
         "OUT/run.json has format null, castigate 0.1.0 reads format 1; "
         "use the version that wrote it",
     ),
     "another format": (
-        _as(_record_with(format=2)),
+        _with_record_text(_record_text(format=2)),
         open_run,
         "OUT/run.json has format 2, castigate 0.1.0 reads format 1; use the version that wrote it",
     ),
     "an unknown word": (
-        _as(_record_with(colour="red")),
+        _with_record_text(_record_text(colour="red")),
         open_run,
         "OUT/run.json is damaged: `colour`: Extra inputs are not permitted",
     ),
     "a shard beyond the last": (
-        _as(_record_with(shard={"index": 5, "count": 4})),
+        _with_record_text(_record_text(shard={"index": 5, "count": 4})),
         open_run,
         "OUT/run.json is damaged: `shard`: Value error, there is no shard 5/4 of a run",
     ),
@@ -199,7 +199,7 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         "OUT holds an unfinished run; go on with it by `castigate run … --resume`",
     ),
     "reading a shard": (
-        _shard,
+        _complete_shard,
         open_run,
         "OUT is shard 2/3 of a run; join all shards with `castigate merge` first",
     ),
@@ -209,32 +209,32 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         "OUT is a whole run; only shards can be merged",
     ),
     "a missing table": (
-        _without("divergences.parquet"),
+        _without_table("divergences.parquet"),
         open_run,
-        f"OUT/divergences.parquet is missing; {AGAIN}",
+        f"OUT/divergences.parquet is missing; {REPAIR_ADVICE}",
     ),
     "an empty table": (
-        _cut("cases.parquet", 0),
+        _with_truncated_table("cases.parquet", 0),
         open_run,
-        f"OUT/cases.parquet is cut short or damaged: Parquet file size is 0 bytes; {AGAIN}",
+        f"OUT/cases.parquet is cut short or damaged: Parquet file size is 0 bytes; {REPAIR_ADVICE}",
     ),
     "a table without its footer": (
-        _cut("cases.parquet", 1000),
+        _with_truncated_table("cases.parquet", 1000),
         open_run,
         "OUT/cases.parquet is cut short or damaged: Parquet magic bytes not found in footer. "
-        f"Either the file is corrupted or this is not a parquet file; {AGAIN}",
+        f"Either the file is corrupted or this is not a parquet file; {REPAIR_ADVICE}",
     ),
     "a table of something else": (
-        _other_columns,
+        _with_other_columns,
         open_run,
-        "OUT/cases.parquet has not the columns of castigate 0.1.0; "
+        "OUT/cases.parquet does not have the columns of castigate 0.1.0; "
         "read it with the version that wrote it",
     ),
 }
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_refusal_says_what_is_wrong_and_what_to_do(what: str, out: str) -> None:
+def test_a_refusal_says_what_is_wrong_and_changes_no_file(what: str, out: str) -> None:
     prepare, call, message = REFUSED[what]
     prepare(out)
     before = [(path, path.is_file() and path.read_bytes()) for path in Path(out).rglob("*")]
@@ -242,24 +242,24 @@ def test_a_refusal_says_what_is_wrong_and_what_to_do(what: str, out: str) -> Non
     assert before == [(path, path.is_file() and path.read_bytes()) for path in Path(out).rglob("*")]
 
 
-def test_damage_in_the_middle_of_a_table_never_passes_for_rows(out: str) -> None:
+def test_damage_anywhere_in_a_table_never_changes_its_rows_silently(out: str) -> None:
     store = complete(out)
     path = Path(out, "divergences.parquet")
-    data, rows = path.read_bytes(), pa.Table.from_batches(batches(store, path.name))
-    told: list[str] = []
+    data, rows = path.read_bytes(), pa.Table.from_batches(read_batches(store, path.name))
+    messages: list[str] = []
     # Up to the footer; some bits of a page's header mean nothing to the reader.
     for place in range(4, len(data) - 8 - int.from_bytes(data[-8:-4], "little")):
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         try:
-            assert list(batches(store, path.name)) == rows.to_batches()
+            assert list(read_batches(store, path.name)) == rows.to_batches()
         except CastigateError as error:
-            told.append(str(error))
-    assert len(told) > len(data) // 4
-    assert all(line.startswith(f"{path} is cut short or damaged: ") for line in told)
-    assert all(line.endswith(f"; {AGAIN}") for line in told)
+            messages.append(str(error))
+    assert len(messages) > len(data) // 4
+    assert all(line.startswith(f"{path} is cut short or damaged: ") for line in messages)
+    assert all(line.endswith(f"; {REPAIR_ADVICE}") for line in messages)
 
 
-def test_a_disk_that_is_full_costs_only_what_was_being_written(
+def test_a_full_disk_loses_only_the_file_that_was_being_written(
     out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = create(out, record())
@@ -268,16 +268,16 @@ def test_a_disk_that_is_full_costs_only_what_was_being_written(
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "no matter")
 
-    kept = "what was finished before is kept, and --resume goes on from there"
+    advice = "what was finished before is kept, and --resume goes on from there"
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        said = refusal(store.write, "b", FOUND)
-        assert said.startswith(f"cannot write {out}/parts/")
-        assert said.endswith(f".part: No space left on device; {kept}")
-        said = refusal(store.finish, ROWS, lambda: 0)
-        assert said == f"cannot write {out}/answers.parquet: No space left on device; {kept}"
-        said = refusal(create, f"{out}/new", record())
-        assert said == (
+        message = refusal(store.write, "b", FOUND)
+        assert message.startswith(f"cannot write {out}/parts/")
+        assert message.endswith(f".part: No space left on device; {advice}")
+        message = refusal(store.finish, ROWS, lambda: 0)
+        assert message == f"cannot write {out}/answers.parquet: No space left on device; {advice}"
+        message = refusal(create, f"{out}/new", record())
+        assert message == (
             f"cannot write {out}/new/run.json: No space left on device; give another --out"
         )
     assert sorted(os.listdir(out)) == ["new", "parts", "run.json"]
@@ -285,9 +285,9 @@ def test_a_disk_that_is_full_costs_only_what_was_being_written(
     store.finish(ROWS, lambda: 0)
 
 
-LIMITED = """
+WRITE_UNDER_SIZE_LIMIT = """
 import resource, signal, sys
-from reports.store import resume
+from reports.run_store.store import resume
 from tests.reports.common import HALF, divergence, judgement, record, steps
 from specs.errors import CastigateError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -306,10 +306,10 @@ for act in (
 """
 
 
-def test_a_file_that_may_not_grow_costs_only_itself(out: str) -> None:
+def test_a_file_size_limit_loses_only_the_file_that_exceeds_it(out: str) -> None:
     create(out, record())
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", LIMITED, out],
+        [sys.executable, "-W", "error", "-c", WRITE_UNDER_SIZE_LIMIT, out],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -324,7 +324,7 @@ def test_a_file_that_may_not_grow_costs_only_itself(out: str) -> None:
     assert resume(out, record()).finished() == {"small"}
 
 
-def test_a_folder_that_takes_nothing_is_told() -> None:
-    said = refusal(create, "/proc/castigate", record())
-    assert said.startswith("cannot write /proc/castigate/run.json: ")
-    assert said.endswith("; give another --out")
+def test_an_unwritable_folder_is_reported() -> None:
+    message = refusal(create, "/proc/castigate", record())
+    assert message.startswith("cannot write /proc/castigate/run.json: ")
+    assert message.endswith("; give another --out")

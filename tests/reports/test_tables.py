@@ -1,4 +1,4 @@
-"""The tables: what each column says, and the same bytes for the same judgements."""
+"""The tables: what each column holds, and the same bytes for the same judgements."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.answers import Answered, Kept, kept_of
-from reports.judgement import Fault, Judgement
-from reports.places import place_of
-from reports.runs import KEPT_RUNS, Runs
-from reports.tables import (
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_array
+from reports.diff.failure_runs import KEPT_RUNS, Runs
+from reports.diff.judgement import Fault, Judgement
+from reports.run_store.storage import folder_at
+from reports.run_store.tables import (
     CASES,
     DIVERGENCES,
-    GROUPS,
+    ROWS_PER_GROUP,
     SCHEMAS,
-    Row,
+    JudgedCase,
     case_row,
     divergence_rows,
     write_tables,
@@ -43,25 +43,25 @@ from tests.reports.common import (
 )
 
 ROOT = Path(__file__).parents[2]
-RISING = np.array([3], np.int64), np.array([True])
+SLOPE_AND_STRAIGHT = np.array([3], np.int64), np.array([True])
 
 
-def table(folder: Path, name: str, rows: list[Row]) -> list[dict[str, Any]]:
-    write_tables(place_of(str(folder)), rows)
+def written_table(folder: Path, name: str, rows: list[JudgedCase]) -> list[dict[str, Any]]:
+    write_tables(folder_at(str(folder)), rows)
     return pq.read_table(folder / name).to_pylist()
 
 
-def text_steps(rows: int) -> Runs:
+def runs_of_texts(rows: int) -> Runs:
     """Runs of texts of many lengths: enough for several pages."""
     texts = objects([f"{place}" * (place % 50) for place in range(rows)])
     runs = steps(rows)
     return Runs(rows, texts, texts, *runs.columns[2:])
 
 
-def many_rows() -> list[Row]:
+def rows_of_several_groups() -> list[JudgedCase]:
     """Rows that fill several row groups of divergences."""
     many = divergence(steps(KEPT_RUNS + 1, total=1 << 20), rule="clamps")
-    texts = judgement(FROM_TEXT, divergence(text_steps(30_000)))
+    texts = judgement(FROM_TEXT, divergence(runs_of_texts(30_000)))
     return [
         ("ort", HALF, judgement(HALF, divergence(steps(5)), many)),
         ("ort", FROM_TEXT, texts),
@@ -70,7 +70,7 @@ def many_rows() -> list[Row]:
     ]
 
 
-def test_a_row_of_cases(tmp_path: Path) -> None:
+def test_the_columns_of_cases(tmp_path: Path) -> None:
     fault = Fault("answer", "keeps-shape", "§ 9", "required", "shape (0,): no")
     found = judgement(
         FROM_TEXT,
@@ -80,7 +80,7 @@ def test_a_row_of_cases(tmp_path: Path) -> None:
         faults=(fault,),
         reproduction="one\ntwo",
     )
-    assert table(tmp_path, "cases.parquet", [("ort:folded", FROM_TEXT, found)]) == [
+    assert written_table(tmp_path, "cases.parquet", [("ort:folded", FROM_TEXT, found)]) == [
         {
             "backend": "ort:folded",
             "case": "onnx-cast:25/string/float8e4m3fn/saturate:0",
@@ -124,71 +124,94 @@ def test_a_row_of_cases(tmp_path: Path) -> None:
     ]
 
 
-def test_answers_are_kept_once_and_found_by_their_digest(tmp_path: Path) -> None:
-    inputs = Kept("float32", np.array([1, 2, 0xFFFF_FFFF], np.uint32))
-    answers = Kept("float16", np.array([0, 0x7C00, 3], np.uint16))
-    found = judgement(HALF, answered=Answered(inputs, answers))
+def test_answers_are_stored_once_under_their_digest(tmp_path: Path) -> None:
+    inputs = DatumArray("float32", np.array([1, 2, 0xFFFF_FFFF], np.uint32))
+    answers = DatumArray("float16", np.array([0, 0x7C00, 3], np.uint16))
+    found = judgement(HALF, answered=InputsAndAnswers(inputs, answers))
     rows = [(name, HALF, found) for name in ("ort", "torch")]
-    kept = table(tmp_path, "answers.parquet", rows)
+    kept = written_table(tmp_path, "answers.parquet", rows)
     assert [(row["dtype"], row["count"]) for row in kept] == [("float32", 3), ("float16", 3)]
-    back = {row["digest"]: kept_of(row["dtype"], row["data"]) for row in kept}
-    for row in table(tmp_path, "cases.parquet", rows):
-        assert back[row["asked"]].values.tolist() == inputs.values.tolist()
-        assert back[row["answers"]].values.tolist() == answers.values.tolist()
+    by_digest = {row["digest"]: decode_array(row["dtype"], row["data"]) for row in kept}
+    for row in written_table(tmp_path, "cases.parquet", rows):
+        assert by_digest[row["asked"]].values.tolist() == inputs.values.tolist()
+        assert by_digest[row["answers"]].values.tolist() == answers.values.tolist()
 
 
-TOP = (1 << 64) - 1
+MAX_WORD = (1 << 64) - 1
 ONE_RUN = {
     "patterns": (
         HALF,
-        Runs(1, patterns([0]), patterns([TOP - 1]), patterns([5]), patterns([TOP]), *RISING),
-        {"first": 0, "last": TOP - 1, "count": TOP, "answer": 5, "last_answer": TOP},
+        Runs(
+            1,
+            patterns([0]),
+            patterns([MAX_WORD - 1]),
+            patterns([5]),
+            patterns([MAX_WORD]),
+            *SLOPE_AND_STRAIGHT,
+        ),
+        {"first": 0, "last": MAX_WORD - 1, "count": MAX_WORD, "answer": 5, "last_answer": MAX_WORD},
     ),
     "patterns to texts": (
         TO_TEXT,
-        Runs(1, patterns([1]), patterns([9]), objects(["1"]), objects(["\ud800"]), *RISING),
+        Runs(
+            1,
+            patterns([1]),
+            patterns([9]),
+            objects(["1"]),
+            objects(["\ud800"]),
+            *SLOPE_AND_STRAIGHT,
+        ),
         {"first": 1, "last": 9, "count": 9, "answer_text": "1", "last_answer_text": "\\ud800"},
     ),
     "texts": (
         FROM_TEXT,
-        Runs(1, objects(["x\n"]), objects(["x\n"]), patterns([1]), patterns([1]), *RISING),
+        Runs(
+            1, objects(["x\n"]), objects(["x\n"]), patterns([1]), patterns([1]), *SLOPE_AND_STRAIGHT
+        ),
         {"count": 1, "text": "x\n", "answer": 1, "last_answer": 1},
     ),
     "answers of 128 bits": (
         TO_COMPLEX,
-        Runs(1, patterns([1]), patterns([2]), objects([1 << 64]), objects([TOP]), *RISING),
+        Runs(
+            1,
+            patterns([1]),
+            patterns([2]),
+            objects([1 << 64]),
+            objects([MAX_WORD]),
+            *SLOPE_AND_STRAIGHT,
+        ),
         {
             "first": 1,
             "last": 2,
             "count": 2,
             "answer_text": "0x00000000000000010000000000000000",
-            "last_answer": TOP,
+            "last_answer": MAX_WORD,
         },
     ),
 }
 
 
 @pytest.mark.parametrize("what", ONE_RUN)
-def test_a_row_of_divergences(what: str, tmp_path: Path) -> None:
-    case, runs, said = ONE_RUN[what]
-    rows = table(
+def test_the_columns_of_divergences(what: str, tmp_path: Path) -> None:
+    case, runs, expected = ONE_RUN[what]
+    rows = written_table(
         tmp_path, "divergences.parquet", [("ort", case, judgement(case, divergence(runs)))]
     )
     named = {"backend": "ort", "case": case.id, "rule": "rounds", "level": "required"}
     every = dict.fromkeys(DIVERGENCES.names) | named | {"slope": 3, "straight": True}
-    assert rows == [every | said]
+    assert rows == [every | expected]
 
 
 def test_runs_past_the_cap_are_counted_and_not_listed(tmp_path: Path) -> None:
     runs = steps(KEPT_RUNS + 1, total=1 << 20)
     row = ("ort", HALF, judgement(HALF, divergence(runs)))
-    assert len(table(tmp_path, "divergences.parquet", [row])) == KEPT_RUNS
+    assert len(written_table(tmp_path, "divergences.parquet", [row])) == KEPT_RUNS
     assert pq.read_table(tmp_path / "cases.parquet")["runs"].to_pylist() == [1 << 20]
 
 
 @settings(max_examples=50)
 @given(st.lists(JUDGEMENTS, max_size=3))
-def test_every_judgement_has_rows(found: list[Judgement]) -> None:
+def test_every_judgement_can_be_written_as_rows(found: list[Judgement]) -> None:
     for each in found:
         row = case_row("ort", TO_TEXT, each)
         assert pa.Table.from_pylist([row], CASES).num_rows == 1
@@ -197,34 +220,36 @@ def test_every_judgement_has_rows(found: list[Judgement]) -> None:
 
 
 def test_tables_without_rows_have_their_columns(tmp_path: Path) -> None:
-    write_tables(place_of(str(tmp_path)), [])
+    write_tables(folder_at(str(tmp_path)), [])
     for name, schema in SCHEMAS.items():
         assert pq.read_table(tmp_path / name).schema.equals(schema, check_metadata=True)
 
 
 def test_row_groups_depend_on_the_rows_alone(tmp_path: Path) -> None:
-    write_tables(place_of(str(tmp_path)), many_rows())
+    write_tables(folder_at(str(tmp_path)), rows_of_several_groups())
     footer = pq.ParquetFile(tmp_path / "divergences.parquet").metadata
     sizes = [footer.row_group(place).num_rows for place in range(footer.num_row_groups)]
-    full, rest = divmod(2 * (KEPT_RUNS + 30_000) + 5, GROUPS["divergences.parquet"])
-    assert sizes == [GROUPS["divergences.parquet"]] * full + [rest]
+    full, rest = divmod(2 * (KEPT_RUNS + 30_000) + 5, ROWS_PER_GROUP["divergences.parquet"])
+    assert sizes == [ROWS_PER_GROUP["divergences.parquet"]] * full + [rest]
     # The same rows from judgements that are cut otherwise.
     apart = [
         (backend, case, judgement(case, divergence(one.runs.kept.at(rows), one.rule)))
-        for backend, case, found in many_rows()
+        for backend, case, found in rows_of_several_groups()
         for one in found.divergences
         for rows in (slice(1000), slice(1000, None))
     ]
-    write_tables(place_of(str(tmp_path / "apart")), apart)
+    write_tables(folder_at(str(tmp_path / "apart")), apart)
     one, other = (tmp_path / folder / "divergences.parquet" for folder in ("", "apart"))
     assert one.read_bytes() == other.read_bytes()
 
 
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     code = (
-        "import sys; from reports.places import place_of; from reports.tables import write_tables;"
-        "from tests.reports.test_tables import many_rows;"
-        "write_tables(place_of(sys.argv[1]), many_rows())"
+        "import sys;"
+        "from reports.run_store.storage import folder_at;"
+        "from reports.run_store.tables import write_tables;"
+        "from tests.reports.test_tables import rows_of_several_groups;"
+        "write_tables(folder_at(sys.argv[1]), rows_of_several_groups())"
     )
     for seed in ("1", "2"):
         command = [sys.executable, "-c", code, str(tmp_path / seed)]
@@ -234,11 +259,11 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
 
-def test_nothing_has_a_name_before_all_is_written(tmp_path: Path) -> None:
+def test_no_table_appears_if_writing_fails(tmp_path: Path) -> None:
     def rows() -> Any:
-        yield from many_rows()
+        yield from rows_of_several_groups()
         raise RuntimeError("a worker has died")
 
     with pytest.raises(RuntimeError, match="a worker"):
-        write_tables(place_of(str(tmp_path)), rows())
+        write_tables(folder_at(str(tmp_path)), rows())
     assert list(tmp_path.iterdir()) == []

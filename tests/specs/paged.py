@@ -1,11 +1,11 @@
-"""A small page of two versions, and a document that points at its lines."""
+"""A small page with two versions, and a document that points at its lines."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from specs.load import Document, load_document
-from specs.pages import digests_of
+from specs.loader import Document, load_document
+from specs.model.page_lines import line_digests
 
 PAGE = """\
 Operation
@@ -83,9 +83,9 @@ not-encoded:
 
 
 def write_paged(folder: Path, document: str = DOCUMENT, page: str = PAGE) -> Document:
-    """Put the document beside the digests of its page, and read it."""
+    """Write a document and the digests of its page to a folder, and load the document."""
     path = folder / "paged.yaml"
     path.write_text(document, encoding="utf-8")
-    digests = "\n".join(digests_of(page))
+    digests = "\n".join(line_digests(page))
     (folder / "page.txt.sha256").write_text(f"{digests}\n", encoding="ascii")
     return load_document(path)

@@ -1,4 +1,4 @@
-"""Each mistake that a document of bitcasts can hold is one line with its place."""
+"""Linting a bitcast document reports each kind of mistake in one line, with its place."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from specs.lint import prove
-from specs.load import load_document
-from tests.specs.broken import Mistake, assert_told
+from specs.loader import load_document
+from tests.specs.lint_checks import Mistake, assert_reported
 
 SMALL = """\
 document: small
@@ -92,67 +92,67 @@ MISTAKES: dict[str, Mistake] = {
         "`few`",
     ),
     "condition": ("{width: same}", "{widht: same}", "when: {widht", "did you mean `width`?"),
-    "shape": ("[2x3r]", "[2y3]", "shapes: [2y3]", "`2y3` is no shape"),
+    "shape": ("[2x3r]", "[2y3]", "shapes: [2y3]", "`2y3` is not a shape"),
     "no ratio": ("ratio-by: bytes", "ratio-by: words", "ratio-by:", "'bits' or 'bytes'"),
     "no section": (
         SMALL[SMALL.index("bitcast:\n  ratio") : SMALL.index("versions:")],
         "",
         "operation:",
-        "a document of bitcasts, and no other, has a section `bitcast`",
+        "`operation: bitcast` and a section `bitcast` require each other",
     ),
     "cast's outcome": (
         "then: append-ratio",
         "then: nearest-even",
         "then: nearest",
-        "`nearest-even` is no outcome of a bitcast",
+        "`nearest-even` is not an outcome of a bitcast",
     ),
     "by class": ("then: append-ratio", "then: {zero: append-ratio}", "narrower:", "is one word"),
     "other bits": (
         "then: drop-last",
         "then: same-shape",
         "wider:",
-        "rule wider: the outcome `same-shape` cannot be had of small:1/float16/float32/shape:2x2",
+        "rule wider: the outcome `same-shape` is impossible for small:1/float16/float32/shape:2x2",
     ),
     "no dimension": (
         "then: append-ratio",
         "then: scale-last",
         "narrower:",
-        "`scale-last` cannot be had of small:1/float32/float16/shape:scalar",
+        "`scale-last` is impossible for small:1/float32/float16/shape:scalar",
     ),
     "idle class": (
         "then: append-ratio",
         "then: {is: append-ratio, class: E}",
         "then: {is: app",
-        "`class` goes with `error` only",
+        "`class` is allowed beside `error` only",
     ),
     "idle bits": (
         "{is: error, class: InvalidArgument}",
         "{is: error, bits: unspecified}",
         "then: {is: error",
-        "`bits` goes with same-shape",
+        "`bits` is allowed beside same-shape",
     ),
     "idle dtype": (
         "then: same-shape",
         "then: {is: unspecified, dtype: target}",
         "then: {is: uns",
-        "`dtype` goes with the `unspecified` of a call only",
+        "`dtype` is allowed beside the `unspecified` of a call only",
     ),
     "idle pair": (
         "{float32: [float16]}",
         "{float32: [int8]}",
         "pairs: {float32",
-        "no version lists float32 to int8",
+        "no version lists the pair float32 to int8",
     ),
     "tensors": (
         "rules:\n",
         "tensors:\n  x:\n    clause: x\n    level: required\n    then: same-shape\nrules:\n",
         "operation:",
-        "every document but one of bitcasts",
+        "a bitcast document has no rules under `tensors`",
     ),
 }
 
 
-def test_the_small_document_itself_holds(tmp_path: Path) -> None:
+def test_the_document_without_mistakes_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(SMALL, encoding="utf-8")
     proof = prove(load_document(path))
@@ -160,5 +160,5 @@ def test_the_small_document_itself_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, mistake: Mistake) -> None:
-    assert_told(tmp_path, SMALL, mistake)
+def test_each_mistake_is_reported_with_its_line(tmp_path: Path, mistake: Mistake) -> None:
+    assert_reported(tmp_path, SMALL, mistake)

@@ -1,4 +1,4 @@
-"""Each mistake that a document of calls can hold is one line with its place."""
+"""Linting a call document reports each kind of mistake in one line, with its place."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from specs.lint import prove
-from specs.load import load_document
-from tests.specs.broken import Mistake, assert_told
+from specs.loader import load_document
+from tests.specs.lint_checks import Mistake, assert_reported
 
 SMALL = """\
 document: small
@@ -61,7 +61,12 @@ MISTAKES: dict[str, Mistake] = {
         "'tensor', 'sharded-tensor', 'layer' or 'net-builder'",
     ),
     "no method": ("  method: astype\n", "", "receiver:", "`method` is missing"),
-    "method": ("method: astype", "method: as type", "method: as type", "cannot stand in a case id"),
+    "method": (
+        "method: astype",
+        "method: as type",
+        "method: as type",
+        "cannot be part of a case id",
+    ),
     "runs": (
         "method: astype",
         'method: astype\n  runs: {clause: "1", level: always}',
@@ -78,19 +83,19 @@ MISTAKES: dict[str, Mistake] = {
         "method: astype",
         'method: astype\n  unchanged: {clause: "1", level: required}',
         "unchanged:",
-        "a layer may be changed where it stands",
+        "not allowed for a layer, which may be converted in place",
     ),
     "receiver word": (
         "method: astype",
         "method: astype\n  run: required",
         "run: required",
-        "unknown word `run`",
+        "unknown key `run`",
     ),
     "tensor with members": (
         "is: layer",
         "is: tensor",
         "receiver:",
-        "a layer, and nothing else, has",
+        "a layer needs `members`",
     ),
     "member kind": ("kind: buffer", "kind: bufer", "scale:", "'parameter' or 'buffer'"),
     "member condition": (
@@ -103,7 +108,7 @@ MISTAKES: dict[str, Mistake] = {
         "{from: float}}\n\nversions",
         "{from: bool}}\n\nversions",
         "scale:",
-        "the member `scale` is asked of no pair",
+        "member `scale` makes no case",
     ),
     "member in a rule": (
         "[weight, scale]",
@@ -121,14 +126,14 @@ MISTAKES: dict[str, Mistake] = {
         '"2", when: {from: float}',
         '"2", when: {from: bool}',
         "other:",
-        "the form `other` is asked of no pair",
+        "form `other` makes no case",
     ),
     "form without clause": ('clause: "1", args', "args", "name:", "`clause` is missing"),
     "form's id": (
         '  name:  {clause: "1"',
         '  na/me:  {clause: "1"',
         "na/me:",
-        "cannot stand in a case id",
+        "cannot be part of a case id",
     ),
     "argument kind": (
         "[dtype-name target]",
@@ -171,7 +176,7 @@ MISTAKES: dict[str, Mistake] = {
         "args: [tensor float32]",
         "args: [tensor float32], shape: 2*3",
         "other:",
-        "is no shape",
+        "is not a shape",
     ),
     "device": (
         "args: [tensor float32]",
@@ -183,14 +188,19 @@ MISTAKES: dict[str, Mistake] = {
         SMALL[SMALL.index("receiver:") : SMALL.index("versions:")],
         "",
         "operation:",
-        "has a `receiver`",
+        "a section `receiver` require each other",
     ),
-    "no call": ("operation: call", "operation: cast", "operation:", "has a `receiver`"),
+    "no call": (
+        "operation: call",
+        "operation: cast",
+        "operation:",
+        "a section `receiver` require each other",
+    ),
     "no forms": (
         SMALL[SMALL.index("forms:") : SMALL.index("rules:")],
         "",
         "",
-        "is called in `forms`",
+        "`receiver` and `forms` require each other",
     ),
     "gap": (
         "[weight, scale]",
@@ -208,24 +218,24 @@ MISTAKES: dict[str, Mistake] = {
         "{is: error, class: ValueError}",
         "same-shape",
         "then: same-shape",
-        "no outcome of a call",
+        "not an outcome of a call",
     ),
     "idle class": (
         "{is: unspecified, dtype: target}",
         "{is: unspecified, class: E}",
         "then: {is: uns",
-        "`class` goes with `error` only",
+        "`class` is allowed beside `error` only",
     ),
     "idle dtype": (
         "{is: error, class: ValueError}",
         "{is: error, dtype: target}",
         "then: {is: err",
-        "`dtype` goes with the `unspecified` of a call only",
+        "`dtype` is allowed beside the `unspecified` of a call only",
     ),
 }
 
 
-RUNNING = """\
+RUNNING_TENSOR = """\
 receiver:
   is: tensor
   method: to
@@ -233,13 +243,14 @@ receiver:
 """
 
 
-def test_a_tensor_does_not_run(tmp_path: Path) -> None:
-    small = RUNNING + SMALL[SMALL.index("\nversions:") :].replace(", member: [weight, scale]", "")
-    small = SMALL[: SMALL.index("receiver:")] + small
-    assert_told(tmp_path, small, ("runs: {clause", "runs: {clause", "runs:", "nothing else, runs"))
+def test_a_tensor_cannot_promise_to_run(tmp_path: Path) -> None:
+    head, tail = SMALL[: SMALL.index("receiver:")], SMALL[SMALL.index("\nversions:") :]
+    small = head + RUNNING_TENSOR + tail.replace(", member: [weight, scale]", "")
+    unchanged = "runs: {clause"
+    assert_reported(tmp_path, small, (unchanged, unchanged, "runs:", "for a layer only"))
 
 
-def test_the_small_document_itself_holds(tmp_path: Path) -> None:
+def test_the_document_without_mistakes_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(SMALL, encoding="utf-8")
     proof = prove(load_document(path))
@@ -248,5 +259,5 @@ def test_the_small_document_itself_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, mistake: Mistake) -> None:
-    assert_told(tmp_path, SMALL, mistake)
+def test_each_mistake_is_reported_with_its_line(tmp_path: Path, mistake: Mistake) -> None:
+    assert_reported(tmp_path, SMALL, mistake)

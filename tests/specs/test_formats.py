@@ -1,4 +1,4 @@
-"""Every dtype is what its public definition says: IEEE 754, OCP FP8 and MX, the FNUZ formats."""
+"""Every format agrees with its public definition: IEEE 754, OCP FP8 and MX, FNUZ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oracles.reference import exact
 from specs.formats import Format, format_named, formats
-from specs.pairs import value_of
+from specs.pair_conditions import value_of
 
 NAMES = [
     "float64", "float32", "float16", "bfloat16",
@@ -55,80 +55,81 @@ STORAGE = {
     "O": "string",
 }
 IEEE = {"float64": "<d", "float32": "<f", "float16": "<e"}
-NARROW = [form for form in formats().values() if form.is_numeric and form.bits <= 16]
+NARROW = [fmt for fmt in formats().values() if fmt.is_numeric and fmt.bits <= 16]
 
 
-def is_finite(form: Format, code: int) -> bool:
-    return not any(code in codes for codes in form.nan_codes) and not (
-        form.entry.infinity and code & ~form.sign_bit == form.infinity_code
+def is_finite(fmt: Format, code: int) -> bool:
+    return not any(code in codes for codes in fmt.nan_codes) and not (
+        fmt.entry.infinity and code & ~fmt.sign_bit == fmt.infinity_code
     )
 
 
-def comes_back(form: Format, code: int) -> bool:
-    number = exact.decode(form, code)
+def round_trips(fmt: Format, code: int) -> bool:
+    """Whether ``exact`` decodes a pattern to its value and encodes the value to the pattern."""
+    number = exact.decode(fmt, code)
     assert isinstance(number, exact.Number)
     value = (-1) ** number.sign * number.significand * TWO**number.exponent
-    again = exact.encode(form, number.sign, number.significand, number.exponent)
-    return value == value_of(form, code) and again == code
+    encoded = exact.encode(fmt, number.sign, number.significand, number.exponent)
+    return value == value_of(fmt, code) and encoded == code
 
 
-def test_the_names_are_those_of_the_design_in_its_order() -> None:
+def test_the_dtypes_are_those_of_the_design_in_its_order() -> None:
     assert list(formats()) == NAMES
     assert len(NAMES) == 31
 
 
 @pytest.mark.parametrize("name", FLOATS)
-def test_a_float_is_what_its_definition_says(name: str) -> None:
-    form = format_named(name)
+def test_a_float_agrees_with_its_definition(name: str) -> None:
+    fmt = format_named(name)
     bits, bias, largest, smallest, infinity, nans = FLOATS[name]
-    assert (form.bits, form.entry.bias) == (bits, bias)
-    assert value_of(form, form.max_code) == largest
-    assert value_of(form, form.lowest_code) == (-largest if form.is_signed else smallest)
+    assert (fmt.bits, fmt.entry.bias) == (bits, bias)
+    assert value_of(fmt, fmt.max_code) == largest
+    assert value_of(fmt, fmt.lowest_code) == (-largest if fmt.is_signed else smallest)
     has_zero = name != "float8e8m0"
-    assert value_of(form, 1 if has_zero else 0) == smallest
-    assert value_of(form, 0) == (0 if has_zero else smallest)
-    assert value_of(form, form.one_code) == 1
-    assert (form.infinity_code if form.entry.infinity else None) == infinity
-    assert [(codes[0], codes[-1]) for codes in form.nan_codes] == nans
+    assert value_of(fmt, 1 if has_zero else 0) == smallest
+    assert value_of(fmt, 0) == (0 if has_zero else smallest)
+    assert value_of(fmt, fmt.one_code) == 1
+    assert (fmt.infinity_code if fmt.entry.infinity else None) == infinity
+    assert [(codes[0], codes[-1]) for codes in fmt.nan_codes] == nans
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "int" in name] + ["bool"])
 def test_an_integer_has_the_range_of_its_width(name: str) -> None:
-    form = format_named(name)
+    fmt = format_named(name)
     bits = 1 if name == "bool" else int(name.removeprefix("u").removeprefix("int"))
     signed = name.startswith("int")
-    assert form.bits == bits
-    assert value_of(form, form.max_code) == 2 ** (bits - signed) - 1
-    assert value_of(form, form.lowest_code) == (-(2 ** (bits - 1)) if signed else 0)
-    assert value_of(form, form.one_code) == 1
-    assert (form.nan_codes, form.entry.infinity) == ((), False)
+    assert fmt.bits == bits
+    assert value_of(fmt, fmt.max_code) == 2 ** (bits - signed) - 1
+    assert value_of(fmt, fmt.lowest_code) == (-(2 ** (bits - 1)) if signed else 0)
+    assert value_of(fmt, fmt.one_code) == 1
+    assert (fmt.nan_codes, fmt.entry.infinity) == ((), False)
 
 
 def test_a_pattern_is_stored_in_the_smallest_unsigned_dtype() -> None:
     expected = {name: dtype for dtype, names in STORAGE.items() for name in names.split()}
-    assert {form.name: form.storage for form in formats().values()} == expected
+    assert {fmt.name: fmt.storage for fmt in formats().values()} == expected
 
 
-@pytest.mark.parametrize("form", NARROW, ids=lambda form: form.name)
-def test_every_finite_pattern_is_the_pattern_of_its_value(form: Format) -> None:
-    finite = [code for code in range(form.mask + 1) if is_finite(form, code)]
-    assert all(comes_back(form, code) for code in finite)
-    zeros = 2 if form.entry.zero == "signed" else 1
-    assert len({value_of(form, code) for code in finite}) == len(finite) - zeros + 1
+@pytest.mark.parametrize("fmt", NARROW, ids=lambda fmt: fmt.name)
+def test_every_finite_pattern_round_trips_through_its_value(fmt: Format) -> None:
+    finite = [code for code in range(fmt.mask + 1) if is_finite(fmt, code)]
+    assert all(round_trips(fmt, code) for code in finite)
+    zeros = 2 if fmt.entry.zero == "signed" else 1
+    assert len({value_of(fmt, code) for code in finite}) == len(finite) - zeros + 1
 
 
 @given(st.data())
-def test_every_finite_wide_pattern_is_the_pattern_of_its_value(data: st.DataObject) -> None:
-    wide = [form for form in formats().values() if form.is_numeric and form.bits > 16]
-    form = data.draw(st.sampled_from(wide), label="format")
-    code = data.draw(st.integers(0, form.mask), label="code")
-    assert not is_finite(form, code) or comes_back(form, code)
+def test_finite_wide_patterns_round_trip_through_their_values(data: st.DataObject) -> None:
+    wide = [fmt for fmt in formats().values() if fmt.is_numeric and fmt.bits > 16]
+    fmt = data.draw(st.sampled_from(wide), label="format")
+    code = data.draw(st.integers(0, fmt.mask), label="code")
+    assert not is_finite(fmt, code) or round_trips(fmt, code)
 
 
 @pytest.mark.parametrize("name", IEEE)
 @given(data=st.data())
-def test_ieee_patterns_have_the_values_python_reads(name: str, data: st.DataObject) -> None:
-    form = format_named(name)
-    code = data.draw(st.integers(0, form.mask).filter(lambda one: is_finite(form, one)))
-    (value,) = struct.unpack(IEEE[name], code.to_bytes(form.bits // 8, "little"))
-    assert value_of(form, code) == Fraction(value)
+def test_ieee_patterns_have_the_values_that_struct_unpacks(name: str, data: st.DataObject) -> None:
+    fmt = format_named(name)
+    code = data.draw(st.integers(0, fmt.mask).filter(lambda one: is_finite(fmt, one)))
+    (value,) = struct.unpack(IEEE[name], code.to_bytes(fmt.bits // 8, "little"))
+    assert value_of(fmt, code) == Fraction(value)

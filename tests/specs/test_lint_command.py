@@ -1,4 +1,4 @@
-"""`castigate specs lint`, as a process: exit codes, one line on stderr, no traceback."""
+"""The command `castigate specs lint`: exit codes, one line on stderr, no traceback."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from specs.load import documents
+from specs.loader import documents
 
 SMALL = Path(__file__).parent / "data" / "small.yaml"
-COMMAND = [sys.executable, "-c", "from conformance.command import main; main()", "specs", "lint"]
+COMMAND = [
+    sys.executable,
+    "-c",
+    "from conformance.commands.main import main; main()",
+    "specs",
+    "lint",
+]
 
 
 def lint(*files: Path) -> subprocess.CompletedProcess[str]:
@@ -20,21 +26,21 @@ def lint(*files: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_shipped_documents_hold() -> None:
+def test_the_shipped_documents_are_valid() -> None:
     result = lint()
     assert (result.returncode, result.stderr) == (0, "")
     named = [line.partition(": ")[0] for line in result.stdout.splitlines()]
     assert named == list(documents())
 
 
-def test_a_good_file_holds() -> None:
+def test_a_valid_file_is_reported_with_its_counts() -> None:
     result = lint(SMALL)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("small: 8 cases of 2 versions are total and unambiguous")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "at", "says"),
+    ("old", "new", "line_start", "expected"),
     [
         ("      otherwise: toward-zero\n", "", "  to-integer:", "rule to-integer: gap: "),
         ("      nan:       unspecified", "      nann: max", "      nann", "rule to-integer: unk"),
@@ -44,17 +50,17 @@ def test_a_good_file_holds() -> None:
     ],
     ids=["gap", "unknown class", "float", "not YAML", "tensor overlap"],
 )
-def test_a_broken_file_is_one_line_on_stderr(
-    tmp_path: Path, old: str, new: str, at: str, says: str
+def test_an_invalid_file_is_one_line_on_stderr(
+    tmp_path: Path, old: str, new: str, line_start: str, expected: str
 ) -> None:
     text = SMALL.read_text(encoding="utf-8").replace(old, new)
     lines = text.splitlines()
-    line = next(place for place, one in enumerate(lines, 1) if one.startswith(at))
+    line = next(at for at, text in enumerate(lines, 1) if text.startswith(line_start))
     path = tmp_path / "broken.yaml"
     path.write_text(text, encoding="utf-8")
     result = lint(SMALL, path)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"castigate: {path}:{line}: {says}")
+    assert result.stderr.startswith(f"castigate: {path}:{line}: {expected}")
     assert result.stderr.endswith("\n")
     assert result.stderr.count("\n") == 1
 

@@ -1,7 +1,6 @@
-"""A mistake in a document is one line that says where it stands and what is wrong.
+"""Linting a cast document reports each kind of mistake in one line, with its place.
 
-Each row: what stands in data/small.yaml, what it becomes, how the line begins at which the error
-must point, and words of the message.
+The mistakes are made in data/small.yaml.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ import pytest
 
 from specs.cases import Case
 from specs.lint import prove
-from specs.load import load_document
+from specs.loader import load_document
+from specs.outcomes import Outcome
 from specs.ruling import rule_case
-from tests.specs.broken import Mistake, error_of, lines_of
+from tests.specs.lint_checks import Mistake, assert_reported, lines_starting, lint_error
 
 SMALL = (Path(__file__).parent / "data" / "small.yaml").read_text(encoding="utf-8")
 
@@ -39,7 +39,7 @@ IN_TO_INTEGER: dict[str, Mistake] = {
     "dtype": ("source-types, to: int8}", "any, to: int88}", "when:", "unknown dtype or group `int"),
     "pair": ("source-types, to: int8}", "any, pair: liste}", "when:", "did you mean `listed`?"),
     "value": ("source-types, to: int8}", "any, saturate: 2}", "when:", "unknown word `2`"),
-    "key": ('"section 1"\n', '"section 1"\n    nota: x\n', "nota:", "unknown word `nota`"),
+    "key": ('"section 1"\n', '"section 1"\n    nota: x\n', "nota:", "unknown key `nota`"),
     "clause": ('    clause: "section 1"\n', "", "to-integer:", "`clause` is missing"),
     "two roundings": ("overflow:  max\n", "overflow: ceil\n", "to-integer:", "ceil, toward-zero"),
     "no infinity": ("inf:       max\n", "inf: inf\n", "to-integer:", "int8 has no infinity"),
@@ -59,24 +59,34 @@ IN_TO_INTEGER: dict[str, Mistake] = {
         "nan:       unsp",
         "nan: {either: [max, same]} # ",
         "to-integer:",
-        "`same` cannot",
+        "`same` is not allowed in `either`",
     ),
     "value of inf": (
         "inf:       max\n",
         "inf: value\n",
         "to-integer:",
-        "cannot be had of infinity",
+        "impossible for infinity",
     ),
-    "text": ("inf:       max\n", "inf: plain-text\n", "to-integer:", "cannot be had of infinity"),
-    "value that rounds": ("otherwise: toward-zero", "otherwise: value", "to-integer:", "cannot be"),
-    "either of nan": ("nan:       unsp", "nan: {either: [floor, max]} # ", "to-integer:", "of nan"),
+    "text": ("inf:       max\n", "inf: plain-text\n", "to-integer:", "impossible for infinity"),
+    "value that rounds": (
+        "otherwise: toward-zero",
+        "otherwise: value",
+        "to-integer:",
+        "impossible",
+    ),
+    "either of nan": (
+        "nan:       unsp",
+        "nan: {either: [floor, max]} # ",
+        "to-integer:",
+        "for nan",
+    ),
     "three": ("nan:       unsp", "nan: {either: [max, one, zero]} # ", "nan:", "at most 2"),
     "refused in part": ("nan:       unspecified", "nan: error", "to-integer:", "some inputs only"),
-    "idle wish": (
+    "recommendation that does not narrow": (
         "inf:       max\n",
         "inf: {is: max, and-recommended: max}\n",
         "to-integer:",
-        "names a part",
+        "does not narrow what `is`",
     ),
     "no -zero": (
         "nan:       unsp",
@@ -84,17 +94,22 @@ IN_TO_INTEGER: dict[str, Mistake] = {
         "to-integer:",
         "negative zero",
     ),
-    "misspelt": (
+    "misspelled": (
         "    level: required\n    when: {from: source-types, to: int8}",
         "    levl: required\n    when: {from: source-types, to: int8}",
         "levl:",
-        "unknown word `levl`",
+        "unknown key `levl`",
     ),
     "no NaN": ("inf:       max\n", "inf: nan\n", "to-integer:", "int8 has no NaN"),
 }
 IN_TO_FLOAT8: dict[str, Mistake] = {
-    "long row": ("[max, nan]", "[max, nan, nan]", "inf:       [max", "has 3 cells, the header 2"),
-    "short row": ("[max, nan]", "[max]", "inf:       [max]", "has 1 cells, the header 2"),
+    "long row": (
+        "[max, nan]",
+        "[max, nan, nan]",
+        "inf:       [max",
+        "needs 2 cells, one per column",
+    ),
+    "short row": ("[max, nan]", "[max]", "inf:       [max]", "needs 2 cells, one per column"),
     "column": ("x:           [1, 0]", "x: [1, 2]", "x:", "unknown column `2`"),
     "columns": ("columns: saturate", "columns: mode", "columns:", "`mode` is neither"),
     "cell": ("[max, nan]", "[max, {is: least}]", "inf:       [max", "unknown outcome `least`"),
@@ -110,49 +125,54 @@ IN_TO_FLOAT8: dict[str, Mistake] = {
         "columns: saturate",
         "columns: [saturate, to]",
         "x:",
-        "the column ['1'] has 1 words, `columns` names 2",
+        "column ['1'] needs 2 words",
     ),
     "column of two": (
         "x:           [1, 0]",
         "x: [[1, float8e4m3fn], 0]",
         "x:",
-        "has 2 words, `columns` names 1",
+        "needs 1 words, one for each name in `columns` (saturate); it has 2",
     ),
     "changed from nothing": (
         "        otherwise: nearest-even\n",
         "        otherwise: nearest-even\n    changed: {from: to-integer, cells: {}}\n",
         "changed:",
-        "`to-integer` is no rule with a table",
+        "`to-integer` is not a rule with a table",
     ),
-    "part of nothing": (
+    "recommendation of another kind": (
         "nan:       nan\n",
         "nan: {is: nan, and-recommended: max}\n",
         "to-float8:",
-        "names a part of what",
+        "does not narrow what `is`",
     ),
 }
-IN_NO_RULE: dict[str, Mistake] = {
+OUTSIDE_RULES: dict[str, Mistake] = {
     "dtype in from": ("from:  [float32, float16]", "from: [float31]", "from:", "unknown dtype `fl"),
     "dtype in to": ("to:    [int8]", "to: [int9]", "to: [int9]", "unknown dtype `int9`"),
-    "key": ("title: Small\n", "title: Small\ntitel: Tiny\n", "titel:", "unknown word `titel`"),
+    "key": ("title: Small\n", "title: Small\ntitel: Tiny\n", "titel:", "unknown key `titel`"),
     "float": ("default: 1", "default: 0.2", "saturate:", "`0.2` is a YAML float"),
     "float .inf": ("default: 1", "default: .inf", "saturate:", "`.inf` is a YAML float"),
     "float 1e5": ("default: 1", "default: 1e5", "saturate:", "`1e5` is a YAML float"),
     "float key": ("  2:\n", "  0.2:\n", "0.2:", "`0.2` is a YAML float"),
     "float key 1e5": ("  2:\n", "  1e5:\n", "1e5:", "`1e5` is a YAML float"),
-    "binary": ("default: 1", "default: 0b1", "saturate:", "`0b1` is not written as documents"),
-    "unknown base": ("extends: 1", "extends: 7", "extends: 7", "`7` is no version above this one"),
-    "own base": ("extends: 1", "extends: 2", "extends: 2", "`2` is no version above this one"),
+    "binary": ("default: 1", "default: 0b1", "saturate:", "`0b1` is ambiguous: YAML loaders"),
+    "unknown base": (
+        "extends: 1",
+        "extends: 7",
+        "extends: 7",
+        "`7` is not a version above this one",
+    ),
+    "own base": ("extends: 1", "extends: 2", "extends: 2", "`2` is not a version above this one"),
     "no base": ("    extends: 1\n", "", "2:", "needs `from` and `to`"),
     "rule": ("[to-float8]", "[to-float]", "2:", "did you mean `to-float8`?"),
     "no rule": ("    add: [to-float8]\n", "", "rules:\n", "gap: no rule applies to small:2/float"),
-    "since": ("since: 2", "since: 3", "saturate:", "there is no version `3`"),
-    "default": ("default: 1", "default: 2", "saturate:", "`2` is not among the values"),
+    "since": ("since: 2", "since: 3", "saturate:", "unknown version `3`"),
+    "default": ("default: 1", "default: 2", "saturate:", "default `2` is not one of"),
     "kind as group": (
         "  source-types: [",
         "  float: [float32]\n  source-types: [",
         "float:",
-        "a word already",
+        "a built-in word",
     ),
     "add and remove": (
         "[to-float8]",
@@ -160,8 +180,8 @@ IN_NO_RULE: dict[str, Mistake] = {
         "2:",
         "not inherited",
     ),
-    "YAML 1.1 word": ("default: 1", "default: !!bool yes", "saturate:", "not written as documents"),
-    "without end": ("title: Small", "title: &x [*x]", "# A small", "nested without end"),
+    "YAML 1.1 word": ("default: 1", "default: !!bool yes", "saturate:", "ambiguous: YAML"),
+    "without end": ("title: Small", "title: &x [*x]", "# A small", "nested too deeply"),
     "not YAML": ("operation: cast", "operation: [cast", "seed:", "not YAML: "),
     "tensor gap": ("rank: 5-or-more", "rank: 5-or-more, elements: some", "tensors:", "gap: "),
     "tensor overlap": ("rank: 5-or-more", "rank: [4, 5-or-more]", "of-more-axes:", "overlap: "),
@@ -169,28 +189,25 @@ IN_NO_RULE: dict[str, Mistake] = {
 }
 
 
-def check(tmp_path: Path, mistake: Mistake, rule: str) -> None:
-    old, new, at, says = mistake
-    assert SMALL.count(old) == 1, f"{old!r} must stand once in small.yaml"
-    text = SMALL.replace(old, new)
-    message = error_of(tmp_path, text)
-    assert message.startswith(f"{lines_of(text, at)[0]}: {rule}")
-    assert says in message
-
-
 @pytest.mark.parametrize("mistake", IN_TO_INTEGER.values(), ids=IN_TO_INTEGER)
-def test_a_mistake_in_a_rule_names_line_and_rule(tmp_path: Path, mistake: Mistake) -> None:
-    check(tmp_path, mistake, "rule to-integer: ")
+def test_a_mistake_in_a_rule_is_reported_with_line_and_rule(
+    tmp_path: Path, mistake: Mistake
+) -> None:
+    assert_reported(tmp_path, SMALL, mistake, "rule to-integer: ")
 
 
 @pytest.mark.parametrize("mistake", IN_TO_FLOAT8.values(), ids=IN_TO_FLOAT8)
-def test_a_mistake_in_a_table_names_line_and_rule(tmp_path: Path, mistake: Mistake) -> None:
-    check(tmp_path, mistake, "rule to-float8: ")
+def test_a_mistake_in_a_table_is_reported_with_line_and_rule(
+    tmp_path: Path, mistake: Mistake
+) -> None:
+    assert_reported(tmp_path, SMALL, mistake, "rule to-float8: ")
 
 
-@pytest.mark.parametrize("mistake", IN_NO_RULE.values(), ids=IN_NO_RULE)
-def test_a_mistake_elsewhere_names_the_line(tmp_path: Path, mistake: Mistake) -> None:
-    check(tmp_path, mistake, "")
+@pytest.mark.parametrize("mistake", OUTSIDE_RULES.values(), ids=OUTSIDE_RULES)
+def test_a_mistake_outside_rules_is_reported_with_its_line(
+    tmp_path: Path, mistake: Mistake
+) -> None:
+    assert_reported(tmp_path, SMALL, mistake)
 
 
 TWO_TABLES = (
@@ -223,47 +240,47 @@ tensors:
 )
 
 
-def test_rows_have_the_pages_names_and_columns_several_parameters(tmp_path: Path) -> None:
+def test_a_table_may_use_row_names_and_columns_of_several_parameters(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(TWO_TABLES.replace("    changed: {from: to-float8, cells: {CHANGED}}\n", ""))
     document = load_document(path)
     prove(document)
-    found = [
-        (branch.input_class, branch.outcome)
-        for version in ("2", "3")
-        for branch in rule_case(
-            document, Case("small", version, "float32", "float8e4m3fn", (("saturate", "0"),))
-        ).branches
-    ]
-    assert [word for word, _ in found[:6]] == [word for word, _ in found[6:]]
-    changed = [old[0] for old, new in zip(found[:6], found[6:], strict=True) if old != new]
-    assert changed == ["inf"]
+
+    def outcomes(version: str) -> dict[str, Outcome]:
+        case = Case("small", version, "float32", "float8e4m3fn", (("saturate", "0"),))
+        branches = rule_case(document, case).branches
+        assert len(branches) == 6
+        return {branch.input_class: branch.outcome for branch in branches}
+
+    old, new = outcomes("2"), outcomes("3")
+    assert list(old) == list(new)
+    assert [word for word in old if old[word] != new[word]] == ["inf"]
 
 
 @pytest.mark.parametrize(
-    ("cells", "says"),
+    ("cells", "expected"),
     [
-        ("inf: [0]", "has other rows or columns"),
-        ("Inf: ['1/float8e4m3fn']", "has other rows or columns"),
+        ("inf: [0]", "has different rows or columns"),
+        ("Inf: ['1/float8e4m3fn']", "has different rows or columns"),
     ],
 )
-def test_changed_cells_are_compared_with_a_table_of_the_same_shape(
-    tmp_path: Path, cells: str, says: str
+def test_changed_needs_a_table_with_the_same_rows_and_columns(
+    tmp_path: Path, cells: str, expected: str
 ) -> None:
-    assert says in error_of(tmp_path, TWO_TABLES.replace("CHANGED", cells))
+    assert expected in lint_error(tmp_path, TWO_TABLES.replace("CHANGED", cells))
 
 
 @pytest.mark.parametrize(
-    ("cells", "says"),
+    ("cells", "expected"),
     [
-        ("", "the cells that differ are inf: 0"),
-        ("inf: [1]", "the cells that differ are inf: 0"),
-        ("inf: [0], nan: [1]", "the cells that differ are inf: 0"),
+        ("", "exactly the cells that differ: inf: 0"),
+        ("inf: [1]", "exactly the cells that differ: inf: 0"),
+        ("inf: [0], nan: [1]", "exactly the cells that differ: inf: 0"),
         ("inf: [0]", None),
     ],
 )
-def test_the_cells_marked_as_changed_are_those_that_differ(
-    tmp_path: Path, cells: str, says: str | None
+def test_changed_must_list_exactly_the_cells_that_differ(
+    tmp_path: Path, cells: str, expected: str | None
 ) -> None:
     same_shape = (
         TWO_TABLES.replace("columns: [saturate, to]", "columns: saturate")
@@ -274,59 +291,57 @@ def test_the_cells_marked_as_changed_are_those_that_differ(
         .replace("        else: ", "        otherwise: ")
         .replace("CHANGED", cells)
     )
-    if says is None:
+    if expected is None:
         path = tmp_path / "small.yaml"
         path.write_text(same_shape)
         prove(load_document(path))
     else:
-        assert says in error_of(tmp_path, same_shape)
+        assert expected in lint_error(tmp_path, same_shape)
 
 
-def test_a_rule_may_demand_an_answer_and_two_may_not(tmp_path: Path) -> None:
-    due = '  NAME: {clause: "section 4", level: required, when: {to: int8}, then: answer}\n'
+def test_one_rule_may_require_an_answer_but_not_two(tmp_path: Path) -> None:
+    rule = '  NAME: {clause: "section 4", level: required, when: {to: int8}, then: answer}\n'
     text = SMALL.replace("    rules: [to-integer]\n", "    rules: [to-integer, due]\n")
     path = tmp_path / "small.yaml"
-    path.write_text(text.replace("tensors:\n", due.replace("NAME", "due") + "tensors:\n"))
-    rules = rule_case(load_document(path), Case("small", "1", "float32", "int8"))
-    assert rules.answer_due is not None
-    assert rules.answer_due.rule == "due"
+    path.write_text(text.replace("tensors:\n", rule.replace("NAME", "due") + "tensors:\n"))
+    ruling = rule_case(load_document(path), Case("small", "1", "float32", "int8"))
+    assert ruling.answer_due is not None
+    assert ruling.answer_due.rule == "due"
     both = text.replace("[to-integer, due]", "[to-integer, due, again]").replace(
         "tensors:\n",
-        due.replace("NAME", "due") + due.replace("NAME", "again") + "tensors:\n",
+        rule.replace("NAME", "due") + rule.replace("NAME", "again") + "tensors:\n",
     )
-    assert "due and again both demand an answer" in error_of(tmp_path, both)
+    assert "due and again both require an answer" in lint_error(tmp_path, both)
 
 
-def test_a_rule_id_may_stand_once_only(tmp_path: Path) -> None:
+def test_a_rule_id_defined_twice_is_an_error(tmp_path: Path) -> None:
     text = SMALL.replace("  to-float8:\n", "  to-integer:\n")
-    first, second = (
-        place for place, line in enumerate(text.splitlines(), 1) if line == "  to-integer:"
-    )
-    message = error_of(tmp_path, text)
-    assert message.startswith(f"{second}: `to-integer` stands here a second time")
+    first, second = lines_starting(text, "to-integer:")
+    message = lint_error(tmp_path, text)
+    assert message.startswith(f"{second}: `to-integer` is defined twice")
     assert f"first on line {first}" in message
 
 
-def test_a_rule_that_takes_nothing_is_named(tmp_path: Path) -> None:
+def test_a_rule_that_takes_no_input_is_an_error(tmp_path: Path) -> None:
     never = (
         '  never:\n    clause: "x"\n    level: required\n    when: {from: int8}\n    then: value\n'
     )
     text = SMALL.replace("rules:\n  to-integer", f"rules:\n{never}  to-integer")
-    message = error_of(tmp_path, text)
+    message = lint_error(tmp_path, text)
     assert message.startswith(
-        f"{lines_of(text, 'never:')[0]}: rule never: takes no input of any case"
+        f"{lines_starting(text, 'never:')[0]}: rule never: takes no input of any case"
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [("", "1: the file is empty"), ("# a comment\n", "1: the file is empty"),
      ("- a list\n", "1: a document is a mapping"), ("word\n", "1: a document is a mapping")],
 )  # fmt: skip
-def test_what_is_no_document_is_said_to_be_none(tmp_path: Path, text: str, says: str) -> None:
-    assert error_of(tmp_path, text).startswith(says)
+def test_a_file_without_a_document_is_an_error(tmp_path: Path, text: str, expected: str) -> None:
+    assert lint_error(tmp_path, text).startswith(expected)
 
 
-def test_the_small_document_itself_holds() -> None:
+def test_the_document_without_mistakes_is_valid() -> None:
     proof = prove(load_document(Path(__file__).parent / "data" / "small.yaml"))
     assert (proof.versions, proof.cases, proof.rules) == (2, 8, 2)

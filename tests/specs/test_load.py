@@ -1,4 +1,4 @@
-"""A folder of documents is read as far as somebody wants it, and by the names of its files."""
+"""A folder's documents are loaded on first access, by the names of their files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from specs.errors import DocumentError
-from specs.load import Documents
+from specs.loader import Documents
 
 SMALL = (Path(__file__).parent / "data" / "small.yaml").read_text(encoding="utf-8")
 
@@ -19,30 +19,30 @@ def folder_with(tmp_path: Path, **texts: str) -> Documents:
     return Documents(tmp_path)
 
 
-def test_a_document_is_read_once_and_only_if_it_is_wanted(tmp_path: Path) -> None:
-    made = folder_with(tmp_path, small=SMALL, broken="- no document")
-    assert list(made) == ["broken", "small"]
-    assert "broken" in made
-    assert made["small"] is made["small"]
-    assert made["small"].name == "small"
+def test_a_document_is_loaded_once_and_only_on_access(tmp_path: Path) -> None:
+    documents = folder_with(tmp_path, small=SMALL, broken="- no document")
+    assert list(documents) == ["broken", "small"]
+    assert "broken" in documents
+    assert documents["small"] is documents["small"]
+    assert documents["small"].name == "small"
     with pytest.raises(DocumentError, match=r"broken\.yaml:1: a document is a mapping"):
-        made["broken"]
+        documents["broken"]
 
 
-def test_digests_are_of_files_as_they_are(tmp_path: Path) -> None:
-    made = folder_with(tmp_path, small=SMALL, broken="- no document\n\n")
-    assert made.digests == {
+def test_digests_are_those_of_the_files_bytes(tmp_path: Path) -> None:
+    documents = folder_with(tmp_path, small=SMALL, broken="- no document\n\n")
+    assert documents.digests == {
         "broken": sha256(b"- no document\n\n").hexdigest(),
-        "small": made["small"].digest,
+        "small": documents["small"].digest,
     }
 
 
-def test_a_file_has_the_name_of_its_document(tmp_path: Path) -> None:
-    made = folder_with(tmp_path, two_words=SMALL)
+def test_a_file_must_have_the_name_of_its_document(tmp_path: Path) -> None:
+    documents = folder_with(tmp_path, two_words=SMALL)
     line = 1 + [text.partition(":")[0] for text in SMALL.splitlines()].index("document")
     with pytest.raises(DocumentError) as caught:
-        made["two-words"]
+        documents["two-words"]
     assert str(caught.value) == (
-        f"{tmp_path / 'two_words.yaml'}:{line}: the file is named as `two-words` would be, and says"
-        " `small`; give both the same name"
+        f"{tmp_path / 'two_words.yaml'}:{line}: document `small` is in a file named for"
+        " `two-words`; rename the file or the document"
     )

@@ -1,9 +1,10 @@
-"""onnx-cast lists what the page lists, and its cases follow from the lists alone."""
+"""onnx-cast has the versions, types and parameters of the page, and the cases that follow."""
 
 from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,10 @@ import pytest
 from specs.cases import Case
 from specs.editions import edition, editions
 from specs.formats import formats
-from specs.load import document_named
+from specs.loader import document_named
+from specs.model.vocabulary import Atom
 from specs.outcomes import Exactly, Nan
 from specs.ruling import Branch, ruling
-from specs.vocabulary import Atom
 
 LISTS: dict[str, dict[str, list[str]]] = json.loads(
     (Path(__file__).parent / "data" / "onnx_type_lists.json").read_text(encoding="utf-8")
@@ -32,40 +33,40 @@ def cases(version: str) -> list[Case]:
     return list(edition(document_named("onnx-cast"), version).cases())
 
 
-def modes_by_the_page(version: str, target: str) -> set[tuple[tuple[str, str], ...]]:
+def modes_on_the_page(version: str, target: str) -> set[tuple[tuple[str, str], ...]]:
     saturate = [("saturate", "1"), ("saturate", "0")]
     if int(version) >= 19 and target in FLOAT8:
-        return {(one,) for one in saturate}
+        return {(mode,) for mode in saturate}
     if int(version) >= 24 and target == "float8e8m0":
-        rounds = [("round_mode", word) for word in ("up", "down", "nearest")]
-        return {(one, other) for one in saturate for other in rounds}
+        round_mode = [("round_mode", word) for word in ("up", "down", "nearest")]
+        return set(product(saturate, round_mode))
     return {()}
 
 
-def test_the_versions_are_the_nine_of_the_page() -> None:
-    assert tuple(one.version for one in editions(document_named("onnx-cast"))) == VERSIONS
+def test_the_versions_are_the_nine_on_the_page() -> None:
+    assert tuple(each.version for each in editions(document_named("onnx-cast"))) == VERSIONS
     assert set(LISTS) == set(VERSIONS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_types_of_a_version_are_the_page_s(version: str) -> None:
-    one = edition(document_named("onnx-cast"), version)
-    for ours, constraint in ((one.sources, "T1"), (one.targets, "T2")):
-        assert len(set(ours)) == len(ours) == len(LISTS[version][constraint])
-        assert set(ours) == listed(version, constraint)
+def test_the_types_of_a_version_are_those_on_the_page(version: str) -> None:
+    found = edition(document_named("onnx-cast"), version)
+    for types, constraint in ((found.sources, "T1"), (found.targets, "T2")):
+        assert len(set(types)) == len(types) == len(LISTS[version][constraint])
+        assert set(types) == listed(version, constraint)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_parameters_come_with_their_versions_and_defaults(version: str) -> None:
-    one = edition(document_named("onnx-cast"), version)
+def test_parameters_have_the_versions_and_defaults_of_the_page(version: str) -> None:
+    found = edition(document_named("onnx-cast"), version)
     expected = {"saturate": "1"} if int(version) >= 19 else {}
     if int(version) >= 24:
         expected["round_mode"] = "up"
-    assert {name: parameter.default for name, parameter in one.parameters()} == expected
+    assert {name: parameter.default for name, parameter in found.parameters()} == expected
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_each_pair_of_all_dtypes_has_the_modes_that_matter(version: str) -> None:
+def test_each_pair_has_the_modes_that_affect_it(version: str) -> None:
     found: dict[tuple[str, str], set[tuple[tuple[str, str], ...]]] = {}
     for case in cases(version):
         if case.example is None:
@@ -74,12 +75,12 @@ def test_each_pair_of_all_dtypes_has_the_modes_that_matter(version: str) -> None
     for source in formats():
         for target in formats():
             is_listed = source in sources and target in targets
-            expected = modes_by_the_page(version, target) if is_listed else {()}
+            expected = modes_on_the_page(version, target) if is_listed else {()}
             assert found.pop((source, target)) == expected
     assert not found
 
 
-def test_version_25_has_as_many_cases_as_its_lists_make() -> None:
+def test_the_number_of_cases_of_version_25_follows_from_its_lists() -> None:
     types, dtypes = len(LISTS["25"]["T1"]), len(formats())
     to_float8, to_e8m0, to_others = types * 4 * 2, types * 6, types * (types - 5)
     unlisted = dtypes**2 - types**2
@@ -95,10 +96,10 @@ def test_exactly_the_unlisted_pairs_are_rejected(version: str) -> None:
         assert ruling(case).is_rejection == (not is_listed), case.id
 
 
-def test_ids_are_unique_and_plain() -> None:
+def test_ids_are_unique_and_use_plain_characters_only() -> None:
     ids = [case.id for version in VERSIONS for case in cases(version)]
     assert len(set(ids)) == len(ids)
-    assert all(re.fullmatch(r"[A-Za-z0-9.:/_-]+", one) for one in ids)
+    assert all(re.fullmatch(r"[A-Za-z0-9.:/_-]+", each) for each in ids)
 
 
 def test_ids_spell_out_defaults_in_the_order_of_the_document() -> None:
@@ -112,13 +113,12 @@ def test_ids_spell_out_defaults_in_the_order_of_the_document() -> None:
 
 
 def infinity_branches(version: str, target: str, saturate: str) -> list[Branch]:
-    case = Case("onnx-cast", version, "float32", target, (("saturate", saturate),))
-    found = ruling(case)
-    return [found.branches[found.branch_of[Atom("infinity", sign)]] for sign in ("+", "-")]
+    rules = ruling(Case("onnx-cast", version, "float32", target, (("saturate", saturate),)))
+    return [rules.branches[rules.branch_of[Atom("infinity", sign)]] for sign in ("+", "-")]
 
 
 @pytest.mark.parametrize("target", FLOAT8)
-def test_infinity_saturates_everywhere_from_24_but_is_nan_in_fnuz_types_before(target: str) -> None:
+def test_infinity_saturates_from_24_on_but_is_nan_in_fnuz_types_before(target: str) -> None:
     form = formats()[target]
     largest = [Exactly(form.max_code), Exactly(form.lowest_code)]
     late = [branch.outcome for branch in infinity_branches("24", target, "1")]

@@ -1,4 +1,4 @@
-"""What `pair: exact` and `pair: rounds` say, against every value of every narrow format."""
+"""`pair: exact` and `pair: rounds`, checked against every value of every narrow format."""
 
 from __future__ import annotations
 
@@ -9,25 +9,23 @@ from itertools import product
 import pytest
 
 from specs.formats import Format, format_named, formats
-from specs.pairs import is_exact, rounds, value_of
+from specs.pair_conditions import is_exact, rounds, value_of
 
-NUMERIC = [form for form in formats().values() if form.is_numeric]
-ENUMERABLE = [form for form in NUMERIC if form.bits <= 16]
+NUMERIC = [fmt for fmt in formats().values() if fmt.is_numeric]
+ENUMERABLE = [fmt for fmt in NUMERIC if fmt.bits <= 16]
 
 
 @cache
-def values(form: Format) -> frozenset[Fraction]:
-    """Every finite value, read from the bits by the format's definition alone."""
-    not_finite = {code for codes in form.nan_codes for code in codes}
-    if form.entry.infinity:
-        not_finite |= {form.infinity_code, form.infinity_code | form.sign_bit}
-    return frozenset(
-        value_of(form, code) for code in range(form.mask + 1) if code not in not_finite
-    )
+def values(fmt: Format) -> frozenset[Fraction]:
+    """Every finite value of a format that can be enumerated."""
+    not_finite = {code for codes in fmt.nan_codes for code in codes}
+    if fmt.entry.infinity:
+        not_finite |= {fmt.infinity_code, fmt.infinity_code | fmt.sign_bit}
+    return frozenset(value_of(fmt, code) for code in range(fmt.mask + 1) if code not in not_finite)
 
 
-def has(target: Format, value: Fraction) -> bool:
-    """Whether a format wider than can be enumerated has a value in its range."""
+def has_value(target: Format, value: Fraction) -> bool:
+    """Whether a format of any width has a value, provided that the value is in its range."""
     if target.bits <= 16:
         return value in values(target)
     if target.is_integral or not value:
@@ -38,28 +36,30 @@ def has(target: Format, value: Fraction) -> bool:
     return (value / unit).denominator == 1
 
 
-@pytest.mark.parametrize("source", ENUMERABLE, ids=lambda form: form.name)
+@pytest.mark.parametrize("source", ENUMERABLE, ids=lambda fmt: fmt.name)
 def test_exact_means_that_the_target_has_every_value(source: Format) -> None:
     for target in NUMERIC:
         low, high = (value_of(target, code) for code in (target.lowest_code, target.max_code))
-        every = all(low <= value <= high and has(target, value) for value in values(source))
+        every = all(low <= value <= high and has_value(target, value) for value in values(source))
         assert is_exact(source, target) == every, target.name
 
 
-@pytest.mark.parametrize("source", ENUMERABLE, ids=lambda form: form.name)
-def test_rounds_means_that_a_value_in_range_is_not_the_target_s(source: Format) -> None:
+@pytest.mark.parametrize("source", ENUMERABLE, ids=lambda fmt: fmt.name)
+def test_rounds_means_that_the_target_lacks_a_value_in_its_range(source: Format) -> None:
     for target in NUMERIC:
         low, high = (value_of(target, code) for code in (target.lowest_code, target.max_code))
-        some = any(low <= value <= high and not has(target, value) for value in values(source))
+        some = any(
+            low <= value <= high and not has_value(target, value) for value in values(source)
+        )
         assert rounds(source, target) == some, target.name
 
 
 def test_every_numeric_format_is_exact_in_itself() -> None:
-    assert all(is_exact(form, form) and not rounds(form, form) for form in NUMERIC)
+    assert all(is_exact(fmt, fmt) and not rounds(fmt, fmt) for fmt in NUMERIC)
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "exact", "loses"),
+    ("source", "target", "expect_exact", "expect_rounds"),
     [
         ("float32", "float64", True, False),
         ("float64", "float32", False, True),
@@ -76,14 +76,16 @@ def test_every_numeric_format_is_exact_in_itself() -> None:
         ("uint32", "float8e8m0", False, True),
     ],
 )
-def test_wide_pairs(source: str, target: str, exact: bool, loses: bool) -> None:
+def test_conditions_of_wide_pairs(
+    source: str, target: str, expect_exact: bool, expect_rounds: bool
+) -> None:
     pair = format_named(source), format_named(target)
-    assert (is_exact(*pair), rounds(*pair)) == (exact, loses)
+    assert (is_exact(*pair), rounds(*pair)) == (expect_exact, expect_rounds)
 
 
-def test_what_is_no_number_is_exact_in_itself_only() -> None:
-    others = [form for form in formats().values() if not form.is_numeric]
-    assert len(others) == 3
-    for source, target in product(others, formats().values()):
+def test_a_non_numeric_format_is_exact_only_in_itself() -> None:
+    non_numeric = [fmt for fmt in formats().values() if not fmt.is_numeric]
+    assert len(non_numeric) == 3
+    for source, target in product(non_numeric, formats().values()):
         assert is_exact(source, target) == (source.name == target.name)
         assert not rounds(source, target)

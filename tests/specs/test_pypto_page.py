@@ -7,9 +7,10 @@ from collections import defaultdict
 import pytest
 
 from specs.cases import Case
-from specs.document import ParameterEntry
 from specs.editions import Edition, edition
-from specs.load import document_named
+from specs.loader import document_named
+from specs.model.document import ParameterEntry
+from specs.outcomes import Exactly, Wrap
 from specs.ruling import ruling
 
 DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64")
@@ -33,7 +34,7 @@ WRAPPING_PAIRS = {
     ("float32", "int16"), ("int64", "int32"), ("int32", "int16"),
 }  # fmt: skip
 LISTED = ROUNDING_PAIRS | PAIRS_WITHOUT_ROUNDING
-ALL = {(source, target) for source in DTYPES for target in DTYPES}
+ALL_PAIRS = {(source, target) for source in DTYPES for target in DTYPES}
 Modes = tuple[tuple[str, str], ...]
 
 
@@ -49,7 +50,7 @@ def modes_of_pairs(version: str) -> dict[tuple[str, str], list[Modes]]:
     return found
 
 
-def modes_by_the_page(version: str, pair: tuple[str, str]) -> list[Modes]:
+def modes_on_the_page(version: str, pair: tuple[str, str]) -> list[Modes]:
     rounding: list[Modes] = [()]
     if pair in ROUNDING_PAIRS:
         rounding = [(("mode", f"CAST_{mode}"),) for mode in MODES]
@@ -59,26 +60,26 @@ def modes_by_the_page(version: str, pair: tuple[str, str]) -> list[Modes]:
 
 
 @pytest.mark.parametrize("version", ["seed", "0.2"])
-def test_the_listed_pairs_are_the_21_of_the_page(version: str) -> None:
+def test_the_listed_pairs_are_the_21_on_the_page(version: str) -> None:
     assert len(LISTED) == 21
     assert edition_of(version).listed == LISTED
 
 
 @pytest.mark.parametrize("version", ["seed", "0.2"])
-def test_each_pair_of_the_page_s_dtypes_has_the_modes_that_matter(version: str) -> None:
+def test_each_pair_has_the_modes_that_affect_it(version: str) -> None:
     found = modes_of_pairs(version)
-    assert set(found) == ALL
+    assert set(found) == ALL_PAIRS
     for pair, modes in found.items():
-        assert modes == (modes_by_the_page(version, pair) if pair in LISTED else [()]), pair
+        assert modes == (modes_on_the_page(version, pair) if pair in LISTED else [()]), pair
 
 
 @pytest.mark.parametrize("version", ["seed", "0.2"])
-def test_pairs_that_are_not_listed_are_open_and_listed_ones_are_not(version: str) -> None:
+def test_exactly_the_unlisted_pairs_are_open(version: str) -> None:
     for case in edition_of(version).cases():
         assert ruling(case).is_open == ((case.source, case.target) not in LISTED), case.id
 
 
-def test_no_mode_is_the_default_and_satmode_is_off_and_new() -> None:
+def test_the_defaults_are_cast_none_and_from_0_2_on_satmode_off() -> None:
     seed = dict(edition_of("seed").parameters())
     later: dict[str, ParameterEntry] = dict(edition_of("0.2").parameters())
     assert set(seed) == {"mode"}
@@ -97,19 +98,19 @@ def test_ids_of_both_versions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "satmode", "word"),
-    [("seed", None, "Exactly"), ("0.2", "on", "Exactly"), ("0.2", "off", "Wrap")],
+    ("version", "satmode", "outcome"),
+    [("seed", None, Exactly), ("0.2", "on", Exactly), ("0.2", "off", Wrap)],
 )
 @pytest.mark.parametrize("pair", sorted(WRAPPING_PAIRS), ids="-".join)
 def test_out_of_range_clamps_unless_satmode_is_off(
-    pair: tuple[str, str], version: str, satmode: str | None, word: str
+    pair: tuple[str, str], version: str, satmode: str | None, outcome: type
 ) -> None:
     modes = [("mode", "CAST_NONE")] if pair in ROUNDING_PAIRS else []
     modes += [("satmode", satmode)] if satmode else []
-    found = ruling(Case("pypto-cast", version, *pair, tuple(modes)))
-    taken = {
-        type(found.branches[place].outcome).__name__
-        for atom, place in found.branch_of.items()
+    rules = ruling(Case("pypto-cast", version, *pair, tuple(modes)))
+    outcomes = {
+        type(rules.branches[index].outcome)
+        for atom, index in rules.branch_of.items()
         if atom.zone == "overflow"
     }
-    assert taken == {word}
+    assert outcomes == {outcome}

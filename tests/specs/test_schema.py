@@ -1,4 +1,4 @@
-"""The JSON schema is valid, current, takes the shipped documents and refuses broken ones."""
+"""The JSON schema is valid and current, accepts shipped documents and rejects invalid ones."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-import specs.document
-from specs.document import json_schema
-from specs.load import DOCUMENTS
-from specs.yaml_source import read_yaml
+import specs
+from specs.loader import DOCUMENTS
+from specs.model.document import json_schema
+from specs.model.yaml_source import read_yaml
 
-SHIPPED_SCHEMA = Path(specs.document.__file__).with_name("document.schema.json")
+SHIPPED_SCHEMA = Path(specs.__file__).with_name("document.schema.json")
 PATHS = [*sorted(DOCUMENTS.glob("*.yaml")), Path(__file__).parent / "data" / "small.yaml"]
 
 
@@ -32,11 +32,12 @@ def test_the_shipped_schema_is_current() -> None:
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_the_schema_takes_every_good_document(path: Path) -> None:
+def test_the_schema_accepts_every_valid_document(path: Path) -> None:
     assert [error.message for error in validator().iter_errors(read_yaml(path).data)] == []
 
 
-def change(data: Any, path: tuple[str, ...], value: Any) -> Any:
+def with_value(data: Any, path: tuple[str, ...], value: Any) -> Any:
+    """A copy of the data with the value at a path; without the key if the value is None."""
     changed = copy.deepcopy(data)
     part = changed
     for key in path[:-1]:
@@ -61,5 +62,5 @@ def change(data: Any, path: tuple[str, ...], value: Any) -> Any:
         (("rules",), {}),
     ],
 )
-def test_the_schema_refuses_a_broken_document(path: tuple[str, ...], value: Any) -> None:
-    assert not validator().is_valid(change(read_yaml(PATHS[-1]).data, path, value))
+def test_the_schema_rejects_an_invalid_document(path: tuple[str, ...], value: Any) -> None:
+    assert not validator().is_valid(with_value(read_yaml(PATHS[-1]).data, path, value))

@@ -1,4 +1,4 @@
-"""The vendor in C, built once for each fault."""
+"""Builds the example vendor in C, once for each planted fault."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "examples" / "vendor_c" / "vendor.c"
-Built = Callable[[int], Path]
+BuildVendor = Callable[[int], Path]
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Builds the vendor with one of its faults; 0 is none."""
+def build_vendor(tmp_path_factory: pytest.TempPathFactory) -> BuildVendor:
+    """Return a function that builds the vendor with one of its faults; 0 is none."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("gcc is not installed")
-    folder, made = tmp_path_factory.mktemp("vendor"), dict[int, Path]()
+    folder, programs = tmp_path_factory.mktemp("vendor"), dict[int, Path]()
 
     def build(fault: int) -> Path:
-        if fault not in made:
-            made[fault] = folder / f"vendor{fault}"
+        if fault not in programs:
+            programs[fault] = folder / f"vendor{fault}"
             options = ["-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-DFAULT={fault}"]
-            subprocess.run([compiler, *options, "-o", made[fault], SOURCE], check=True)
-        return made[fault]
+            subprocess.run([compiler, *options, "-o", programs[fault], SOURCE], check=True)
+        return programs[fault]
 
     return build
 
 
 @pytest.fixture(scope="session")
-def vendor(built: Built) -> Path:
+def vendor(build_vendor: BuildVendor) -> Path:
     """The vendor without a fault."""
-    return built(0)
+    return build_vendor(0)

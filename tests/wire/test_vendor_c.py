@@ -1,4 +1,4 @@
-"""The vendor in C passes what it claims, and each of its faults is caught by the rule it breaks."""
+"""The vendor in C conforms to what it claims, and each planted fault breaks the expected rule."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.forms import fastest
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named, select
-from conformance.sweep import sweep
-from oracles.isolation.home import Home
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named, select
+from conformance.sweep.array_forms import fastest
+from conformance.sweep.engine import sweep
+from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
-from oracles.reference.visits import Dense
+from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.judgement import Judgement
-from tests.wire.conftest import SOURCE
+from reports.diff.judgement import Judgement
+from tests.wire.conftest import SOURCE, BuildVendor
 
-Built = Callable[[int], Path]
+LoadProgram = Callable[[Path], Backend]
 PAIRS = [
     ("float32", "float16"),
     ("float32", "float8e4m3fn"),
@@ -58,82 +58,91 @@ FAULTS = {
 
 
 @pytest.fixture
-def load() -> Iterator[Callable[[Path], Backend]]:
-    made: list[Backend] = []
+def load() -> Iterator[LoadProgram]:
+    backends: list[Backend] = []
 
-    def loaded(program: Path) -> Backend:
-        made.append(load_isolated(f"exec:{program}", Home()))
-        return made[-1]
+    def load_program(program: Path) -> Backend:
+        backends.append(load_isolated(f"exec:{program}", LaunchConfig()))
+        return backends[-1]
 
-    yield loaded
-    for backend in made:
+    yield load_program
+    for backend in backends:
         close(backend)
 
 
-def judged(backend: Backend, case: str) -> Judgement:
-    return Meeting(backend, {}, Settings()).judge(case_named(case))
+def judge(backend: Backend, case: str) -> Judgement:
+    return BackendJudge(backend, {}, Settings()).judge(case_named(case))
 
 
-def test_all_that_it_claims_of_some_pairs(load: Callable[..., Backend], vendor: Path) -> None:
+def test_the_vendor_conforms_to_the_claimed_document(load: LoadProgram, vendor: Path) -> None:
     backend = load(vendor)
     assert backend.claims("onnx-cast", "25")
     assert not backend.claims("pypto-cast", "0.2")
     cases = [case for case in select(["onnx-cast:25"]) if (case.source, case.target) in PAIRS]
     assert {(case.source, case.target) for case in cases} == set(PAIRS)
-    meeting = Meeting(backend, {}, Settings())
-    found = {case.id: meeting.judge(case).verdict for case in cases}
+    backend_judge = BackendJudge(backend, {}, Settings())
+    found = {case.id: backend_judge.judge(case).verdict for case in cases}
     assert {case: verdict for case, verdict in found.items() if verdict != "conforms"} == {}
 
 
-def test_bitcasts_are_shapes_and_bits_or_refusals(
-    load: Callable[..., Backend], vendor: Path
+def test_bitcasts_give_the_right_shape_and_bits_or_are_refused(
+    load: LoadProgram, vendor: Path
 ) -> None:
     backend = load(vendor)
     for case in ("float16/int16/shape:3", "uint4/int4/shape:scalar", "float16/int8/shape:3"):
-        assert judged(backend, f"onnx-bitcast:26/{case}").verdict == "conforms"
+        assert judge(backend, f"onnx-bitcast:26/{case}").verdict == "conforms"
 
 
-def test_every_fault_has_a_line_here() -> None:
+def test_every_fault_of_the_vendor_is_listed_here() -> None:
     [listed] = re.findall(r"enum \{\n    DOUBLE_ROUNDING.*?\n\};", SOURCE.read_text(), re.S)
     assert re.findall(r"^    ([A-Z_]+)", listed, re.M) == list(FAULTS)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_breaks_a_rule(fault: str, load: Callable[..., Backend], built: Built) -> None:
+def test_a_fault_breaks_the_expected_rule(
+    fault: str, load: LoadProgram, build_vendor: BuildVendor
+) -> None:
     case, rule = FAULTS[fault]
-    assert judged(load(built(0)), case).verdict == "conforms"
-    judgement = judged(load(built(list(FAULTS).index(fault) + 1)), case)
+    assert judge(load(build_vendor(0)), case).verdict == "conforms"
+    judgement = judge(load(build_vendor(list(FAULTS).index(fault) + 1)), case)
     assert judgement.verdict in ("violates", "deviates")
     assert {divergence.rule for divergence in judgement.divergences} == {rule}
 
 
 LO, HI = 0x3F7F_0000, 0x3FB3_4567
-"""From below 1 to above it, over the end of a block."""
+"""From below 1 to above it, across the end of a block."""
 
 
-def test_a_sweep_finds_what_casts_find(load: Callable[..., Backend], built: Built) -> None:
+def test_a_sweep_finds_the_same_divergences_as_casts(
+    load: LoadProgram, build_vendor: BuildVendor
+) -> None:
     case = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")
     wrong = []
     for fault in (0, list(FAULTS).index("TIES_AWAY") + 1):
-        meeting = Meeting(load(built(fault)), {}, Settings())
+        backend_judge = BackendJudge(load(build_vendor(fault)), {}, Settings())
         found = []
-        for backend in (meeting.backend, _only_casts(meeting.backend)):
-            asked = Meeting(backend, {}, Settings())
-            [judgement] = sweep(asked, [case], Dense(HI), LO, HI, fastest(), lambda *_: None)
+        for backend in (backend_judge.backend, _only_casts(backend_judge.backend)):
+            fresh_meeting = BackendJudge(backend, {}, Settings())
+            [judgement] = sweep(
+                fresh_meeting, [case], Dense(HI), LO, HI, fastest(), lambda *_: None
+            )
             assert judgement.inputs == HI - LO
             found.append(repr(judgement.divergences))
             wrong.append(judgement.wrong)
         assert found[0] == found[1]
-    # Of the ties at 1.0625, 1.1875 and 1.3125 the one in the middle goes away from zero anyhow.
+    # Of the ties at 1.0625, 1.1875 and 1.3125, rounding to even takes the middle one away too.
     assert wrong == [0, 0, 2, 2]
 
 
-def test_whatever_is_asked_between_the_parts_of_a_sweep(
-    load: Callable[..., Backend], vendor: Path, monkeypatch: pytest.MonkeyPatch
+def test_other_requests_between_the_parts_of_a_sweep_do_no_harm(
+    load: LoadProgram, vendor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oracles.wire.sweeping.ANSWER", 1000)
+    monkeypatch.setattr("oracles.wire.program_sweep.SLOT_BYTES", 1000)
     oracle: Any = load(vendor).oracle
-    for target, mask in (("int4", 15), ("int8", 255)):  # copied, and read where it is
+    for target, mask in (
+        ("int4", 15),
+        ("int8", 255),
+    ):  # answers are copied for int4, and read in place for int8
         case = case_named(f"onnx-cast:25/uint16/{target}")
         part = oracle.sweep(case, 7, 60_001)
         expected = np.arange(60_001) & mask

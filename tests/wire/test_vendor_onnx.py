@@ -1,4 +1,4 @@
-"""An ONNX runtime behind a command: each question is a model, and what comes of it is judged."""
+"""An ONNX runtime behind a command: each request is run as a model, and its output is judged."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.meet import Meeting, Settings
-from conformance.selection import case_named
-from oracles.isolation.home import Home
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named
+from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
 from oracles.protocol import Bits
 from oracles.registry import Backend
-from reports.judgement import Judgement
+from reports.diff.judgement import Judgement
 from specs.formats import format_named
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "vendor_onnx"
@@ -25,15 +25,15 @@ import sys
 import onnx
 from onnx import numpy_helper
 
-model, given, wanted = sys.argv[1:]
+model, source, target = sys.argv[1:]
 [node] = onnx.load(model).graph.node
-x = numpy_helper.to_array(onnx.load_tensor(given))
+x = numpy_helper.to_array(onnx.load_tensor(source))
 print("rounds half away", file=sys.stderr)
 with __import__("numpy").errstate(all="ignore"):
     y = (x + 0.5 * (x > 0)).astype("int8")
-onnx.save_tensor(numpy_helper.from_array(y), wanted)
+onnx.save_tensor(numpy_helper.from_array(y), target)
 """
-# Three elements, so that those of less than a byte end within one.
+# Three elements each, so that packed ones of less than a byte do not fill the last byte.
 KNOWN: dict[str, tuple[list[object], list[object]]] = {
     "onnx-cast:25/float32/float16": (
         [0x3F800000, 0x477FF000, 0xB3000001],
@@ -48,43 +48,44 @@ KNOWN: dict[str, tuple[list[object], list[object]]] = {
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Iterator[list[Backend]]:
-    made: list[Backend] = []
-    yield made
-    for backend in made:
+def backends(tmp_path: Path) -> Iterator[list[Backend]]:
+    """A list of backends that are closed after the test."""
+    loaded: list[Backend] = []
+    yield loaded
+    for backend in loaded:
         close(backend)
 
 
-def loaded(made: list[Backend], runner: Path) -> Backend:
+def load(backends: list[Backend], runner: Path) -> Backend:
     pytest.importorskip("onnx")
-    words = [sys.executable, str(EXAMPLE / "program.py"), sys.executable, str(runner)]
-    made.append(load_isolated(f"exec:{shlex.join(words)}", Home(seconds=60)))
-    return made[-1]
+    command = [sys.executable, str(EXAMPLE / "program.py"), sys.executable, str(runner)]
+    backends.append(load_isolated(f"exec:{shlex.join(command)}", LaunchConfig(seconds=60)))
+    return backends[-1]
 
 
 def bits_of(dtype: str, values: list[object]) -> Bits:
     return np.array(values, format_named(dtype).storage)
 
 
-def test_a_runtime_that_is_right_is_heard_so(command: list[Backend]) -> None:
-    oracle = loaded(command, EXAMPLE / "run_reference.py").oracle
-    for name, (given, answers) in KNOWN.items():
+def test_the_answers_of_a_correct_runtime_arrive_unchanged(backends: list[Backend]) -> None:
+    oracle = load(backends, EXAMPLE / "run_reference.py").oracle
+    for name, (inputs, answers) in KNOWN.items():
         case = case_named(name)
-        found = oracle.cast(case, bits_of(case.source, given))
+        found = oracle.cast(case, bits_of(case.source, inputs))
         assert found.tolist() == answers, name
 
 
-def test_a_runtime_that_rounds_is_caught(command: list[Backend], tmp_path: Path) -> None:
+def test_a_runtime_that_rounds_half_away_is_caught(backends: list[Backend], tmp_path: Path) -> None:
     (tmp_path / "runner.py").write_text(TIES)
-    backend = loaded(command, tmp_path / "runner.py")
-    found = judged(backend, "onnx-cast:25/float16/int8")
+    backend = load(backends, tmp_path / "runner.py")
+    found = judge(backend, "onnx-cast:25/float16/int8")
     assert found.verdict == "deviates"
     assert [divergence.rule for divergence in found.divergences] == ["float-to-integer"]
     assert b"rounds half away" in backend.oracle.log.content  # type: ignore[attr-defined]
 
 
-def judged(backend: Backend, case: str) -> Judgement:
-    return Meeting(backend, {}, Settings(max_examples=10)).judge(case_named(case))
+def judge(backend: Backend, case: str) -> Judgement:
+    return BackendJudge(backend, {}, Settings(max_examples=10)).judge(case_named(case))
 
 
 @pytest.mark.parametrize(
@@ -95,10 +96,10 @@ def judged(backend: Backend, case: str) -> Judgement:
         ("open(__import__('sys').argv[3], 'w').write('?')", "DecodeError: "),
     ],
 )
-def test_what_is_no_output_is_an_error(
-    command: list[Backend], tmp_path: Path, runner: str, message: str
+def test_a_missing_or_malformed_output_is_an_error(
+    backends: list[Backend], tmp_path: Path, runner: str, message: str
 ) -> None:
     (tmp_path / "runner.py").write_text(runner)
-    found = judged(loaded(command, tmp_path / "runner.py"), "onnx-cast:25/int8/int16")
+    found = judge(load(backends, tmp_path / "runner.py"), "onnx-cast:25/int8/int16")
     assert found.verdict == "error"
     assert message in found.message

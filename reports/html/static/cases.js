@@ -1,6 +1,6 @@
 "use strict";
 
-// The list of cases that the filters leave.
+// The list of the cases that match the filters.
 (async () => {
   const { make } = castigate;
   const AT_FIRST = 200;
@@ -10,12 +10,12 @@
   let rows = [];
 
   function row([one, cells]) {
-    const signs = found.backends.map((backend, place) => {
-      const told = castigate.verdict(found, one, place);
-      if (!told) return make("td");
-      const marks = castigate.changes(found, one, place).map(castigate.changed);
-      const faded = cells.includes(place) ? "" : " faded";
-      return make("td", { class: faded.trim() || false }, castigate.badge(told), ...marks);
+    const signs = found.backends.map((_, backend) => {
+      const verdict = castigate.verdict(found, one, backend);
+      if (!verdict) return make("td");
+      const changes = castigate.changes(found, one, backend).map(castigate.changeBadge);
+      const faded = cells.includes(backend) ? false : "faded";
+      return make("td", { class: faded }, castigate.badge(verdict), ...changes);
     });
     return make("tr", {}, make("th", { scope: "row" }, castigate.caseLink(one.id)), ...signs);
   }
@@ -27,12 +27,12 @@
   }
 
   function draw(state) {
-    const wanted = castigate.wanted(found, state);
-    rows = found.cases.map((one) => [one, wanted.cells(one)]).filter(([, cells]) => cells.length);
+    const matching = castigate.matcher(found, state);
+    rows = found.cases.map((one) => [one, matching(one)]).filter(([, cells]) => cells.length);
     const cells = rows.reduce((sum, each) => sum + each[1].length, 0);
     document.getElementById("found").value = rows.length
       ? `${castigate.several(rows.length, "case")}, ${castigate.several(cells, "verdict")}`
-      : "no case";
+      : "no cases";
     list.tBodies[0].replaceChildren();
     show(AT_FIRST);
   }

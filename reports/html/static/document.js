@@ -1,6 +1,6 @@
 "use strict";
 
-// The matrices of one version: for each mode one per backend, all of one size.
+// The page of one version: for each mode a matrix per backend, all of the same size.
 (async () => {
   const { make } = castigate;
   const main = document.getElementById("main");
@@ -15,16 +15,16 @@
     "a", { href: each.page, "aria-current": each === version ? "page" : false }, each.version)));
 
   function cell(one, backend) {
-    const told = castigate.verdict(found, one, backend);
-    if (!told) return make("td");
-    const marks = castigate.changes(found, one, backend);
-    const words = [`${one.source} to ${one.target}: ${told.name}`, ...marks.map((each) => each.name)].join(", ");
-    const link = castigate.caseLink(one.id, told.sign, {
-      class: `v-${told.name}${marks.length ? " changed" : ""}`, tabindex: -1, "aria-label": words, title: words,
+    const verdict = castigate.verdict(found, one, backend);
+    if (!verdict) return make("td");
+    const changes = castigate.changes(found, one, backend);
+    const label = [`${one.source} to ${one.target}: ${verdict.name}`, ...changes.map((each) => each.name)].join(", ");
+    const link = castigate.caseLink(one.id, verdict.sign, {
+      class: `v-${verdict.name}${changes.length ? " changed" : ""}`, tabindex: -1, "aria-label": label, title: label,
     });
-    const made = make("td", {}, link);
-    made.one = one;
-    return made;
+    const td = make("td", {}, link);
+    td.one = one;
+    return td;
   }
 
   function matrix(some, backend) {
@@ -47,9 +47,9 @@
     return figure;
   }
 
-  // One stop for the tabulator per matrix; the arrows go from sign to sign.
-  function enter(table) {
-    const links = [...table.querySelectorAll("td:not(.off) > a")];
+  // The Tab key stops once per matrix; the arrow keys move from sign to sign.
+  function makeReachable(figure) {
+    const links = [...figure.querySelectorAll("td:not(.off) > a")];
     if (!links.some((link) => link.tabIndex === 0) && links.length) links[0].tabIndex = 0;
   }
 
@@ -73,51 +73,52 @@
     }
   }
 
-  const sections = version.modes.map((mode, place) => {
+  const sections = version.modes.map((mode, row) => {
     const some = cases.filter((one) => one.mode === mode);
-    const title = make("h2", { id: `mode-${place}` }, mode ? mode.replaceAll("/", " · ") : "without a mode",
+    const title = make("h2", { id: `mode-${row}` }, mode ? mode.replaceAll("/", " · ") : "without a mode",
       make("small", {}, ` ${castigate.several(some.length, "case")}`));
     const figures = found.backends.map((each, backend) => matrix(some, backend))
       .filter((figure) => figure.querySelector("a"));
     const multiples = make("div", { class: "multiples" }, ...figures);
     const columns = new Set(some.map((one) => one.target)).size;
     multiples.style.setProperty("--width", `${Math.max(110 + 16 * columns, 200)}px`);
-    const made = make("section", { "aria-labelledby": `mode-${place}` }, title, multiples);
-    Object.assign(made, { figures, some });
-    return made;
+    const section = make("section", { "aria-labelledby": `mode-${row}` }, title, multiples);
+    Object.assign(section, { figures, some });
+    return section;
   });
   const matrices = document.getElementById("matrices");
   matrices.append(...sections);
   matrices.addEventListener("keydown", move);
 
-  function count(figure, wanted) {
+  // Show and return how many of a matrix's verdicts match the filters.
+  function count(figure, matching) {
     const counts = new Map();
     for (const one of figure.some) {
-      if (wanted.cells(one).includes(figure.backend)) {
-        const told = castigate.verdict(found, one, figure.backend);
-        counts.set(told, (counts.get(told) || 0) + 1);
+      if (matching(one).includes(figure.backend)) {
+        const verdict = castigate.verdict(found, one, figure.backend);
+        counts.set(verdict, (counts.get(verdict) || 0) + 1);
       }
     }
-    const shown = found.verdicts.filter((told) => counts.has(told)).map((told) => make(
-      "span", { class: `t-${told.name}`, title: told.name }, make("span", { class: "hidden" }, `${told.name}: `),
-      castigate.sign(told), castigate.number(counts.get(told))));
+    const shown = found.verdicts.filter((verdict) => counts.has(verdict)).map((verdict) => make(
+      "span", { class: `t-${verdict.name}`, title: verdict.name }, make("span", { class: "hidden" }, `${verdict.name}: `),
+      castigate.sign(verdict), castigate.number(counts.get(verdict))));
     figure.counts.replaceChildren(...shown.flatMap((each) => [each, " "]));
     return [...counts.values()].reduce((sum, each) => sum + each, 0);
   }
 
   function draw(state) {
-    const wanted = castigate.wanted(found, state);
+    const matching = castigate.matcher(found, state);
     let total = 0;
     for (const section of sections) {
       let left = 0;
       for (const figure of section.figures) {
-        const here = count(figure, wanted);
+        const here = count(figure, matching);
         figure.hidden = !here;
         left += here;
         for (const each of figure.querySelectorAll("td")) {
-          if (each.one) each.classList.toggle("off", !wanted.cells(each.one).includes(figure.backend));
+          if (each.one) each.classList.toggle("off", !matching(each.one).includes(figure.backend));
         }
-        enter(figure);
+        makeReachable(figure);
       }
       section.hidden = !left;
       total += left;

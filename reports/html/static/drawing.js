@@ -1,6 +1,6 @@
 "use strict";
 
-// Numbers drawn: bits by their fields, runs of inputs on the line of all patterns.
+// Drawings: the bits of a pattern by field, and runs of inputs on the line of all bit patterns.
 castigate.drawing = (() => {
   const { make } = castigate;
   const FIELDS = { 3: ["sign", "exponent", "mantissa"], 2: ["sign", "rest"], 1: ["rest"] };
@@ -9,11 +9,11 @@ castigate.drawing = (() => {
     if (!/^[01 |]+$/.test(fields)) return make("span", {}, fields);
     const parts = fields.split(" | ");
     const names = FIELDS[parts.length];
-    return make("span", { class: "bits" }, ...parts.map((part, place) => make(
-      "span", { class: `field f-${names[place]}`, title: names[place] }, part)));
+    return make("span", { class: "bits" }, ...parts.map((part, field) => make(
+      "span", { class: `field f-${names[field]}`, title: names[field] }, part)));
   }
 
-  // The smallest input, what is allowed, and the answer, under one another.
+  // A table of the smallest failing input, the allowed results, and the answer.
   function example(finding) {
     const rows = [["input", finding.smallest]];
     finding.allowed.forEach((each) => rows.push(["expected", each]));
@@ -26,27 +26,28 @@ castigate.drawing = (() => {
       make("td", { class: "value" }, drawn[2])))));
   }
 
-  // Names of marks that would touch lean away from one another.
-  function lean(marks, place) {
-    const [here] = marks[place];
-    if (here < 24 || (marks[place - 1] && here - marks[place - 1][0] < 60)) return "right";
-    if (here > 960 || (marks[place + 1] && marks[place + 1][0] - here < 60)) return "left";
+  // The side of a mark on which its name stands, so that names of close marks do not overlap.
+  function side(marks, which) {
+    const [step] = marks[which];
+    if (step < 24 || (marks[which - 1] && step - marks[which - 1][0] < 60)) return "right";
+    if (step > 960 || (marks[which + 1] && marks[which + 1][0] - step < 60)) return "left";
     return "middle";
   }
 
-  function line(segments, dtype, words) {
+  // The line of all bit patterns with runs of inputs on it; segments are pairs of start and end.
+  function line(segments, dtype, label) {
     const rects = [];
-    for (let place = 0; place < segments.length; place += 2) {
-      const width = Math.max(segments[place + 1] - segments[place], 2);
-      rects.push(make("rect", { class: "run", x: segments[place], width, y: 0, height: 10 }));
+    for (let at = 0; at < segments.length; at += 2) {
+      const width = Math.max(segments[at + 1] - segments[at], 2);
+      rects.push(make("rect", { class: "run", x: segments[at], width, y: 0, height: 10 }));
     }
     const nans = dtype.nans.map(([start, end]) => make("rect", { class: "nans", x: start, width: end - start, y: 0, height: 10 }));
     const picture = make("svg", {
-      viewBox: "0 0 1024 10", preserveAspectRatio: "none", role: "img", "aria-label": words,
+      viewBox: "0 0 1024 10", preserveAspectRatio: "none", role: "img", "aria-label": label,
     }, ...nans, ...rects);
-    const marks = dtype.marks.map(([place, name], which) => {
-      const mark = make("span", { class: `mark ${lean(dtype.marks, which)}` }, name);
-      mark.style.left = `${place / 10.24}%`;
+    const marks = dtype.marks.map(([step, name], which) => {
+      const mark = make("span", { class: `mark ${side(dtype.marks, which)}` }, name);
+      mark.style.left = `${step / 10.24}%`;
       return mark;
     });
     return make("div", { class: "line" }, picture, make("div", { class: "marks", "aria-hidden": "true" }, ...marks));
@@ -65,8 +66,7 @@ castigate.drawing = (() => {
       make("td", {}, make("code", {}, answers(each)))));
     const left = finding.runs - finding.stretches.length;
     if (left > 0) {
-      const words = `${castigate.several(left, "more run")}`;
-      rows.splice(-1, 0, make("tr", {}, make("td", { colspan: 3, class: "quiet" }, words)));
+      rows.splice(-1, 0, make("tr", {}, make("td", { colspan: 3, class: "quiet" }, castigate.several(left, "more run"))));
     }
     return make("table", { class: "stretches" },
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "failing inputs"),

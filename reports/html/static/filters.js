@@ -1,6 +1,6 @@
 "use strict";
 
-// The form of filters: what is chosen stands in the fragment, and what stands there is chosen.
+// The form of filters. The fragment of the address holds the state, so that it can be bookmarked.
 castigate.filters = (found, draw) => {
   const form = document.getElementById("filters");
   const modes = new Set(found.cases.map((one) => one.mode));
@@ -15,9 +15,9 @@ castigate.filters = (found, draw) => {
     rule: [...new Set(found.versions.flatMap((each) => each.broken.flatMap((broken) => Object.keys(broken)
       .map((rule) => `${each.document} ${rule}`))))],
   };
-  for (const [name, words] of Object.entries(choices)) {
+  for (const [name, values] of Object.entries(choices)) {
     if (form.elements[name]) {
-      form.elements[name].append(...words.map((word) => castigate.make("option", { value: word }, word)));
+      form.elements[name].append(...values.map((value) => castigate.make("option", { value }, value)));
     }
   }
 
@@ -25,7 +25,7 @@ castigate.filters = (found, draw) => {
     const state = new URLSearchParams(location.hash.slice(1));
     for (const field of form.querySelectorAll("input, select")) {
       field.value = state.get(field.name) || "";
-      // A word that is no choice here, of an old link, leaves a select empty.
+      // An old link may hold a value that is no longer a choice; the select is then empty.
       if (field.selectedIndex === -1) field.value = "";
     }
     draw(chosen());
@@ -48,13 +48,13 @@ castigate.filters = (found, draw) => {
   fromFragment();
 };
 
-// Whether a case is wanted, and on which backends.
-castigate.wanted = (found, state) => {
+// Return a function from a case to the backends whose verdict on it matches the filters.
+castigate.matcher = (found, state) => {
   const words = (state.q || "").toLowerCase().split(/\s+/).filter(Boolean);
-  const backends = found.backends.map((each, place) => place)
-    .filter((place) => !state.backend || found.backends[place].name === state.backend);
+  const backends = found.backends.map((_, backend) => backend)
+    .filter((backend) => !state.backend || found.backends[backend].name === state.backend);
 
-  function isCase(one) {
+  function matchesCase(one) {
     return (!state.document || `${one.version.document}:${one.version.version}` === state.document)
       && (!state.from || one.source === state.from)
       && (!state.to || one.target === state.to)
@@ -62,14 +62,14 @@ castigate.wanted = (found, state) => {
       && words.every((word) => one.id.toLowerCase().includes(word));
   }
 
-  function isCell(one, backend) {
-    const told = castigate.verdict(found, one, backend);
-    return told !== undefined
-      && (!state.verdict || told.name === state.verdict)
+  function matchesVerdict(one, backend) {
+    const verdict = castigate.verdict(found, one, backend);
+    return verdict !== undefined
+      && (!state.verdict || verdict.name === state.verdict)
       && (!state.change || castigate.changes(found, one, backend)
         .some((change) => state.change === "any" || change.name === state.change))
       && (!state.rule || castigate.breaks(one, backend, state.rule));
   }
 
-  return { backends, isCase, cells: (one) => (isCase(one) ? backends.filter((place) => isCell(one, place)) : []) };
+  return (one) => (matchesCase(one) ? backends.filter((backend) => matchesVerdict(one, backend)) : []);
 };

@@ -1,8 +1,8 @@
 "use strict";
 
-// The search on the front page leads to the page of cases, with the words in its fragment.
+// The search on the front page opens the list of cases, with the query in its fragment.
 document.getElementById("search").addEventListener("submit", (event) => {
   event.preventDefault();
-  const words = new FormData(event.target).get("q");
-  location.href = `cases.html#${new URLSearchParams({ q: words })}`;
+  const query = new FormData(event.target).get("q");
+  location.href = `cases.html#${new URLSearchParams({ q: query })}`;
 });

@@ -1,21 +1,21 @@
 "use strict";
 
-// How divided the backends are on every pair.
+// A matrix of dtype pairs: how many groups the backends form on each.
 (async () => {
   const { make } = castigate;
   const found = await castigate.index();
   const names = Object.keys(found.dtypes);
-  const given = Object.keys(found.pairs).map((name) => name.split("/"));
-  const sources = names.filter((name) => given.some(([source]) => source === name));
-  const targets = names.filter((name) => given.some(([, target]) => target === name));
+  const pairs = Object.keys(found.pairs).map((name) => name.split("/"));
+  const sources = names.filter((name) => pairs.some(([source]) => source === name));
+  const targets = names.filter((name) => pairs.some(([, target]) => target === name));
 
   function cell(source, target) {
-    const camps = found.pairs[`${source}/${target}`];
-    if (camps === undefined) return make("td");
-    const words = `${source} to ${target}: ${camps ? castigate.several(camps, "camp") : "no answers"}`;
+    const groups = found.pairs[`${source}/${target}`];
+    if (groups === undefined) return make("td");
+    const label = `${source} to ${target}: ${groups ? castigate.several(groups, "group") : "no answers"}`;
     return make("td", {}, make("a", {
-      href: `pair.html#${source}/${target}`, class: `camps-${Math.min(camps, 5)}`, "aria-label": words, title: words,
-    }, camps || "–"));
+      href: `pair.html#${source}/${target}`, class: `camps-${Math.min(groups, 5)}`, "aria-label": label, title: label,
+    }, groups || "–"));
   }
 
   document.getElementById("pairs").replaceChildren(make("table", { class: "matrix wide" },

@@ -1,23 +1,23 @@
 "use strict";
 
-// What all pages share: data files, the fragment as state, and elements made of text.
-// Nothing here or in the other scripts reads text as markup.
+// Shared by all pages: loading of data files, creation of elements, and the fragment as state.
+// No script of the report ever parses text as markup.
 const castigate = (() => {
   const slots = new Map();
 
   function slot(name) {
     if (!slots.has(name)) {
-      const made = {};
-      made.data = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
-      slots.set(name, made);
+      const fresh = {};
+      fresh.data = new Promise((resolve, reject) => Object.assign(fresh, { resolve, reject }));
+      slots.set(name, fresh);
     }
     return slots.get(name);
   }
 
-  // Called by each data file: deflated JSON in base64.
-  async function receive(name, squeezed) {
+  // Called by each data file with its content: deflated JSON in base64.
+  async function receive(name, payload) {
     try {
-      const bytes = Uint8Array.from(atob(squeezed), (letter) => letter.charCodeAt(0));
+      const bytes = Uint8Array.from(atob(payload), (letter) => letter.charCodeAt(0));
       const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
       slot(name).resolve(await new Response(stream).json());
     } catch (error) {
@@ -25,20 +25,20 @@ const castigate = (() => {
     }
   }
 
-  // The content of a data file; a script element works from a disk, where fetch does not.
+  // Load the content of a data file. A script element works from `file://`, where fetch does not.
   function load(name) {
-    const wanted = slot(name);
-    if (!wanted.asked && name !== "index") {
+    const pending = slot(name);
+    if (!pending.isLoading && name !== "index") {
       const script = document.createElement("script");
       script.src = `data/${encodeURIComponent(name)}.js`;
-      script.addEventListener("error", () => wanted.reject(new Error(`data/${name}.js is missing`)));
+      script.addEventListener("error", () => pending.reject(new Error(`data/${name}.js is missing; copy the whole folder of the report again`)));
       document.head.append(script);
     }
-    wanted.asked = true;
-    return wanted.data;
+    pending.isLoading = true;
+    return pending.data;
   }
 
-  // The index, its cases as objects.
+  // Load the index, with its cases as objects.
   async function index() {
     const found = await load("index");
     if (!found.cases) {
@@ -47,54 +47,55 @@ const castigate = (() => {
       for (const version of found.versions) {
         version.first = found.cases.length;
         version.count = version.cases.length / 3;
-        for (let place = 0; place < version.count; place += 1) {
-          const [source, target] = [0, 1].map((part) => names[version.cases[3 * place + part]]);
-          const mode = version.modes[version.cases[3 * place + 2]];
+        for (let index = 0; index < version.count; index += 1) {
+          const [source, target] = [0, 1].map((part) => names[version.cases[3 * index + part]]);
+          const mode = version.modes[version.cases[3 * index + 2]];
           const id = `${version.document}:${version.version}/${source}/${target}${mode && `/${mode}`}`;
-          found.cases.push({ id, version, source, target, mode, place });
+          found.cases.push({ id, version, source, target, mode, index });
         }
       }
     }
     return found;
   }
 
-  // A backend's verdict on a case, or nothing if it was not asked; and what has changed.
+  // A backend's verdict on a case; undefined if the run does not have it.
   function verdict(found, one, backend) {
-    return found.verdicts[one.version.verdicts[backend][one.place]];
+    return found.verdicts[one.version.verdicts[backend][one.index]];
   }
 
+  // The kinds of change of a cell since the previous run.
   function changes(found, one, backend) {
-    const kinds = one.version.changes[backend][one.place] || [];
+    const kinds = one.version.changes[backend][one.index] || [];
     return kinds.map((kind) => found.changes[kind]);
   }
 
-  // Whether a backend breaks a rule in a case; a rule is named after its document.
+  // Whether a backend breaks a rule in a case; rules are named `DOCUMENT RULE`.
   function breaks(one, backend, rule) {
-    const places = one.version.broken[backend][rule.slice(one.version.document.length + 1)] || [];
-    return rule.startsWith(`${one.version.document} `) && places.includes(one.place);
+    const cases = one.version.broken[backend][rule.slice(one.version.document.length + 1)] || [];
+    return rule.startsWith(`${one.version.document} `) && cases.includes(one.index);
   }
 
-  // An element with attributes and children; a text is a text, whatever is in it.
+  // Create an element with attributes and children; strings become text nodes, never markup.
   function make(tag, attributes = {}, ...children) {
     const svg = ["svg", "rect", "line"].includes(tag);
-    const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+    const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
-      if (value === true) made.setAttribute(name, "");
-      else if (value !== false && value !== undefined) made.setAttribute(name, value);
+      if (value === true) element.setAttribute(name, "");
+      else if (value !== false && value !== undefined) element.setAttribute(name, value);
     }
-    made.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== ""));
-    return made;
+    element.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== ""));
+    return element;
   }
 
   function sign(each) {
     return make("span", { "aria-hidden": "true" }, each.sign);
   }
 
-  function badge(told) {
-    return make("span", { class: `badge v-${told.name}`, title: told.meaning }, sign(told), ` ${told.name}`);
+  function badge(verdict) {
+    return make("span", { class: `badge v-${verdict.name}`, title: verdict.meaning }, sign(verdict), ` ${verdict.name}`);
   }
 
-  function changed(change) {
+  function changeBadge(change) {
     return make("span", { class: `change c-${change.name}`, title: change.meaning }, sign(change), ` ${change.name}`);
   }
 
@@ -112,21 +113,21 @@ const castigate = (() => {
     return `${number(count)} ${count === 1 ? one : many}`;
   }
 
-  // Show what a fragment names, now and whenever it changes; tell what cannot be shown.
-  function follow(place, draw) {
+  // Draw what the fragment names, now and whenever it changes; show a note if that fails.
+  function follow(element, draw) {
     async function show() {
       let name = location.hash.slice(1);
       try {
         name = decodeURIComponent(name);
-        await draw(name, place);
+        await draw(name, element);
       } catch (error) {
-        place.replaceChildren(make("p", { class: "note" }, String(error.message || error)));
+        element.replaceChildren(make("p", { class: "note" }, String(error.message || error)));
       }
-      place.dataset.shown = name;
+      element.dataset.shown = name;
     }
     addEventListener("hashchange", show);
     show();
   }
 
-  return { receive, load, index, verdict, changes, breaks, make, sign, badge, changed, caseLink, number, several, follow };
+  return { receive, load, index, verdict, changes, breaks, make, sign, badge, changeBadge, caseLink, number, several, follow };
 })();

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from oracles.protocol import Unsupported
-from oracles.reference.oracle import Reference
+from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 
 RIGHT = Reference()

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-import reports.ledger.files
-import specs.load
-from oracles.reference.oracle import Reference
+import reports.ledger.ledger_file
+import specs.loader
+from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 
 FOLDER = Path(os.environ["LEDGERED"])
-specs.load.DOCUMENTS = FOLDER / "documents"
-reports.ledger.files.FOLDER = FOLDER / "ledger"
+specs.loader.DOCUMENTS = FOLDER / "documents"
+reports.ledger.ledger_file.FOLDER = FOLDER / "ledger"
 RIGHT = Reference()
 
 

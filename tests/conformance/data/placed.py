@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oracles.protocol import Unsupported
-from oracles.reference.oracle import Reference
+from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 
 RIGHT = Reference()

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from oracles.protocol import Unsupported
-from oracles.reference.oracle import Reference
-from oracles.reference.visits import Sample
+from oracles.reference.reference_oracle import Reference
+from oracles.reference.sweep_inputs import Sample
 from specs.cases import Case
 
 RIGHT = Reference()

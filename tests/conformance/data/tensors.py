@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.isolation.errors import Crashed
+from oracles.isolation.remote_errors import Crashed
 from specs.cases import Case
 from tests.conformance.data.placed import RIGHT, Compiles, Honest, OpenTail, Tail
 

@@ -1,4 +1,4 @@
-"""Backends that are right but for one input of a source: there they do what their names say.
+"""Backends that answer all inputs but one correctly; on that one they do what their names say.
 
 ``PLANTED_MARK`` in the environment names a file that outlives the process.
 """
@@ -28,10 +28,10 @@ SEED = 5
 
 
 def right(case: Any, bits: Any) -> Any:
-    """The right answer, at the price of the reference only where it takes one."""
+    """Return the right answer; import the slow reference only for pairs that need it."""
     if (case.source, case.target) in PAIRS:
         return np.asarray(bits & (15 if case.target == "int4" else 255)).astype(np.uint8)
-    from oracles.reference.oracle import Reference
+    from oracles.reference.reference_oracle import Reference
 
     return Reference().cast(case, bits)
 
@@ -47,12 +47,12 @@ def sleep() -> NoReturn:
 
 
 def answering_pipe() -> int:
-    """The pipe that the server was told to answer through."""
+    """Return the pipe that the server writes its replies to."""
     return int(sys.argv[-1])
 
 
 class Right:
-    """Right on all that is asked."""
+    """Answers every input correctly."""
 
     name = "planted"
     version = "1"
@@ -68,7 +68,7 @@ class Right:
         return right(case, bits)
 
     def guilty(self, case: Any, bits: Any) -> Any:
-        """What comes where the one input is among those that are asked."""
+        """Answer inputs that include the guilty one."""
         return right(case, bits)
 
 
@@ -93,7 +93,7 @@ class OtherStorage(Right):
 
 
 class BreaksOff(Right):
-    """Answers by half a frame."""
+    """Sends half a frame and exits."""
 
     def guilty(self, case: Any, bits: Any) -> Any:
         os.write(answering_pipe(), HALF_A_FRAME)
@@ -108,7 +108,7 @@ class BreaksOffAndStays(Right):
 
 
 class Floods(Right):
-    """Writes nonsense to whatever is open."""
+    """Writes noise to every open file descriptor."""
 
     def guilty(self, case: Any, bits: Any) -> Any:
         for number in range(256):
@@ -119,26 +119,26 @@ class Floods(Right):
 
 
 class SaysOtherWords(Right):
-    """A frame it is, but of an error that is told in no way that is known."""
+    """Sends a well-formed frame with a malformed error."""
 
     def guilty(self, case: Any, bits: Any) -> Any:
         frame = sys._getframe()
-        while "question" not in frame.f_locals:
+        while "request" not in frame.f_locals:
             assert frame.f_back is not None
             frame = frame.f_back
-        number = frame.f_locals["question"].header["number"]
-        told = b'{"number":%d,"raised":{"kinds":["\xed\xa0\x80","Exception"],"text":""}}' % number
-        os.write(answering_pipe(), b"CST1" + len(told).to_bytes(4, "little") + bytes(8) + told)
+        number = frame.f_locals["request"].header["number"]
+        header = b'{"number":%d,"raised":{"kinds":["\xed\xa0\x80","Exception"],"text":""}}' % number
+        os.write(answering_pipe(), b"CST1" + len(header).to_bytes(4, "little") + bytes(8) + header)
         sleep()
 
 
 class Allocates(Right):
-    """Takes memory until there is none, and keeps it."""
+    """Allocates memory until there is none, and keeps it."""
 
     def guilty(self, case: Any, bits: Any) -> Any:
-        self.kept = []
+        self.blocks = []
         while True:
-            self.kept.append(np.empty(BLOCK, np.uint8))
+            self.blocks.append(np.empty(BLOCK, np.uint8))
 
 
 class AllocatesAndAborts(Allocates):
@@ -150,12 +150,12 @@ class AllocatesAndAborts(Allocates):
 
 
 class Leaks(Right):
-    """Each answer costs half of the memory."""
+    """Each answer uses up half of the memory."""
 
-    kept: list[Any] = []  # noqa: RUF012
+    blocks: list[Any] = []  # noqa: RUF012
 
     def cast(self, case: Any, bits: Any) -> Any:
-        self.kept.append(np.empty(5 * BLOCK // 2, np.uint8))
+        self.blocks.append(np.empty(5 * BLOCK // 2, np.uint8))
         return right(case, bits)
 
 
@@ -183,7 +183,7 @@ class ChattersAndDies(Chatters):
 
 
 class DiesAtTheThird(Right):
-    """A process of it answers twice."""
+    """Exits in its third call."""
 
     def cast(self, case: Any, bits: Any) -> Any:
         answers = super().cast(case, bits)
@@ -193,7 +193,7 @@ class DiesAtTheThird(Right):
 
 
 class DiesAfterwards(Right):
-    """Answers, and ends before it can be asked again."""
+    """Answers, and exits before the next request."""
 
     def cast(self, case: Any, bits: Any) -> Any:
         import threading
@@ -203,7 +203,7 @@ class DiesAfterwards(Right):
 
 
 class DiesOfTwo(Right):
-    """Dies only where two inputs come together."""
+    """Crashes only if two inputs come together."""
 
     def cast(self, case: Any, bits: Any) -> Any:
         if all((bits == each).any() for each in PAIR):
@@ -212,7 +212,7 @@ class DiesOfTwo(Right):
 
 
 class DiesAtRandom(Right):
-    """Dies at every third call or so, whatever it is asked; the mark counts the calls."""
+    """Crashes in about every third call, on any input; the mark counts the calls."""
 
     def cast(self, case: Any, bits: Any) -> Any:
         with MARK.open("a") as mark:
@@ -234,7 +234,7 @@ class LoadsOnce(Segfaults):
 
 
 class RaisesInParts(Right):
-    """Dies of all inputs together, and wants to end the run where it is asked for a part."""
+    """Crashes on all inputs together, and tries to exit when it is asked for a part."""
 
     def cast(self, case: Any, bits: Any) -> Any:
         if bits.size > 4:
@@ -243,7 +243,7 @@ class RaisesInParts(Right):
 
 
 class ForksAndDies(Right):
-    """Leaves a child behind that holds whatever was open."""
+    """Leaves a child behind that keeps all file descriptors open."""
 
     def guilty(self, case: Any, bits: Any) -> Any:
         child = LIBC.fork()
@@ -263,7 +263,7 @@ class ForksAndAnswers(ForksAndDies):
 
 
 class AnswersTwice(Right):
-    """From here on there are two of it, on the same pipes."""
+    """Forks, so that two processes serve the same pipes."""
 
     def guilty(self, case: Any, bits: Any) -> Any:
         LIBC.fork()
@@ -307,13 +307,13 @@ class LeavesWhileItsNameIsAsked(Right):
 
 
 class Where(Segfaults):
-    """Its version is the environment that it lives in."""
+    """Reports the environment that it runs in as its version."""
 
     version = sys.prefix
 
 
 class SharesOdd(Right):
-    """Says of a bitcast that it shares the memory of odd bits."""
+    """Reports that a bitcast shares the memory of odd bits."""
 
     def bitcast(self, case: Any, bits: Any) -> Any:
         return bits

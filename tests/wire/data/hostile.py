@@ -1,6 +1,6 @@
-"""A program that is right but for one input, where it does what its argument says.
+"""A program that answers all inputs but one correctly; on that one it does what its argument says.
 
-Arguments that begin with ``hello-`` are done where it should say who it is.
+Arguments that begin with ``hello-`` take effect in its answer to hello.
 """
 
 import json
@@ -21,12 +21,12 @@ HELLO = {
     "memory": True,
 }
 NOISE = b"\x80 \x1b[31mnoise\n" * 4096
-DO = sys.argv[1]
+DEED = sys.argv[1]
 
 
-def framed(header, payload=b"", most=None):
-    words = header if isinstance(header, bytes) else json.dumps(header).encode()
-    return struct.pack("<4sIQ", b"CST1", len(words), len(payload)) + words + payload
+def frame(header, payload=b""):
+    encoded = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<4sIQ", b"CST1", len(encoded), len(payload)) + encoded + payload
 
 
 def send(content, pipe=1):
@@ -52,13 +52,13 @@ def chatter(blocks):
         send(NOISE * 16, 2)
 
 
-def both(content):
+def send_twice(content):
     send(content)
     send(content)
 
 
-def in_turn(content):
-    """Half of an answer, a word on stderr, and the rest."""
+def send_in_turn(content):
+    """Send the start of an answer, noise on stderr, and the rest."""
     send(content[:9])
     chatter(1)
     time.sleep(0.05)
@@ -66,7 +66,7 @@ def in_turn(content):
 
 
 def shrink(content, question):
-    """Take the memory away that the answer should be in."""
+    """Try to shrink the shared memory that the answer should be in."""
     descriptor = MEMORY["descriptor"]
     try:
         os.ftruncate(descriptor, 0)
@@ -76,16 +76,16 @@ def shrink(content, question):
 
 
 def values(question, elements, **more):
-    words = {"answer": "values", "number": question["number"], "shape": [len(elements)]}
-    return framed(words | more, elements)
+    header = {"answer": "values", "number": question["number"], "shape": [len(elements)]}
+    return frame(header | more, elements)
 
 
 def shape(question, elements):
     return question.get("shape", [len(elements)])
 
 
-def frames(question, elements):
-    """Each deed, by the bytes that are sent."""
+def deeds(question, elements):
+    """Return the action of each deed on the guilty input."""
     number, right = question["number"], shape(question, elements)
     good = values(question, elements, shape=right)
     return {
@@ -99,33 +99,33 @@ def frames(question, elements):
         "huge-header": lambda: send(struct.pack("<4sIQ", b"CST1", 2**32 - 1, 0) + NOISE),
         "huge-payload": lambda: send(struct.pack("<4sIQ", b"CST1", 2, 2**64 - 1) + b"{}" + NOISE),
         "large-payload": lambda: send(struct.pack("<4sIQ", b"CST1", 2, 1 << 30) + b"{}" + NOISE),
-        "no-json": lambda: send(framed(b"{")),
-        "nan-json": lambda: send(framed(b'{"answer":NaN}')),
-        "deep-json": lambda: send(framed(b"[" * 500_000)),
-        "long-number": lambda: send(framed(b'{"number":' + b"9" * 9999 + b"}")),
-        "a-list": lambda: send(framed(b"[]")),
+        "no-json": lambda: send(frame(b"{")),
+        "nan-json": lambda: send(frame(b'{"answer":NaN}')),
+        "deep-json": lambda: send(frame(b"[" * 500_000)),
+        "long-number": lambda: send(frame(b'{"number":' + b"9" * 9999 + b"}")),
+        "a-list": lambda: send(frame(b"[]")),
         "a-surrogate": lambda: send(
-            framed(b'{"answer":"error","number":%d,"text":"\xed\xa0\x80"}' % number)
+            frame(b'{"answer":"error","number":%d,"text":"\xed\xa0\x80"}' % number)
         ),
-        "unknown-answer": lambda: send(framed({"answer": "\x1b[31m" * 9, "number": number})),
+        "unknown-answer": lambda: send(frame({"answer": "\x1b[31m" * 9, "number": number})),
         "unknown-member": lambda: send(values(question, elements, path="/etc/passwd")),
-        "no-number": lambda: send(framed({"answer": "values", "shape": right}, elements)),
+        "no-number": lambda: send(frame({"answer": "values", "shape": right}, elements)),
         "number-of-another-kind": lambda: send(values(question, elements, number=str(number))),
         "earlier-number": lambda: send(values(question, elements, shape=right, number=number - 1)),
         "later-number": lambda: send(values(question, elements, shape=right, number=number + 1)),
-        "hello-again": lambda: send(framed(HELLO | {"number": number})),
-        "bye-unasked": lambda: send(framed({"answer": "bye", "number": number})),
+        "hello-again": lambda: send(frame(HELLO | {"number": number})),
+        "bye-unasked": lambda: send(frame({"answer": "bye", "number": number})),
         "error-with-payload": lambda: send(
-            framed({"answer": "error", "number": number, "text": ""}, elements)
+            frame({"answer": "error", "number": number, "text": ""}, elements)
         ),
         "memory-of-others": lambda: send(
-            framed({"answer": "values", "number": number, "shape": right, "in_memory": True})
+            frame({"answer": "values", "number": number, "shape": right, "in_memory": True})
         ),
         "endless-reason": lambda: send(
-            framed({"answer": "unsupported", "number": number, "reason": "x" * (2 << 20)})
+            frame({"answer": "unsupported", "number": number, "reason": "x" * (2 << 20)})
         ),
         "long-reason": lambda: send(
-            framed({"answer": "unsupported", "number": number, "reason": "x" * 50_000})
+            frame({"answer": "unsupported", "number": number, "reason": "x" * 50_000})
         ),
         "half-and-exit": lambda: (send(good[:-1]), os._exit(0)),
         "half-and-stay": lambda: (send(good[:-1]), os.close(1), sleep()),
@@ -140,18 +140,18 @@ def frames(question, elements):
         "flood-of-stderr": lambda: chatter(1 << 40),
         "flood-of-stdout": lambda: [send(NOISE) for _ in range(1 << 40)],
         "much-stderr": lambda: (chatter(100), send(good)),
-        "twice": lambda: both(good),
-        "in-turn": lambda: in_turn(good),
+        "twice": lambda: send_twice(good),
+        "in-turn": lambda: send_in_turn(good),
         "shrink": lambda: shrink(good, question),
         "markup": lambda: send(
-            framed({"answer": "error", "number": number, "text": "<script>\x1b[31m\n\0é</script>"})
+            frame({"answer": "error", "number": number, "text": "<script>\x1b[31m\n\0é</script>"})
         ),
     }
 
 
-def hellos():
-    """Each way to begin."""
-    good = framed(HELLO)
+def hello_deeds():
+    """Return the action of each deed in the answer to hello."""
+    good = frame(HELLO)
     return {
         "hello-banner": lambda: send(b"Loading the driver\n" + good),
         "hello-exit": lambda: (print("no device", file=sys.stderr, flush=True), os._exit(3)),
@@ -159,49 +159,49 @@ def hellos():
         "hello-drip": lambda: drip(good),
         "hello-huge": lambda: send(struct.pack("<4sIQ", b"CST1", 2**32 - 1, 2**64 - 1)),
         "hello-half": lambda: (send(good[:-1]), os._exit(0)),
-        "hello-payload": lambda: send(framed(HELLO, b"x")),
-        "hello-nameless": lambda: send(framed({k: v for k, v in HELLO.items() if k != "name"})),
-        "hello-red": lambda: send(framed(HELLO | {"name": "\x1b[31mred\n"})),
-        "hello-extra": lambda: send(framed(HELLO | {"exec": "rm"})),
-        "hello-protocol": lambda: send(framed(HELLO | {"protocol": 2})),
-        "hello-number": lambda: send(framed(HELLO | {"number": 2})),
-        "hello-dtype": lambda: send(framed(HELLO | {"dtypes": ["float8_e4m3fn"]})),
-        "hello-claim": lambda: send(framed(HELLO | {"claims": ["onnx-casts"]})),
-        "hello-operation": lambda: send(framed(HELLO | {"operations": ["eval"]})),
+        "hello-payload": lambda: send(frame(HELLO, b"x")),
+        "hello-nameless": lambda: send(frame({k: v for k, v in HELLO.items() if k != "name"})),
+        "hello-red": lambda: send(frame(HELLO | {"name": "\x1b[31mred\n"})),
+        "hello-extra": lambda: send(frame(HELLO | {"exec": "rm"})),
+        "hello-protocol": lambda: send(frame(HELLO | {"protocol": 2})),
+        "hello-number": lambda: send(frame(HELLO | {"number": 2})),
+        "hello-dtype": lambda: send(frame(HELLO | {"dtypes": ["float8_e4m3fn"]})),
+        "hello-claim": lambda: send(frame(HELLO | {"claims": ["onnx-casts"]})),
+        "hello-operation": lambda: send(frame(HELLO | {"operations": ["eval"]})),
         "hello-error": lambda: send(
-            framed({"answer": "error", "number": 1, "text": "no licence\n<b>"})
+            frame({"answer": "error", "number": 1, "text": "no licence\n<b>"})
         ),
-        "hello-values": lambda: send(framed({"answer": "values", "number": 1, "shape": [0]})),
+        "hello-values": lambda: send(frame({"answer": "values", "number": 1, "shape": [0]})),
         "hello-flood": lambda: chatter(1 << 40),
     }
 
 
-def narrowed(question, payload):
-    """The right elements."""
+def inputs_and_answers(question, payload):
+    """Return the elements that the question is about, and the right answers."""
     if question["ask"] == "sweep":
         payload = bytes(range(question["first"], question["first"] + question["count"]))
     return payload, bytes(byte & 15 for byte in payload)
 
 
-def bye(question):
-    if DO == "no-bye":
+def answer_bye(question):
+    if DEED == "no-bye":
         sleep()
-    send(framed({"answer": "bye", "number": question["number"]}))
+    send(frame({"answer": "bye", "number": question["number"]}))
 
 
 MEMORY = None
 while start := sys.stdin.buffer.read(16):
     _, length, size = struct.unpack("<4sIQ", start)
-    asked, content = json.loads(sys.stdin.buffer.read(length)), sys.stdin.buffer.read(size)
-    if asked["ask"] == "hello":
-        MEMORY = asked["memory"]
-        hellos().get(DO, lambda: send(framed(HELLO)))()
+    question, content = json.loads(sys.stdin.buffer.read(length)), sys.stdin.buffer.read(size)
+    if question["ask"] == "hello":
+        MEMORY = question["memory"]
+        hello_deeds().get(DEED, lambda: send(frame(HELLO)))()
         continue
-    if asked["ask"] == "bye":
-        bye(asked)
+    if question["ask"] == "bye":
+        answer_bye(question)
         break
-    given, answer = narrowed(asked, content)
-    if GUILTY in given and DO != "no-bye":
-        frames(asked, answer)[DO]()
+    inputs, answer = inputs_and_answers(question, content)
+    if GUILTY in inputs and DEED != "no-bye":
+        deeds(question, answer)[DEED]()
     else:
-        send(values(asked, answer, shape=shape(asked, answer)))
+        send(values(question, answer, shape=shape(question, answer)))

@@ -1,0 +1,103 @@
+"""``castigate backends``: which backends are installed, and what each supports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from textwrap import wrap
+from typing import Annotated, Any
+
+import typer
+
+from conformance.commands.options import PythonOption, TimeoutOption
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
+from oracles.isolation.loading import close, load_isolated
+from oracles.registry import BUILTINS, third_party
+from oracles.smoke_check import check_dtypes
+from specs.errors import CastigateError
+
+OPERATIONS = ("cast", "bitcast", "call")
+WIDTH = 96
+
+
+@dataclass(frozen=True)
+class BackendDescription:
+    """A backend as it was loaded, or without a version and with the reason if it was not.
+
+    The fields are the keys of ``castigate backends --json``.
+    """
+
+    name: str
+    variants: tuple[str, ...]
+    version: str | None = None
+    reason: str | None = None
+    claims: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    smoke: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the description as plain data."""
+        return asdict(self) | {"smoke": dict(self.smoke)}
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines that a terminal shows."""
+        if self.version is None:
+            yield f"{self.name}: {self.reason}"
+            return
+        yield f"{self.name} {self.version}"
+        faults = "; ".join(f"{dtype}: {fault}" for dtype, fault in self.smoke)
+        texts = {
+            "variants": ", ".join(self.variants),
+            "claims": ", ".join(self.claims) or "nothing: it is only compared",
+            "operations": ", ".join(self.operations),
+            "dtypes": ", ".join(self.dtypes) or "decided case by case",
+            "smoke": faults or "bits go in and out unchanged",
+        }
+        for title, text in texts.items():
+            for number, line in enumerate(wrap(text, WIDTH - 14, break_on_hyphens=False)):
+                yield f"  {'' if number else title:<10}  {line}"
+
+
+def backends_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Backends, also variants (default: all known)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    python: PythonOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> None:
+    """List installed backends and what each supports; explain how to install the others."""
+    chosen = names or [*BUILTINS, *third_party()]
+    for name, home in launch_configs(chosen, python or (), timeout).items():
+        found = describe_backend(name, home)
+        if as_json:
+            typer.echo(json.dumps(found.to_json(), ensure_ascii=False))
+        else:
+            for line in found.lines():
+                typer.echo(line)
+
+
+def describe_backend(name: str, home: LaunchConfig) -> BackendDescription:
+    """Load a backend in a process of its own and describe it; a failure is its description."""
+    variants = BUILTINS[name].variants if name in BUILTINS else ()
+    try:
+        backend = load_isolated(name, home)
+    except CastigateError as error:
+        reason = str(error).removeprefix(f"backend `{name}`").lstrip(": ")
+        return BackendDescription(name, variants, reason=reason)
+    try:
+        checked = tuple(check_dtypes(backend))
+        return BackendDescription(
+            name,
+            variants,
+            backend.version,
+            claims=tuple(map(str, backend.claimed)),
+            operations=tuple(each for each in OPERATIONS if hasattr(backend.oracle, each)),
+            dtypes=tuple(dtype for dtype, _ in checked) or getattr(backend.oracle, "dtypes", ()),
+            smoke=tuple((dtype, fault) for dtype, fault in checked if fault),
+        )
+    finally:
+        close(backend)

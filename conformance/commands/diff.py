@@ -1,0 +1,234 @@
+"""``castigate diff``: where two runs, or two backends of one run, differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from shutil import get_terminal_size
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from conformance.running.selection import case_named
+from reports.counterexample.drawing import datum_text
+from reports.diff.allowed_answers import Expectations
+from reports.diff.backend_comparison import CaseComparison, Difference, compare_answers
+from reports.diff.summary_tables import MIN_WIDTH
+from reports.run_store.answers import CaseRow, RunAnswers
+from reports.run_store.open_run import open_run
+from reports.run_store.store import RunStore
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.formats import format_named
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: a backend in a run, and the name by which it is shown."""
+
+    name: str
+    answers: RunAnswers
+    backend: str
+
+
+@dataclass
+class SharedDifference:
+    """A difference, the first case that shows it, and how many others show the same."""
+
+    case: Case
+    inputs: int
+    difference: Difference
+    other_cases: int = 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides, and where they differ.
+
+    ``shared`` counts the cases of both sides, ``answered`` those of which both sides' answers are
+    stored. ``changed`` has the cases whose verdicts differ, by the pair of verdicts.
+    """
+
+    one: Side
+    other: Side
+    shared: int
+    answered: int
+    differences: list[SharedDifference]
+    changed: dict[tuple[str, str], list[str]]
+
+
+def diff_command(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Two complete runs, or one and two backends of it."),
+    ],
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend",
+            metavar="NAME",
+            help="Of two runs: a backend (default: all that both have). Of one: both.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+) -> None:
+    """Show where two runs, or two backends of one run, differ: inputs, answers, who is right.
+
+    Verdicts are compared, and the answers that a run stores: those to the inputs of tier quick.
+    The exit code is 0 where nothing differs, 1 where something does, 3 where no case is in both.
+    """
+    sides = _sides([open_run(run) for run in runs], backend or [])
+    comparisons = [_compare_sides(one, other) for one, other in sides]
+    for comparison in comparisons:
+        if as_json:
+            for line in _json_lines(comparison):
+                typer.echo(json.dumps(line, ensure_ascii=False))
+        else:
+            _print_comparison(comparison)
+    if not any(each.shared for each in comparisons):
+        raise typer.Exit(3)
+    raise typer.Exit(int(any(each.differences or each.changed for each in comparisons)))
+
+
+def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, Side]]:
+    match stores:
+        case [store]:
+            if len(backends) != 2:
+                names = ", ".join(one.name for one in store.record.backends)
+                raise CastigateError(
+                    f"one run needs two backends; name two with --backend: {names}"
+                )
+            answers = RunAnswers(store)
+            first, second = (Side(_checked(store, name), answers, name) for name in backends)
+            yield first, second
+        case [before, after]:
+            older, newer = RunAnswers(before), RunAnswers(after)
+            both = [one.name for one in before.record.backends if _has(after, one.name)]
+            for name in [_checked(before, name) for name in backends] or both:
+                _checked(after, name)
+                yield (
+                    Side(f"{name} of {before.folder.display_name}", older, name),
+                    Side(f"{name} of {after.folder.display_name}", newer, name),
+                )
+            if not backends and not both:
+                raise CastigateError(
+                    "the two runs have no backend in common; give runs of the same backend"
+                )
+        case _:
+            raise CastigateError(
+                f"{len(stores)} runs cannot be compared; give one run and two backends, or two runs"
+            )
+
+
+def _has(store: RunStore, name: str) -> bool:
+    return any(one.name == name for one in store.record.backends)
+
+
+def _checked(store: RunStore, name: str) -> str:
+    """Return the name of a backend; raise if the run has no such."""
+    if not _has(store, name):
+        names = ", ".join(one.name for one in store.record.backends)
+        raise CastigateError(f"{store.folder.display_name} has no backend `{name}`; it has {names}")
+    return name
+
+
+def _compare_sides(one: Side, other: Side) -> Comparison:
+    """Compare two sides on the cases that both have; differences of most inputs come first."""
+    expectations = Expectations(independent=False)
+    others = {row.case: row for row in other.answers.cases(other.backend)}
+    differences: dict[Any, SharedDifference] = {}
+    changed: dict[tuple[str, str], list[str]] = {}
+    shared = answered = 0
+    for row in one.answers.cases(one.backend):
+        other_row = others.get(row.case)
+        if other_row is None:
+            continue
+        shared += 1
+        if row.verdict != other_row.verdict:
+            changed.setdefault((row.verdict, other_row.verdict), []).append(row.case)
+        found = _compare_case(one, other, row, other_row, expectations)
+        if found is None:
+            continue
+        answered += 1
+        for each in found.differences:
+            inputs_and_answers = (row.asked, other_row.asked, row.answers, other_row.answers)
+            key = (*inputs_and_answers, each.right, each.count)
+            if key in differences:
+                differences[key].other_cases += 1
+            else:
+                differences[key] = SharedDifference(found.case, found.asked, each)
+    most_first = sorted(differences.values(), key=lambda each: -each.difference.count)
+    return Comparison(one, other, shared, answered, most_first, changed)
+
+
+def _compare_case(
+    one: Side, other: Side, row: CaseRow, other_row: CaseRow, expectations: Expectations
+) -> CaseComparison | None:
+    """Compare the answers to a case; None if either side's are not stored."""
+    first = one.answers.answered(row.asked, row.answers)
+    second = other.answers.answered(other_row.asked, other_row.answers)
+    if first is None or second is None:
+        return None
+    return compare_answers(case_named(row.case), first, second, expectations)
+
+
+def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """Yield what ``--json`` prints, line by line."""
+    names = {"one": comparison.one.name, "other": comparison.other.name}
+    for difference in comparison.differences:
+        yield names | _to_json(difference)
+    for verdicts, cases in comparison.changed.items():
+        yield names | {"verdicts": verdicts, "cases": cases}
+
+
+def _to_json(shared: SharedDifference) -> dict[str, Any]:
+    difference = shared.difference
+    source, target = format_named(shared.case.source), format_named(shared.case.target)
+    return {
+        "case": shared.case.id,
+        "cases_alike": shared.other_cases,
+        "asked": shared.inputs,
+        "inputs": difference.count,
+        "runs": difference.runs.total,
+        "rule": difference.rule,
+        "clause": difference.clause,
+        "right": difference.right,
+        "smallest": datum_text(source, difference.smallest),
+        "answers": [
+            datum_text(target, answer) for answer in (difference.answer, difference.other_answer)
+        ],
+        "allowed": list(difference.allowed),
+    }
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    one, other = comparison.one.name, comparison.other.name
+    width = max(MIN_WIDTH, get_terminal_size().columns)
+    # No markup: a text that was asked, or a run's path, may hold brackets.
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    if comparison.differences:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for title in ("inputs", "of"):
+            table.add_column(title, justify="right", no_wrap=True)
+        table.add_column("case", no_wrap=True)
+        table.add_column("right", overflow="fold")
+        table.add_column("rule", overflow="fold")
+        table.add_column(f"for instance: {one}, {other}", overflow="fold")
+        for shared in comparison.differences:
+            fields = _to_json(shared)
+            more = f" and {shared.other_cases} alike" if shared.other_cases else ""
+            right = {"one": one, "other": other}.get(fields["right"], fields["right"])
+            numbers = (f"{fields[key]:,}" for key in ("inputs", "asked"))
+            instance = f"{fields['smallest']}: {', '.join(fields['answers'])}"
+            table.add_row(*numbers, f"{fields['case']}{more}", right, fields["rule"], instance)
+        console.print(table)
+    for (before, after), cases in comparison.changed.items():
+        typer.echo(f"{before} here, {after} there: {len(cases)} cases, {cases[0]} the first")
+    differing = sum(1 + shared.other_cases for shared in comparison.differences)
+    typer.echo(
+        f"{one} and {other}: {comparison.shared:,} cases asked of both, "
+        f"{comparison.answered:,} with answers kept, {differing:,} differences"
+    )

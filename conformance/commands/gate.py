@@ -1,0 +1,65 @@
+"""``castigate gate``: certifies that a backend passes a policy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
+from conformance.running.gate import Gate, load_baseline
+from conformance.running.progress import progress_reporter
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from reports.gate.certificate import FILE
+from reports.gate.outputs import failure_line
+from reports.gate.policy import policy_named
+from reports.gate.signing import load_private_key
+from specs.errors import CastigateError
+
+MAX_FAILURES_SHOWN = 20
+"""Failures that are printed; the certificate has all of them."""
+
+
+def gate_command(
+    backend: Annotated[str, typer.Option("--backend", metavar="NAME", help="The backend to test.")],
+    policy: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="A built-in policy, or the file of your own.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for all files.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="The earlier run, if the policy compares with one."),
+    ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEYFILE", help="Sign with this Ed25519 private key (PEM)."),
+    ] = None,
+    jobs: JobsOption = None,
+    python: PythonOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> None:
+    """Run a backend, judge it by a policy, and certify the result."""
+    if (out / FILE).exists():
+        raise CastigateError(f"{out} holds a certificate already; give another --out")
+    gate = Gate(backend, policy_named(policy), out, tuple(python or ()), timeout)
+    earlier = load_baseline(gate.policy, baseline)
+    key = load_private_key(sign) if sign is not None else None
+    try:
+        with progress_reporter() as progress:
+            result, is_certified = gate.run(earlier, key, jobs or os.cpu_count() or 1, progress)
+    except KeyboardInterrupt:
+        typer.echo("castigate: interrupted; nothing is certified", err=True)
+        raise typer.Exit(130) from None
+    for failure in result.failures[:MAX_FAILURES_SHOWN]:
+        typer.echo(failure_line(failure))
+    if len(result.failures) > MAX_FAILURES_SHOWN:
+        typer.echo(f"{len(result.failures) - MAX_FAILURES_SHOWN:,} more reasons")
+    if not is_certified:
+        typer.echo("castigate: nothing ran, so there is no certificate", err=True)
+        raise typer.Exit(3)
+    typer.echo(
+        f"{'pass' if result.passes else 'FAIL'}: {backend}, policy {gate.policy.name}: {out / FILE}"
+    )
+    raise typer.Exit(0 if result.passes else 1)

@@ -1,0 +1,65 @@
+"""``castigate judge``: judges answers that were recorded elsewhere."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from conformance.judging.recorded_answers import Tally, judge_stream
+from conformance.judging.value_spelling import json_text
+from specs.errors import CastigateError
+
+OBJECTS_BETWEEN_COLLECTIONS = 100_000
+"""A line leaves hardly a cycle behind, and a collection every 700 objects, as Python does by
+itself, costs a tenth of the time."""
+
+
+def judge_command(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE|-", help="JSON lines; - or none: stdin.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print only JSON lines, no summary on stderr.")
+    ] = False,
+) -> None:
+    """Judge recorded answers of casts and bitcasts, one JSON object per line.
+
+    A line: {"case": "onnx-cast:25/float32/float16", "input": "0x477ff000", "output": "inf"}.
+    """
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    tally = Tally()
+    for line in _judge_lines(file, tally):
+        sys.stdout.write(line)
+    if not tally.lines:
+        raise CastigateError(f"{file or 'stdin'} is empty; give one JSON line per answer")
+    if not as_json:
+        counts = ", ".join(
+            f"{count} {verdict}" for verdict, count in sorted(tally.verdicts.items())
+        )
+        malformed = f"; {tally.malformed} malformed" if tally.malformed else ""
+        typer.echo(f"{tally.lines} lines: {counts or 'nothing judged'}{malformed}", err=True)
+    raise typer.Exit(tally.exit_code)
+
+
+def _judge_lines(file: Path | None, tally: Tally) -> Iterator[str]:
+    with _opened(file) as stream:
+        for result in judge_stream(stream, tally):
+            yield f"{json_text(result)}\n"
+
+
+def _opened(file: Path | None) -> IO[str]:
+    """Open a file, or stdin, so that bytes that are not UTF-8 spoil no more than their line."""
+    if file is None or str(file) == "-":
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+        return sys.stdin
+    try:
+        return file.open(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise CastigateError(f"{file} cannot be read: {error.strerror}") from None

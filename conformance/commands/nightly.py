@@ -1,0 +1,72 @@
+"""``castigate nightly``: runs all installed backends, and reports what has changed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.commands.options import (
+    DocumentOption,
+    JobsOption,
+    PythonOption,
+    TierChoice,
+    TierOption,
+    TimeoutOption,
+)
+from conformance.commands.report import describe_report
+from conformance.commands.run import how_to_resume, print_totals
+from conformance.running.nights import Nights
+from conformance.running.progress import progress_reporter
+from conformance.running.run import RunRequest, finish_run, run
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from oracles.registry import installed
+from reports.html.site import check_output_folder
+from reports.run_store.record import Selection, current_time
+
+
+def nightly_command(
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of all nights' runs and their report.")
+    ],
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend",
+            metavar="NAME",
+            help="A backend (repeatable; default: all installed).",
+        ),
+    ] = None,
+    document: DocumentOption = None,
+    tier: TierOption = TierChoice.quick,
+    jobs: JobsOption = None,
+    python: PythonOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> None:
+    """Run every installed backend, compare with the nights before, and write the report."""
+    nights = Nights(out)
+    # Checked before the run, so that no night is run in vain.
+    check_output_folder(nights.report)
+    folder = str(nights.next_run(current_time()))
+    request = RunRequest(
+        tuple(dict.fromkeys(backend or installed())),
+        Selection(documents=tuple(document or ())),
+        tier.value,
+        pythons=tuple(python or ()),
+        seconds=timeout,
+    )
+    try:
+        with progress_reporter() as progress:
+            jobs = jobs or os.cpu_count() or 1
+            store = run(request, folder, jobs, False, sys.argv, progress)
+        totals = finish_run(store)
+        report = nights.render(lambda line: typer.echo(f"castigate: {line}", err=True))
+    except KeyboardInterrupt:
+        typer.echo(f"castigate: interrupted{how_to_resume(folder)}", err=True)
+        raise typer.Exit(130) from None
+    print_totals(totals)
+    typer.echo(f"{nights.report / 'index.html'}: {describe_report(report)}")
+    raise typer.Exit(totals.exit_code)

@@ -1,0 +1,51 @@
+"""``castigate report``: writes the HTML report of runs, and other formats."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reports.findings.changes import CHANGES
+from reports.findings.report import Report
+from reports.html.site import write_site
+from reports.outputs.write_outputs import RENDERERS, write_output
+
+
+def report_command(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Folders or URLs of complete runs, the oldest first."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="The report's folder; an older report is replaced."),
+    ],
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a summary in Markdown.")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a row per backend and case.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")
+    ] = None,
+) -> None:
+    """Write the HTML report of the last run, with the changes since the runs before."""
+    report = write_site(runs, out)
+    for name, file in zip(RENDERERS, (summary, csv, junit), strict=True):
+        if file is not None:
+            write_output(report, name, file)
+    typer.echo(f"{out / 'index.html'}: {describe_report(report)}")
+
+
+def describe_report(report: Report) -> str:
+    """Return the numbers of cases, backends and changes in one line."""
+    cases = sum(map(len, report.cases.values()))
+    counts = [f"{cases:,} cases", f"{len(report.backends)} backends"]
+    if len(report.records) > 1:
+        kinds = Counter(change.kind for each in report.changes.values() for change in each)
+        counts += [f"{kinds[kind]:,} {kind}" for kind in CHANGES]
+    return ", ".join(counts)

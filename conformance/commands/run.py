@@ -1,0 +1,143 @@
+"""``castigate run`` and ``castigate merge``: run cases against backends, and join shards."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from dataclasses import replace
+from shutil import get_terminal_size
+from typing import Annotated, NoReturn
+
+import typer
+
+from conformance.commands.options import (
+    BackendOption,
+    DocumentOption,
+    JobsOption,
+    MaxExamplesOption,
+    PythonOption,
+    SeedOption,
+    SourceOption,
+    TargetOption,
+    TierChoice,
+    TierOption,
+    TimeoutOption,
+)
+from conformance.running.progress import progress_reporter
+from conformance.running.run import RunRequest, finish_run, merge_shards, request_of, run
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from oracles.registry import available_backends
+from reports.diff.summary_tables import MIN_WIDTH
+from reports.diff.totals import Totals
+from reports.run_store.record import Selection, Shard, current_time
+from reports.run_store.storage import folder_at
+from reports.run_store.store import RECORD, RunStore, read_record
+from specs.errors import CastigateError
+
+DEFAULTS = (TierChoice.quick, 0, 1000)
+"""Of --tier, --seed and --max-examples."""
+
+
+def run_command(
+    backend: BackendOption = None,
+    document: DocumentOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    tier: TierOption = TierChoice.quick,
+    seed: SeedOption = 0,
+    max_examples: MaxExamplesOption = 1000,
+    jobs: JobsOption = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Do every N-th task only; see castigate merge."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the unfinished run in --out.")
+    ] = False,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="The run's folder or URL (default: runs/ and the time)."),
+    ] = None,
+    python: PythonOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> None:
+    """Run cases against backends, each in its own processes, and store the verdicts."""
+    if resume and out is None:
+        raise CastigateError("--resume needs --out, the folder of the run to continue")
+    if resume and backend is None:
+        if document or source or target or shard or (tier, seed, max_examples) != DEFAULTS:
+            raise CastigateError(
+                "--resume without --backend takes all options from the run; leave the others "
+                "out, or repeat all of them with --backend"
+            )
+        request = request_of(read_record(folder_at(out or "")))
+    elif backend is None:
+        raise CastigateError(f"no backend is named; add --backend NAME; {available_backends()}")
+    else:
+        request = RunRequest(
+            tuple(dict.fromkeys(backend)),
+            Selection(documents=tuple(document or ()), source=source, target=target),
+            tier.value,
+            seed,
+            max_examples,
+            _parse_shard(shard),
+        )
+    request = replace(request, pythons=tuple(python or ()), seconds=timeout)
+    folder = out or f"runs/{current_time():%Y%m%d-%H%M%S}"
+    try:
+        with progress_reporter() as progress:
+            jobs = jobs or os.cpu_count() or 1
+            store = run(request, folder, jobs, resume, sys.argv, progress)
+        if store.record.complete:
+            typer.echo(f"{folder} is complete; there is nothing to continue", err=True)
+            raise typer.Exit(store.record.exit_code or 0)
+        _finish(store, folder)
+    except KeyboardInterrupt:
+        # typer would exit with this code too, but without a message.
+        typer.echo(f"castigate: interrupted{how_to_resume(folder)}", err=True)
+        raise typer.Exit(130) from None
+
+
+def merge_command(
+    shards: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="The folders of all shards of a run.")
+    ],
+    out: Annotated[str, typer.Option(metavar="RUN", help="The whole run's folder or URL.")],
+) -> None:
+    """Join the shards of a run into one run."""
+    _finish(merge_shards(shards, out, sys.argv), out)
+
+
+def how_to_resume(folder: str) -> str:
+    """Say how to continue an interrupted run; nothing if it had not stored anything yet."""
+    if RECORD not in folder_at(folder).names():
+        return ""
+    return f"; castigate run --resume --out {shlex.quote(folder)} continues it"
+
+
+def _parse_shard(text: str | None) -> Shard | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise CastigateError(f"--shard `{text[:20]}` is not a shard; write I/N, such as 1/4 to 4/4")
+    return Shard(index=int(match[1]), count=int(match[2]))
+
+
+def _finish(store: RunStore, folder: str) -> NoReturn:
+    """Write the tables, print the totals, and exit with the run's code."""
+    totals = finish_run(store)
+    if store.record.shard is None:
+        print_totals(totals)
+    typer.echo(f"{folder}: {totals.inputs:,} inputs")
+    raise typer.Exit(totals.exit_code)
+
+
+def print_totals(totals: Totals) -> None:
+    """Print the broken rules and all verdicts as tables."""
+    width = max(MIN_WIDTH, get_terminal_size().columns)
+    if totals.failures:
+        typer.echo(f"{totals.broken_rule_table(width)}\n")
+    typer.echo(f"{totals.verdict_table(width)}\n")

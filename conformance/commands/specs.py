@@ -1,0 +1,293 @@
+"""``castigate specs``: shows documents, proves them, and checks them against their pages."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from textwrap import wrap
+from typing import Annotated
+
+import typer
+
+from specs.calls import FORM
+from specs.coverage import Coverage, MovedRange, by_kind, compare_page, coverage, page_sections
+from specs.editions import Edition, edition, editions
+from specs.errors import CastigateError
+from specs.lint import Proof, prove
+from specs.loader import Document, document_named, documents, load_document
+from specs.model.document import FormEntry, PromiseEntry, RuleEntry, json_schema
+from specs.model.page_lines import Span, cite_lines, line_digests, read_page
+from specs.operations import matching_rules
+
+WIDTH = 80
+"""Columns of a listing of a page."""
+RULE_KINDS = ("rule", "rules")
+"""Most encoders are rules, so a listing omits this word before their names."""
+
+
+def specs_command(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DOCUMENT[:VERSION]|lint|schema|page",
+            help="A document to show (with --coverage also a YAML file); `lint` proves documents;"
+            " `schema` prints their JSON schema; `page` prints the digests of a page's lines.",
+        ),
+    ] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="With `lint`: YAML files. With `page`: the page."),
+    ] = None,
+    show_coverage: Annotated[
+        bool,
+        typer.Option("--coverage", help="Show which rules encode which lines of the page."),
+    ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --coverage: your copy of the page. Show its text beside the rules, or what"
+            " changed in it and which rules to check.",
+        ),
+    ] = None,
+) -> None:
+    """Show documents, versions, cases and rules, or prove documents total and unambiguous."""
+    if files and what not in ("lint", "page"):
+        raise CastigateError("only `castigate specs lint` and `castigate specs page` take files")
+    if page is not None and not show_coverage:
+        raise CastigateError("--page needs --coverage; add it, or leave --page out")
+    if show_coverage:
+        _show_coverage(what, page)
+        return
+    match what:
+        case None:
+            lines = list_documents()
+        case "lint":
+            given = [load_document(path) for path in files or []]
+            lines = list_proofs([prove(document) for document in given or documents().values()])
+        case "schema":
+            lines = iter([json.dumps(json_schema(), indent=2)])
+        case "page":
+            if files is None or len(files) != 1:
+                raise CastigateError("`castigate specs page` takes one page; add its FILE")
+            lines = iter(line_digests(read_page(files[0])))
+        case _:
+            name, _, version = what.partition(":")
+            document = document_named(name)
+            lines = list_version(document, version) if version else list_document(document)
+    for line in lines:
+        typer.echo(line)
+
+
+def _show_coverage(what: str | None, copy: Path | None) -> None:
+    """Show a document's page line by line; exit code 1 if a line is not covered or has changed."""
+    if what is None:
+        raise CastigateError(
+            "--coverage needs a document; write castigate specs --coverage DOCUMENT"
+        )
+    name, _, version = what.partition(":")
+    if what.endswith(".yaml"):
+        document, version = load_document(Path(what)), ""
+    else:
+        document = document_named(name)
+    changed = list_changes(document, copy) if copy is not None else []
+    for line in changed or list_page(document, version or None, copy):
+        typer.echo(line)
+    if changed or known_coverage(document).uncovered():
+        raise typer.Exit(1)
+
+
+def list_documents() -> Iterator[str]:
+    """List all documents, one per line."""
+    for document in documents().values():
+        versions = ", ".join(document.entry.versions)
+        cases = sum(1 for version in editions(document) for _ in version.cases())
+        yield f"{document.name:<20} {cases:>6} cases  versions {versions}  ({document.entry.title})"
+
+
+def list_document(document: Document) -> Iterator[str]:
+    """List a document's versions, then its rules and promises with level, clause and conflicts."""
+    entry = document.entry
+    yield f"{entry.title} ({document.name}), sha256 {document.digest}"
+    yield ""
+    for version in editions(document):
+        yield f"  {document.name}:{version.version:<6} {_count_cases(version)}"
+    yield ""
+    clauses: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
+        **entry.rules,
+        **entry.promises(),
+        **{f"{FORM}:{name}": form for name, form in entry.forms.items() if form.conflict},
+    }
+    width = max(map(len, clauses))
+    for name, clause in clauses.items():
+        lines = f" ({cite_lines(clause.lines)})" if clause.lines else ""
+        yield f"  {name:<{width}}  {clause.level:<12} {clause.clause}{lines}"
+        for conflict in clause.conflict:
+            yield f"  {'':<{width}}  conflict with {conflict.with_}: {conflict.about}"
+            yield f"  {'':<{width}}  taken: {conflict.taken}"
+
+
+def list_version(document: Document, name: str) -> Iterator[str]:
+    """List a version's dtypes, parameters and counts, then its cases with their rules."""
+    version = version_named(document, name)
+    yield f"{document.name}:{name}: {_count_cases(version)}"
+    yield f"  from {' '.join(version.sources)}"
+    yield f"  to   {' '.join(version.targets)}"
+    for key, parameter in version.parameters():
+        yield f"  {key}: {' '.join(parameter.values)} (default {parameter.default})"
+    yield from (f"  attribute {key}: {kind}" for key, kind in version.attributes)
+    yield ""
+    for case in version.cases():
+        yield f"  {case.id}  {', '.join(matching_rules(document, case).rules)}"
+
+
+def version_named(document: Document, name: str) -> Edition:
+    """Return a document's version; raise CastigateError with the known ones if it has no such."""
+    if name not in document.entry.versions:
+        known = ", ".join(document.entry.versions)
+        raise CastigateError(f"{document.name} has no version `{name}`; it has {known}")
+    return edition(document, name)
+
+
+def _count_cases(version: Edition) -> str:
+    kinds: Counter[str] = Counter()
+    for case in version.cases():
+        if case.example is not None:
+            kinds["examples"] += 1
+        elif (case.source, case.target) in version.listed:
+            kinds["of listed pairs"] += 1
+        else:
+            rejected = matching_rules(version.document, case).is_rejection
+            kinds["rejections" if rejected else "of pairs not listed"] += 1
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"{len(version.listed)} listed pairs, {kinds.total()} cases ({counts})"
+
+
+def list_proofs(proofs: Iterable[Proof]) -> Iterator[str]:
+    """List what linting proved, one line per document."""
+    for proof in proofs:
+        covered = (
+            "" if proof.lines is None else f"; all {proof.lines} lines of the page are covered"
+        )
+        yield (
+            f"{proof.document}: {proof.cases} cases of {proof.versions} versions are total and"
+            f" unambiguous under {proof.rules} rules{covered}"
+        )
+
+
+def known_coverage(document: Document) -> Coverage:
+    """Return what encodes a document's page; raise CastigateError if its rules cite no lines."""
+    found = coverage(document)
+    if found is None:
+        raise CastigateError(
+            f"{document.name} cites no lines of `{document.entry.seed}`, only clauses in words, so"
+            " it has no coverage to show; see castigate specs for other documents"
+        )
+    return found
+
+
+def list_page(document: Document, version: str | None, copy: Path | None) -> Iterator[str]:
+    """List a page's ranges of lines, each with what encodes it or the reason why nothing does.
+
+    ``copy`` is the user's copy of the page, whose text is shown below each range; it must be the
+    edition that the document encodes.
+    """
+    found = known_coverage(document)
+    if version is not None:
+        version_named(document, version)
+    text = read_page(copy).split("\n") if copy is not None else None
+    page = found.page
+    shown = page_sections(document, page, version)
+    yield f"{document.name} encodes {page.name}, {page.whole.last:,} lines"
+    for title, span in shown:
+        yield ""
+        if title:
+            yield title
+        yield "    lines  encoded by"
+        encoders = partial(_encoders_of_line, document, found)
+        for encoded, group in groupby(page.texts(span), encoders):
+            lines = list(group)
+            start = f"{Span(lines[0], lines[-1])!s:>9}  "
+            for names in encoded:
+                yield from _wrapped(start, names)
+                start = " " * len(start)
+            if text is not None:
+                yield from (f"{line:>9} | {text[line - 1].rstrip()}" for line in lines)
+    yield ""
+    yield _summary(found, [line for _, span in shown for line in page.texts(span)])
+
+
+def _encoders_of_line(document: Document, found: Coverage, line: int) -> list[str]:
+    """Name a line's encoders, a text per document, or say why it has none."""
+    if line in found.encoders:
+        by_document: dict[str, list[str]] = {}
+        for (owner, kind), encoders in by_kind(found.encoders[line], document).items():
+            prefix = "" if owner is document else f"{owner.name}: "
+            names = ", ".join(encoder.name for encoder in encoders)
+            by_document.setdefault(prefix, []).append(
+                names if kind in RULE_KINDS else f"{kind} {names}"
+            )
+        return [f"{prefix}{'; '.join(names)}" for prefix, names in by_document.items()]
+    if line in found.reasons:
+        return [f"(not encoded: {found.reasons[line]})"]
+    return [f"NOT COVERED: {found.why_uncovered(line)}"]
+
+
+def _summary(found: Coverage, lines: list[int]) -> str:
+    encoded = sum(line in found.encoders for line in lines)
+    missing = len(set(lines) & set(found.uncovered()))
+    excused = len(lines) - encoded - missing
+    return (
+        f"{len(lines):,} lines with text: {encoded:,} encoded, {excused:,} not encoded for a"
+        f" reason, {missing:,} not covered"
+    )
+
+
+def _wrapped(start: str, text: str) -> list[str]:
+    return wrap(
+        text,
+        WIDTH,
+        initial_indent=start,
+        subsequent_indent=" " * len(start),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def list_changes(document: Document, copy: Path) -> list[str]:
+    """List what differs between a user's copy of a page and the encoded one; empty if nothing."""
+    found = known_coverage(document)
+    text = read_page(copy)
+    change = compare_page(found, text)
+    if change is None:
+        return []
+    lines = text.split("\n")
+    listing = [f"{copy} is not the {found.page.name} that the rules encode.", ""]
+    if change.gone:
+        listing += _wrapped("", f"Gone or changed: lines {', '.join(map(str, change.gone))}")
+    if change.new:
+        listing.append("New in the copy:")
+    for span in change.new:
+        for line in range(span.first, span.last + 1):
+            if lines[line - 1].strip():
+                listing.append(f"{line:>9} | {lines[line - 1].rstrip()}")
+    touched = [each for each in change.moved if each.now is None]
+    moved = [each for each in change.moved if each.now is not None]
+    if touched:
+        listing += ["", "Check these, whose text changed:"]
+        listing += [_range(each) for each in touched]
+    if moved:
+        listing += ["", "The text of these is the same, on other lines:"]
+        listing += [f"{_range(each)} -> {each.now}" for each in moved]
+    name = found.page.name
+    listing += ["", f"Then renew the digests: castigate specs page {copy} > {name}.sha256"]
+    return listing
+
+
+def _range(moved: MovedRange) -> str:
+    source = moved.document.source
+    return f"  {source.path.name}:{source.line(moved.location)}: {moved.label}: {moved.before}"

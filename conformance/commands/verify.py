@@ -1,0 +1,123 @@
+"""``castigate verify``: checks a certificate, and asks some of its cases again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
+from conformance.running.gate import claims_of
+from conformance.running.progress import progress_reporter
+from conformance.running.replay import replay as replay_cases
+from conformance.running.run import selected_cases
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from reports.gate.canonical_json import read_canonical
+from reports.gate.certificate import Evidence
+from reports.gate.certificate_check import check_seals, differences, load_evidence
+from reports.gate.policy import CLAIMED, policy_named
+from reports.gate.signing import load_public_key
+from reports.run_store.record import Selection
+from specs.errors import CastigateError
+
+
+def verify_command(
+    certificate: Annotated[
+        Path,
+        typer.Argument(metavar="CERTIFICATE", help="The file, in the folder of its gate."),
+    ],
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="PUBLIC", help="The Ed25519 public key of the required signer (PEM)."),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="The required policy.")
+    ] = None,
+    replay: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Ask N random cases of the backend again.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice.")] = 0,
+    jobs: JobsOption = None,
+    python: PythonOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> None:
+    """Check a certificate: its bytes, its seals, its run, and some answers."""
+    data = _read_bytes(certificate)
+    required_key = load_public_key(key) if key is not None else None
+    required_policy = policy_named(policy) if policy is not None else None
+    if python and not replay:
+        raise CastigateError("--python needs --replay N; add it, or leave --python out")
+    try:
+        content = read_canonical(data, str(certificate))
+        signer = check_seals(content, str(certificate), required_key)
+        evidence = load_evidence(content, certificate.parent, _case_ids, str(certificate))
+        problems = differences(content, evidence)
+        if required_policy is not None and required_policy.digest != evidence.policy.digest:
+            problems.append(f"it is not by policy {required_policy.name}: {evidence.policy.digest}")
+    except CastigateError as error:
+        problems = [str(error)]
+    if not problems and replay:
+        if evidence.policy.entry.documents == CLAIMED:
+            problems += _changed_claims(evidence, tuple(python or ()), timeout)
+        with progress_reporter() as progress:
+            problems += list(
+                replay_cases(
+                    evidence.store,
+                    replay,
+                    seed,
+                    jobs or os.cpu_count() or 1,
+                    tuple(python or ()),
+                    timeout,
+                    progress,
+                )
+            )
+    if problems:
+        for line in problems:
+            typer.echo(f"castigate: {line}", err=True)
+        typer.echo(f"{certificate} does not hold")
+        raise typer.Exit(1)
+    for line in _summary(content, evidence, signer, replay):
+        typer.echo(line)
+    raise typer.Exit(0 if content["result"] == "pass" else 1)
+
+
+def _changed_claims(evidence: Evidence, pythons: tuple[str, ...], seconds: float) -> Iterator[str]:
+    """Yield a line if the backend claims other documents than those it was asked about."""
+    record = evidence.store.record
+    now = claims_of(record.backends[0].name, pythons, seconds)
+    if now != record.selection.documents:
+        before = ", ".join(record.selection.documents)
+        yield f"the backend claims {', '.join(now)}; it was asked {before}"
+
+
+def _summary(
+    content: dict[str, Any], evidence: Evidence, signer: str | None, replay: int
+) -> Iterator[str]:
+    """Describe a certificate that holds, and what it cannot vouch for."""
+    backend = evidence.store.record.backends[0]
+    policy = evidence.policy
+    yield f"backend   {backend.name} {backend.version}"
+    yield f"policy    {policy.name} {policy.digest}"
+    yield f"cases     {content['cases']['count']:,}, {replay:,} asked again"
+    yield f"signed    {f'by {signer}' if signer else 'by nobody: anyone could have written it'}"
+    today = datetime.now(UTC).date().isoformat()
+    expiries = {each["expires"] for each in content["divergences"] if "expires" in each}
+    expired = sorted(day for day in expiries if day < today)
+    if expired and content["result"] == "pass":
+        yield f"note      a divergence was accepted until {expired[0]} only"
+    yield f"result    {content['result']}; the certificate holds"
+
+
+def _read_bytes(certificate: Path) -> bytes:
+    try:
+        return certificate.read_bytes()
+    except OSError as error:
+        raise CastigateError(f"{certificate} cannot be read: {error.strerror}") from None
+
+
+def _case_ids(selection: Selection) -> list[str]:
+    return [case.id for case in selected_cases(selection)]

@@ -1,0 +1,168 @@
+"""What comes of asking a backend: one of five values, and the checks that an answer must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from oracles.isolation.remote_errors import Crashed as ProcessDied
+from oracles.protocol import Bits, Unsupported
+from reports.diff.judgement import Fault
+from specs.formats import Format
+
+MESSAGE_LENGTH = 300
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Answered(Generic[Value]):
+    """A well-formed answer."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Declined:
+    """The backend does not offer what it was asked for."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The backend raised an error; ``inputs`` names those on which it does, where that is known."""
+
+    error: Exception
+    inputs: str = ""
+
+    @property
+    def text(self) -> str:
+        """The error's class and first line, after the inputs that cause it."""
+        return f"{self.inputs}: {described(self.error)}" if self.inputs else described(self.error)
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """The backend returned something that cannot be compared.
+
+    A call that returns another dtype than it should breaks a rule of the document: its ``fault``.
+    """
+
+    text: str
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """The backend's process died or stopped responding."""
+
+    death: ProcessDied
+
+    @property
+    def text(self) -> str:
+        """How the process ended."""
+        return printable(str(self.death))
+
+
+NoAnswer = Declined | Raised | Malformed | Crashed
+Answer = Answered[Bits] | NoAnswer
+
+
+class Unanswered(BaseException):
+    """Carries a missing answer out of nested code, to where it becomes a verdict.
+
+    It is no ``Exception``, so that code which expects errors of a backend cannot swallow it.
+    """
+
+    def __init__(self, answer: NoAnswer) -> None:
+        super().__init__(answer.text)
+        self.answer = answer
+
+
+def attempt(call: Callable[[], Value]) -> Answered[Value] | NoAnswer:
+    """Call a backend, and return what came of it; only a keyboard interrupt passes through."""
+    try:
+        return Answered(call())
+    except Unanswered as unanswered:
+        return unanswered.answer
+    except Unsupported as reason:
+        return Declined(one_line(reason))
+    except ProcessDied as death:
+        return Crashed(death)
+    except Exception as error:
+        return Raised(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # SystemExit, or a test runner's own signals: a backend must not end the run.
+        return Raised(RuntimeError(f"it wanted to end the run: {described(error)}"))
+
+
+def value_of(answer: Answered[Value] | NoAnswer) -> Value:
+    """The value of an answer; raise ``Unanswered`` if there is none."""
+    if isinstance(answer, Answered):
+        return answer.value
+    raise Unanswered(answer)
+
+
+def checked(target: Format, inputs: Bits, answer: object) -> Bits:
+    """Return an answer that holds the target's patterns in the shape of the inputs.
+
+    Raises ``Unanswered`` for any other.
+    """
+    array = stored(target, answer)
+    if array.shape != inputs.shape:
+        raise malformed(f"the answer has shape {array.shape}, the input {inputs.shape}")
+    return array
+
+
+def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
+    """Return an answer that is an array of the target's patterns, of any shape.
+
+    No pattern may exceed ``widest``, which is the format's mask unless given. Raises
+    ``Unanswered`` for any other answer.
+    """
+    if not isinstance(answer, np.ndarray) or type(answer) is not np.ndarray:
+        raise malformed(f"the answer is {type(answer).__name__}, not a numpy array")
+    if answer.dtype != np.dtype(target.storage):
+        raise malformed(
+            f"the answer's storage is {answer.dtype}, {target.name} is held in {target.storage}"
+        )
+    if target.kind == "text":
+        if not all(isinstance(text, str) for text in answer.reshape(-1).tolist()):
+            raise malformed("the answer holds something else than texts")
+    elif target.bits < 8 * answer.dtype.itemsize and answer.size:
+        largest = int(answer.max())
+        if largest > (target.mask if widest is None else widest):
+            raise malformed(f"the answer holds {largest:#x}, wider than {target.name}")
+    return answer
+
+
+def malformed(text: str, fault: Fault | None = None) -> Unanswered:
+    """The exception that reports a malformed answer."""
+    return Unanswered(Malformed(text, fault))
+
+
+def one_line(error: BaseException) -> str:
+    """An error's first line that is not blank, shortened, and printable on any stream."""
+    lines = [line.strip() for line in printable(str(error)).splitlines() if line.strip()]
+    return lines[0][:MESSAGE_LENGTH] if lines else type(error).__name__
+
+
+def described(error: BaseException) -> str:
+    """An error's class and its first line."""
+    return f"{type(error).__name__}: {one_line(error)}"
+
+
+def refusal(expected_class: str | None, error: BaseException) -> str:
+    """The text of a refusal: the error class that the document names, and what was raised."""
+    return (f"expected {expected_class}, got " if expected_class else "") + described(error)
+
+
+def printable(text: str) -> str:
+    """The text with lone surrogates escaped, which no stream accepts."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

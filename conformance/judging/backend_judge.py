@@ -1,0 +1,420 @@
+"""The judge of one backend: asks it a case, compares its answers, and comes to a verdict."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.judging import bitcasts, row_limits
+from conformance.judging.answers import (
+    Answer,
+    Answered,
+    Crashed,
+    Declined,
+    Malformed,
+    NoAnswer,
+    Raised,
+    Unanswered,
+    attempt,
+    checked,
+    described,
+    printable,
+    refusal,
+    value_of,
+)
+from conformance.judging.calls import answer_of, call_by, call_faults
+from conformance.judging.quick_inputs import inputs_of
+from conformance.judging.shape_choice import shapes_of
+from conformance.judging.shapes import shape_faults
+from oracles.protocol import (
+    Bits,
+    Returned,
+    WithCastEach,
+    WithReproduce,
+    WithRoad,
+    compiles_per_shape,
+    row_limits_of,
+)
+from oracles.reference.expectations import Expected
+from oracles.reference.reference_oracle import Reference
+from oracles.registry import Backend
+from reports.counterexample.drawing import datum_text
+from reports.diff.allowed_answers import Expectations, grade_answers
+from reports.diff.answer_arrays import DatumArray
+from reports.diff.answer_arrays import InputsAndAnswers as KeptAnswers
+from reports.diff.divergences import datum_of, find_divergences, simplicity
+from reports.diff.judgement import Divergence, Fault, Judgement
+from reports.diff.verdicts import Verdict
+from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
+from specs.calls import Call
+from specs.case_calls import receiver_of
+from specs.cases import Case
+from specs.formats import Format, format_named
+from specs.operations import is_bitcast
+from specs.ruling import Ruling, ruling
+
+AskBits = Callable[[Bits], Answer]
+
+
+def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> str:
+    """Name an input on which a backend raises, found by bisection; of texts also how many do."""
+    if source.kind == "text":
+        guilty = [index for index in range(inputs.size) if _raises(inputs[index : index + 1], ask)]
+        if not guilty:
+            return "on no text alone, only on all of them together"
+        worst = min(guilty, key=lambda index: simplicity(source, inputs[index]))
+        return f"on {len(guilty)} of {inputs.size} texts, the smallest {inputs[worst]!r}"
+    part = inputs
+    while part.size > 1:
+        half = part.size // 2
+        if _raises(part[:half], ask):
+            part = part[:half]
+        elif _raises(part[half:], ask):
+            part = part[half:]
+        else:
+            break
+    return _range_of(source, part)
+
+
+def _raises(inputs: Bits, ask: AskBits) -> bool:
+    match ask(np.ascontiguousarray(inputs)):
+        case Crashed() as crashed:
+            raise Unanswered(crashed)
+        case answer:
+            return not isinstance(answer, Answered)
+
+
+def crash_message(source: Format, crashed: Crashed) -> str:
+    """How a process ended, and on which inputs if that is known."""
+    inputs = crashed.death.inputs
+    if inputs is None or not inputs.size:
+        return crashed.text
+    where = f" in shape {inputs.shape}" if len(inputs.shape) != 1 else ""
+    return printable(f"{_range_of(source, inputs.reshape(-1))}{where}: {crashed.death}")
+
+
+def _range_of(source: Format, part: Bits) -> str:
+    first, last = (datum_text(source, datum_of(part[place])) for place in (0, -1))
+    return f"on {first}" if part.size == 1 else f"on {first} to {last} together"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chose for a whole run."""
+
+    seed: int = 0
+    max_examples: int = 1000
+    asked_for: frozenset[str] = frozenset()
+    tier: str = "quick"
+
+
+class BackendJudge:
+    """Judges one backend, one case at a time."""
+
+    def __init__(self, backend: Backend, broken: dict[str, str], settings: Settings) -> None:
+        self.backend = backend
+        self.broken = broken
+        self.settings = settings
+        self._asked_rows: tuple[object, list[Bits]] = None, []
+        self.expectations = Expectations(independent=isinstance(backend.oracle, Reference))
+
+    @cached_property
+    def is_dear(self) -> bool:
+        """Whether the backend compiles for each shape, and the tier has no time for many shapes."""
+        return self.settings.tier == "quick" and compiles_per_shape(self.backend.oracle)
+
+    def judge(self, case: Case) -> Judgement:
+        """The verdict on a case, whatever the backend does."""
+        for dtype in (case.source, case.target):
+            if dtype in self.broken:
+                return self._verdict(
+                    case, "error", f"the adapter, not the framework: {dtype}: {self.broken[dtype]}"
+                )
+        return self._bitcast(case) if is_bitcast(case) else self._cast(case)
+
+    def _bitcast(self, case: Case) -> Judgement:
+        rules, seed, oracle = bitcast_ruling(case), self.settings.seed, self.backend.oracle
+
+        def ask(bits: Bits) -> Answer:
+            return attempt(lambda: bitcasts.bitcast_by(oracle, case, rules, bits))
+
+        found = bitcasts.ask_bitcast(rules, seed, ask)
+        if not isinstance(found, bitcasts.BitcastOutcome):
+            return self._no_bitcast(case, rules, found)
+        match attempt(lambda: bitcasts.copy_fault(oracle, case, rules, seed)):
+            case Answered(copied):
+                pass
+            case missing:
+                return self._no_bitcast(case, rules, missing)
+        faults = tuple(each for each in (found.fault, copied) if each is not None)
+        messages = [found.message, copied.message if copied is not None else ""]
+        return self._verdict(
+            case,
+            self.graded(case, {fault.level for fault in faults}, rules.is_open),
+            "; ".join(message for message in messages if message),
+            inputs=found.inputs,
+            open_inputs=found.open_inputs,
+            faults=faults,
+        )
+
+    def _no_bitcast(self, case: Case, rules: BitcastRuling, missing: NoAnswer) -> Judgement:
+        """The verdict on a bitcast that was not answered."""
+        if isinstance(missing, Raised) and rules.may_refuse:
+            verdict: Verdict = "open" if rules.is_open else "conforms"
+            return self._verdict(case, verdict, refusal(rules.error_class, missing.error))
+        return self._without_answer(case, missing, 0)
+
+    def _cast(self, case: Case) -> Judgement:
+        rules = ruling(case)
+        inputs = inputs_of(
+            case, rules, self.settings.seed, self.settings.max_examples, self.is_dear
+        )
+        try:
+            if rules.is_rejection:
+                return self._rejected(case, rules, inputs)
+            return self._answered(case, rules, inputs)
+        except Unanswered as unanswered:
+            missing = unanswered.answer
+        if isinstance(missing, Malformed) and missing.fault is not None:
+            if rules.is_open_dtype:
+                return self._verdict(case, "open", missing.text, inputs=inputs.size)
+            return self._faulty(case, rules, inputs, [], [missing.fault])
+        return self._without_answer(case, missing, inputs.size)
+
+    def _without_answer(self, case: Case, missing: NoAnswer, inputs: int) -> Judgement:
+        """The verdict on a case that was not answered, where an answer is due."""
+        match missing:
+            case Declined(reason):
+                return self._verdict(case, "unsupported", reason)
+            case Crashed() as crashed:
+                return self.crashed(case, crashed)
+            case Raised() | Malformed():
+                return self._verdict(case, self.failed(case), missing.text, inputs=inputs)
+
+    def crashed(self, case: Case, crashed: Crashed) -> Judgement:
+        """The verdict on a case that ends the backend's process."""
+        return self._verdict(case, "crashed", crash_message(format_named(case.source), crashed))
+
+    def road(self, case: Case) -> str:
+        """What selects the kernel that answers a case; empty where no kernel can be swept."""
+        oracle = self.backend.oracle
+        if not isinstance(oracle, WithRoad):
+            return case.id
+        try:
+            return oracle.road(case)
+        except Exception:
+            # The case itself, when it is asked, reports the error.
+            return ""
+
+    def _verdict(self, case: Case, verdict: Verdict, message: str = "", **more: Any) -> Judgement:
+        return Judgement(case.id, self.backend.name, verdict, message, **more)
+
+    def ask(self, case: Case, rules: Ruling, inputs: Bits) -> Answer:
+        """The backend's answer to one tensor, checked for storage and shape."""
+
+        def checked_answer() -> Bits:
+            # A copy: what a backend does to its inputs must not change what it is judged by.
+            answer = answer_of(self.backend.oracle, case, inputs.copy())
+            # Another copy: a backend may use one buffer for all its answers.
+            return checked(rules.target, inputs, answer).copy()
+
+        return attempt(checked_answer)
+
+    def ask_each(self, case: Case, rules: Ruling, inputs: Sequence[Bits]) -> Iterator[Answer]:
+        """The answers to several tensors, in one message where a message is slow."""
+        oracle = self.backend.oracle
+        known: Sequence[object] = ()
+        if isinstance(oracle, WithCastEach) and receiver_of(case.document) is None:
+            match attempt(partial(oracle.cast_each, case, inputs)):
+                case Answered(known):
+                    pass
+                case missing:
+                    yield missing
+                    return
+        for place, part in enumerate(inputs):
+            if place < len(known):
+                yield attempt(partial(checked, rules.target, part, known[place]))
+            else:
+                # The first tensor that was not answered together: alone it tells why.
+                yield self.ask(case, rules, part)
+
+    def _rejected(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
+        """The verdict on a case that a document wants refused."""
+        match self.ask(case, rules, inputs):
+            case Answered(answer):
+                pass
+            case Raised(error):
+                message = refusal(rules.error_class, error)
+                return self._verdict(case, "conforms", message, inputs=inputs.size)
+            case Malformed(text, Fault()):
+                [*_, branch] = rules.branches
+                message = f"is not refused, but {text}"
+                fault = Fault("answer", branch.rule, branch.clause, branch.level, message)
+                return self._faulty(case, rules, inputs, [], [fault])
+            case missing:
+                raise Unanswered(missing)
+        expected = Expected(*(np.zeros(inputs.size, np.uint8) for _ in range(3)))
+        broken = np.full(inputs.size, 2, np.uint8)
+        return self._compared(case, rules, inputs, expected, answer, broken)
+
+    def _answered(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
+        """The verdict on a case that a document wants answered, at least for some inputs."""
+        expected = self.expectations.of(rules, inputs)
+        is_open = np.isin(expected.places, rules.open_branches)
+        asked, message = inputs, ""
+        match self.ask(case, rules, inputs):
+            case Answered(answer):
+                pass
+            case Raised(error) as raised:
+                if rules.is_open_dtype or (is_open.all() and not rules.is_open):
+                    return self._verdict(case, "open", raised.text, inputs=inputs.size)
+                if rules.is_open or not is_open.any():
+                    raise Unanswered(self.located(case, rules, inputs, error))
+                # An open input may raise an error, so the others are asked without them.
+                message = f"open inputs: {raised.text}"
+                asked, expected = inputs[~is_open], expected.at(~is_open)
+                answer = value_of(self.ask_and_locate(case, rules, asked))
+            case missing:
+                raise Unanswered(missing)
+        broken = grade_answers(rules, asked, expected, answer)
+        again = partial(self.ask_each, case, rules)
+        shapes = shapes_of(f"{case.source}/{case.target}", self.is_dear)
+        faults = [
+            *shape_faults(case, rules, asked, expected, answer, broken, again, shapes),
+            *self._call_faults(case, rules, asked),
+        ]
+        worst = self._across_limits(case, rules, asked, expected, answer, broken)
+        compared = self._compared(case, rules, asked, expected, worst.answer, worst.broken, faults)
+        messages = (message, *worst.notes, compared.message)
+        return replace(
+            compared,
+            message="; ".join(part for part in messages if part),
+            inputs=inputs.size,
+            open_inputs=int(is_open.sum()),
+        )
+
+    def _across_limits(
+        self,
+        case: Case,
+        rules: Ruling,
+        inputs: Bits,
+        expected: Expected,
+        answer: Bits,
+        broken: NDArray[np.uint8],
+    ) -> row_limits.Judged:
+        """Each input's worst answer, in rows on both sides of the backend's length limits."""
+        in_one_row = row_limits.Judged(answer, broken)
+        limits = row_limits_of(self.backend.oracle)
+        if not limits or case.example is not None:
+            return in_one_row
+        ask_each = partial(self._ask_rows, case, rules)
+        return row_limits.across(limits, rules, inputs, expected, in_one_row, ask_each)
+
+    def _ask_rows(self, case: Case, rules: Ruling, rows: Sequence[Bits]) -> Sequence[Bits]:
+        """The answers to several rows, kept for the next case on the same road.
+
+        Raises ``Unanswered`` where one is missing.
+        """
+        is_shared = receiver_of(case.document) is None and rules.source.kind != "text"
+        road = self.road(case) if is_shared else ""
+        key = (road, *(row.tobytes() for row in rows)) if road else None
+        if key is None or key != self._asked_rows[0]:
+            self._asked_rows = key, [value_of(each) for each in self.ask_each(case, rules, rows)]
+        return self._asked_rows[1]
+
+    def _call_faults(self, case: Case, rules: Ruling, inputs: Bits) -> Iterator[Fault]:
+        """What is wrong about a call besides its values, where the document promises anything."""
+        if not rules.is_open_dtype:
+
+            def make(call: Call, held: Mapping[str, Bits]) -> Answered[Returned] | NoAnswer:
+                return attempt(lambda: call_by(self.backend.oracle, case, call, held))
+
+            yield from call_faults(case, inputs[:4], make)
+
+    def ask_and_locate(self, case: Case, rules: Ruling, inputs: Bits) -> Answer:
+        """The backend's answer; an error names the inputs on which it is raised."""
+        match self.ask(case, rules, inputs):
+            case Raised(error):
+                return self.located(case, rules, inputs, error)
+            case answer:
+                return answer
+
+    def located(self, case: Case, rules: Ruling, inputs: Bits, error: Exception) -> Raised:
+        """The error together with the inputs on which it is raised."""
+        guilty = inputs_that_raise(rules.source, inputs, lambda part: self.ask(case, rules, part))
+        return Raised(error, guilty)
+
+    def _compared(
+        self,
+        case: Case,
+        rules: Ruling,
+        inputs: Bits,
+        expected: Expected,
+        answer: Bits,
+        broken: NDArray[np.uint8],
+        faults: Sequence[Fault] = (),
+    ) -> Judgement:
+        found = list(find_divergences(rules, inputs, expected, answer, broken))
+        answered = KeptAnswers(DatumArray(case.source, inputs), DatumArray(case.target, answer))
+        return replace(self._faulty(case, rules, inputs, found, faults), answered=answered)
+
+    def _faulty(
+        self,
+        case: Case,
+        rules: Ruling,
+        inputs: Bits,
+        found: Sequence[tuple[Divergence, int]],
+        faults: Sequence[Fault],
+    ) -> Judgement:
+        """The verdict that follows from wrong values and from other faults."""
+        if faults and not found and faults[0].kind != "answer":
+            verdict = "unsupported" if faults[0].kind == "unsupported" else self.failed(case)
+            return self._verdict(case, verdict, faults[0].message, inputs=inputs.size)
+        counted = tuple(fault for fault in faults if fault.kind != "unsupported")
+        levels = {divergence.level for divergence, _ in found} | {fault.level for fault in counted}
+        return self._verdict(
+            case,
+            self.graded(case, levels, rules.is_open),
+            "; ".join(fault.message for fault in faults),
+            inputs=inputs.size,
+            divergences=tuple(divergence for divergence, _ in found),
+            faults=counted,
+            reproduction=self.reproduction(case, rules, inputs[found[0][1] :][:1]) if found else "",
+        )
+
+    def graded(self, case: Case, levels: set[str], is_open: bool) -> Verdict:
+        """The verdict on a case that breaks rules of these levels, or none."""
+        if not levels:
+            return "open" if is_open else "conforms"
+        if not self.claimed(case):
+            return "differs"
+        return "violates" if "required" in levels else "deviates"
+
+    def failed(self, case: Case) -> Verdict:
+        """The verdict on an error or a malformed answer where an answer is due."""
+        return "error" if self.claimed(case) else "differs"
+
+    def claimed(self, case: Case) -> bool:
+        """Whether a broken rule counts: the backend claims the edition, or the user named it."""
+        is_named = case.document in self.settings.asked_for
+        return is_named or self.backend.claims(case.document, case.version)
+
+    def reproduction(self, case: Case, rules: Ruling, smallest: Bits) -> str:
+        """A script that reproduces one answer: the adapter's own, or a command of castigate."""
+        given = datum_of(smallest[0])
+        shown = shlex.quote(given) if isinstance(given, str) else rules.source.hexadecimal(given)
+        name = shlex.quote(self.backend.name)
+        command = f"castigate explain {case.id} --backend {name} -- {shown}"
+        oracle = self.backend.oracle
+        if not isinstance(oracle, WithReproduce):
+            return printable(command)
+        try:
+            return printable(str(oracle.reproduce(case, smallest.copy())))
+        except Exception as error:
+            return printable(f"{command}\n# the adapter's own script failed: {described(error)}")

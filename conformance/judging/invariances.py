@@ -1,0 +1,403 @@
+"""Invariances: the answer to an element must not depend on its position, tensor, or layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TypeVar
+from zlib import crc32
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky
+from numpy.typing import NDArray
+
+from conformance.judging.answers import (
+    Answer,
+    Answered,
+    Crashed,
+    Declined,
+    NoAnswer,
+    Unanswered,
+    attempt,
+    checked,
+    value_of,
+)
+from conformance.judging.backend_judge import BackendJudge
+from conformance.judging.calls import answer_of
+from conformance.judging.probes import Probe, alone, probes
+from conformance.judging.row_answers import (
+    NoRow,
+    Row,
+    candidates,
+    first_row,
+    judgement_of,
+    rows,
+)
+from conformance.judging.shape_choice import SHORT, Shape, dear_shape
+from oracles.protocol import Bits, WithCall, WithCastEach
+from oracles.reference.breakpoints import breakpoints
+from oracles.reference.expectations import Expected
+from reports.counterexample.drawing import datum_text, datum_with_value
+from reports.diff.divergences import datum_of, simplicity
+from reports.diff.judgement import Datum, Fault, Judgement
+from reports.diff.verdicts import Verdict
+from specs.case_calls import receiver_of
+from specs.cases import Case
+from specs.ruling import Ruling
+from specs.tensor_rules import tensor_rule
+
+
+class ProbeFailedError(Exception):
+    """A tensor is not answered though its elements are; Hypothesis shrinks to the smallest."""
+
+    def __init__(self, probe: Probe, missing: NoAnswer) -> None:
+        super().__init__(f"{probe}: {missing.text}")
+
+
+def answers_to(
+    judge: BackendJudge, row: Row, chosen: Sequence[Probe]
+) -> Iterator[tuple[Probe, Bits]]:
+    """Each probe with its answer, except those that the backend declines.
+
+    Raises ``ProbeFailedError`` for an error or a malformed answer, ``Unanswered`` for a crash.
+    """
+    oracle = judge.backend.oracle
+    if not isinstance(oracle, WithCastEach) or receiver_of(row.case.document) is not None:
+        for probe in chosen:
+            yield from _answer_to(judge, row, probe)
+        return
+    left = list(chosen)
+    while left:
+        tensors = [probe.tensor(row.inputs) for probe in left]
+        known = value_of(attempt(partial(oracle.cast_each, row.case, tensors)))
+        for probe, tensor, answer in zip(left, tensors, known, strict=False):
+            check = partial(checked, row.rules.target, tensor, answer)
+            yield from _survived(probe, attempt(check))
+        left = left[len(known) :]
+        if left:
+            # The first that was not answered together: alone it tells why.
+            yield from _answer_to(judge, row, left.pop(0))
+
+
+def _answer_to(judge: BackendJudge, row: Row, probe: Probe) -> Iterator[tuple[Probe, Bits]]:
+    tensor = probe.tensor(row.inputs)
+
+    def checked_answer() -> Bits:
+        answer = answer_of(judge.backend.oracle, row.case, tensor)
+        # A copy: a backend may use one buffer for all its answers.
+        return checked(row.rules.target, tensor, answer).copy()
+
+    yield from _survived(probe, attempt(checked_answer))
+
+
+def _survived(probe: Probe, answer: Answer) -> Iterator[tuple[Probe, Bits]]:
+    match answer:
+        case Answered(bits):
+            yield probe, bits
+        case Declined():
+            return
+        case Crashed() as crashed:
+            raise Unanswered(crashed)
+        case missing:
+            raise ProbeFailedError(probe, missing)
+
+
+SHOWN_ANSWERS = 4
+
+
+@dataclass(frozen=True)
+class Change:
+    """One element whose answer differs from its answer in one row."""
+
+    row: Row
+    probe: Probe
+    position: int
+    input: int
+    answer: Datum
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Sorts changes: small tensors first, then early positions."""
+        return (*self.probe.place, self.position)
+
+    @property
+    def given(self) -> Datum:
+        """The input itself."""
+        return datum_of(self.row.inputs[self.input])
+
+    @property
+    def where(self) -> str:
+        """The tensor, and the position in it."""
+        return f"{self.probe}, position {self.position}"
+
+
+@dataclass
+class Changes:
+    """The changes found for a pair: those that a document forbids, and those of open answers."""
+
+    forbidden: list[Change] = field(default_factory=list)
+    open: list[Change] = field(default_factory=list)
+
+    def note(self, row: Row, probe: Probe, answer: Bits) -> list[Change]:
+        """Record the changed answers, each once per input; return the forbidden ones."""
+        picked, flat = probe.picks(row.inputs.size).reshape(-1), answer.reshape(-1)
+        moved, is_forbidden = row.changed(picked, flat)
+        forbidden: list[Change] = []
+        seen: set[tuple[int, Datum]] = set()
+        for position, is_wrong in zip(moved.tolist(), is_forbidden.tolist(), strict=True):
+            key = (int(picked[position]), datum_of(flat[position]))
+            if key not in seen:
+                seen.add(key)
+                (forbidden if is_wrong else self.open).append(Change(row, probe, position, *key))
+        self.forbidden += forbidden
+        return forbidden
+
+
+def smallest(changes: list[Change]) -> Change:
+    """The change in the smallest tensor; among equals, the one of the simplest input."""
+    return min(changes, key=lambda one: (one.place, simplicity(one.row.rules.source, one.given)))
+
+
+def change_fault(change: Change, switches: str) -> Fault:
+    """The fault of an answer that changes although a document names it."""
+    row, branch = change.row, change.row.branch(change.input)
+    was = datum_text(row.rules.target, datum_of(row.answers[change.input]))
+    now = datum_text(row.rules.target, change.answer)
+    given = datum_with_value(row.rules.source, change.given)
+    message = f"{given} answers {was} in one row, {now} at {change.where}"
+    message += f"; {switches}" if switches else ""
+    return Fault("answer", branch.rule, branch.clause, branch.level, message)
+
+
+def describe_open_changes(
+    changes: list[Change], count: int, switches: Callable[[Change], str]
+) -> str:
+    """How many open inputs have several answers, and where the simplest of them changes."""
+    source = changes[0].row.rules.source
+    simplest = min(changes, key=lambda one: (simplicity(source, one.given), one.place))
+    target = simplest.row.rules.target
+    answers = [datum_of(simplest.row.answers[simplest.input])]
+    answers += [one.answer for one in changes if one.given == simplest.given]
+    shown = [datum_text(target, answer) for answer in dict.fromkeys(answers)]
+    shown[SHOWN_ANSWERS:] = ["…"] if len(shown) > SHOWN_ANSWERS else []
+    now = datum_text(target, simplest.answer)
+    where = switches(simplest) or f"{shown[0]} in one row, {now} at {simplest.where}"
+    inputs = len({one.given for one in changes})
+    return (
+        f"a set of answers to {inputs} of {count} inputs, where the document is open:"
+        f" {datum_with_value(source, simplest.given)} gives {{{', '.join(shown)}}}, {where}"
+    )
+
+
+def first_switch(change: Change, answers: Iterable[tuple[Probe, Bits]]) -> str:
+    """Where an input, repeated in rows of growing length, first changes its answer; else empty."""
+    target, alone = change.row.rules.target, None
+    for probe, answer in answers:
+        alone = answer[:1] if alone is None else alone
+        moved = np.flatnonzero(answer != alone[0])
+        if moved.size:
+            was, now = (datum_text(target, datum_of(one)) for one in (alone[0], answer[moved[0]]))
+            return f"{was} alone, {now} first at {probe}, position {moved[0]}"
+    return ""
+
+
+STEPS = (1, 2, 3, -1, -2, 0)
+LONGEST = 80
+MOST_OFFSET = 15
+Drawn = TypeVar("Drawn")
+
+ANY_STEP = st.sampled_from(STEPS)
+ANY_OFFSET = st.integers(0, MOST_OFFSET)
+ANY_SHAPE = st.tuples(st.integers(1, LONGEST)) | st.lists(st.integers(1, 9), max_size=4).map(tuple)
+
+
+@st.composite
+def any_probe(draw: st.DrawFn, count: int, shapes: Sequence[Shape], is_laid: bool) -> Probe:
+    """Draw a tensor of ``count`` inputs, in one of the shapes or in any, and its layout."""
+    shape = draw(st.sampled_from(shapes) if shapes else ANY_SHAPE)
+    first = draw(st.integers(0, count - 1))
+    if not is_laid:
+        return Probe(shape, first)
+    steps = tuple(draw(ANY_STEP) for _ in shape)
+    offset, columns = draw(ANY_OFFSET), draw(st.booleans())
+    return Probe(shape, first, steps=steps, offset=offset, columns=columns)
+
+
+def drive(
+    check: Callable[[Drawn], None], strategy: st.SearchStrategy[Drawn], number: int, examples: int
+) -> None:
+    """Check examples drawn from a seed; raise the error of the smallest one that fails."""
+    profile = settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        verbosity=Verbosity.quiet,
+    )
+
+    def example(drawn: Drawn) -> None:
+        check(drawn)
+
+    seed(number)(profile(given(strategy)(example)))()
+
+
+MOST = 32
+LEAST_OF_A_RULE = 3
+TARGET_STEPS = 5
+"""Target values at which, and halfway after which, an input is chosen."""
+
+
+def representative_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
+    """The indices of up to ``MOST`` inputs: NaNs, ties, and some of every branch of the rules."""
+    found: dict[int, None] = {}
+    if rules.source.is_numeric and not rules.worked:
+        wanted = np.array([*_nans(rules), *_ties(rules)], inputs.dtype)
+        places = np.searchsorted(inputs, wanted).clip(max=inputs.size - 1)
+        found.update(dict.fromkeys(places[inputs[places] == wanted].tolist()))
+    taken = np.unique(expected.places)
+    share = max(LEAST_OF_A_RULE, (MOST - len(found)) // taken.size)
+    for place in taken.tolist():
+        members = np.flatnonzero(expected.places == place)
+        spread = np.linspace(0, members.size - 1, share).astype(int)
+        found.update(dict.fromkeys(members[spread].tolist()))
+    every = np.array(sorted(found), np.intp)
+    few = np.linspace(0, every.size - 1, min(MOST, every.size)).astype(np.intp)
+    return np.asarray(every[few], np.intp)
+
+
+def _nans(rules: Ruling) -> Iterator[int]:
+    """The first NaN of each sign, the middle one (which is quiet) and the last."""
+    for codes in rules.source.nan_codes:
+        yield from (codes[0], codes[len(codes) // 2], codes[-1])
+
+
+def _ties(rules: Ruling) -> list[int]:
+    if not rules.target.is_numeric:
+        return []
+    source, target = rules.source, rules.target
+    codes = [target.max_code * step // (TARGET_STEPS - 1) for step in range(TARGET_STEPS)]
+    found = sorted(
+        code for code in breakpoints(source, target, codes) if 1 < code < source.max_code
+    )
+    ties = found[1::3]  # Breakpoints come in threes; the middle one is the tie.
+    return ties if source.is_integral else [*ties, *(code | source.sign_bit for code in ties[:1])]
+
+
+EXAMPLES = 10
+FEW_EXAMPLES = 4
+
+
+class ChangedError(Exception):
+    """A forbidden change was found; Hypothesis shrinks to the smallest."""
+
+
+class Invariances:
+    """Asks one backend the inputs of a pair in tensors of many lengths, shapes and layouts."""
+
+    def __init__(self, judge: BackendJudge, cases: Sequence[Case]) -> None:
+        self._judge = judge
+        self.cases = cases
+        self.pair = f"{cases[0].source}/{cases[0].target}"
+
+    def judge(self) -> tuple[Case, Judgement]:
+        """The verdict on the pair, under the case that was asked."""
+        row = first_row(self._judge, candidates(self._judge, self.cases, calls=False))
+        if isinstance(row, NoRow):
+            return self.cases[0], self._judgement(self.cases[0], "unsupported", row.reason)
+        row, found, failed_probe = _few(row), Changes(), ""
+        try:
+            for probe, answer in answers_to(self._judge, row, self._probes(row)):
+                found.note(row, probe, answer)
+            self._draw(row, found)
+        except (ChangedError, Flaky):
+            pass  # The change is recorded, and so are the smaller ones that were tried.
+        except ProbeFailedError as error:
+            failed_probe = str(error)
+        except Unanswered as unanswered:
+            if isinstance(unanswered.answer, Crashed):
+                return row.case, self._judge.crashed(row.case, unanswered.answer)
+            failed_probe = unanswered.answer.text
+        return self._judged(row, found, failed_probe)
+
+    def _judged(self, row: Row, found: Changes, failed_probe: str) -> tuple[Case, Judgement]:
+        if found.forbidden:
+            return self._failed(smallest(found.forbidden))
+        if failed_probe:
+            failed = self._judge.failed(row.case)
+            return row.case, self._judgement(row.case, failed, failed_probe, row)
+        if found.open:
+            message = describe_open_changes(found.open, row.inputs.size, self._switch)
+            return row.case, self._judgement(row.case, "open", message, row)
+        return row.case, self._judgement(row.case, "conforms", "", row)
+
+    def _failed(self, change: Change) -> tuple[Case, Judgement]:
+        case, fault = change.row.case, change_fault(change, self._switch(change))
+        verdict = self._judge.graded(case, {fault.level}, is_open=False)
+        return case, self._judgement(case, verdict, fault.message, change.row, fault)
+
+    def _judgement(
+        self, case: Case, verdict: Verdict, message: str, row: Row | None = None, *faults: Fault
+    ) -> Judgement:
+        return judgement_of(self._judge, case, verdict, message, row, *faults)
+
+    def _probes(self, row: Row) -> list[Probe]:
+        return [
+            probe
+            for probe in probes(row.inputs.size, self.pair, self._judge.is_dear)
+            if _keeps(row, probe) and (probe.layout is None or row.rules.source.kind != "text")
+        ]
+
+    def _draw(self, row: Row, found: Changes) -> None:
+        """Let Hypothesis draw tensors and call forms; raise where a change is forbidden."""
+
+        def check(drawn: tuple[Row, Probe]) -> None:
+            by, probe = drawn
+            if not _keeps(by, probe):
+                return
+            for _, answer in answers_to(self._judge, by, [probe]):
+                if found.note(by, probe, answer):
+                    raise ChangedError
+
+        shapes = [dear_shape(self.pair)] if self._judge.is_dear else []
+        if any(0 in shape for shape in shapes):
+            return
+        # Where shapes are dear, so are layouts.
+        is_laid = row.rules.source.kind != "text" and not shapes
+        drawn = [
+            st.tuples(st.just(by), any_probe(by.inputs.size, shapes, is_laid))
+            for by in (row, *self._call_rows)
+        ]
+        number = crc32(self.pair.encode()) + self._judge.settings.seed
+        drive(check, st.one_of(drawn), number, FEW_EXAMPLES if shapes else EXAMPLES)
+
+    @cached_property
+    def _call_rows(self) -> list[Row]:
+        """The rows that the pair's calls answer."""
+        if not isinstance(self._judge.backend.oracle, WithCall):
+            return []
+        cases = candidates(self._judge, self.cases, calls=True)
+        return [_few(row) for row in rows(self._judge, cases) if not row.rules.is_open]
+
+    def _switch(self, change: Change) -> str:
+        """Where an input in rows of itself changes its answer; empty if it does not, or is slow."""
+        if self._judge.is_dear:
+            return ""
+        asked = [probe for probe in alone(change.input, SHORT) if _keeps(change.row, probe)]
+        try:
+            return first_switch(change, answers_to(self._judge, change.row, asked))
+        except (ProbeFailedError, Unanswered):
+            return ""
+
+
+def _few(row: Row) -> Row:
+    return row.at(representative_inputs(row.rules, row.inputs, row.expected))
+
+
+def _keeps(row: Row, probe: Probe) -> bool:
+    """Whether the document wants tensors of that shape converted in their shape."""
+    return tensor_rule(row.case.document, row.case.version, probe.shape).keeps_shape

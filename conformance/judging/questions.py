@@ -1,0 +1,68 @@
+"""What a run asks a backend, by name: every case, and after a pair's cases what is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.invariances import Invariances
+from conformance.judging.road_agreement import RoadAgreement, first_of
+from conformance.sweep.full_tier import FullJudge
+from oracles.registry import Backend
+from oracles.smoke_check import smoke
+from reports.diff.judgement import Judgement
+from specs.cases import Case
+from specs.operations import is_bitcast
+
+AnyJudge = BackendJudge | FullJudge
+Judged = tuple[Case, Judgement]
+RECORD, INVARIANCE = "castigate", "castigate-invariance"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What comes of it is recorded as that of a case, or of a pair."""
+
+    name: str
+    pair: str
+    record: str
+    judge: Callable[[], Judged]
+
+
+def judges_of(backends: Iterable[Backend], settings: Settings, cases: list[Case]) -> list[AnyJudge]:
+    """Who judges each backend."""
+    plain = [BackendJudge(backend, smoke(backend), settings) for backend in backends]
+    return [FullJudge(own, cases) for own in plain] if settings.tier == "full" else [*plain]
+
+
+def by_backend(
+    backend_judges: Sequence[AnyJudge], cases: Sequence[Case]
+) -> Iterator[tuple[Backend, Callable[[], Iterator[Question]]]]:
+    """Each backend, and what gives the questions to it."""
+    plain = [each.quick_judge if isinstance(each, FullJudge) else each for each in backend_judges]
+    for backend_judge, own in zip(backend_judges, plain, strict=True):
+        yield own.backend, partial(_questions, backend_judge, own, first_of(plain, own), cases)
+
+
+def _questions(
+    backend_judge: AnyJudge, own: BackendJudge, first: BackendJudge | None, cases: Sequence[Case]
+) -> Iterator[Question]:
+    """All questions to one backend; ``first`` is the road that it is compared with, if any."""
+    for (source, target), group in groupby(cases, lambda one: (one.source, one.target)):
+        asked, pair = list(group), f"{source}/{target}"
+        for case in asked:
+            yield Question(case.id, pair, RECORD, partial(_judged, backend_judge, case))
+        if all(map(is_bitcast, asked)):
+            continue
+        judge = Invariances(own, asked).judge
+        yield Question(f"invariances/{pair}", pair, INVARIANCE, judge)
+        if first is not None:
+            name = f"variants/{first.backend.name}/{pair}"
+            yield Question(name, pair, INVARIANCE, RoadAgreement(first, own, asked).judge)
+
+
+def _judged(backend_judge: AnyJudge, case: Case) -> Judged:
+    return case, backend_judge.judge(case)

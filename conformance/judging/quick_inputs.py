@@ -1,0 +1,186 @@
+"""The inputs of the quick tier: every pattern up to 16 bits; of wider sources, a selection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from oracles.reference.breakpoints import breakpoints
+from oracles.reference.exact import Number, decode
+from oracles.reference.exact_text import exact_decimal
+from specs.cases import Case
+from specs.formats import Format, format_named
+from specs.ruling import Ruling
+
+LITERALS = (
+    "0", "-0", "+0", "0.0", "-0.0", "00", "1", "-1", "+1", "7", "-8", "8", "15", "16", "36",
+    "127", "128", "-128", "-129", "255", "256", "32767", "32768", "65535", "65536", "1000",
+    "2147483647", "-2147483648", "2147483648", "4294967295", "4294967296",
+    "9223372036854775807", "-9223372036854775808", "9223372036854775808",
+    "18446744073709551615", "18446744073709551616", "16777217", "9007199254740993",
+    "3.14", "100.5", "2.718", "0.1", "0.5", "1.5", "2.5", "-0.5", "314.15926", "3.1415926459",
+    "1e-5", "1E8", "1e5", "1E+5", "-1.5e-3", "1e38", "3.4028235e38", "65504", "65519", "448",
+    "5.960464477539063e-8", "1e-45", "1e-46", "5e-324", "2e-324", "1.7976931348623157e308",
+    "1e39", "-1e39", "1e309", "-1e309", "1e400", "1e-400", "0e999",
+    "INF", "+INF", "-INF", "inf", "+inf", "-inf", "Inf", "+iNf", "-Inf", "NaN", "nan", "NAN",
+    "nAn",
+    "", " ", " 1", "1 ", ".5", "1.", "1e", "e5", "0x10", "1_000", "1,5", "--1", "+-1",
+    "Hello World!",
+    "Infinity", "-Infinity", "+NaN", "-NaN", "nan(1)", "true", "True", "false",
+    "\u0663", "\uff11", "1\u00a0",
+)  # fmt: skip
+NEAR_TIES = 40
+LONGEST = 340
+
+
+def texts(target: Format, chance: np.random.Generator, max_examples: int) -> list[str]:
+    """The texts to cast: all literals, decimals at and beside ties of a float, random numbers."""
+    found = list(LITERALS)
+    if target.kind == "float":
+        for code in chance.integers(0, target.max_code, NEAR_TIES, np.uint64).tolist():
+            found.extend(_around_midpoint(target, code))
+    for _ in range(min(max_examples, 200)):
+        found.append(_random_number(chance))
+    return list(dict.fromkeys(text for text in found if len(text) <= LONGEST))
+
+
+def _around_midpoint(target: Format, code: int) -> list[str]:
+    """The exact midpoint between a value and the next, and texts just above and below it."""
+    low, high = decode(target, code), decode(target, code + 1)
+    if not (isinstance(low, Number) and isinstance(high, Number)):
+        return []
+    unit = min(low.exponent, high.exponent)
+    total = (low.significand << (low.exponent - unit)) + (
+        high.significand << (high.exponent - unit)
+    )
+    middle = exact_decimal(total, unit - 1)
+    if "." not in middle:
+        middle += ".0"
+    return [middle, f"{middle}1", f"-{middle}", f"{middle[:-1]}{max(int(middle[-1]) - 1, 0)}9"]
+
+
+def _random_number(chance: np.random.Generator) -> str:
+    digits = "".join(map(str, chance.integers(0, 10, int(chance.integers(1, 22)))))
+    point = int(chance.integers(1, len(digits) + 1))
+    sign = ("", "-", "+")[int(chance.integers(3))]
+    fraction = f".{digits[point:]}" if point < len(digits) else ""
+    power = int(chance.integers(-45, 39))
+    scientific = f"e{power}" if chance.integers(2) else ""
+    return f"{sign}{digits[:point]}{fraction}{scientific}"
+
+
+EXHAUSTIVE_BITS = 16
+SAMPLED_STEPS = 512
+"""Breakpoints that are sampled where a wide target has too many to visit all."""
+AROUND = 12
+"""Patterns per breakpoint: a value and a midpoint, each with both neighbors, of both signs."""
+
+
+def inputs_of(
+    case: Case, ruling: Ruling, seed: int, max_examples: int, is_dear: bool = False
+) -> Bits:
+    """All inputs that a case is judged on, in the order of their patterns.
+
+    A case that must be refused needs only two inputs. Where each shape costs a compilation
+    (``is_dear``), it is asked the same inputs as the pair's other cases, to reuse their program.
+    """
+    if case.example is not None:
+        return np.array([given for given, _ in ruling.worked], ruling.source.storage)
+    needs_two_inputs = ruling.is_rejection and not is_dear
+    if needs_two_inputs or not (ruling.source.is_numeric or ruling.source.kind == "text"):
+        return one_of_each(ruling.source)
+    return quick_inputs(case.source, case.target, seed, max_examples)
+
+
+def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
+    """At most about ``most`` inputs, for a file: all specials, and as many breakpoints as fit."""
+    source = ruling.source
+    if case.example is not None or not source.is_numeric or 1 << source.bits <= most:
+        return inputs_of(case, ruling, 0, 0)
+    return _few_patterns(source.name, case.target, most)
+
+
+@lru_cache(maxsize=8)
+def _few_patterns(source_name: str, target_name: str, most: int) -> Bits:
+    source, target = format_named(source_name), format_named(target_name)
+    codes = set(_specials(source))
+    if target.is_numeric:
+        chance = np.random.default_rng(crc32(f"{source_name}/{target_name}".encode()))
+        steps = _steps(source, target, chance)
+        room = max(2, (most - len(codes)) // AROUND)
+        if steps.size > room:
+            steps = steps[np.linspace(0, steps.size - 1, room).astype(np.intp)]
+        codes.update(breakpoints(source, target, steps.tolist()))
+    return np.array(sorted(codes), source.storage)
+
+
+def one_of_each(source: Format) -> Bits:
+    """A zero and a one: enough for a request that must be refused whatever its values."""
+    if source.kind == "text":
+        return np.array(["0", "1"], object)
+    if source.kind == "complex":
+        return np.zeros(2, source.storage)
+    return np.array(sorted({0, source.one_code}), source.storage)
+
+
+@lru_cache(maxsize=8)
+def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: int) -> Bits:
+    """The quick tier's inputs for a pair, the same for every document and mode."""
+    source, target = format_named(source_name), format_named(target_name)
+    chance = np.random.default_rng([seed, crc32(f"{source_name}/{target_name}".encode())])
+    if source.kind == "text":
+        return np.array(texts(target, chance, max_examples), object)
+    if source.bits <= EXHAUSTIVE_BITS:
+        return np.arange(1 << source.bits, dtype=source.storage)
+    codes = set(_specials(source))
+    if target.is_numeric:
+        codes.update(breakpoints(source, target, _steps(source, target, chance).tolist()))
+    random = chance.integers(0, source.mask, max_examples, np.uint64, endpoint=True)
+    known = np.fromiter(codes, np.uint64, len(codes))
+    ordered = np.sort(np.concatenate([known, random]))
+    # numpy.unique takes far longer than sorting and comparing neighbors.
+    new: NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])
+    return np.asarray(ordered[new], source.storage)
+
+
+def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
+    """Target values at which to look: all of a narrow target, the ends and a sample of a wide one.
+
+    Between integers nothing rounds, so that only the ends matter.
+    """
+    if target.bits <= EXHAUSTIVE_BITS and not (source.is_integral and target.is_integral):
+        return np.arange(target.max_code + 1, dtype=np.uint64)
+    sample = chance.integers(0, target.max_code, SAMPLED_STEPS, np.uint64, endpoint=True)
+    fields = range(target.entry.mantissa, target.bits) if target.kind == "float" else range(64)
+    edges = [code for place in fields if (code := 1 << place) <= target.max_code]
+    near = [code + step for code in (0, 1, *edges, target.max_code) for step in (-1, 0, 1)]
+    inside = [code for code in near if 0 <= code <= target.max_code]
+    return np.unique(np.concatenate([sample, np.array(inside, np.uint64)]))
+
+
+def _specials(source: Format) -> Iterator[int]:
+    """The ends, all classes of NaN, every single bit, every power of two and its neighbors."""
+    yield from (0, 1, source.mask, source.sign_bit, source.max_code, source.lowest_code)
+    for place in range(source.bits):
+        for step in (-1, 0, 1):
+            yield ((1 << place) + step) & source.mask
+            yield (source.mask + 1 - (1 << place) + step) & source.mask
+    if source.kind == "float":
+        yield from _float_specials(source)
+
+
+def _float_specials(source: Format) -> Iterator[int]:
+    mantissa = source.entry.mantissa
+    for sign in (0, source.sign_bit):
+        for field in range(1 << source.entry.exponent):
+            power = sign | field << mantissa
+            yield from (power, power + 1, power + (1 << mantissa) - 1)
+    for nans in source.nan_codes:
+        quiet = nans.start - 1 | 1 << (mantissa - 1)
+        yield from (nans.start, nans.stop - 1, quiet, quiet + 1, quiet - 1)
+        yield from ((nans.start - 1) | 1 << place for place in range(mantissa))

@@ -1,0 +1,323 @@
+"""How users spell values: hex patterns, integers, decimals, nan, inf, true, false, and tensors."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from math import prod
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    RootModel,
+    StrictBool,
+)
+
+from oracles.protocol import Bits
+from oracles.reference import exact
+from oracles.reference.bitcast_bits import codes_of, elements
+from oracles.reference.exact_text import read_literal
+from reports.counterexample.drawing import datum_with_value, value_text
+from specs.bitcast_shapes import Shape, format_shape
+from specs.errors import CastigateError
+from specs.formats import Format
+
+ENCODER = json.JSONEncoder(ensure_ascii=False)
+HEX = re.compile(r"0[xX][0-9a-fA-F]+")
+BYTE = re.compile(r"0[xX][0-9a-fA-F]{1,2}")
+INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+DECIMAL = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+SPECIAL = re.compile(r"([+-]?)(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+TRUTH = {"true": 1, "false": 0}
+LONGEST = 1_200
+"""Characters of a number; the smallest float64, written out, has 1,076."""
+MOST_DIMENSIONS = 64
+"""The most that numpy has."""
+ADVICE = {
+    "float": "write a number such as 1.5, -inf or nan, or 0x and {} hex digits",
+    "integer": "write an integer such as 5, or 0x and {} hex digits",
+    "boolean": "write true, false, 1, 0, 0x1 or 0x0",
+    "complex": "write 0x and {} hex digits",
+}
+
+
+class JsonNumber:
+    """A number of a JSON line, kept as the line spells it: as a float it would be rounded."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def _number(given: object) -> JsonNumber:
+    if not isinstance(given, JsonNumber):
+        raise ValueError("not a number that was read as text")
+    return given
+
+
+def _length(given: object) -> object:
+    return int(given.text) if isinstance(given, JsonNumber) else given
+
+
+Length = Annotated[int, BeforeValidator(_length), Field(strict=True, ge=0)]
+
+
+Spelled = str | StrictBool | Annotated[JsonNumber, PlainValidator(_number)]
+"""One value of a numeric dtype."""
+
+
+class TextDatum(BaseModel):
+    """A value of the string dtype."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str
+
+
+class ErrorDatum(BaseModel):
+    """The error that came instead of an answer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    error: str
+
+
+class NestedDatum(RootModel[list["Spelled | NestedDatum"]]):
+    """A tensor as lists in lists; its shape follows from the nesting."""
+
+
+class TensorDatum(BaseModel):
+    """A tensor as its shape and its elements in row-major order."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    shape: Annotated[list[Length], Field(max_length=MOST_DIMENSIONS)]
+    bits: list[Spelled]
+
+
+InputDatum = str | TextDatum | TensorDatum | NestedDatum | Spelled
+"""The input of a line."""
+OutputDatum = str | TextDatum | ErrorDatum | TensorDatum | NestedDatum | Spelled
+"""The output of a line."""
+
+
+def datum(form: Format, given: InputDatum, what: str) -> int | str:
+    """The bit pattern or text that a spelling stands for, or an error that names ``what``."""
+    if form.kind == "text":
+        if not isinstance(given, TextDatum):
+            raise CastigateError(f'`{what}` of a string case is written {{"text": "…"}}')
+        return given.text
+    match given:
+        case str():
+            return _code(form, given, what)
+        case bool():
+            return _code(form, str(given).lower(), what)
+        case JsonNumber():
+            return _code(form, given.text, what)
+        case TextDatum():
+            raise CastigateError(f"`{what}` of {form.name} is a number or hex pattern, not a text")
+    raise CastigateError(f"`{what}` is a list or tensor; a cast takes one value of {form.name}")
+
+
+def is_full_pattern(form: Format, given: OutputDatum) -> bool:
+    """Whether values are spelled as patterns of all digits; a text has no pattern."""
+    if isinstance(given, str):
+        return len(given) == form.hex_digits + 2 and given[1] in "xX"
+    if isinstance(given, TensorDatum | NestedDatum):
+        return all(is_full_pattern(form, each) for each in _elements(given, "")[1])
+    return isinstance(given, TextDatum)
+
+
+def as_pattern(
+    form: Format, given: InputDatum, what: str, shape: Shape | None = None
+) -> dict[str, Any] | str:
+    """What a spelling stands for: a pattern, or the patterns of a tensor."""
+    if isinstance(given, TensorDatum | NestedDatum):
+        return tensor_words(form, tensor(form, given, what, shape, any_byte=True))
+    return form.hexadecimal(int(datum(form, given, what)))
+
+
+def _code(form: Format, text: str, what: str) -> int:
+    if HEX.fullmatch(text):
+        return _pattern(form, text, what)
+    if len(text) > LONGEST:
+        raise CastigateError(f"`{what}` has {len(text)} characters; a number has {LONGEST} at most")
+    match form.kind:
+        case "boolean" if text.lower() in TRUTH:
+            return TRUTH[text.lower()]
+        case "boolean" | "integer" if INTEGER.fullmatch(text):
+            return _integer(form, text, what)
+        case "float" if found := SPECIAL.fullmatch(text):
+            return _special(form, found[1], found[2].lower() == "nan", what)
+        case "float" if (found := DECIMAL.fullmatch(text)) and (found[2] or found[3]):
+            return _decimal(form, text, found, what)
+    advice = ADVICE[form.kind].format(form.hex_digits)
+    raise CastigateError(f"`{what}` `{text[:40]}` is not a value of {form.name}; {advice}")
+
+
+def _pattern(form: Format, text: str, what: str) -> int:
+    """A hex pattern; only an integer that is not negative may lack or add leading zeros."""
+    code = int(text, 16)
+    if len(text) != form.hex_digits + 2 and not (form.is_integral and code <= form.max_code):
+        raise CastigateError(
+            f"`{what}` {text[:40]} has {len(text) - 2} digits,"
+            f" a pattern of {form.name} has {form.hex_digits}"
+        )
+    if code > form.mask:
+        raise CastigateError(f"`{what}` {text} is wider than the {form.bits} bits of {form.name}")
+    return code
+
+
+def _integer(form: Format, text: str, what: str) -> int:
+    number = int(text)
+    if not -form.sign_bit <= number <= form.max_code:
+        raise _out_of_range(form, text, what)
+    return number & form.mask
+
+
+def _special(form: Format, sign: str, is_nan: bool, what: str) -> int:
+    minus = form.sign_bit if sign == "-" else 0
+    if not is_nan:
+        if not form.entry.infinity:
+            raise CastigateError(f"`{what}`: {form.name} has no infinity; write a number or nan")
+        return form.infinity_code | minus
+    if not form.nan_codes:
+        raise CastigateError(f"`{what}`: {form.name} has no NaN; write a number")
+    if sign and not form.has_signed_nan:
+        raise CastigateError(f"`{what}`: the NaN of {form.name} has no sign; write nan")
+    # The middle one has no payload but the quiet bit; elsewhere there is only one.
+    positive = form.nan_codes[0]
+    return positive[len(positive) // 2] | minus
+
+
+def _decimal(form: Format, text: str, found: re.Match[str], what: str) -> int:
+    """The value that a decimal names: the value itself, or the nearest if it reads the same.
+
+    The nearest value reads the same if it becomes the decimal when it is rounded to the decimal's
+    last digit. Halfway between two values neither is meant.
+    """
+    sign, whole, fraction, power = found[1], found[2], found[3] or "", found[4] or "0"
+    number = read_literal(f"{sign}{whole or '0'}.{fraction or '0'}e{power}").number
+    assert number is not None
+    if number.significand == 0:
+        return _zero(form, sign == "-", text, what)
+    unit = exact.unit_of(form, number)
+    multiple = exact.round_magnitude(number, unit, "nearest-even")
+    if exact.zone_of(form, number, multiple, unit) == "overflow":
+        raise _out_of_range(form, text, what)
+    if multiple:  # else the exponent may be too large to be written out
+        last_digit = Fraction(10) ** (int(power) - len(fraction))
+        gap = abs(multiple * Fraction(2) ** unit - int(whole + fraction) * last_digit)
+        if 2 * gap <= last_digit and 2 * gap != Fraction(2) ** unit:
+            return exact.encode(form, number.sign, multiple, unit)
+    below = exact.round_magnitude(number, unit, "toward-zero")
+    near = [
+        datum_with_value(form, exact.encode(form, number.sign, each, unit))
+        for each in (below, below + 1)
+        if (each or form.entry.zero != "none")
+        and not exact.exceeds(each, unit, exact.limits(form)[number.sign])
+    ]
+    raise CastigateError(
+        f"`{what}` `{text[:40]}` is not a value of {form.name}; write {' or '.join(near)}"
+    )
+
+
+def _zero(form: Format, is_negative: bool, text: str, what: str) -> int:
+    if form.entry.zero == "none":
+        raise CastigateError(
+            f"`{what}`: {form.name} has no zero; its smallest is {datum_with_value(form, 0)}"
+        )
+    if is_negative and form.entry.zero != "signed":
+        raise CastigateError(f"`{what}` `{text[:40]}`: {form.name} has no -0; write 0")
+    return form.sign_bit if is_negative else 0
+
+
+def _out_of_range(form: Format, text: str, what: str) -> CastigateError:
+    lowest, highest = value_text(form, form.lowest_code), value_text(form, form.max_code)
+    return CastigateError(
+        f"`{what}` `{text[:40]}` is outside the range of {form.name}, {lowest} to {highest}"
+    )
+
+
+def tensor(
+    form: Format,
+    given: InputDatum,
+    what: str,
+    shape: Shape | None = None,
+    *,
+    any_byte: bool = False,
+) -> Bits:
+    """The tensor that a spelling stands for; a flat list takes the shape that is expected.
+
+    A bitcast may leave any byte in a bool: with ``any_byte`` its pattern has one digit or two.
+    """
+    found, spelled = _elements(given, what)
+    if shape is not None and len(found) == 1 and isinstance(given, NestedDatum):
+        if len(spelled) != prod(shape):
+            raise _miscounted(len(spelled), shape, what)
+        found = shape
+    if shape is not None and found != shape:
+        raise CastigateError(
+            f"`{what}` has shape {_shown(found)}, the case has {format_shape(shape)}"
+        )
+    codes = [
+        int(each, 16)
+        if any_byte and form.kind == "boolean" and isinstance(each, str) and BYTE.fullmatch(each)
+        else int(datum(form, each, f"{what}[{place}]"))
+        for place, each in enumerate(spelled)
+    ]
+    try:
+        return elements(form, codes).reshape(found)
+    except (OverflowError, ValueError):
+        raise CastigateError(f"`{what}`: no array has the shape {_shown(found)}") from None
+
+
+def tensor_words(form: Format, bits: Bits) -> dict[str, Any]:
+    """A tensor in JSON, as a line may spell it."""
+    return {"shape": list(bits.shape), "bits": [form.hexadecimal(code) for code in codes_of(bits)]}
+
+
+def _elements(given: InputDatum, what: str) -> tuple[Shape, list[Any]]:
+    """The shape of a tensor and its elements, not yet read."""
+    if isinstance(given, TensorDatum):
+        shape = tuple(given.shape)
+        if len(given.bits) != prod(shape):
+            raise _miscounted(len(given.bits), shape, what)
+        return shape, list(given.bits)
+    values: list[Any] = [given]
+    lengths: list[int] = []
+    while any(isinstance(each, NestedDatum) for each in values):
+        if len({len(each.root) if isinstance(each, NestedDatum) else None for each in values}) > 1:
+            raise CastigateError(f"`{what}` is ragged: its lists differ in length or in depth")
+        lengths.append(len(values[0].root))
+        values = [each for part in values for each in part.root]
+    return tuple(lengths), values
+
+
+def _miscounted(count: int, shape: Shape, what: str) -> CastigateError:
+    return CastigateError(
+        f"`{what}` has {count} elements, but shape {_shown(shape)} holds {prod(shape)}"
+    )
+
+
+def _shown(shape: Shape) -> str:
+    return format_shape(shape)[:60]
+
+
+def json_text(found: Any) -> str:
+    """A value in JSON, its numbers as their line spelled them."""
+    if isinstance(found, JsonNumber):
+        return found.text
+    try:
+        return ENCODER.encode(found)
+    except TypeError:  # there is a number in it
+        if isinstance(found, list):
+            return f"[{', '.join(map(json_text, found))}]"
+        members = (f"{json_text(key)}: {json_text(member)}" for key, member in found.items())
+        return f"{{{', '.join(members)}}}"

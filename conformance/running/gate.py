@@ -1,0 +1,124 @@
+"""A gate: runs a backend as a policy demands, judges it, and certifies it in a folder."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.running.progress import ProgressReporter
+from conformance.running.run import RunRequest, finish_run, run, selected_cases
+from oracles.isolation.launch_config import launch_configs
+from oracles.isolation.loading import close, load_isolated
+from reports.gate.canonical_json import canonical_bytes
+from reports.gate.certificate import (
+    BASELINE,
+    FILE,
+    RUN,
+    Evidence,
+    NothingRanError,
+    certificate_body,
+    copy_run,
+    open_baseline,
+    with_digest,
+)
+from reports.gate.outputs import gate_junit, gate_summary
+from reports.gate.policy import CLAIMED, Policy
+from reports.gate.policy_verdict import PolicyVerdict
+from reports.gate.signing import sign_certificate
+from reports.html.site import write_site
+from reports.run_store.open_run import open_run
+from reports.run_store.record import Selection
+from reports.run_store.storage import folder_at
+from reports.run_store.store import RunStore
+from specs.errors import CastigateError
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A backend, the policy that it must pass, and the folder for the certificate."""
+
+    backend: str
+    policy: Policy
+    folder: Path
+    pythons: tuple[str, ...]
+    seconds: float
+
+    def request(self) -> RunRequest:
+        """Return the run that the policy demands of the backend."""
+        entry = self.policy.entry
+        names = (
+            claims_of(self.backend, self.pythons, self.seconds)
+            if entry.documents == CLAIMED
+            else tuple(entry.documents)
+        )
+        return RunRequest(
+            (self.backend,),
+            Selection(documents=names),
+            entry.tier,
+            entry.seed,
+            entry.max_examples,
+            pythons=self.pythons,
+            seconds=self.seconds,
+            limit=math.inf if entry.time_limit is None else entry.time_limit,
+        )
+
+    def run(
+        self, baseline: RunStore | None, key: Any, jobs: int, reporter: ProgressReporter
+    ) -> tuple[PolicyVerdict, bool]:
+        """Run, judge, and write all files; return the result and whether there is a certificate.
+
+        There is none if nothing ran. A key signs the certificate.
+        """
+        where = str(self.folder / RUN)
+        finish_run(run(self.request(), where, jobs, False, sys.argv, reporter))
+        store = open_run(where)
+        if baseline is not None:
+            baseline = copy_run(baseline, str(self.folder / BASELINE))
+        expected = tuple(case.id for case in selected_cases(store.record.selection))
+        evidence = Evidence(self.policy, store, baseline, expected)
+        found = evidence.judged()
+        self._write_reports(found, [str(self.folder / BASELINE)] if baseline is not None else [])
+        try:
+            certificate = with_digest(certificate_body(evidence, found))
+        except NothingRanError:
+            return found, False
+        if key is not None:
+            certificate = sign_certificate(certificate, key)
+        self._write(FILE, canonical_bytes(certificate))
+        return found, True
+
+    def _write_reports(self, found: PolicyVerdict, earlier: Sequence[str]) -> None:
+        report = write_site([*earlier, str(self.folder / RUN)], self.folder / "report")
+        self._write("junit.xml", gate_junit(report, self.policy, found).encode())
+        self._write("summary.md", gate_summary(report, self.policy, found).encode())
+
+    def _write(self, name: str, data: bytes) -> None:
+        folder_at(str(self.folder)).write(name, data, "give another --out")
+
+
+def claims_of(name: str, pythons: tuple[str, ...], seconds: float) -> tuple[str, ...]:
+    """Return the documents and versions that a backend claims; raise if it claims none."""
+    [home] = launch_configs([name], pythons, seconds).values()
+    backend = load_isolated(name, home)
+    try:
+        claimed = tuple(map(str, backend.claimed))
+    finally:
+        close(backend)
+    if not claimed:
+        raise CastigateError(f"backend `{name}` claims no document; name documents in the policy")
+    return claimed
+
+
+def load_baseline(policy: Policy, location: str | None) -> RunStore | None:
+    """Return the earlier run that a policy compares with; None if the policy compares with none."""
+    if location is None:
+        if policy.entry.only_new:
+            raise CastigateError(f"policy {policy.name} needs an earlier run; add --baseline RUN")
+        return None
+    if not policy.entry.only_new:
+        raise CastigateError(f"policy {policy.name} uses no --baseline; leave it out")
+    return open_baseline(location, policy)

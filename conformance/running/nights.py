@@ -1,0 +1,65 @@
+"""The folder of `castigate nightly`: all runs, and reports of the last ones in all formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from reports.findings.report import Report
+from reports.html.site import write_site
+from reports.outputs.write_outputs import RENDERERS, write_output
+from reports.run_store.open_run import check_cases, open_run
+from reports.run_store.storage import folder_at, is_unfinished
+from specs.errors import CastigateError
+
+PAST = 30
+"""Runs in the report: a month of nights."""
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Nights:
+    """A folder with a run per night in `runs`, and their report in `report`."""
+
+    folder: Path
+
+    @property
+    def runs(self) -> Path:
+        """The folder of the runs."""
+        return self.folder / "runs"
+
+    @property
+    def report(self) -> Path:
+        """The folder of the HTML report."""
+        return self.folder / "report"
+
+    def next_run(self, now: datetime) -> Path:
+        """Return the folder of a run that starts now."""
+        return self.runs / f"{now:%Y%m%d-%H%M%S}"
+
+    def render(self, warn: Warn) -> Report:
+        """Write the report of the last runs in all formats; warn about runs that are left out."""
+        runs = [str(run) for run in self._complete(warn)][-PAST:]
+        if not runs:
+            raise CastigateError(f"{self.runs} holds no complete run; there is nothing to report")
+        report = write_site(runs, self.report)
+        for name in RENDERERS:
+            write_output(report, name, self.folder / name)
+        return report
+
+    def _complete(self, warn: Warn) -> Iterator[Path]:
+        """Yield the complete runs, the oldest first."""
+        complete = []
+        for name in folder_at(str(self.runs)).names():
+            if is_unfinished(name):
+                continue
+            run = self.runs / name
+            try:
+                store = open_run(str(run))
+                check_cases(store)
+                complete.append((store.record.started, run))
+            except CastigateError as error:
+                warn(f"left out: {error}")
+        yield from (run for _, run in sorted(complete))

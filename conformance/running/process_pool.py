@@ -1,0 +1,241 @@
+"""The workers of one backend: hands tasks out, restarts workers that died, names crashing cases."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections import Counter, deque
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Protocol
+
+from conformance.judging.backend_judge import Settings
+from conformance.running.plan import Task
+from conformance.running.supervisor import (
+    Failure,
+    Worker,
+    WorkerDiedError,
+    spawn,
+    supervise,
+)
+from conformance.running.worker import (
+    CaseStarted,
+    Progress,
+    Ready,
+    Roads,
+    RoadsRequest,
+    TaskDone,
+    TaskOrder,
+    work,
+)
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.supervised_process import describe_timeout
+from oracles.wire.stderr_log import StderrLog
+from reports.run_store.store import RunStore
+from specs.cases import Case
+from specs.errors import CastigateError
+
+Death = tuple[str, str, bool]
+"""A task's name, the id of the case that was asked, and whether the process was killed."""
+BEFORE_ANY_TASK: Death = ("", "", True)
+MAX_CRASHES = 2
+"""A case that ends its process so often has crashed."""
+MAX_KILLS = 25
+"""A case whose process is killed so often from outside, for want of memory say, has crashed."""
+SECONDS_OF_SILENCE = 300.0
+"""What a worker may take for its own work; the time limit of an answer is added to it."""
+
+
+class Listener(Protocol):
+    """Is notified of a backend's progress."""
+
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
+
+    def finish_task(self, task: Task) -> None:
+        """Count a task as done."""
+
+    def say(self, message: str) -> None:
+        """Show a message to the user."""
+
+
+@dataclass(eq=False)
+class BackendWorker(Worker[Task]):
+    """A worker, with the case that it is at."""
+
+    timeout: float = math.inf
+    """Seconds that one answer of the backend may take."""
+    case: str = ""
+
+    @property
+    def ending(self) -> str:
+        """How the process has ended, as a predicate."""
+        if self.was_silent:
+            return describe_timeout(SECONDS_OF_SILENCE)
+        if self.process.exitcode == -signal.SIGALRM:
+            return describe_timeout(self.timeout)
+        return super().ending
+
+
+class ProcessPool:
+    """The workers of one backend; the first is started on entering the context."""
+
+    def __init__(self, backend: str, settings: Settings, home: LaunchConfig) -> None:
+        self.backend = backend
+        self.settings = settings
+        self.home = home
+        self.version = ""
+        self.log = StderrLog()
+        self._workers: list[BackendWorker] = []
+        self._deaths: Counter[Death] = Counter()
+        self._crashed: dict[str, dict[str, str]] = {}
+        """The crashed cases of each task, with the reason."""
+        self._hopeless: set[str] = set()
+        """Tasks that also end a process that only searches for the input at fault."""
+
+    def __enter__(self) -> ProcessPool:
+        self._workers.append(self._greet(self._start()))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
+
+    def roads(self, cases: Iterable[Case]) -> dict[str, str]:
+        """Return the road of each case, by its id."""
+        worker = self._workers[0]
+        while True:
+            try:
+                worker.send(RoadsRequest(tuple(cases)))
+                match self._next_message(worker):
+                    case Roads(roads=roads):
+                        return roads
+                    case Failure(message=message):
+                        raise CastigateError(message)
+            except WorkerDiedError:
+                worker = self._replace(worker, BEFORE_ANY_TASK)
+
+    def run(
+        self,
+        tasks: Iterable[Task],
+        jobs: int,
+        store: RunStore,
+        listener: Listener,
+        until: float = math.inf,
+    ) -> None:
+        """Do all tasks with so many workers, or as many tasks as can be done in time."""
+        waiting = deque(tasks)
+        more = min(jobs, len(waiting)) - len(self._workers)
+        # All are started before the first is waited for.
+        started = [self._start() for _ in range(more)]
+        self._workers += [self._greet(worker) for worker in started]
+        supervise(self._workers, _TaskQueue(self, waiting, store, listener), until)
+
+    def _start(self) -> BackendWorker:
+        process, link = spawn(work, self.backend, self.settings, self.home)
+        return BackendWorker(
+            process, link, SECONDS_OF_SILENCE + self.home.seconds, timeout=self.home.seconds
+        )
+
+    def _next_message(self, worker: BackendWorker) -> object:
+        """Return a worker's next message that is not about progress."""
+        while isinstance(message := worker.receive(SECONDS_OF_SILENCE), Progress):
+            continue
+        return message
+
+    def _greet(self, worker: BackendWorker) -> BackendWorker:
+        """Wait until a worker has loaded its backend; replace it if it was killed meanwhile."""
+        try:
+            match self._next_message(worker):
+                case Ready(version=version):
+                    self.version = version
+                    worker.is_ready = True
+                case Failure(message=message):
+                    raise CastigateError(message)
+        except WorkerDiedError:
+            return self._replace(worker, BEFORE_ANY_TASK)
+        return worker
+
+    def _replace(self, worker: BackendWorker, death: Death) -> BackendWorker:
+        """Start a new worker in a dead one's place; raise if the backend cannot be loaded."""
+        worker.end()
+        self._deaths[death] += 1
+        is_given_up = self._deaths[BEFORE_ANY_TASK] >= MAX_KILLS
+        if is_given_up or not (worker.was_killed or worker.task):
+            raise CastigateError(f"backend `{self.backend}` {worker.ending} before its first task")
+        new = self._start()
+        if worker in self._workers:
+            self._workers[self._workers.index(worker)] = new
+        return self._greet(new)
+
+    def order(self, task: Task, store: RunStore) -> TaskOrder:
+        """What a worker must know to do a task."""
+        is_asked_again = task.name not in self._hopeless
+        return TaskOrder(task, store, self._crashed.get(task.name, {}), is_asked_again)
+
+    def bury(self, worker: BackendWorker) -> None:
+        """Replace a worker that died at a task; the case counts as crashed if that is repeated."""
+        task = worker.task
+        assert task is not None
+        death = (task.name, worker.case, worker.was_killed)
+        if self._deaths[death] + 1 >= (MAX_KILLS if worker.was_killed else MAX_CRASHES):
+            crashed = self._crashed.setdefault(task.name, {})
+            if worker.case in crashed:
+                self._hopeless.add(task.name)
+            crashed[worker.case] = f"the process {worker.ending}"
+        self._replace(worker, death)
+
+
+class _TaskQueue:
+    """The tasks of a run that are not done yet, as the supervisor's client."""
+
+    def __init__(
+        self, pool: ProcessPool, waiting: deque[Task], store: RunStore, listener: Listener
+    ) -> None:
+        self._pool = pool
+        self._waiting = waiting
+        self._store = store
+        self._listener = listener
+
+    def feed(self, worker: BackendWorker) -> None:
+        """Hand out the next task."""
+        if not self._waiting:
+            return
+        task = self._waiting.popleft()
+        worker.task, worker.case, worker.last_heard = task, "", monotonic()
+        # If an idle worker died, the next receive reports it.
+        with suppress(WorkerDiedError):
+            worker.send(self._pool.order(task, self._store))
+
+    def heard(self, worker: BackendWorker, message: object) -> None:
+        """Note how far a task has come."""
+        match message:
+            case CaseStarted(case=case):
+                worker.case = case
+            case Progress(inputs=inputs, wrong=wrong):
+                self._listener.add_inputs(inputs, wrong)
+            case TaskDone(stderr=stderr):
+                assert worker.task is not None
+                self._pool.log.append(stderr)
+                self._listener.finish_task(worker.task)
+                worker.task = None
+            case Failure(message=reason):
+                raise CastigateError(reason)
+
+    def died(self, worker: BackendWorker) -> None:
+        """Have another worker do the task again."""
+        assert worker.task is not None
+        self._listener.say(
+            f"a worker of {self._pool.backend} {worker.ending}; its task is done again"
+        )
+        self._pool.bury(worker)
+        self._waiting.appendleft(worker.task)

@@ -1,0 +1,113 @@
+"""A run's progress on stderr: a live bar per backend on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from conformance.running.plan import Task
+
+SECONDS_BETWEEN_LINES = 5.0
+TASK_WEIGHT = 1 << 22
+"""Added to a task's inputs in the share of work done, so that tasks with few inputs count too."""
+COLUMNS_OF_NUMBERS = 70
+MIN_COLUMNS_WITH_BAR = 100
+
+
+class BackendProgress:
+    """Counts the tasks and inputs of one backend."""
+
+    def __init__(self, backend: str, tasks: Iterable[Task]) -> None:
+        weights = [task.weight for task in tasks]
+        self.backend = backend
+        self.tasks = len(weights)
+        self.tasks_done = self.inputs = self.wrong = 0
+        self._total = sum(weights) + TASK_WEIGHT * self.tasks
+        self._inputs_done = 0
+        self._started = monotonic()
+
+    @property
+    def share(self) -> float:
+        """The share of the work that is done, from 0 to 1."""
+        inputs = max(self._inputs_done, self.inputs)
+        return min(1.0, (inputs + TASK_WEIGHT * self.tasks_done) / max(1, self._total))
+
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
+        self.inputs += inputs
+        self.wrong += wrong
+
+    def finish_task(self, task: Task) -> None:
+        """Count a task as done."""
+        self.tasks_done += 1
+        self._inputs_done += task.weight
+
+    def __str__(self) -> str:
+        spent = monotonic() - self._started
+        left = f"{spent * (1 / self.share - 1):.0f} s left" if self.share else "begun"
+        return (
+            f"{self.tasks_done} of {self.tasks} tasks, {self.inputs / 1e9:.2f} G inputs, "
+            f"{self.inputs / 1e9 / max(spent, 0.1):.2f} G/s, {self.wrong:,} wrong, {left}"
+        )
+
+
+class ProgressReporter:
+    """Shows the progress of the backend that is being run."""
+
+    def __init__(self, console: Console, bars: Progress | None) -> None:
+        self._console = console
+        self._bars = bars
+        self._bar = TaskID(0)
+        self._last = monotonic()
+        self._current = BackendProgress("", [])
+
+    def begin(self, backend: str, tasks: Iterable[Task]) -> None:
+        """Start to count the tasks of a backend."""
+        self._current = BackendProgress(backend, tasks)
+        if self._bars is not None:
+            width = max(10, self._console.width - COLUMNS_OF_NUMBERS)
+            name = backend if len(backend) <= width else f"…{backend[1 - width :]}"
+            self._bar = self._bars.add_task(name, total=1.0, numbers="")
+
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
+        self._current.add_inputs(inputs, wrong)
+        self._show()
+
+    def finish_task(self, task: Task) -> None:
+        """Count a task as done."""
+        self._current.finish_task(task)
+        self._show()
+
+    def end(self) -> None:
+        """Show the final counts of a backend."""
+        self._show(at_once=True)
+
+    def say(self, message: str) -> None:
+        """Show a message to the user."""
+        self._console.print(message, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+    def _show(self, at_once: bool = False) -> None:
+        if self._bars is not None:
+            self._bars.update(self._bar, completed=self._current.share, numbers=str(self._current))
+        elif at_once or monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = monotonic()
+            self.say(f"{self._current.backend}: {self._current}")
+
+
+@contextmanager
+def progress_reporter() -> Iterator[ProgressReporter]:
+    """Show progress on stderr, as live bars if that is a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield ProgressReporter(console, None)
+        return
+    name = TextColumn("{task.description}", markup=False)
+    numbers = TextColumn("{task.fields[numbers]}", markup=False)
+    bar = [BarColumn()] if console.width >= MIN_COLUMNS_WITH_BAR else []
+    with Progress(name, *bar, numbers, console=console, refresh_per_second=5) as bars:
+        yield ProgressReporter(console, bars)

@@ -1,0 +1,221 @@
+"""Runs cases against backends in worker processes, and stores the judgements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from time import monotonic
+
+from conformance.judging.backend_judge import Settings
+from conformance.running.plan import Task, Tier, quick_tasks, sweeps
+from conformance.running.process_pool import ProcessPool
+from conformance.running.progress import ProgressReporter
+from conformance.running.selection import select
+from conformance.sweep.joining import assembled
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
+from reports.diff.judgement import Judgement
+from reports.diff.totals import Totals, count_record
+from reports.run_store.merge import merge_record
+from reports.run_store.open_run import open_shard
+from reports.run_store.record import (
+    BackendRecord,
+    RunRecord,
+    Selection,
+    Shard,
+    current_environment,
+    current_time,
+    shareable_command,
+)
+from reports.run_store.store import RunStore, create, resume
+from reports.run_store.tables import JudgedCase
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.formats import format_named
+from specs.loader import documents
+
+TIME_OVER = "the time for all cases was over"
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What to run: the backends, the cases, the tier and the limits."""
+
+    backends: tuple[str, ...]
+    selection: Selection
+    tier: Tier = "quick"
+    seed: int = 0
+    max_examples: int = 1000
+    shard: Shard | None = None
+    pythons: tuple[str, ...] = ()
+    seconds: float = DEFAULT_TIMEOUT
+    limit: float = math.inf
+    """Seconds for the whole run; cases that are not done by then get the verdict `not-run`."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that every worker needs."""
+        asked_for = frozenset(word.partition(":")[0] for word in self.selection.documents)
+        return Settings(self.seed, self.max_examples, asked_for, self.tier)
+
+
+def request_of(record: RunRecord) -> RunRequest:
+    """Return the request by which a run was started."""
+    return RunRequest(
+        tuple(backend.name for backend in record.backends),
+        record.selection,
+        record.tier,
+        record.seed,
+        record.max_examples,
+        record.shard,
+    )
+
+
+def selected_cases(selection: Selection) -> list[Case]:
+    """Return the cases of a selection; raise CastigateError if there is none."""
+    for dtype in (selection.source, selection.target):
+        if dtype is not None:
+            format_named(dtype)
+    cases = [
+        case
+        for case in select(selection.documents)
+        if selection.source in (None, case.source) and selection.target in (None, case.target)
+    ]
+    if not cases:
+        raise CastigateError(
+            "no case has this source and target; castigate specs DOCUMENT lists the dtypes"
+        )
+    return cases
+
+
+def run(
+    request: RunRequest,
+    out: str,
+    jobs: int,
+    resumes: bool,
+    argv: Sequence[str],
+    reporter: ProgressReporter,
+    only: list[Case] | None = None,
+) -> RunStore:
+    """Do all tasks that are not done yet and store their part files; of ``only`` some cases."""
+    cases = only or selected_cases(request.selection)
+    with ExitStack() as stack:
+        pools = [
+            stack.enter_context(ProcessPool(name, request.settings, home))
+            for name, home in launch_configs(
+                request.backends, request.pythons, request.seconds, jobs
+            ).items()
+        ]
+        until = monotonic() + request.limit
+        record = _record(request, pools, argv)
+        store = resume(out, record) if resumes else create(out, record)
+        if not store.record.complete:
+            _do_tasks(request, cases, pools, jobs, store, reporter, until)
+    return store
+
+
+def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
+    """Copy the part files of all shards of a run into one store."""
+    stores = [open_shard(shard) for shard in shards]
+    record = merge_record(stores, argv)
+    for shard in stores:
+        damaged: list[str] = []
+        shard.finished(damaged.append)
+        for each in damaged:
+            raise CastigateError(
+                f"{each.partition('; ')[0]}; run the shard again into another --out"
+            )
+    store = create(out, record)
+    for shard in stores:
+        for name in shard.finished():
+            store.write(name, shard.read(name))
+    return store
+
+
+def finish_run(store: RunStore, only: list[Case] | None = None) -> Totals:
+    """Write the tables of a run whose tasks are all done, or complete a shard; count verdicts."""
+    record, totals = store.record, Totals()
+    cases = only or selected_cases(record.selection)
+    if record.shard is None:
+        rows = _rows(store, cases, totals)
+    else:
+        rows = iter(())
+        known = {case.id: case for case in cases}
+        for name in sorted(store.finished()):
+            for judgement in store.read(name):
+                totals.add(count_record(known[judgement.case], judgement))
+    store.finish(rows, lambda: totals.exit_code)
+    return totals
+
+
+def _rows(store: RunStore, cases: list[Case], totals: Totals) -> Iterator[JudgedCase]:
+    for backend in store.record.backends:
+        for case, judgement in assembled(store.read, backend.name, cases, store.record.tier):
+            totals.add(count_record(case, judgement))
+            yield backend.name, case, judgement
+
+
+def _record(request: RunRequest, pools: list[ProcessPool], argv: Sequence[str]) -> RunRecord:
+    return RunRecord(
+        documents=documents().digests,
+        backends=tuple(BackendRecord(name=pool.backend, version=pool.version) for pool in pools),
+        selection=request.selection,
+        tier=request.tier,
+        seed=request.seed,
+        max_examples=request.max_examples,
+        shard=request.shard,
+        environments=(current_environment(),),
+        command_line=shareable_command(argv),
+        started=current_time(),
+    )
+
+
+def _do_tasks(
+    request: RunRequest,
+    cases: list[Case],
+    pools: list[ProcessPool],
+    jobs: int,
+    store: RunStore,
+    reporter: ProgressReporter,
+    until: float,
+) -> None:
+    done = store.finished(reporter.say)
+    first = 0
+    for pool in pools:
+        tasks = _tasks(request, cases, pool)
+        # Tasks are numbered across all backends, so that shards get about the same share.
+        own = [task for number, task in enumerate(tasks, first) if _is_in(request.shard, number)]
+        first += len(tasks)
+        left = [task for task in own if task.name not in done]
+        reporter.begin(pool.backend, left)
+        try:
+            pool.run(left, jobs, store, reporter, until)
+        finally:
+            if stderr := pool.log.drain():
+                store.add_to_log(stderr)
+        reporter.end()
+        pool.close()
+        if monotonic() > until:
+            _store_not_run(left, pool.backend, store)
+
+
+def _store_not_run(tasks: list[Task], backend: str, store: RunStore) -> None:
+    """Store the verdict `not-run` for the cases of all tasks that are not done."""
+    done = store.finished()
+    for task in tasks:
+        if task.name not in done:
+            left = [Judgement(case.id, backend, "not-run", TIME_OVER) for case in task.cases]
+            store.write(task.name, left)
+
+
+def _tasks(request: RunRequest, cases: list[Case], pool: ProcessPool) -> list[Task]:
+    tasks = list(quick_tasks(pool.backend, cases))
+    if request.tier == "full":
+        for sweep in sweeps(cases, pool.roads(cases)):
+            tasks += sweep.tasks(pool.backend)
+    return tasks
+
+
+def _is_in(shard: Shard | None, number: int) -> bool:
+    return shard is None or number % shard.count == shard.index - 1

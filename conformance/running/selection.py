@@ -1,0 +1,71 @@
+"""Finds cases: of documents and versions, or by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from specs.cases import Case
+from specs.editions import Edition, editions
+from specs.errors import CastigateError
+from specs.formats import formats
+from specs.loader import document_named, documents
+from specs.suggestions import closest, did_you_mean
+
+
+def select(names: Iterable[str]) -> list[Case]:
+    """Return the cases of documents (``name`` or ``name:version``; of all documents if none given).
+
+    They come pair by pair, so that one pair's inputs and expectations serve all its cases.
+    """
+    order = {name: index for index, name in enumerate(formats())}
+    cases = [case for edition in _editions(list(names)) for case in edition.cases()]
+    return sorted(cases, key=lambda case: (order[case.source], order[case.target]))
+
+
+def _editions(names: list[str]) -> Iterator[Edition]:
+    if not names:
+        for document in documents().values():
+            yield from editions(document)
+        return
+    chosen: dict[tuple[str, str], Edition] = {}
+    for given in names:
+        name, _, version = given.partition(":")
+        known = {edition.version: edition for edition in editions(document_named(name))}
+        if version and version not in known:
+            raise CastigateError(f"{name} has no version `{version}`; it has {', '.join(known)}")
+        for edition in [known[version]] if version else known.values():
+            chosen[name, edition.version] = edition
+    yield from chosen.values()
+
+
+def case_named(case_id: str) -> Case:
+    """Return the case of an id; raise CastigateError with the nearest id if there is none."""
+    document, _, rest = case_id.partition(":")
+    version = rest.partition("/")[0]
+    known = documents()
+    if document in known and version in known[document].entry.versions:
+        found = _ids(document, version).get(case_id)
+        if found is not None:
+            return found
+    hint = _hint(case_id[:200]) or "castigate specs DOCUMENT:VERSION lists the cases"
+    raise CastigateError(f"unknown case `{case_id[:200]}`; {hint}".rstrip())
+
+
+def _hint(case_id: str) -> str:
+    """Suggest a known id, or nothing; part by part, because `judge` may read many wrong ids."""
+    parts = [*case_id.split("/"), "", ""]
+    document, _, version = parts[0].partition(":")
+    known_document = closest(document, documents())
+    if known_document is None:
+        return ""
+    versions = list(document_named(known_document).entry.versions)
+    ids = _ids(known_document, closest(version, versions) or versions[-1])
+    source, target = (closest(dtype, formats()) for dtype in parts[1:3])
+    pair = [known for known, case in ids.items() if (case.source, case.target) == (source, target)]
+    return did_you_mean(case_id, pair)
+
+
+@cache
+def _ids(document: str, version: str) -> dict[str, Case]:
+    return {case.id: case for case in select([f"{document}:{version}"])}

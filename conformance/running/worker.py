@@ -1,0 +1,207 @@
+"""A worker process of ``castigate run``: loads one backend and does the tasks that it is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from multiprocessing.connection import Connection
+from time import monotonic
+
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.plan import Task, is_swept
+from conformance.running.supervisor import Failure, live_with_parent
+from conformance.sweep.full_tier import swept
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.loading import can_run_in_process, is_isolated, load_isolated
+from oracles.isolation.resource_limits import limit_memory
+from oracles.isolation.time_limit import TimeLimited
+from oracles.reference.sweep_inputs import input_sequence
+from oracles.registry import Backend, load_backend
+from oracles.smoke_check import smoke
+from oracles.wire.stderr_log import StderrLog
+from reports.diff.judgement import Judgement
+from reports.run_store.store import RunStore
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.ruling import ruling
+
+SECONDS_BETWEEN_MESSAGES = 0.2
+SECONDS_BETWEEN_HEARTBEATS = 5.0
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Sent when the backend is loaded, with its version."""
+
+    version: str
+
+
+@dataclass(frozen=True)
+class RoadsRequest:
+    """Asks for the road of each case."""
+
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True)
+class Roads:
+    """The answer: the road of each case, by its id."""
+
+    roads: dict[str, str]
+
+
+@dataclass(frozen=True)
+class TaskOrder:
+    """Asks to do a task and write its part file.
+
+    ``crashed`` has the cases that are known to end a process, with the reason. An empty id stands
+    for a sweep as a whole. With ``is_asked_again`` that sweep is repeated in the isolated process,
+    where a crash harms nothing else, to find the input.
+    """
+
+    task: Task
+    store: RunStore
+    crashed: dict[str, str] = field(default_factory=dict)
+    is_asked_again: bool = True
+
+
+@dataclass(frozen=True)
+class CaseStarted:
+    """Sent before a case is asked; if the process dies, this case is at fault."""
+
+    case: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How many inputs were tested since the last such message, and how many answers were wrong."""
+
+    inputs: int
+    wrong: int
+
+
+@dataclass(frozen=True)
+class TaskDone:
+    """Sent when a task's part file is written, with what a program has printed on stderr."""
+
+    name: str
+    stderr: bytes = b""
+
+
+def work(link: Connection, name: str, settings: Settings, home: LaunchConfig) -> None:
+    """Load a backend and do what the link asks for, until the other end closes it."""
+    live_with_parent()
+    try:
+        worker = _TaskRunner(link, name, settings, home)
+        link.send(Ready(worker.isolated.backend.version))
+        while True:
+            match link.recv():
+                case RoadsRequest(cases=cases):
+                    link.send(Roads({case.id: worker.fastest.road(case) for case in cases}))
+                case TaskOrder() as order:
+                    order.store.write(order.task.name, worker.judge(order))
+                    link.send(TaskDone(order.task.name, worker.take_stderr()))
+    except CastigateError as error:
+        link.send(Failure(str(error)))
+    except EOFError:
+        return
+
+
+class _TaskRunner:
+    """Drives a backend twice: isolated in its own process, and in this process for fast sweeps.
+
+    A program, or a backend in another Python, is driven in its own process only.
+    """
+
+    def __init__(self, link: Connection, name: str, settings: Settings, home: LaunchConfig) -> None:
+        self.progress = _ProgressSender(link)
+        self.name = name
+        self.settings = settings
+        self.home = home
+        backend = load_isolated(name, home, self.progress.send_heartbeat)
+        self.isolated = BackendJudge(backend, smoke(backend), settings)
+
+    @cached_property
+    def fastest(self) -> BackendJudge:
+        """The backend where it answers fastest: in this process, if it can be loaded here."""
+        backend = self.isolated.backend
+        if not (is_isolated(backend) and can_run_in_process(self.name, self.home)):
+            return self.isolated
+        limit_memory(self.home.memory)
+        own = load_backend(self.name)
+        timed = Backend(self.name, TimeLimited(own.oracle, self.home.seconds))
+        return BackendJudge(timed, self.isolated.broken, self.settings)
+
+    def judge(self, order: TaskOrder) -> list[Judgement]:
+        """Do a task; return a judgement per case."""
+        if order.task.sweep is not None:
+            return self._judge_sweep(order)
+        judgements = []
+        for case in order.task.cases:
+            if case.id in order.crashed:
+                judgements.append(self._crashed(case, order.crashed[case.id]))
+                continue
+            self.progress.link.send(CaseStarted(case.id))
+            judgement = replace(self.isolated.judge(case), road=self._road(case))
+            judgements.append(judgement)
+            # The inputs of a case that is swept as well are counted there.
+            if not (judgement.road and is_swept(case)):
+                self.progress.link.send(Progress(judgement.inputs, judgement.wrong))
+        return judgements
+
+    def take_stderr(self) -> bytes:
+        """Return what a program has printed on stderr since the last call."""
+        log: StderrLog | None = getattr(self.isolated.backend.oracle, "log", None)
+        return log.drain() if log is not None else b""
+
+    def _road(self, case: Case) -> str:
+        """The road of a case at the full tier; the quick tier needs none."""
+        return self.fastest.road(case) if self.settings.tier == "full" else ""
+
+    def _judge_sweep(self, order: TaskOrder) -> list[Judgement]:
+        task, sweep = order.task, order.task.sweep
+        assert sweep is not None
+        rulings = [ruling(case) for case in task.cases]
+        inputs = input_sequence(sweep.way, sweep.source, sweep.target, rulings, self.settings.seed)
+        bounds = task.bounds(inputs.size)
+        cases = list(task.cases)
+        self.progress.link.send(CaseStarted(""))
+        if not order.crashed:
+            judgements = swept(self.fastest, cases, inputs, *bounds, self.progress.add)
+            self.progress.send()
+            return judgements
+        if order.is_asked_again and is_isolated(self.isolated.backend):
+            judgements = swept(self.isolated, cases, inputs, *bounds, lambda *_: None)
+            if all(judgement.verdict == "crashed" for judgement in judgements):
+                return judgements
+        return [self._crashed(case, order.crashed[""]) for case in cases]
+
+    def _crashed(self, case: Case, message: str) -> Judgement:
+        return Judgement(case.id, self.name, "crashed", message, road=self._road(case))
+
+
+class _ProgressSender:
+    """Counts inputs, and sends the counts not too often."""
+
+    def __init__(self, link: Connection) -> None:
+        self.link = link
+        self.inputs = self.wrong = 0
+        self.last_sent = monotonic()
+
+    def add(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
+        self.inputs += inputs
+        self.wrong += wrong
+        if monotonic() - self.last_sent >= SECONDS_BETWEEN_MESSAGES:
+            self.send()
+
+    def send_heartbeat(self) -> None:
+        """Show that the backend still answers, so that a slow task does not count as silence."""
+        if monotonic() - self.last_sent >= SECONDS_BETWEEN_HEARTBEATS:
+            self.send()
+
+    def send(self) -> None:
+        """Send what was counted since the last time."""
+        self.link.send(Progress(self.inputs, self.wrong))
+        self.inputs = self.wrong = 0
+        self.last_sent = monotonic()

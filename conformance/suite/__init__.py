@@ -1,0 +1,1 @@
+"""The pytest plugin: options, one item per case, parallel judging, and the ledger."""

@@ -1,0 +1,93 @@
+"""The suite as pytest collects it: a node per backend, an item per case, and some per pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from conformance.judging.questions import AnyJudge, Question, by_backend
+from conformance.suite.ledger_check import check_ledger
+from oracles.registry import Backend
+from reports.counterexample.failure_text import failure_text
+from reports.diff.totals import broken_rules, count_record
+from specs.cases import Case
+
+OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
+
+
+class Suite(pytest.File):
+    """The root of the suite's items: all backends of a run."""
+
+    def __init__(self, *, backend_judges: list[AnyJudge], cases: list[Case], **more: Any) -> None:
+        super().__init__(**more)
+        self.backend_judges = backend_judges
+        self.cases = cases
+
+    def collect(self) -> Iterator[BackendNode]:
+        """One node per backend."""
+        for backend, questions in by_backend(self.backend_judges, self.cases):
+            yield BackendNode.from_parent(
+                self, name=backend.name, backend=backend, questions=questions
+            )
+
+
+class BackendNode(pytest.Collector):
+    """All questions to one backend."""
+
+    def __init__(
+        self, *, backend: Backend, questions: Callable[[], Iterator[Question]], **more: Any
+    ) -> None:
+        super().__init__(**more)
+        self.backend = backend
+        self.questions = questions
+
+    def collect(self) -> Iterator[JudgedItem]:
+        """One item per question, with its name."""
+        for question in self.questions():
+            item: JudgedItem = JudgedItem.from_parent(
+                self, name=question.name, backend=self.backend, question=question
+            )
+            yield item
+
+
+class JudgedItem(pytest.Item):
+    """One case, or one pair, on one backend."""
+
+    def __init__(self, *, backend: Backend, question: Question, **more: Any) -> None:
+        super().__init__(**more)
+        self.backend = backend
+        self.question = question
+
+    def runtest(self) -> None:
+        """Judge, and report the verdict as pytest's pass, skip, xfail or failure."""
+        case, judgement = self.question.judge()
+        record = {"item": self.name, **count_record(case, judgement)}
+        self.user_properties.append((self.question.record, record))
+        ledger_message = check_ledger(self, self.backend, case, judgement)
+        match judgement.verdict:
+            case "unsupported":
+                pytest.skip(judgement.message)
+            case "differs":
+                rules = ", ".join(dict.fromkeys(str(rule) for rule, *_ in broken_rules(judgement)))
+                pytest.xfail(
+                    f"differs from a document it does not claim: {rules or judgement.message}"
+                )
+                # Only under --runxfail does xfail return; nothing may be excused then.
+                pytest.fail(failure_text(case, judgement), pytrace=False)
+            case "deviates" if self.config.getoption("--level") == "required":
+                return
+            case "violates" | "deviates" | "error" | "crashed" | "not-run":
+                pytest.fail(failure_text(case, judgement) + ledger_message, pytrace=False)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show a verdict's message as it is, and an error of the suite with its traceback."""
+        if isinstance(excinfo.value, OUTCOMES):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        """The item's path and name; it has no line."""
+        assert self.parent is not None
+        return self.path, None, f"{self.parent.name} {self.name}"

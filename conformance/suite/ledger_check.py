@@ -1,0 +1,150 @@
+"""Compares each item with the ledger of its backend: excuses what is known, fails what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from oracles.registry import Backend
+from reports.case_patterns import is_known
+from reports.counterexample.failure_text import failure_text
+from reports.diff.judgement import Judgement
+from reports.ledger.breaches import Breach, breaches
+from reports.ledger.ledger_file import load_ledger, path_of
+from reports.ledger.listing import (
+    InputOptions,
+    Ledger,
+    LedgerComparison,
+    LedgerStatus,
+    compare_with_listings,
+)
+from specs.cases import Case
+from specs.errors import CastigateError
+
+LEDGER = "castigate-ledger"
+"""The property of a report that holds an item's record for the ledger."""
+LEDGERS = pytest.StashKey["Ledgers"]()
+INPUT_OPTIONS = ("--tier", "--seed", "--max-examples")
+SELECTING_OPTIONS = {
+    "document": "--document",
+    "keyword": "-k",
+    "markexpr": "-m",
+    "deselect": "--deselect",
+    "lf": "--last-failed",
+    "collectonly": "--collect-only",
+}
+"""Options that leave cases out, by their name in the configuration; unused ones are falsy."""
+
+
+class Ledgers:
+    """The ledgers of a run's backends, and whether they are used, ignored or rewritten."""
+
+    def __init__(self, config: pytest.Config, names: list[str]) -> None:
+        self.names = names
+        self.updating = bool(config.getoption("--update-ledger"))
+        self.input_options = InputOptions(*map(config.getoption, INPUT_OPTIONS))
+        self.documents = {word.partition(":")[0] for word in config.getoption("--document")}
+        self.only_required = config.getoption("--level") == "required"
+        self.ledgers: dict[str, Ledger] = {}
+        if config.getoption("--no-ledger"):
+            if self.updating:
+                raise CastigateError(
+                    "--no-ledger and --update-ledger exclude each other; leave one out"
+                )
+        else:
+            loaded = {name: load_ledger(name) for name in names}
+            self.ledgers = {name: ledger for name, ledger in loaded.items() if ledger is not None}
+        if self.updating:
+            self._require_whole_run(config)
+        self.used = {
+            name: ledger
+            for name, ledger in self.ledgers.items()
+            if ledger.options == self.input_options
+        }
+        """The ledgers that were written with the same options, so that counts are comparable."""
+
+    def _require_whole_run(self, config: pytest.Config) -> None:
+        """Raise if cases are left out, or asked otherwise than the ledger says."""
+        selecting = [
+            option for name, option in SELECTING_OPTIONS.items() if config.getoption(name, None)
+        ]
+        selecting += [str(argument) for argument in config.args if "::" in str(argument)]
+        if selecting:
+            raise CastigateError(
+                f"--update-ledger needs a whole run; leave out {', '.join(selecting)}"
+            )
+        for name in self.names:
+            if path_of(name) is None:
+                raise CastigateError(
+                    f"backend `{name}` can have no ledger: only a plain name has one, "
+                    "with or without a variant"
+                )
+            ledger = self.ledgers.get(name)
+            if ledger is not None and ledger.options != self.input_options:
+                raise CastigateError(
+                    f"the ledger of {name} was written with {ledger.options}; use these options "
+                    f"with --update-ledger too, or remove {path_of(name)} first"
+                )
+
+    def compare(
+        self, backend: Backend, name: str, case: Case, found: list[Breach], verdict: str
+    ) -> LedgerComparison | None:
+        """Compare an item's breaches with the ledger; None if there is nothing to compare."""
+        if self.updating:
+            return LedgerComparison("known", "goes into the ledger") if found else None
+        listed = self.used[backend.name].at(name, backend.version)
+        if self.only_required:
+            listed = [each for each in listed if each.breach.verdict != "deviates"]
+            found = [each for each in found if each.verdict != "deviates"]
+        is_claimed = backend.claims(case.document, case.version)
+        # --document counts a document as claimed, which the ledger, of a plain run, does not.
+        if not listed and case.document in self.documents and not is_claimed:
+            return None
+        return compare_with_listings(listed, found, verdict)
+
+
+def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Judgement) -> str:
+    """Excuse an item whose breaches its backend's ledger lists; fail it if they differ from it.
+
+    Returns what to add to the message if an item fails that the ledger does not list.
+    """
+    ledgers = item.config.stash[LEDGERS]
+    is_without = backend.name not in ledgers.used and not ledgers.updating
+    # Other items compare two roads of a framework; a ledger is about one backend alone.
+    if is_without or not is_known(item.name):
+        return ""
+    of_pair = item.name != case.id
+    found = list(breaches(case, judgement, of_pair, explains=ledgers.updating))
+    compared = ledgers.compare(backend, item.name, case, found, judgement.verdict)
+    if compared is None and not ledgers.updating:
+        return ""
+    record: dict[str, Any] = {
+        "backend": backend.name,
+        "item": item.name,
+        "standing": compared.status if compared is not None else "",
+        "breaches": [breach.words for breach in found],
+    }
+    item.user_properties.append((LEDGER, record))
+    if compared is None:
+        return ""
+    if compared.status == "known":
+        pytest.xfail(f"known: {compared.message}")
+        # Only under --runxfail does xfail return; nothing may be excused then.
+        return ""
+    message = f"\n  ledger    {compared.message}; {_advice(backend.name, compared.status)}"
+    if compared.status != "unlisted":
+        pytest.fail(failure_text(case, judgement) + message, pytrace=False)
+    return message
+
+
+def _advice(backend: str, word: LedgerStatus) -> str:
+    """What to do about an item that differs from the ledger."""
+    update = f"pytest --pyargs conformance --backend={backend} --update-ledger"
+    match word:
+        case "stale":
+            return f"if the backend is fixed, {update} removes the entry"
+        case "changed":
+            return f"if the change is intended, {update} records it"
+        case _:
+            return f"if it is to stay, {update} lists it"

@@ -1,0 +1,116 @@
+"""Shows which ledgers a run uses, counts how its items compare with them, and rewrites them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from shutil import get_terminal_size
+
+import pytest
+
+from conformance.suite.ledger_check import LEDGER, Ledgers
+from conformance.suite.xdist_workers import gives_out_work, is_worker
+from reports.case_patterns import all_ids
+from reports.diff.summary_tables import MIN_WIDTH, ledger_table
+from reports.ledger.breaches import Breach
+from reports.ledger.ledger_file import path_of
+from reports.ledger.listing import Ledger
+from reports.ledger.update import update_ledger, write_ledger
+from specs.errors import CastigateError
+
+
+class LedgerUpdate:
+    """A pytest plugin that collects what items record for the ledger, also in xdist's workers."""
+
+    def __init__(
+        self, config: pytest.Config, ledgers: Ledgers, versions: Mapping[str, str]
+    ) -> None:
+        self.ledgers = ledgers
+        self.versions = versions
+        self.is_controller = gives_out_work(config)
+        self.updates = ledgers.updating and not is_worker(config)
+        self.counts: dict[str, Counter[str]] = {}
+        self.found: dict[str, dict[str, list[Breach]]] = {name: {} for name in ledgers.names}
+        self.messages: list[str] = []
+
+    def pytest_report_header(self) -> list[str]:
+        """Show which ledgers are used; a controller of xdist waits for the versions first."""
+        return [] if self.is_controller else list(self._header())
+
+    def _header(self) -> Iterator[str]:
+        for name, ledger in self.ledgers.ledgers.items():
+            for line in self._describe(name, ledger):
+                yield f"castigate: ledger of {name}: {line}"
+
+    def _describe(self, name: str, ledger: Ledger) -> Iterator[str]:
+        if name not in self.ledgers.used:
+            yield f"not used; it was written with {ledger.options}"
+            return
+        version = self.versions[name]
+        used, others = ledger.counted(version)
+        yield f"{used} cases listed for {version}"
+        if others:
+            yield f"{others} cases not used, listed for other versions"
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collect what an item recorded."""
+        if report.when != "call":
+            return
+        for name, record in report.user_properties:
+            if name == LEDGER and isinstance(record, dict):
+                backend, word = record["backend"], record["standing"]
+                if word:
+                    self.counts.setdefault(backend, Counter())[word] += 1
+                found = [Breach(**fields) for fields in record["breaches"]]
+                self.found[backend][record["item"]] = found
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Rewrite the ledgers if every case was judged."""
+        if not self.updates:
+            return
+        try:
+            self._require_all_cases()
+            self.messages += [self._update(name) for name in self.found]
+        except CastigateError as error:
+            self.messages.append(f"castigate: {error}")
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def _require_all_cases(self) -> None:
+        """Raise if a case of any backend was not judged."""
+        cases = all_ids()
+        for name, found in self.found.items():
+            missing = sum(case not in found for case in cases)
+            if missing:
+                raise CastigateError(
+                    f"--update-ledger needs a whole run, and {missing} of {len(cases)} cases of "
+                    f"{name} were not judged; the ledger is unchanged; run again without what "
+                    "stopped them"
+                )
+
+    def _update(self, name: str) -> str:
+        """Rewrite a backend's ledger, or remove it if it lists nothing; return what was done."""
+        breached = {case: found for case, found in self.found[name].items() if found}
+        version, path = self.versions[name], path_of(name)
+        before = self.ledgers.ledgers.get(name)
+        ledger = update_ledger(before, name, version, self.ledgers.input_options, breached)
+        assert path is not None
+        if not ledger.listings:
+            path.unlink(missing_ok=True)
+            return f"{name} {version} has no divergences and needs no ledger"
+        entries = write_ledger(path, ledger)
+        return f"{path}: {entries} entries, {len(breached)} cases of {name} {version}"
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show how the items compare with the ledgers, and what was rewritten."""
+        if self.is_controller:
+            for line in self._header():
+                terminalreporter.write_line(line)
+        if not self.messages and not self.counts:
+            return
+        terminalreporter.section("ledger")
+        if not self.ledgers.updating:
+            width = max(MIN_WIDTH, get_terminal_size().columns)
+            terminalreporter.write_line(ledger_table(self.counts, width))
+        for line in self.messages:
+            terminalreporter.write_line(line)

@@ -1,0 +1,233 @@
+"""Helper processes of a long pytest run: they judge from the end on, pytest from the front.
+
+pytest reports all verdicts in its own order. What a helper cannot judge is judged in pytest itself.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from multiprocessing.connection import Connection
+
+import pytest
+
+from conformance.judging.backend_judge import Settings
+from conformance.judging.questions import Judged, by_backend, judges_of
+from conformance.running.selection import select
+from conformance.running.supervisor import (
+    Failure,
+    Worker,
+    WorkerDiedError,
+    live_with_parent,
+    spawn,
+    supervise,
+)
+from conformance.suite.items import JudgedItem
+from conformance.suite.xdist_workers import gives_out_work, is_worker
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.loading import load_isolated
+from specs.errors import CastigateError
+
+MAX_HELPERS = 3
+"""pytest itself takes a millisecond for an item: more helpers would wait for it."""
+MIN_ITEMS = 2000
+"""Fewer items are judged by pytest before a helper has loaded a framework."""
+
+Key = tuple[str, str]
+"""The names of a backend and of a question."""
+Findings = dict[Key, Judged]
+
+
+@dataclass(frozen=True)
+class HelperConfig:
+    """What a helper needs to ask the same questions as pytest."""
+
+    homes: dict[str, LaunchConfig]
+    settings: Settings
+    documents: tuple[str, ...]
+    keeps_answers: bool = False
+    """Whether answers are sent along: a ledger that is rewritten names the behavior behind them."""
+
+
+@dataclass(eq=False)
+class Group:
+    """Questions that are judged together, as those of a pair are, and what a helper finds."""
+
+    keys: list[Key]
+    found: Future[Findings] = field(default_factory=Future)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A helper's message that its backends are loaded."""
+
+
+def run_helper(link: Connection, config: HelperConfig) -> None:
+    """Load the backends, and judge each list of keys that the link sends."""
+    live_with_parent()
+    cases = select(config.documents)
+    try:
+        backends = [load_isolated(name, home) for name, home in config.homes.items()]
+    except CastigateError as error:
+        link.send(Failure(f"could not begin: {error}"))
+        return
+    backend_judges = judges_of(backends, config.settings, cases)
+    judges = {
+        (backend.name, question.name): question.judge
+        for backend, questions in by_backend(backend_judges, cases)
+        for question in questions()
+    }
+    link.send(Loaded())
+    with suppress(EOFError):
+        while True:
+            keys: list[Key] = link.recv()
+            found = {key: _judge(judges[key], config.keeps_answers) for key in keys}
+            link.send({key: judged for key, judged in found.items() if judged is not None})
+
+
+def _judge(judge: Callable[[], Judged], keeps_answers: bool) -> Judged | None:
+    """Return a judgement; None if the suite itself fails, so that pytest meets the same failure."""
+    try:
+        case, judgement = judge()
+    except Exception:
+        return None
+    return case, judgement if keeps_answers else replace(judgement, answered=None)
+
+
+Helper = Worker[Group]
+
+
+class Helpers:
+    """The helpers, the groups that nobody has begun, and the thread that hands these out."""
+
+    def __init__(self, config: HelperConfig, count: int) -> None:
+        self.lost: list[str] = []
+        """How helpers ended that did not stay to the end, as predicates."""
+        self._config = config
+        self._count = count
+        self._helpers: list[Helper] = []
+        self._waiting: deque[Group] = deque()
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    @contextmanager
+    def working_on(self, groups: Iterable[Group]) -> Iterator[None]:
+        """Have helpers judge groups, from the last on, for as long as the context lasts."""
+        self._waiting.extend(groups)
+        processes = []
+        supervisor = threading.Thread(target=self._supervise)
+        try:
+            for _ in range(self._count):
+                process, link = spawn(run_helper, self._config)
+                processes.append(process)
+                self._helpers.append(Worker(process, link))
+            supervisor.start()
+            yield
+        finally:
+            self._is_over = True
+            for process in processes:
+                process.kill()
+            if supervisor.ident is not None:
+                supervisor.join()
+
+    def judge(self, group: Group, key: Key, judge_here: Callable[[], Judged]) -> Judged:
+        """Return what a helper finds; judge here what no helper has begun or could judge."""
+        if not group.found.done():
+            with self._lock, suppress(ValueError):
+                self._waiting.remove(group)
+                group.found.set_result({})
+        return group.found.result().get(key) or judge_here()
+
+    def _supervise(self) -> None:
+        try:
+            supervise(self._helpers, self)
+        finally:
+            # pytest must not wait for a group that nobody judges any more.
+            for helper in [*self._helpers]:
+                self._dismiss(helper)
+
+    def feed(self, helper: Helper) -> None:
+        """Hand a helper the last group, or end it if none is left."""
+        with self._lock:
+            group = self._waiting.pop() if self._waiting and not self._is_over else None
+        if group is None:
+            self._dismiss(helper)
+            return
+        helper.task = group
+        # If the helper has died, the next receive reports it.
+        with suppress(WorkerDiedError):
+            helper.send(group.keys)
+
+    def heard(self, helper: Helper, message: object) -> None:
+        """Note that a helper is ready, or what it has found."""
+        match message:
+            case Loaded():
+                helper.is_ready = True
+            case Failure(message=reason):
+                self._lose(helper, reason)
+            case dict() as found:
+                assert helper.task is not None
+                helper.task.found.set_result(found)
+                helper.task = None
+
+    def died(self, helper: Helper) -> None:
+        """Note how a helper has ended; pytest judges its group."""
+        self._lose(helper, helper.ending)
+
+    def _lose(self, helper: Helper, reason: str) -> None:
+        if not self._is_over:
+            self.lost.append(reason)
+        self._dismiss(helper)
+
+    def _dismiss(self, helper: Helper) -> None:
+        """End a helper, and leave its group to pytest."""
+        if helper.task is not None:
+            helper.task.found.set_result({})
+            helper.task = None
+        helper.end()
+        self._helpers.remove(helper)
+
+
+def count_helpers(config: pytest.Config) -> int:
+    """Return how many helpers a long run has: none if xdist's workers judge, or nothing is run."""
+    if is_worker(config) or gives_out_work(config) or config.getoption("collectonly"):
+        return 0
+    return min(os.cpu_count() or 1, 1 + MAX_HELPERS) - 1
+
+
+class ParallelJudging:
+    """A pytest plugin that shares the items of a long run with helpers."""
+
+    def __init__(self, config: HelperConfig, count: int) -> None:
+        self.helpers = Helpers(config, count)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Start the helpers if there are enough items."""
+        items = [item for item in session.items if isinstance(item, JudgedItem)]
+        if len(items) < MIN_ITEMS:
+            return (yield)
+        with self.helpers.working_on(list(self._grouped(items))):
+            return (yield)
+
+    def _grouped(self, items: list[JudgedItem]) -> Iterator[Group]:
+        """Group the items by pair, and have each ask the helpers first for its judgement."""
+        for _, pair in groupby(items, lambda item: (item.backend.name, item.question.pair)):
+            by_key = {(item.backend.name, item.name): item for item in pair}
+            group = Group(list(by_key))
+            for key, item in by_key.items():
+                judge = partial(self.helpers.judge, group, key, item.question.judge)
+                item.question = replace(item.question, judge=judge)
+            yield group
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show why helpers did not stay to the end."""
+        for reason in self.helpers.lost:
+            terminalreporter.write_line(f"castigate: a helper {reason}; pytest went on without it")

@@ -1,0 +1,219 @@
+"""The pytest plugin: the options and hooks of ``pytest --pyargs conformance --backend=NAME``."""
+
+from __future__ import annotations
+
+import gc
+import os
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
+
+import pytest
+
+from conformance.judging.backend_judge import Settings
+from conformance.judging.questions import judges_of
+from conformance.running.selection import select
+from conformance.suite.items import Suite
+from conformance.suite.ledger_check import LEDGERS, Ledgers
+from conformance.suite.ledger_update import LedgerUpdate
+from conformance.suite.parallel_judging import HelperConfig, ParallelJudging, count_helpers
+from conformance.suite.tally import Tally
+from conformance.suite.xdist_workers import (
+    WorkerVersions,
+    gives_out_work,
+    is_worker,
+    names_and_versions,
+    report_to_controller,
+)
+from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
+from oracles.isolation.loading import close, load_isolated
+from oracles.registry import Backend, available_backends
+from specs.errors import CastigateError
+from specs.loader import documents
+
+SUITE = Path(__file__).with_name("items.py")
+"""The file that pytest collects for the suite."""
+TIMEOUT_PLUGIN = "timeout"
+"""pytest-timeout, which defines the option --timeout too."""
+BACKENDS = pytest.StashKey[list[Backend]]()
+VERSIONS = pytest.StashKey[dict[str, str]]()
+"""The version of each backend; empty until this process knows it."""
+GC_THRESHOLDS = (50_000, 20, 100)
+"""Thousands of items and reports live until a run ends: with Python's own thresholds the garbage
+collector searches them so often that each process loses up to three seconds."""
+REMOVE_HYPOTHESIS_FOLDER = pytest.StashKey["finalize[..., pytest.Config]"]()
+"""Removes the temporary folder in which Hypothesis stores files, instead of the current one."""
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Define the suite's options."""
+    group = parser.getgroup("castigate", "conformance of dtype casts")
+    group.addoption(
+        "--backend",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a backend to test: name, name:variant, package.module:Class, path/file.py:Class",
+    )
+    group.addoption(
+        "--document",
+        action="append",
+        default=[],
+        metavar="NAME[:VERSION]",
+        help="judge only this document (repeatable); a document asked for counts as claimed",
+    )
+    group.addoption(
+        "--level",
+        choices=("required", "recommended"),
+        default="recommended",
+        help="the weakest level whose breach fails (default: recommended)",
+    )
+    group.addoption(
+        "--tier",
+        choices=("quick", "full"),
+        default="quick",
+        help="full: every input of 32-bit sources, breakpoints and 2^30 more of 64-bit ones",
+    )
+    group.addoption("--seed", type=int, default=0, help="seed of the random inputs (default: 0)")
+    group.addoption(
+        "--max-examples",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="random inputs per pair with a source wider than 16 bits (default: 1000)",
+    )
+    group.addoption(
+        "--python",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="the Python in which a backend is installed (repeatable)",
+    )
+    group.addoption("--no-ledger", action="store_true", help="fail known divergences too")
+    group.addoption(
+        "--update-ledger",
+        action="store_true",
+        help="list what fails now as known, and remove what no longer fails",
+    )
+    if not pluginmanager.hasplugin(TIMEOUT_PLUGIN):
+        group.addoption(
+            "--timeout",
+            type=float,
+            default=DEFAULT_TIMEOUT,
+            metavar="SECONDS",
+            help=f"time limit of one answer of a backend (default: {DEFAULT_TIMEOUT:g})",
+        )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the backends before anything is collected, so that a wrong name stops the run at once.
+
+    A controller of xdist leaves that to its workers, which report versions and errors to it.
+    """
+    config.add_cleanup(partial(gc.set_threshold, *gc.get_threshold()))
+    gc.set_threshold(*GC_THRESHOLDS)
+    config.stash[BACKENDS] = []
+    folder = mkdtemp(prefix="castigate-")
+    # A finalizer, because xdist may stop a worker before pytest_unconfigure; it runs at exit too.
+    config.stash[REMOVE_HYPOTHESIS_FOLDER] = finalize(config, rmtree, folder, ignore_errors=True)
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
+    config.pluginmanager.register(Tally(), "castigate-tally")
+    if config.getoption("help"):
+        return
+    config.stash[VERSIONS] = versions = dict.fromkeys(config.getoption("--backend"), "")
+    if not versions:
+        raise pytest.UsageError(f"no backend is named; add --backend=NAME; {available_backends()}")
+    if config.getoption("--seed") < 0 or config.getoption("--max-examples") < 0:
+        raise pytest.UsageError(
+            "--seed or --max-examples is negative; give whole numbers from 0 on"
+        )
+    message = ""
+    try:
+        _prepare(config, versions)
+    except CastigateError as error:
+        pytest_unconfigure(config)
+        if not is_worker(config):
+            raise pytest.UsageError(str(error)) from None
+        message = str(error)
+    if is_worker(config):
+        report_to_controller(config, versions, message)
+
+
+def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
+    """Load the backends and their ledgers, fill in the versions, and register the plugins."""
+    names = list(versions)
+    documents_only = config.getoption("--document")
+    select(documents_only)  # raises if a document is unknown
+    helpers = count_helpers(config)
+    processes = _count_pytest_processes() * (1 + helpers)
+    backend_homes = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
+    if helpers:
+        keeps_answers = bool(config.getoption("--update-ledger"))
+        helper = HelperConfig(
+            backend_homes, _settings(config), tuple(documents_only), keeps_answers
+        )
+        config.pluginmanager.register(ParallelJudging(helper, helpers), "castigate-helping")
+    if gives_out_work(config):
+        config.pluginmanager.register(WorkerVersions(versions), "castigate-workers")
+    else:
+        for name, home in backend_homes.items():
+            config.stash[BACKENDS].append(backend := load_isolated(name, home))
+            versions[name] = backend.version
+    config.stash[LEDGERS] = ledgers = Ledgers(config, names)
+    update = LedgerUpdate(config, ledgers, versions)
+    config.pluginmanager.register(update, "castigate-ledger-update")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the processes of the backends."""
+    while backends := config.stash.get(BACKENDS, []):
+        close(backends.pop())
+    if REMOVE_HYPOTHESIS_FOLDER in config.stash:
+        config.stash[REMOVE_HYPOTHESIS_FOLDER]()
+
+
+def _timeout(config: pytest.Config) -> float:
+    """The time limit of an answer; the option of pytest-timeout may have no value."""
+    return float(config.getoption("--timeout") or DEFAULT_TIMEOUT)
+
+
+def _settings(config: pytest.Config) -> Settings:
+    """The settings that apply to all backends."""
+    return Settings(
+        config.getoption("--seed"),
+        config.getoption("--max-examples"),
+        frozenset(word.partition(":")[0] for word in config.getoption("--document")),
+        config.getoption("--tier"),
+    )
+
+
+def _count_pytest_processes() -> int:
+    """The number of processes that judge: xdist's workers, or pytest itself."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Show the backends, documents and options: enough to repeat the run."""
+    digests = ", ".join(f"{name} {digest[:12]}" for name, digest in documents().digests.items())
+    return [
+        f"castigate: backends {names_and_versions(config.stash[VERSIONS])}",
+        f"castigate: documents {digests}",
+        f"castigate: tier {config.getoption('--tier')}, seed {config.getoption('--seed')}, "
+        f"max-examples {config.getoption('--max-examples')}, level {config.getoption('--level')}",
+    ]
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | None:
+    """Collect the suite at the file of its items."""
+    config = parent.config
+    backends = config.stash[BACKENDS]
+    if file_path != SUITE or not backends:
+        return None
+    settings, cases = _settings(config), select(config.getoption("--document"))
+    backend_judges = judges_of(backends, settings, cases)
+    suite: Suite = Suite.from_parent(
+        parent, path=file_path, backend_judges=backend_judges, cases=cases
+    )
+    return suite

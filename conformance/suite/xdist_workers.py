@@ -1,0 +1,56 @@
+"""Under pytest-xdist: the workers load the backends, and report their versions to the controller.
+
+The controller judges nothing: to load a framework there too would only keep the workers waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+OUTPUT_KEY = "castigate"
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process is a worker of xdist."""
+    return hasattr(config, "workerinput")
+
+
+def gives_out_work(config: pytest.Config) -> bool:
+    """Whether this process is the controller of xdist, whose workers judge."""
+    # Without workers to distribute to, --dist alone changes nothing.
+    is_shared = config.getoption("dist", "no") != "no" and bool(config.getoption("tx", None))
+    return is_shared and not is_worker(config) and not config.getoption("collectonly")
+
+
+def report_to_controller(config: pytest.Config, versions: dict[str, str], error: str) -> None:
+    """In a worker: pass on the backends' versions, or the error that kept them from loading."""
+    config.workeroutput[OUTPUT_KEY] = {"versions": versions, "failed": error}  # type: ignore[attr-defined]
+
+
+def names_and_versions(versions: dict[str, str]) -> str:
+    """Join the names of backends with their versions, as far as these are known."""
+    return ", ".join(f"{name} {version}".rstrip() for name, version in versions.items())
+
+
+class WorkerVersions:
+    """A pytest plugin of the controller that collects the versions which workers report."""
+
+    def __init__(self, versions: dict[str, str]) -> None:
+        self.versions = versions
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Read what a worker reported before it ended; one that was killed reported nothing."""
+        output = getattr(node, "workeroutput", {}).get(OUTPUT_KEY)
+        if output is None:
+            return
+        if output["failed"]:
+            raise pytest.UsageError(output["failed"])
+        self.versions.update(output["versions"])
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show the versions, which were not known yet when the header was printed."""
+        if any(self.versions.values()):
+            terminalreporter.write_line(f"castigate: backends {names_and_versions(self.versions)}")

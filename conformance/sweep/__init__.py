@@ -1,0 +1,1 @@
+"""The tier `full`: all inputs of a cast, compared chunk by chunk."""

@@ -1,0 +1,341 @@
+"""The sweep: one cast of many inputs, judged by every ruling that shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.judging.answers import (
+    Answer,
+    Answered,
+    Crashed,
+    Declined,
+    Malformed,
+    NoAnswer,
+    Raised,
+    Unanswered,
+    attempt,
+    checked,
+    described,
+    malformed,
+    value_of,
+)
+from conformance.judging.backend_judge import BackendJudge, crash_message
+from conformance.sweep.array_forms import Forms
+from conformance.sweep.joining import joined
+from oracles.protocol import Bits, Swept, WithBind, WithSweep
+from oracles.reference import expect_by_exact
+from oracles.reference.chunk_table import table
+from oracles.reference.staircase import staircase
+from oracles.reference.staircase_grades import OPEN, branch_places, is_one_step, open_inputs
+from oracles.reference.sweep_inputs import Dense, InputSequence
+from reports.diff import failure_runs
+from reports.diff.allowed_answers import allowed_by_constant, describe_allowed
+from reports.diff.divergences import datum_of, index_of_simplest, simplest_between
+from reports.diff.failure_runs import Runs
+from reports.diff.judgement import Divergence, Judgement
+from reports.diff.verdicts import Verdict
+from specs.cases import Case
+from specs.ruling import Branch, ruling
+
+CHUNK = 1 << 19
+"""Inputs of one call: a quarter of them would fit into a core's own cache, and cost more in all."""
+
+REPORT_EVERY = 1 << 20
+"""Inputs after which a sweep reports its progress, at the latest one call later."""
+
+Progress = Callable[[int, int], None]
+"""Receives how many inputs were visited since its last call, and how many answers were wrong."""
+
+
+Key = tuple[str, str, str]
+"""What wrong answers are gathered by: rule, clause, level."""
+
+
+class RulingCheck:
+    """Judges the answers of one road by one ruling, chunk by chunk."""
+
+    def __init__(self, judge: BackendJudge, case: Case, forms: Forms) -> None:
+        self.case = case
+        self.rules = ruling(case)
+        self.found = Judgement(
+            case.id, judge.backend.name, judge.graded(case, set(), self.rules.is_open)
+        )
+        self._judge = judge
+        self._forms = forms
+        self._stairs = staircase(self.rules)
+        branches = self.rules.branches
+        self.right: Callable[[int, Bits], bool] = lambda first, answers: False
+        """Whether a table shows that the answers to consecutive inputs are all allowed."""
+        if self.rules.source.bits <= 32:
+            self.right = partial(forms.all_right, table(self.rules))
+        self.ended = False
+        self._opened = 0
+        keys: set[Key] = {(branch.rule, branch.clause, branch.level) for branch in branches}
+        keys |= {_key_of_recommendation(branch) for branch in branches if branch.recommended}
+        self._keys = sorted(keys, key=lambda key: (key[2] != "required", key))
+        self._group_of = np.zeros(OPEN + 1, np.uint8)
+        for place, branch in enumerate(branches):
+            key = (branch.rule, branch.clause, branch.level)
+            self._group_of[place + 1] = self._keys.index(key) + 1
+
+    def look(self, inputs: Bits, answers: Bits) -> int:
+        """Grade every answer, record the wrong ones, and return how many there are."""
+        grades = self._forms.grades(self._stairs, inputs, answers)
+        self._opened += int(np.count_nonzero(grades == OPEN))
+        groups = self._groups(grades, answers)
+        for group, found in self._forms.gather(inputs, answers, groups):
+            here = groups == group
+            at = index_of_simplest(self.rules.source, inputs, here)
+            self._add_wrong(group, inputs[at], answers[at], int(np.count_nonzero(here)), found)
+        return int(np.count_nonzero(groups))
+
+    def look_at_once(self, inputs: Bits, answers: Bits) -> int | None:
+        """Grade consecutive inputs of one step with one answer at once; None for any others.
+
+        Large parts of a source overflow, and overflow errors usually share one answer.
+        """
+        if (answers != answers[0]).any():
+            return None
+        first, last = int(inputs[0]), int(inputs[-1])
+        if not is_one_step(self._stairs, first, last):
+            return None
+        [grade] = self._forms.grades(self._stairs, inputs[:1], answers[:1]).tolist()
+        groups = self._groups(np.array([grade], np.uint8), answers[:1])
+        group = int(groups[0])
+        if not group:
+            return 0
+        [(_, run)] = failure_runs.gather(inputs[[0]], answers[[0]], groups)
+        run = replace(run, last=run.last + np.uint64(inputs.size - 1))
+        smallest = simplest_between(self.rules.source, first, last)
+        self._add_wrong(group, smallest, answers[0], inputs.size, run)
+        return inputs.size
+
+    def _groups(self, grades: NDArray[np.uint8], answers: Bits) -> NDArray[np.uint8]:
+        """Per answer, 1 + the index of the key that it breaks; 0 where it is allowed."""
+        groups = self._group_of[grades]
+        for place, branch in enumerate(self.rules.branches):
+            # The staircase holds the recommended answer: the rule itself may allow more.
+            if branch.recommended and (here := grades == place + 1).any():
+                here &= allowed_by_constant(self.rules.target, branch.outcome, answers)
+                groups[here] = self._keys.index(_key_of_recommendation(branch)) + 1
+        return groups
+
+    def _add_wrong(self, group: int, given: Any, answer: Any, count: int, found: Runs) -> None:
+        smallest = datum_of(given)
+        key = self._keys[group - 1]
+        divergence = Divergence(
+            *key,
+            count,
+            found,
+            smallest,
+            datum_of(answer),
+            describe_allowed(
+                self.rules, expect_by_exact.allow(self.rules, smallest), smallest, key[2]
+            ),
+        )
+        verdict = self._judge.graded(self.case, {divergence.level}, self.rules.is_open)
+        self._add(verdict, (divergence,))
+
+    def _add(
+        self,
+        verdict: Verdict,
+        divergences: tuple[Divergence, ...] = (),
+        message: str = "",
+        inputs: int = 0,
+        open_inputs: int = 0,
+    ) -> None:
+        more = replace(
+            self.found,
+            verdict=verdict,
+            message=message,
+            inputs=inputs,
+            open_inputs=open_inputs,
+            divergences=divergences,
+        )
+        self.found = joined(self.found, more)
+
+    def look_without_open(self, inputs: Bits, error: Exception, asked_alone: bool) -> int:
+        """Judge a backend that raised an error by the inputs that are not open.
+
+        At the end of a part, further inputs were asked together with these, and may be the cause.
+        """
+        is_open = np.isin(branch_places(self._stairs, inputs), self.rules.open_branches)
+        asked = inputs[~is_open]
+        self._opened += int(np.count_nonzero(is_open))
+        if asked_alone and asked.size == inputs.size:
+            self.end(self._judge.located(self.case, self.rules, inputs, error))
+            return 0
+        if asked.size < inputs.size:
+            self._add(self.found.verdict, message=f"open inputs: {described(error)}")
+        if not asked.size:
+            return 0
+        match self._judge.ask_and_locate(self.case, self.rules, asked):
+            case Answered(answers):
+                return self.look(asked, answers)
+            case Raised() | Malformed() as missing:
+                self.end(missing)
+                return 0
+            case missing:
+                raise Unanswered(missing)
+
+    def end(self, missing: NoAnswer) -> None:
+        """Give up, and count nothing of a part that could not be asked to its end."""
+        verdict, text = self._judge.failed(self.case), missing.text
+        match missing:
+            case Declined():
+                verdict = "unsupported"
+            case Crashed():
+                verdict, text = "crashed", crash_message(self.rules.source, missing)
+        self.ended = True
+        self.found = Judgement(self.case.id, self.found.backend, verdict, text)
+
+    def finished(self, lo: int, hi: int, dense: bool) -> Judgement:
+        """The judgement, with a script for the smallest input of the worst divergence."""
+        if self.ended:
+            return self.found
+        opened = open_inputs(self._stairs, lo, hi) if dense else self._opened
+        self._add(self.found.verdict, inputs=hi - lo, open_inputs=opened)
+        if not self.found.divergences:
+            return self.found
+        smallest = np.array([self.found.divergences[0].smallest], self.rules.source.storage)
+        script = self._judge.reproduction(self.case, self.rules, smallest)
+        return replace(self.found, reproduction=script)
+
+
+def _key_of_recommendation(branch: Branch) -> Key:
+    return branch.rule, branch.clause, "recommended"
+
+
+def sweep(
+    judge: BackendJudge,
+    cases: list[Case],
+    visit: InputSequence,
+    lo: int,
+    hi: int,
+    forms: Forms,
+    progress: Progress,
+) -> list[Judgement]:
+    """Ask some inputs of a visit once, and judge them by the rulings of all cases on the road."""
+    checks = [RulingCheck(judge, case, forms) for case in cases]
+    try:
+        if lo < hi:
+            _sweep(judge, checks, visit, lo, hi, progress)
+    except Unanswered as unanswered:
+        for check in checks:
+            check.end(unanswered.answer)
+    return [check.finished(lo, hi, isinstance(visit, Dense)) for check in checks]
+
+
+def _sweep(
+    judge: BackendJudge,
+    checks: list[RulingCheck],
+    visit: InputSequence,
+    lo: int,
+    hi: int,
+    progress: Progress,
+) -> None:
+    dense = isinstance(visit, Dense)
+    buffer = np.zeros(min(CHUNK, hi - lo), checks[0].rules.source.storage)
+    visit.fill(buffer, lo)
+    road = _Road(judge, checks[0], buffer, (lo, hi) if dense else None)
+    stride = buffer.dtype.type(buffer.size)
+    size, visited, wrong = buffer.size, 0, 0
+    for at in range(lo, hi, size):
+        count = min(size, hi - at)
+        if road.makes_inputs:
+            pass  # The buffer is filled where it is needed.
+        elif at > lo and dense:
+            np.add(buffer, stride, out=buffer)
+        elif at > lo:
+            _check_unchanged(buffer, visit, at - size)
+            visit.fill(buffer, at)
+        match road.answers(at, count):
+            case Answered(answers):
+                for check in checks:
+                    if dense and check.right(at, answers):
+                        continue
+                    inputs = buffer[:count]
+                    if road.makes_inputs:
+                        visit.fill(inputs, at)
+                    at_once = check.look_at_once(inputs, answers) if dense else None
+                    wrong += check.look(inputs, answers) if at_once is None else at_once
+            case Raised(error):
+                inputs, alone = buffer[:count], count == size or road.makes_inputs
+                if road.makes_inputs:
+                    visit.fill(inputs, at)
+                wrong += sum(check.look_without_open(inputs, error, alone) for check in checks)
+                checks = [check for check in checks if not check.ended]
+                if not checks:
+                    return
+            case missing:
+                raise Unanswered(missing)
+        visited += count
+        if visited >= REPORT_EVERY or at + size >= hi:
+            progress(visited, wrong)
+            visited = wrong = 0
+    if not road.makes_inputs:
+        # The stride was added in place, so that a change of any chunk shows at the end.
+        _check_unchanged(buffer, visit, at)
+
+
+class _Road:
+    """The checked answers to what a buffer holds.
+
+    A backend with a ``sweep`` of its own makes consecutive inputs itself (``makes_inputs``), and
+    the buffer is filled only for those that need a closer look.
+    """
+
+    def __init__(
+        self, judge: BackendJudge, check: RulingCheck, buffer: Bits, dense: tuple[int, int] | None
+    ) -> None:
+        self._buffer = buffer
+        self._target = check.rules.target
+        self._is_narrow = self._target.bits not in (8, 16, 32, 64)
+        oracle = judge.backend.oracle
+        self.makes_inputs = dense is not None and isinstance(oracle, WithSweep)
+        if dense is not None and isinstance(oracle, WithSweep):
+            self._ask: Swept = value_of(attempt(lambda: oracle.sweep(check.case, *dense)))
+        else:
+            call = _bound(judge, check.case, buffer)
+            self._ask = lambda first, count: call()
+        self._known: Bits | None = None
+
+    def answers(self, first: int, count: int) -> Answer:
+        """Ask about the first elements, which are the patterns from ``first`` on if they are dense.
+
+        An array that was checked before can become malformed only by codes that are too wide.
+        """
+        return attempt(lambda: self._checked(first, count))
+
+    def _checked(self, first: int, count: int) -> Bits:
+        answer = self._ask(first, count)
+        if answer is not self._known or self._is_narrow:
+            asked = self._buffer[:count] if self.makes_inputs else self._buffer
+            self._known = checked(self._target, asked, answer)
+        return answer if answer.size == count else answer[:count]
+
+
+def _check_unchanged(buffer: Bits, visit: InputSequence, at: int) -> None:
+    """Raise ``Unanswered`` if the adapter wrote to its inputs: it was judged by other inputs."""
+    unchanged = np.empty_like(buffer)
+    visit.fill(unchanged, at)
+    if (buffer != unchanged).any():
+        raise malformed("the adapter writes to the inputs it is given")
+
+
+def _bound(judge: BackendJudge, case: Case, buffer: Bits) -> Callable[[], Bits]:
+    """A call that answers what the buffer holds: the adapter's own, or its cast."""
+    oracle = judge.backend.oracle
+    if not isinstance(oracle, WithBind):
+        return lambda: oracle.cast(case, buffer.copy())
+    match attempt(lambda: oracle.bind(case, buffer)):
+        case Answered(call):
+            return call
+        case missing:
+            raise Unanswered(missing)

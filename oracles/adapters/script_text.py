@@ -1,0 +1,72 @@
+"""The statements that reproduction scripts of all frameworks share.
+
+Scripts are recorded in runs, so a change here shows as a change in every table.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from oracles.bit_packing import is_packed
+from oracles.protocol import Bits
+from specs.formats import format_named
+
+WIDTH = 96
+
+PRINT_EXPRESSIONS = {"O": "repr({0})", "V16": '"0x" + {0}.tobytes()[::-1].hex()'}
+"""How a pattern is printed, by storage, where ``hex`` does not do."""
+
+PACK = """\
+stream = np.unpackbits(bits[:, None], axis=1, count={bits}, bitorder="little")  # low bits first
+packed = np.packbits(stream, bitorder="little")
+"""
+"""Statements that pack ``bits``, one code per byte, into ``packed``."""
+
+UNPACK = """\
+stream = np.unpackbits(np.frombuffer(raw, np.uint8), count={bits} * len(bits), bitorder="little")
+answers = np.packbits(stream.reshape(-1, {bits}), axis=1, bitorder="little").ravel()
+"""
+"""Statements that unpack the memory ``raw`` into ``answers``, one code per byte."""
+
+
+def bits_statement(dtype: str, bits: Bits) -> str:
+    """Return the statement that binds ``bits`` to an array of these patterns."""
+    storage = format_named(dtype).storage
+    match storage:
+        case "O":
+            elements, end = [repr(text) for text in bits.tolist()], "object)"
+        case "V16":
+            # Python has no 128-bit array literals: write two words, the real part first.
+            words = bits.copy().view("uint64").tolist()
+            elements, end = [f"0x{word:016x}" for word in words], 'np.uint64).view("V16")'
+        case _:
+            end = f"np.{storage})"
+            elements = [format_named(dtype).hexadecimal(code) for code in bits.tolist()]
+    line = f"bits = np.array([{', '.join(elements)}], {end}"
+    if len(line) <= WIDTH:
+        return line
+    if storage == "O":
+        body = "".join(f"    {element},\n" for element in elements)
+    else:
+        body = (
+            textwrap.fill(
+                ", ".join(elements) + ",", WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4
+            )
+            + "\n"
+        )
+    return f"bits = np.array([\n{body}], {end}"
+
+
+def print_loop(source: str, target: str) -> str:
+    """Return the loop that prints ``bits`` and ``answers`` side by side."""
+    left, right = (
+        PRINT_EXPRESSIONS.get(format_named(dtype).storage, "hex({0})").format(name)
+        for dtype, name in ((source, "given"), (target, "answer"))
+    )
+    return f'for given, answer in zip(bits, answers):\n    print({left}, "->", {right})\n'
+
+
+def mask_expression(dtype: str) -> str:
+    """Return what clears the bits above a code of less than a byte; empty for other dtypes."""
+    entry = format_named(dtype)
+    return f" & {entry.mask:#x}" if is_packed(entry) else ""

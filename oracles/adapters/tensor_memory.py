@@ -1,0 +1,51 @@
+"""How patterns lie in the raw memory of onnxruntime's and openvino's tensors."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from oracles.bit_packing import Bytes, is_packed, pack, unpack
+from oracles.protocol import Bits
+from specs.formats import Format
+
+
+def ort_value_buffer(source: Format, bits: Bits) -> Bits:
+    """Return the array for an OrtValue: in the tensor's shape, packed codes in its first bytes."""
+    if not is_packed(source):
+        return np.require(bits, requirements=["C", "A"])
+    packed, buffer = pack(bits, source.bits), np.zeros(bits.shape, np.uint8)
+    buffer.reshape(-1)[: packed.size] = packed
+    return buffer
+
+
+def initializer_content(source: Format, bits: Bits) -> bytes | list[bytes]:
+    """Return an initializer's content: encoded texts, or the raw bytes of the patterns."""
+    if source.kind == "text":
+        return [text.encode() for text in bits.ravel()]
+    return (pack(bits, source.bits) if is_packed(source) else bits).tobytes()
+
+
+def patterns_of_ort_value(target: Format, value: Any) -> Bits:
+    """Copy the patterns out of an OrtValue, whose ``numpy()`` lacks most of the small formats."""
+    if target.kind == "text":
+        return np.asarray(value.numpy(), dtype=object)
+    shape = value.shape()
+    count = int(np.prod(shape, dtype=int))
+    memory = tensor_memory(target, count)
+    ctypes.memmove(memory.ctypes.data, value.data_ptr(), memory.nbytes)
+    return patterns_in(memory, target, count).reshape(shape)
+
+
+def tensor_memory(target: Format, count: int) -> Bytes:
+    """Allocate the memory of a tensor with so many elements."""
+    bits = target.bits if is_packed(target) else 8 * np.dtype(target.storage).itemsize
+    return np.empty(-(-count * bits // 8), np.uint8)
+
+
+def patterns_in(memory: Bytes, target: Format, count: int) -> Bits:
+    """Return the patterns in a tensor's memory, one per element."""
+    codes = unpack(memory, count, target.bits) if is_packed(target) else memory
+    return codes.view(target.storage)

@@ -1,0 +1,122 @@
+"""An oracle in a process of its own, where it can do no harm to the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from oracles.isolation.backend_supervisor import BackendSupervisor
+from oracles.isolation.crash_bisect import CrashBisector
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.message_codec import encode_call, encode_case
+from oracles.isolation.python_client import PythonClient
+from oracles.isolation.remote_errors import Crashed, remote_error
+from oracles.protocol import Bits, Bound, Returned
+from specs.calls import Call
+from specs.cases import Case
+
+
+class IsolatedOracle:
+    """Forwards requests to an oracle in another process, and to a new process when one crashes.
+
+    Beside ``cast`` and ``cast_each`` it has the optional methods that the oracle itself has.
+    ``on_reply`` is called after every reply, to show progress in long exchanges.
+    """
+
+    claims: tuple[str, ...]
+    bitcast: Callable[[Case, Bits], Bits]
+    bitcast_shares_memory: Callable[[Case, Bits], bool]
+    call: Callable[[Case, Call, Mapping[str, Bits]], Returned]
+    road: Callable[[Case], str]
+    bind: Callable[[Case, Bits], Bound]
+    identity: Callable[[str, Bits], Bits]
+    reproduce: Callable[[Case, Bits], str]
+
+    def __init__(
+        self, backend: str, config: LaunchConfig, on_reply: Callable[[], None] = lambda: None
+    ) -> None:
+        self._supervisor = BackendSupervisor(backend, PythonClient(backend, config), on_reply)
+        self._seconds = config.seconds
+        self._bisected = CrashBisector(self.close, config.seconds).ask
+        description = self._supervisor.info
+        self.name, self.version = description.name, description.version
+        if description.claims is not None:
+            self.claims = description.claims
+        self.compiles_shapes = description.compiles_shapes
+        self.row_limits = description.row_limits
+        for method in description.offers:
+            setattr(self, method, getattr(self, f"_{method}"))
+
+    def close(self) -> None:
+        """End the process; the next request starts a new one."""
+        self._supervisor.close()
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Return the oracle's answer, or raise its error, or Crashed with the guilty inputs."""
+        answer: Bits = self._bisected(partial(self._ask, "cast", case), bits)
+        return answer
+
+    def cast_each(self, case: Case, many: Sequence[Bits]) -> list[Bits]:
+        """Cast many tensors in one request; return the answers before the first failure."""
+        request = {"ask": "casts", "case": encode_case(case)}
+        arrays = {str(place): bits for place, bits in enumerate(many)}
+        try:
+            answers: dict[str, Bits] = self._supervisor.ask(request, arrays, self._seconds)
+        except Crashed:
+            return []  # the caller casts the rest one by one, and gets the crash there
+        return list(answers.values())
+
+    def _bind(self, case: Case, bits: Bits) -> Bound:
+        self._bisected(partial(self._ask, "bind", case), bits)
+        return partial(self._bisected, partial(self._ask, "bound", case), bits)
+
+    def _bitcast(self, case: Case, bits: Bits) -> Bits:
+        answer: Bits = self._ask("bitcast", case, bits, self._seconds)
+        return answer
+
+    def _bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
+        return bool(self._ask("bitcast_shares_memory", case, bits, self._seconds))
+
+    def _call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        request = {"ask": "call", "case": encode_case(case), "call": encode_call(call)}
+
+        def ask(part: Bits, seconds: float) -> Any:
+            return self._supervisor.ask(request, {name: part}, seconds)
+
+        # A layer's members must keep their lengths, so only a single member can be bisected.
+        if len(bits) == 1:
+            [(name, member)] = bits.items()
+            returned: Returned = self._bisected(ask, member)
+        else:
+            returned = self._supervisor.ask(request, bits, self._seconds)
+        return returned
+
+    def _road(self, case: Case) -> str:
+        request = {"ask": "road", "case": encode_case(case)}
+        with _crash_as_exception():
+            return str(self._supervisor.ask(request, {}, self._seconds))
+
+    def _reproduce(self, case: Case, bits: Bits) -> str:
+        with _crash_as_exception():
+            return str(self._ask("reproduce", case, bits, self._seconds))
+
+    def _identity(self, dtype: str, bits: Bits) -> Bits:
+        request = {"ask": "identity", "dtype": dtype}
+        with _crash_as_exception():
+            answer: Bits = self._supervisor.ask(request, {"": bits}, self._seconds)
+        return answer
+
+    def _ask(self, ask: str, case: Case, bits: Bits, seconds: float) -> Any:
+        request = {"ask": ask, "case": encode_case(case)}
+        return self._supervisor.ask(request, {"": bits}, seconds)
+
+
+@contextmanager
+def _crash_as_exception() -> Iterator[None]:
+    """Turn a crash into an Exception, for requests that no verdict depends on."""
+    try:
+        yield
+    except Crashed as crash:
+        raise remote_error(("Crashed", "Exception"), str(crash)) from None

@@ -1,0 +1,109 @@
+"""The client of ``oracles.isolation.server``, which serves a backend that is written in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oracles.isolation.backend_supervisor import EncodedRequest
+from oracles.isolation.frames import (
+    MAX_PAYLOAD,
+    Frame,
+    FrameError,
+    encode_frame,
+    pack_arrays,
+    unpack_arrays,
+)
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.message_codec import (
+    OracleDescription,
+    decode_description,
+    decode_returned,
+    encode_layouts,
+)
+from oracles.isolation.remote_errors import decode_error, unsendable_answer
+from oracles.isolation.supervised_process import ProcessFailed, SupervisedProcess
+from oracles.protocol import Bits
+from specs.errors import CastigateError
+from specs.release import VERSION
+
+
+class PythonClient:
+    """Starts our own server under some interpreter, and speaks with it."""
+
+    def __init__(self, backend: str, config: LaunchConfig) -> None:
+        self._backend = backend
+        self._config = config
+
+    def start(self) -> SupervisedProcess:
+        """Start a process that loads the backend; raise CastigateError if that is impossible."""
+        config = self._config
+        try:
+            return SupervisedProcess(config.command(self._backend), config.environment)
+        except OSError as error:
+            raise self._error(f": {config.interpreter}: {error.strerror}") from None
+
+    def handshake(self, process: SupervisedProcess) -> OracleDescription:
+        """Read the server's version and the description of its oracle.
+
+        Raises CastigateError if the versions differ or the backend cannot be loaded.
+        """
+        config = self._config
+        try:
+            version = process.receive(config.startup_seconds).header.get("castigate")
+        except ProcessFailed as failure:
+            if config.python is None:
+                raise
+            raise self._error(f": {config.python} {failure}; {config.install_hint}") from None
+        if version != VERSION:
+            problem = f"has castigate {version}, this is {VERSION}"
+            raise self._error(f": {config.python} {problem}; {config.install_hint}")
+        header = process.receive(config.startup_seconds).header
+        if "load_error" in header:
+            where = f" ({config.python})" if config.python is not None else ""
+            raise CastigateError(f"{header['load_error']}{where}")
+        try:
+            return decode_description(header.get("oracle"))
+        except FrameError as error:
+            raise self._error(f": {error}") from None
+
+    def encode(
+        self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
+    ) -> EncodedRequest:
+        """Encode a request as a frame."""
+        fields, payload = pack_arrays(arrays)
+        layouts = encode_layouts(arrays)
+        header = {"number": number, **request, "arrays": fields, "layouts": layouts}
+        return EncodedRequest(encode_frame(header, payload), MAX_PAYLOAD, _decode_reply)
+
+    def say_goodbye(self, process: SupervisedProcess) -> None:
+        """Do nothing: our own server may be killed at any time."""
+
+    def _error(self, message: str) -> CastigateError:
+        return CastigateError(f"backend `{self._backend}`{message}")
+
+
+def _decode_reply(reply: Frame) -> Any:
+    """Decode the answer, or the exception that was raised instead.
+
+    An answer is a text, a boolean, the result of a call, an array, or many arrays.
+    """
+    header = reply.header
+    arrays = unpack_arrays(header.get("arrays", []), reply.payload)
+    error = decode_error(header)
+    if error is not None:
+        return error
+    try:
+        if "unsendable" in header:
+            return unsendable_answer(str(header["unsendable"]))
+        if "many" in header:
+            return arrays
+        if "text" in header:
+            return str(header["text"])
+        if "flag" in header:
+            return bool(header["flag"])
+        if "returned" in header:
+            return decode_returned(header["returned"], arrays)
+        return arrays.get("")
+    except (TypeError, LookupError, AttributeError, ValueError):
+        raise FrameError("the description of an answer is incomplete") from None

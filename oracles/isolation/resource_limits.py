@@ -1,0 +1,74 @@
+"""Limits on a backend's process: its memory, its core dumps, and its lifetime.
+
+``python resource_limits.py MEMORY COMMAND…`` replaces itself by the command within these limits.
+It is run by its path in other environments, so it imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+MIN_MEMORY = 4 << 30
+"""Bytes: with less, a large framework cannot even be loaded."""
+CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+NEARLY_FULL = 0.5
+"""The share of the limit from which an error may be due to a lack of memory."""
+
+
+def memory_share(processes: int) -> int:
+    """Return the bytes each process may use so that all together leave a quarter of the memory."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in CGROUP_LIMITS:
+        with suppress(OSError, ValueError):  # the file holds `max` if there is no limit
+            total = min(total, int(Path(path).read_text()))
+    return max(MIN_MEMORY, total * 3 // 4 // processes)
+
+
+def limit_memory(limit: int) -> None:
+    """Make allocations fail beyond this many bytes; a lower limit that is already set stays."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    for current in (soft, hard):
+        if current != resource.RLIM_INFINITY:
+            limit = min(limit, current)
+    with suppress(OSError, ValueError):  # not every system has this limit
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def is_memory_nearly_full() -> bool:
+    """Return whether so much of the limit is used that an error may be due to a lack of memory."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    if limit == resource.RLIM_INFINITY:
+        return False
+    try:
+        data_pages = int(Path("/proc/self/statm").read_text().split()[5])
+    except OSError:
+        return False
+    return data_pages * os.sysconf("SC_PAGE_SIZE") > NEARLY_FULL * limit
+
+
+def disable_core_dumps() -> None:
+    """Write no core dump: crashes of a backend are expected here."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def die_with_parent() -> None:
+    """Have Linux kill this process when its parent ends, even while it runs C code."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    disable_core_dumps()
+    limit_memory(int(sys.argv[1]))
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        sys.exit(f"{sys.argv[2]}: {error.strerror}")

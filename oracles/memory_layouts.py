@@ -1,0 +1,68 @@
+"""The layout of a tensor in memory: the strides between its elements, and its alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from oracles.protocol import Bits
+
+BOUNDARY = 64
+"""Bytes: the alignment of the widest vectors and of the frameworks' own memory."""
+
+NATURAL = 16
+"""Bytes: the alignment of any memory that numpy allocates."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Strides in elements, and how many elements after a boundary the memory begins."""
+
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+def with_layout(values: Bits, layout: Layout) -> Bits:
+    """Copy the values into fresh memory of this layout; texts are copied without a layout.
+
+    Along a stride of 0 all values must be equal.
+    """
+    size = values.dtype.itemsize
+    if values.dtype == object or not values.size:
+        return values.copy()
+    ends = [(length - 1) * step for length, step in zip(values.shape, layout.strides, strict=True)]
+    below = -sum(end for end in ends if end < 0)
+    span = sum(map(abs, ends)) + 1
+    memory = np.zeros((span + layout.offset) * size + BOUNDARY, np.uint8)
+    first = -_address(memory) % BOUNDARY + (layout.offset + below) * size
+    strides = [step * size for step in layout.strides]
+    array: Bits = np.ndarray(values.shape, values.dtype, memory, first, strides)
+    array[...] = values
+    return array
+
+
+def layout_of(array: Bits) -> Layout | None:
+    """Return the array's layout, or None if a fresh array of the same shape would lie the same."""
+    size = array.dtype.itemsize
+    if array.dtype == object or not array.size:
+        return None
+    lowest = _address(array) + sum(_lowest_offsets(array))
+    if array.flags.c_contiguous and not lowest % NATURAL:
+        return None
+    if lowest % size or any(stride % size for stride in array.strides):
+        return None  # misaligned for its own dtype: no framework's tensor can lie like that
+    return Layout(tuple(stride // size for stride in array.strides), lowest % BOUNDARY // size)
+
+
+def _lowest_offsets(array: Bits) -> Iterable[int]:
+    """Yield, for each dimension, the lowest byte offset from the first element (0 or negative)."""
+    for length, stride in zip(array.shape, array.strides, strict=True):
+        yield min(0, (length - 1) * stride)
+
+
+def _address(array: Bits) -> int:
+    """Return the first element's address, several times as fast as ``array.ctypes`` does."""
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -1,0 +1,208 @@
+"""Dispatch the calls of documents: to which dtype and device, and whether a copy is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from specs.calls import Argument, Call, ReceiverKind
+
+DEVICES: Mapping[str, str] = {"cpu": "cpu", "gpu": "gpu"}
+CUDA_DEVICES: Mapping[str, str] = {"cpu": "cpu", "cuda": "gpu", "cuda:1": "gpu"}
+"""Device names in paddle's documents and in torch's, with the kind of each device."""
+DTYPE_NAMES = (
+    "bfloat16", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
+    "uint16", "complex64", "complex128", "bool",
+)  # fmt: skip
+"""The dtype names that paddle's design lists."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The dtype and device of the result (None: unchanged), and whether a copy must be made."""
+
+    dtype: str | None = None
+    device: str | None = None
+    copies: bool = False
+
+
+class RefusedError(TypeError):
+    """The arguments match none of the document's signatures."""
+
+
+def decide(document: str, call: Call) -> Decision:
+    """Decide what a call asks for, as its document describes; raise RefusedError if it may not."""
+    return DISPATCHES[document, call.receiver](call.args, dict(call.kwargs))
+
+
+Arguments = tuple[Argument, ...]
+Keywords = dict[str, Argument]
+Signatures = Mapping[str, tuple[str, ...]]
+"""Parameter names in order, by the role of the first one."""
+
+PADDLE_TO: Signatures = {
+    "dtype": ("dtype", "blocking"),
+    "device": ("device", "dtype", "blocking"),
+    "other": ("other", "blocking"),
+}
+TORCH_TO: Signatures = {
+    "dtype": ("dtype", "non_blocking", "copy", "memory_format"),
+    "device": ("device", "dtype", "non_blocking", "copy", "memory_format"),
+    "other": ("other", "non_blocking", "copy"),
+}
+TRUE, NONE = Argument("word", "true"), Argument("word", "none")
+
+
+def _paddle_to(args: Arguments, kwargs: Keywords) -> Decision:
+    return _to(PADDLE_TO, DEVICES, args, kwargs)
+
+
+def _torch_to(args: Arguments, kwargs: Keywords) -> Decision:
+    for argument in (*args, *kwargs.values()):
+        if argument.kind == "dtype-name":
+            raise RefusedError(f"`{argument.value}` is a text, not a dtype object")
+    return _to(TORCH_TO, CUDA_DEVICES, args, kwargs)
+
+
+def _to(
+    signatures: Signatures, devices: Mapping[str, str], args: Arguments, kwargs: Keywords
+) -> Decision:
+    """Bind the arguments to the signature that the first of them selects."""
+    if not args:
+        # `device` is tried first: its signature has a `dtype` too.
+        first = next((role for role in ("device", "dtype", "other") if role in kwargs), "device")
+    else:
+        first = "device" if args[0] == NONE else _role(args[0], devices)
+    if first not in signatures:
+        raise RefusedError(f"to() has no signature that begins with `{first}`")
+    bound = _bind("to", signatures[first], args, kwargs)
+    for name in ("device", "dtype", "other"):
+        if name in bound and bound[name] != NONE and _role(bound[name], devices) != name:
+            raise RefusedError(f"`{bound[name].value}` is not valid for the parameter `{name}`")
+    copies = bound.get("copy") == TRUE
+    other = bound.get("other")
+    if other is not None:
+        return Decision(_value(other), "gpu" if other.kind == "gpu-tensor" else "cpu", copies)
+    device = _value(bound.get("device"))
+    return Decision(_value(bound.get("dtype")), devices[device] if device else None, copies)
+
+
+def _bind(
+    method: str, parameters: tuple[str, ...], args: Arguments, kwargs: Keywords
+) -> dict[str, Argument]:
+    """Bind arguments to parameter names, as Python does."""
+    if len(args) > len(parameters):
+        raise RefusedError(
+            f"{method}() takes at most {len(parameters)} arguments if the first is"
+            f" `{parameters[0]}`; it got {len(args)}"
+        )
+    bound = dict(zip(parameters, args, strict=False))
+    for name in kwargs:
+        if name not in parameters:
+            raise RefusedError(f"{method}() has no parameter `{name}` beside `{parameters[0]}`")
+        if name in bound:
+            raise RefusedError(f"{method}() got `{name}` by position and by keyword")
+    return bound | kwargs
+
+
+def _value(argument: Argument | None) -> str | None:
+    return None if argument is None or argument == NONE else argument.value
+
+
+def _role(argument: Argument, devices: Mapping[str, str] = DEVICES) -> str:
+    """The parameter that an argument fits."""
+    match argument:
+        case Argument("dtype-name", value) if value in DTYPE_NAMES:
+            return "dtype"
+        case Argument("device-name" | "device", value) if value in devices:
+            return "device"
+        case Argument("dtype"):
+            return "dtype"
+        case Argument("tensor" | "gpu-tensor"):
+            return "other"
+        case Argument("input"):
+            return "input"
+    raise RefusedError(f"`{argument.value}` is neither a dtype nor a device nor a tensor")
+
+
+def _one_dtype(method: str, args: Arguments, kwargs: Keywords) -> Decision:
+    bound = _bind(method, ("dst_type",), args, kwargs)
+    if "dst_type" not in bound:
+        raise RefusedError(f"{method}() lacks its argument `dst_type`")
+    if _role(bound["dst_type"]) != "dtype":
+        raise RefusedError(f"`{bound['dst_type'].value}` is not a dtype")
+    return Decision(bound["dst_type"].value)
+
+
+def _layer_astype(args: Arguments, kwargs: Keywords) -> Decision:
+    return _one_dtype("astype", args, kwargs)
+
+
+def _module_type(args: Arguments, kwargs: Keywords) -> Decision:
+    return _one_dtype("type", args, kwargs)
+
+
+def _sharded_to(args: Arguments, kwargs: Keywords) -> Decision:
+    """Follow ShardedTensor.to as its document quotes it.
+
+    Beside positional arguments, every keyword but ``copy`` is ignored.
+    """
+    copies = kwargs.get("copy") == TRUE
+    match args:
+        case [Argument("dtype" | "tensor", dtype)]:
+            return Decision(dtype, copies=copies)
+        case [Argument("device" | "device-name" | "dtype-name", text)] if text in CUDA_DEVICES:
+            return Decision(device=_target_device(text), copies=copies)
+        case [Argument(_, value)]:
+            raise RefusedError(f"`{value}` is neither a dtype nor a device nor a tensor")
+        case [Argument("device" | "device-name", text), Argument("dtype", dtype)]:
+            return Decision(dtype, _target_device(text), copies)
+        case [Argument(_, value), _]:
+            raise RefusedError(f"`{value}` is not a device: it has no `type`")
+    new_dtype, device = kwargs.get("dtype"), kwargs.get("device")
+    if new_dtype is not None and new_dtype.kind != "dtype" and new_dtype != NONE:
+        raise RefusedError(f"`{new_dtype.value}` is not a dtype")
+    if device is not None and device.kind not in ("device", "device-name"):
+        raise RefusedError(f"`{device.value}` is not a device: it has no `type`")
+    return Decision(_value(new_dtype), _target_device(device.value) if device else None, copies)
+
+
+def _target_device(device: str) -> str | None:
+    """The device that a tensor on the CPU moves to, or None; all GPUs count as the same one."""
+    return "gpu" if CUDA_DEVICES.get(device) == "gpu" else None
+
+
+def _cinn_cast(args: Arguments, kwargs: Keywords) -> Decision:
+    return _builder_call("cast", ("A", "dtype", "name"), args, kwargs)
+
+
+def _cinn_bitcast_convert(args: Arguments, kwargs: Keywords) -> Decision:
+    # The document itself spells the parameter `dytpe`.
+    return _builder_call("bitcast_convert", ("A", "dytpe"), args, kwargs)
+
+
+def _builder_call(
+    method: str, parameters: tuple[str, ...], args: Arguments, kwargs: Keywords
+) -> Decision:
+    """Bind a builder's operator, whose first two parameters are the tensor and the dtype."""
+    bound = _bind(method, parameters, args, kwargs)
+    tensor, dtype, *_ = parameters
+    for name, role in ((tensor, "input"), (dtype, "dtype")):
+        if name not in bound:
+            raise RefusedError(f"{method}() lacks its argument `{name}`")
+        if _role(bound[name]) != role:
+            raise RefusedError(f"`{bound[name].value}` is not valid for the parameter `{name}`")
+    return Decision(bound[dtype].value)
+
+
+DISPATCHES: Mapping[tuple[str, ReceiverKind], Callable[[Arguments, Keywords], Decision]] = {
+    ("paddle-tensor-to", "tensor"): _paddle_to,
+    ("paddle-layer-astype", "layer"): _layer_astype,
+    ("paddle-layer-astype", "linear"): _layer_astype,
+    ("torch-tensor-to", "sharded-tensor"): _sharded_to,
+    ("torch-tensor-to", "tensor"): _torch_to,
+    ("torch-module-type", "layer"): _module_type,
+    ("cinn-cast-calls", "net-builder"): _cinn_cast,
+    ("cinn-cast-calls", "base-builder"): _cinn_cast,
+    ("cinn-bitcast-calls", "net-builder"): _cinn_bitcast_convert,
+}

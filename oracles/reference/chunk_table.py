@@ -1,0 +1,155 @@
+"""A staircase laid out as a table against which a chunk of consecutive inputs is checked at once.
+
+The check (``chunk_check``, ``chunk_check_numba``) is a pre-check: if it passes, every answer of the
+chunk is allowed. If not, ``staircase_grades`` tells which answers are wrong, and why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.staircase import BOUNDS, staircase
+from specs.ruling import Ruling
+
+ROW = 1024
+"""Answers of a row. Periods of at most this length are compared row by row, others step by step."""
+CODE, RANGES, ANYTHING, NEEDS_GRADING = -1, -2, -3, -4
+"""Kinds of segments: all answers are one code; each lies in one of two ranges; any answer is
+allowed; the table cannot tell, so that the pre-check fails. A kind of 0 or more is the number of
+the row that the answers repeat."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Segments of consecutive inputs, each with its kind, in the answers' own width.
+
+    ``bounds`` are the low and high ends of each of two ranges. A row is stored with its first
+    repetition, so that ``ROW`` codes can be read from any offset; each repetition raises its codes
+    by ``rises``. ``cares`` masks the bits of a row's answers that are compared: all, or none where
+    anything is allowed.
+    """
+
+    ruling: Ruling
+    firsts: NDArray[np.uint64]
+    kinds: NDArray[np.int32]
+    bounds: NDArray[np.unsignedinteger]
+    rows: NDArray[np.unsignedinteger]
+    cares: NDArray[np.unsignedinteger]
+    rises: NDArray[np.unsignedinteger]
+
+    @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """The arguments of the compiled check: every array, and the target's mask."""
+        mask = self.bounds.dtype.type(self.ruling.target.mask)
+        return self.firsts, self.kinds, self.bounds, self.rows, self.cares, self.rises, mask
+
+    @cached_property
+    def code_changes(self) -> NDArray[np.intp]:
+        """Per segment: how many segments so far, itself included, begin with a change of code."""
+        codes = self.bounds[0]
+        changes = np.concatenate([[0], codes[1:] != codes[:-1]])
+        return np.cumsum(changes)
+
+    @cached_property
+    def not_codes(self) -> NDArray[np.intp]:
+        """The segments of another kind than ``CODE``, and the number of segments as the end."""
+        return np.append(np.flatnonzero(self.kinds != CODE), self.kinds.size)
+
+
+@lru_cache(maxsize=256)
+def table(ruling: Ruling) -> Table:
+    """Lay out the table of a numeric ruling whose source has at most 32 bits."""
+    assert ruling.source.bits <= 32, f"{ruling.source.name} has too many patterns for a table"
+    stairs = staircase(ruling)
+    storage = np.dtype(ruling.target.storage)
+    rows = Rows(ruling.target.mask, storage)
+    parts = [
+        _segments(stretch, stairs.steps_of(number), rows)
+        for number, stretch in enumerate(stairs.stretches)
+    ]
+    firsts = np.concatenate([part.firsts for part in parts])
+    kinds = np.concatenate([part.kinds for part in parts])
+    bounds = np.concatenate([part.bounds for part in parts], axis=1)
+    # Merge segments that allow the same: infinities and numbers out of range, for instance.
+    is_new = (kinds[1:] != kinds[:-1]) | (kinds[1:] >= 0) | (bounds[:, 1:] != bounds[:, :-1]).any(0)
+    starts = np.concatenate([[True], is_new])
+    return Table(
+        ruling,
+        firsts[starts],
+        kinds[starts],
+        bounds[:, starts].astype(storage),
+        np.array(rows.codes, storage).reshape(-1, 2 * ROW),
+        np.array(rows.cares, storage).reshape(-1, 2 * ROW),
+        np.array(rows.rises, storage),
+    )
+
+
+class _Segments(NamedTuple):
+    firsts: NDArray[np.uint64]
+    kinds: NDArray[np.int32]
+    bounds: NDArray[np.uint64]
+
+
+@dataclass
+class Rows:
+    """Collects the rows of a table."""
+
+    mask: int
+    storage: np.dtype[Any]
+    codes: list[NDArray[np.uint64]] = field(default_factory=list)
+    cares: list[NDArray[np.uint64]] = field(default_factory=list)
+    rises: list[int] = field(default_factory=list)
+
+    def add(self, shift: int, steps: NDArray[np.void]) -> int:
+        """Add a row for a stretch with a short period, if a row can hold it; return its kind."""
+        free = (steps["low"] == 0) & (steps["high"] == self.mask)
+        if free.all():
+            return ANYTHING
+        rises = np.unique(steps["rise"][~free])
+        if rises.size > 1 or (steps["low"] != steps["high"])[~free].any():
+            return NEEDS_GRADING
+        inside = np.arange(2 * ROW, dtype=np.uint64)
+        periods, offsets = inside >> np.uint64(shift), inside & np.uint64((1 << shift) - 1)
+        step = np.searchsorted(steps["offset"], offsets, "right") - 1
+        codes = (steps["low"][step] + periods * steps["rise"][step]) & np.uint64(self.mask)
+        self.codes.append(codes)
+        self.cares.append(np.where(free[step], 0, np.iinfo(self.storage).max))
+        self.rises.append(int(rises[0]) * (ROW >> shift) & self.mask)
+        return len(self.codes) - 1
+
+
+def _segments(stretch: np.void, steps: NDArray[np.void], rows: Rows) -> _Segments:
+    """One segment for a stretch whose answers repeat a row, one per step and period otherwise."""
+    first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
+    periods = (last - first >> shift) + 1
+    if periods == 1 or (steps.size == 1 and not steps["rise"].any()):
+        return _segment_per_step(first, last, shift, 1, steps, rows.mask)
+    if 1 << shift > ROW:
+        return _segment_per_step(first, last, shift, periods, steps, rows.mask)
+    kind = rows.add(shift, steps)
+    no_bounds = np.zeros((4, 1), np.uint64)
+    return _Segments(np.array([first], np.uint64), np.array([kind], np.int32), no_bounds)
+
+
+def _segment_per_step(
+    first: int, last: int, shift: int, periods: int, steps: NDArray[np.void], mask: int
+) -> _Segments:
+    """Every step of every period as its own segment."""
+    nth = np.arange(periods, dtype=np.uint64)[:, np.newaxis]
+    firsts = (np.uint64(first) + steps["offset"] + (nth << np.uint64(shift))).ravel()
+    inside = firsts <= last
+    bounds = np.array(
+        [
+            ((steps[bound] + nth * steps[rise]) & np.uint64(mask)).ravel()[inside]
+            for bound, rise in BOUNDS
+        ]
+    )
+    low, high, other_low, other_high = bounds
+    kinds = np.where((low == high) & (low == other_low) & (low == other_high), CODE, RANGES)
+    kinds[(low == 0) & (high == mask)] = ANYTHING
+    return _Segments(firsts[inside], kinds.astype(np.int32), bounds)

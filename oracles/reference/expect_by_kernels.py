@@ -1,0 +1,181 @@
+"""What a ruling allows, computed by the kernels: on a whole array, one word or a traced term."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.expectations import Expected
+from oracles.reference.kernels import (
+    Converted,
+    Select,
+    Unpacked,
+    convert,
+    has_fraction,
+    unpack,
+    zero_code,
+)
+from oracles.reference.machine_words import select_arrays
+from specs.formats import Format
+from specs.model.vocabulary import OTHERWISE, Rounding
+from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
+from specs.ruling import Ruling
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the input classes test: a decoded input, its cast, and facts about both formats."""
+
+    parts: Unpacked
+    converted: Converted
+    fraction: Any
+    nan_has_sign: bool
+    target_has_zero: bool
+
+    @property
+    def finite(self) -> Any:
+        """Neither NaN nor infinity; zero included."""
+        return (self.parts.nan | self.parts.infinity) ^ True
+
+    @property
+    def some(self) -> Any:
+        """Finite and nonzero."""
+        return self.finite & (self.parts.zero ^ True)
+
+    @property
+    def minus(self) -> Any:
+        return self.parts.sign == 1
+
+    @property
+    def plus(self) -> Any:
+        return self.parts.sign == 0
+
+    @property
+    def out(self) -> Any:
+        """Finite, and outside the target's range before or after rounding."""
+        return self.some & (self.converted.beyond | self.converted.overflow)
+
+    @property
+    def representable(self) -> Any:
+        """The target has exactly this value; of the zeros, only the positive one counts."""
+        value = self.some & (self.out ^ True) & (self.converted.inexact ^ True)
+        return value | (self.parts.zero & self.plus & self.target_has_zero)
+
+
+CLASSES: dict[str, Callable[[Facts], Any]] = {
+    "nan": lambda f: f.parts.nan,
+    "+nan": lambda f: f.parts.nan & f.plus & f.nan_has_sign,
+    "-nan": lambda f: f.parts.nan & f.minus & f.nan_has_sign,
+    "unsigned-nan": lambda f: f.parts.nan & (not f.nan_has_sign),
+    "inf": lambda f: f.parts.infinity & f.plus,
+    "-inf": lambda f: f.parts.infinity & f.minus,
+    "zero": lambda f: f.parts.zero & f.plus,
+    "-zero": lambda f: f.parts.zero & f.minus,
+    "overflow": lambda f: f.some & f.converted.overflow & f.plus,
+    "-overflow": lambda f: f.some & f.converted.overflow & f.minus,
+    "above-max": lambda f: f.out & f.plus,
+    "below-smallest": lambda f: f.some & f.converted.tiny & f.plus,
+    "underflow": lambda f: f.some & (f.converted.tiny | f.converted.subnormal) & (f.out ^ True),
+    "subnormal-input": lambda f: f.parts.subnormal,
+    "negative": lambda f: f.some & f.minus,
+    "representable": lambda f: f.representable,
+    "representable-normal": lambda f: (
+        f.representable & ((f.parts.subnormal | (f.some & f.converted.subnormal)) ^ True)
+    ),
+    "in-range": lambda f: f.finite & (f.out ^ True),
+    "whole": lambda f: f.finite & (f.out ^ True) & ((f.some & f.fraction) ^ True),
+    "fraction": lambda f: f.some & (f.out ^ True) & f.fraction,
+    "not-whole": lambda f: f.some & f.fraction,
+}
+"""Input classes as documents name them; ``specs.model.vocabulary`` defines each by atoms."""
+
+
+def facts_of(ruling: Ruling, pattern: Any, select: Select) -> Facts:
+    """Decode inputs and cast them to a numeric target."""
+    parts = unpack(ruling.source, pattern, select)
+    target = ruling.target
+    assert target.is_numeric, f"{target.name} is not numeric"
+    converted = convert(target, ruling.rounding, parts, select)
+    return Facts(
+        parts,
+        converted,
+        has_fraction(parts, select),
+        ruling.source.has_signed_nan,
+        target.has_zero,
+    )
+
+
+def decide(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]:
+    """Return the place of the branch that applies, the pattern it allows, and a second pattern.
+
+    The second equals the first where only one is allowed; both are 0 where the branch names none.
+    """
+    facts = facts_of(ruling, pattern, select)
+    place = code = other = pattern & 0
+    remaining = (pattern < 0) ^ True
+    ordered = sorted(enumerate(ruling.branches), key=lambda item: item[1].input_class == OTHERWISE)
+    for at, branch in ordered:
+        if branch.input_class == OTHERWISE:
+            applies = remaining
+        else:
+            applies = CLASSES[branch.input_class](facts)
+            remaining = remaining & (applies ^ True)
+        if at:
+            place = select(applies, at, place)
+        patterns = _patterns(ruling, branch.outcome, facts, pattern, select)
+        if patterns:
+            is_same = code is other and len(patterns) == 1
+            code = select(applies, patterns[0], code)
+            other = code if is_same else select(applies, patterns[-1], other)
+    return place, code, other
+
+
+def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
+    """Return what a numeric ruling allows for each input of an array."""
+    place, code, other = decide(ruling, inputs.astype(np.uint64), select_arrays)
+    storage = ruling.target.storage
+    return Expected(place.astype(np.uint8), code.astype(storage), other.astype(storage))
+
+
+def _patterns(
+    ruling: Ruling, outcome: Outcome, facts: Facts, pattern: Any, select: Select
+) -> tuple[Any, ...]:
+    match outcome:
+        case Either(options=options):
+            return tuple(one_pattern(ruling, option, facts, pattern, select) for option in options)
+        case Exactly() | Round() | Value() | Wrap() | Same():
+            return (one_pattern(ruling, outcome, facts, pattern, select),)
+    return ()
+
+
+def one_pattern(
+    ruling: Ruling, outcome: Outcome, facts: Facts, pattern: Any, select: Select
+) -> Any:
+    """Return the pattern that a single outcome names for an input."""
+    match outcome:
+        case Exactly(code=code):
+            return code
+        case Same():
+            return pattern
+        case Round(rounding=rounding) if rounding != ruling.rounding:
+            return rounded(ruling.target, facts.parts, rounding, select)
+    return rounded(ruling.target, facts.parts, ruling.rounding, select, facts.converted)
+
+
+def rounded(
+    target: Format,
+    parts: Unpacked,
+    rounding: Rounding,
+    select: Select,
+    converted: Converted | None = None,
+) -> Any:
+    """Return the target's pattern of a finite value, zeros included.
+
+    ``converted`` is the value's conversion in this rounding, if the caller has it already.
+    """
+    converted = converted or convert(target, rounding, parts, select)
+    return select(parts.zero, zero_code(target, parts, select), converted.code)

@@ -1,0 +1,32 @@
+"""What a ruling allows for rising patterns, read off its staircase."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.expectations import Expected
+from oracles.reference.staircase import staircase
+from oracles.reference.staircase_grades import locate_steps
+from specs.outcomes import Either, Exactly
+from specs.ruling import Ruling
+
+
+def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
+    """Return what a numeric ruling allows for each input; inputs must rise strictly."""
+    stairs = staircase(ruling)
+    steps, periods = locate_steps(stairs, inputs)
+    mask, storage = np.uint64(ruling.target.mask), ruling.target.storage
+    codes, others = (
+        ((stairs.column(low)[steps] + periods * stairs.column(rise)[steps]) & mask).astype(storage)
+        for low, rise in (("low", "rise"), ("other_low", "other_rise"))
+    )
+    places = stairs.column("place")[steps]
+    for place, branch in enumerate(ruling.branches):
+        # Steps hold only the recommended constant; the rule itself allows a second one.
+        match branch.recommended, branch.outcome:
+            case Exactly(), Either(options=[*_, Exactly(code=code)]):
+                others[places == place] = code
+    return Expected(places, codes, others)

@@ -1,0 +1,40 @@
+"""What a ruling allows: ``Allowed`` for one input, ``Expected`` for an array of inputs.
+
+``expect_by_exact``, ``expect_by_staircase`` and ``expect_by_kernels`` compute them independently. A
+``place`` is a branch's index in ``ruling.branches``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specs.ruling import Branch
+
+
+class Allowed(NamedTuple):
+    """The branch that applies to one input, and the patterns that it allows, if it names any."""
+
+    place: int
+    branch: Branch
+    codes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Per input: the branch that applies, the pattern it allows, and a second pattern.
+
+    ``others`` equals ``codes`` where only one pattern is allowed. Both are meaningless where the
+    branch's outcome names no patterns (any NaN, anything, a text).
+    """
+
+    places: NDArray[np.uint8]
+    codes: NDArray[Any]
+    others: NDArray[Any]
+
+    def at(self, where: NDArray[np.bool_] | NDArray[np.intp]) -> Expected:
+        """Select the expectations of some inputs, by mask or by index."""
+        return Expected(self.places[where], self.codes[where], self.others[where])

@@ -1,0 +1,224 @@
+"""Casts from and to text by the kernels: scan a number, convert it, write shortest digits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from oracles.reference.expect_by_kernels import rounded
+from oracles.reference.kernels import OFFSET, TOP, Converted, Unpacked, convert, unpack
+from oracles.reference.machine_words import MASK, WIDTH, Word, select_words
+from specs.formats import Format
+from specs.model.vocabulary import Rounding
+from specs.outcomes import Either, Exactly, Nan
+from specs.ruling import Ruling
+
+DIGITS = "0123456789"
+HIGHEST_EXPONENT = 2_000
+"""Beyond every format, yet small enough that a pattern can count up to it in 64 bits."""
+LARGEST_POWER = 6_000
+"""A power of ten beyond which a number overflows every format, or rounds to zero in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """A number read from text: ``digits * 10**power``.
+
+    ``plain_whole`` means that the text has neither a point nor an exponent.
+    """
+
+    negative: bool
+    digits: int
+    power: int
+    plain_whole: bool
+
+
+def scan(text: str) -> Scanned | None:
+    """Read a number character by character; None unless the whole text is one."""
+    rest = text
+    negative = rest.startswith("-")
+    rest = rest[1:] if rest[:1] in ("+", "-") else rest
+    whole, rest = _leading_digits(rest)
+    fraction = ""
+    has_point = rest.startswith(".")
+    if has_point:
+        fraction, rest = _leading_digits(rest[1:])
+        if not fraction:
+            return None
+    power = 0
+    has_exponent = rest[:1] in ("e", "E")
+    if has_exponent:
+        tail = rest[1:]
+        sign = -1 if tail.startswith("-") else 1
+        exponent, rest = _leading_digits(tail[1:] if tail[:1] in ("+", "-") else tail)
+        if not exponent:
+            return None
+        power = sign * min(_integer(exponent), LARGEST_POWER * 100)
+    if not whole or rest:
+        return None
+    digits = _integer(whole + fraction)
+    return Scanned(negative, digits, power - len(fraction), not has_point and not has_exponent)
+
+
+def _leading_digits(text: str) -> tuple[str, str]:
+    """Split a text after its leading ASCII digits."""
+    length = 0
+    while length < len(text) and text[length] in DIGITS:
+        length += 1
+    return text[:length], text[length:]
+
+
+def ten_to(power: int) -> int:
+    """Compute ``10**power`` as an int; ``power`` must not be negative."""
+    return int(10**power)
+
+
+def _integer(digits: str) -> int:
+    """Convert digits of any length by halving them: ``int`` refuses more than 4,300."""
+    if len(digits) <= 1000:
+        return int(digits)
+    middle = len(digits) // 2
+    low = digits[middle:]
+    return _integer(digits[:middle]) * ten_to(len(low)) + _integer(low)
+
+
+def unpack_number(number: Scanned) -> Unpacked:
+    """Make the kernels' input of a number: 64 significant bits, the lowest of them sticky."""
+    size = number.digits.bit_length() * 3 // 10
+    power = number.power if number.digits else 0
+    if size + power > LARGEST_POWER:
+        numerator, denominator = 1 << 16_000, 1
+    elif number.digits and size + power < -LARGEST_POWER:
+        numerator, denominator = 1, 1 << 16_000
+    elif power >= 0:
+        numerator, denominator = number.digits * ten_to(power), 1
+    else:
+        numerator, denominator = number.digits, ten_to(-power)
+    exponent = numerator.bit_length() - denominator.bit_length()
+    scaled, rest = _divide(numerator, denominator, TOP - exponent)
+    if scaled > MASK:
+        exponent += 1
+        scaled, rest = _divide(numerator, denominator, TOP - exponent)
+    elif numerator and scaled < 1 << TOP:
+        exponent -= 1
+        scaled, rest = _divide(numerator, denominator, TOP - exponent)
+    return Unpacked(
+        sign=Word(int(number.negative)),
+        nan=False,
+        infinity=False,
+        zero=numerator == 0,
+        subnormal=False,
+        significand=Word(scaled | (rest != 0)),
+        exponent=Word(min(max(exponent, -OFFSET), HIGHEST_EXPONENT) + OFFSET),
+    )
+
+
+def _divide(numerator: int, denominator: int, shift: int) -> tuple[int, int]:
+    if shift >= 0:
+        return divmod(numerator << shift, denominator)
+    return divmod(numerator, denominator << -shift)
+
+
+def read_number(
+    target: Format, number: Scanned, rounding: Rounding = "nearest-even"
+) -> tuple[int, Converted]:
+    """Round a number to a target; return its pattern and the kernels' full result."""
+    parts = unpack_number(number)
+    converted = convert(target, rounding, parts, select_words)
+    return int(rounded(target, parts, rounding, select_words, converted)), converted
+
+
+def answer_text(ruling: Ruling, text: str) -> int | str:
+    """Return a conforming answer to a text; 0 where the document leaves the input open."""
+    if not ruling.target.is_numeric:
+        return text
+    # Some letters beyond ASCII have an ASCII upper case: "ı".upper() is "I".
+    upper = text.upper() if text.isascii() else ""
+    classes = {"infinity-literal"} if upper in ("INF", "+INF") else set()
+    if upper == "-INF":
+        classes = {"minus-infinity-literal" + ("" if text == "-INF" else "-other-case")}
+    if upper == "NAN":
+        classes = {"nan-literal"}
+    number = scan(text)
+    code = 0
+    if number is not None:
+        code, converted = read_number(ruling.target, number, ruling.rounding)
+        classes = set(_number_classes(ruling.target, number, converted))
+    for branch in ruling.branches:
+        if branch.input_class in classes:
+            match branch.outcome:
+                case Exactly(code=constant) | Either(options=[Exactly(code=constant), Exactly()]):
+                    return constant
+                case Nan():
+                    return ruling.target.nan_codes[0][-1]
+            return code
+    return 0
+
+
+def _number_classes(target: Format, number: Scanned, converted: Converted) -> Iterator[str]:
+    """The input classes of documents that a number in text belongs to."""
+    if number.digits == 0:
+        is_in_range, is_value = True, not number.negative and target.has_zero
+    else:
+        is_in_range = not converted.overflow
+        is_value = not (converted.overflow or converted.beyond or converted.inexact)
+        if not (number.negative or converted.overflow or converted.beyond or converted.tiny):
+            yield "positive-literal-in-range"
+    if is_in_range:
+        yield "number-literal-in-range"
+        yield "representable" if is_value else "inexact-literal-in-range"
+        if number.plain_whole:
+            yield "whole-literal-in-range"
+
+
+@lru_cache(maxsize=1 << 18)
+def shortest_text(source: Format, code: int) -> str:
+    """Write a pattern's value in plain notation, with the fewest digits that read back."""
+    parts = unpack(source, Word(code), select_words)
+    if parts.nan:
+        return "NaN"
+    minus = "-" if parts.sign == 1 else ""
+    if parts.infinity:
+        return minus + "INF"
+    if parts.zero:
+        return "0"
+    power_of_two = int(parts.exponent) - OFFSET - TOP
+    significand = int(parts.significand)
+    if source.is_integral:
+        return f"{minus}{significand >> -power_of_two}"
+    numerator = significand << max(power_of_two, 0)
+    denominator = 1 << max(-power_of_two, 0)
+    leading = _leading_power(numerator, denominator)
+    for count in range(1, WIDTH):
+        power = leading - count + 1
+        digits = _nearest_multiple(numerator, denominator, power)
+        read_back, _ = read_number(source, Scanned(bool(minus), digits, power, False))
+        if read_back == code:
+            return minus + _plain(digits, power)
+    raise AssertionError(f"{source.name} {code:#x} needs more than {WIDTH} digits")
+
+
+def _leading_power(numerator: int, denominator: int) -> int:
+    """The power of ten of a value's first digit: ``floor(log10(value))``."""
+    power = (numerator.bit_length() - denominator.bit_length()) * 30_103 // 100_000
+    while numerator * ten_to(max(-power - 1, 0)) >= denominator * ten_to(max(power + 1, 0)):
+        power += 1
+    while numerator * ten_to(max(-power, 0)) < denominator * ten_to(max(power, 0)):
+        power -= 1
+    return power
+
+
+def _nearest_multiple(numerator: int, denominator: int, power: int) -> int:
+    """Round a value to units of ``10**power``, ties away from zero."""
+    upper = numerator * ten_to(max(-power, 0))
+    lower = denominator * ten_to(max(power, 0))
+    return (2 * upper + lower) // (2 * lower)
+
+
+def _plain(digits: int, power: int) -> str:
+    """Write ``digits * 10**power`` without an exponent."""
+    if power >= 0:
+        return f"{digits}{'0' * power}"
+    text = str(digits).rjust(1 - power, "0")
+    return f"{text[:power]}.{text[power:]}".rstrip("0").rstrip(".")

@@ -1,0 +1,168 @@
+"""The backend ``reference``: answers with the kernels, behind the same protocol as a framework."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+
+from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
+from oracles.reference import expect_by_kernels, kernel_text
+from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
+from oracles.reference.call_dispatch import Decision, decide
+from oracles.reference.compiled_kernels import compiled
+from oracles.reference.expectations import Expected
+from specs.bitcast_ruling import bitcast_ruling
+from specs.calls import Call, Member, ReceiverKind
+from specs.case_calls import member_of
+from specs.cases import Case
+from specs.formats import format_named
+from specs.outcomes import Nan
+from specs.release import VERSION
+from specs.ruling import Ruling, ruling
+
+VARIANTS: tuple[str, ...] = ()
+
+LAYERS: tuple[ReceiverKind, ...] = ("layer", "linear")
+BUILDERS: tuple[ReceiverKind, ...] = ("net-builder", "base-builder")
+
+
+class RejectedError(ValueError):
+    """The document requires an error for this case."""
+
+
+class Reference:
+    """Answers every case as its document says; with zeros where the document leaves it open."""
+
+    name = "reference"
+    version = VERSION
+
+    def __init__(self, variant: str | None = None) -> None:
+        if variant is not None:
+            raise Unsupported("the reference has no variants")
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case by the kernels; raise RejectedError if the document rejects it."""
+        rules = ruling(replace(case, example=None))
+        if rules.is_rejection:
+            raise RejectedError(
+                f"`{case.document}:{case.version}` does not list {case.source} to {case.target}"
+            )
+        flat = bits.reshape(-1)
+        if rules.source.kind == "text":
+            values = [kernel_text.answer_text(rules, text) for text in flat.tolist()]
+            return np.array(values, rules.target.storage).reshape(bits.shape)
+        if rules.target.kind == "text":
+            texts = [kernel_text.shortest_text(rules.source, code) for code in flat.tolist()]
+            return np.array(texts, object).reshape(bits.shape)
+        if rules.is_open:
+            return np.zeros(bits.shape, rules.target.storage)
+        expected = expect_by_kernels.expect(rules, flat)
+        answers = with_nans(rules, expected)
+        # An example of the document may fix an answer that its rules leave open.
+        is_open = np.isin(expected.places, rules.open_branches)
+        for example_input, answer in ruling(case).worked:
+            answers[is_open & (flat == example_input)] = answer
+        return answers.reshape(bits.shape)
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        """Return the same bits in the shape that the document gives; zeros where that is open."""
+        rules = bitcast_ruling(case)
+        if rules.is_rejection:
+            raise RejectedError(
+                f"`{case.document}:{case.version}` rejects this case by its rule `{rules.rule}`"
+            )
+        if rules.result is None:
+            return np.zeros(bits.shape, rules.target.storage)
+        return by_memory(rules, bits) if fills_bytes(rules) else by_integer(rules, bits)
+
+    def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        """Perform a call as its document describes it; a layer is changed in place."""
+        decision = decide(case.document, call) if call.method is not None else Decision()
+        device = decision.device or call.device
+        dtypes = {member.name: decision.dtype or member.dtype for member in call.members}
+        tensors = {
+            member.name: Tensor(
+                dtypes[member.name],
+                device,
+                self._converted(case, member, dtypes[member.name], bits[member.name]),
+            )
+            for member in call.members
+        }
+        unchanged = device == call.device and all(
+            member.dtype == dtypes[member.name] for member in call.members
+        )
+        in_place = call.receiver in LAYERS or (
+            unchanged and not decision.copies and call.receiver not in BUILDERS
+        )
+        before = {
+            member.name: Tensor(member.dtype, call.device, bits[member.name])
+            for member in call.members
+        }
+        return Returned(
+            in_place,
+            in_place,
+            tensors,
+            tensors if in_place else before,
+            {dtype: self._output(dtypes["weight"]) for dtype in call.inputs},
+        )
+
+    def _output(self, dtype: str) -> Tensor:
+        """The output of a Linear layer, which has its parameters' dtype."""
+        return Tensor(dtype, "cpu", np.zeros((1, 1), format_named(dtype).storage))
+
+    def _converted(self, case: Case, member: Member, dtype: str, bits: Bits) -> Bits:
+        """Cast the member that the case is about; the bits of all others do not matter."""
+        if member.name == member_of(case) and (member.dtype, dtype) == (case.source, case.target):
+            return self.cast(case, bits)
+        return np.zeros(bits.shape, format_named(dtype).storage)
+
+    def road(self, case: Case) -> str:
+        """Describe what a ruling computes: cases with the same description get the same answers."""
+        rules = ruling(case)
+        outcomes = ", ".join(f"{branch.input_class}: {branch.outcome}" for branch in rules.branches)
+        return f"{rules.source.name}->{rules.target.name}, {rules.rounding}, {outcomes}"
+
+    def bind(self, case: Case, bits: Bits) -> Bound:
+        """Bind the compiled kernels to one array of inputs; without numba, a plain cast."""
+        rules = ruling(case)
+        if find_spec("numba") is None:
+            return partial(self.cast, case, bits)
+        kernels = compiled(rules)
+        buffers = kernels.allocate(bits.size)
+
+        def call() -> Bits:
+            kernels.scattered(bits, buffers.places, buffers.codes, buffers.others)
+            return with_nans(rules, buffers)
+
+        return call
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Copy the bits: the reference has no tensors of its own to move them through."""
+        return bits.copy()
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        """Return a command that shows the reference's answer beside what is allowed."""
+        source = format_named(case.source)
+        arguments = (
+            shlex.quote(element) if isinstance(element, str) else source.hexadecimal(element)
+            for element in bits.tolist()
+        )
+        return f"castigate explain {case.id} --backend reference -- {' '.join(arguments)}"
+
+
+def with_nans(rules: Ruling, expected: Expected) -> Bits:
+    """Return the expected patterns, with a NaN written in where any NaN is allowed.
+
+    Changes ``expected.codes`` in place.
+    """
+    answers = expected.codes
+    for place, branch in enumerate(rules.branches):
+        if isinstance(branch.outcome, Nan):
+            codes = rules.target.nan_codes[-1 if branch.outcome.sign == "-" else 0]
+            answers[expected.places == place] = codes[-1]
+    return answers

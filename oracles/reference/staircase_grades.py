@@ -1,0 +1,110 @@
+"""Grade answers input by input against a staircase, for any inputs in rising order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.staircase import Staircase
+
+Grades = NDArray[np.uint8]
+ALLOWED = 0
+"""The grade of an answer that is allowed."""
+BROKEN = 1
+"""``BROKEN + place`` is the grade of an answer that the branch of that place does not allow."""
+OPEN = 255
+"""The grade of any answer to an input that the document leaves open."""
+
+
+def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Grades:
+    """Grade each answer: ``ALLOWED``, ``OPEN``, or ``BROKEN`` + the place of the broken branch.
+
+    An answer with a bit beyond its format is broken even where anything is allowed.
+    """
+    steps, periods = locate_steps(stairs, inputs)
+    mask = np.uint64(stairs.ruling.target.mask)
+    codes = answers.astype(np.uint64)
+    wrong = codes > mask
+    outside = np.ones(codes.shape, bool)
+    for low, high, rise in (("low", "high", "rise"), ("other_low", "other_high", "other_rise")):
+        span = stairs.column(high) - stairs.column(low)
+        lifted = stairs.column(low)[steps] + periods * stairs.column(rise)[steps]
+        outside &= ((codes - lifted) & mask) > span[steps]
+    wrong |= outside
+    anything = (stairs.column("high") - stairs.column("low") == mask)[steps]
+    not_broken = np.where(anything, np.uint8(OPEN), np.uint8(ALLOWED))
+    broken = (stairs.column("place") + BROKEN).astype(np.uint8)[steps]
+    return np.where(wrong, broken, not_broken)
+
+
+def branch_places(stairs: Staircase, inputs: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the place of the branch that applies to each input."""
+    return stairs.column("place")[locate_steps(stairs, inputs)[0]]
+
+
+def is_one_step(stairs: Staircase, first: int, last: int) -> bool:
+    """Whether one step holds all patterns from ``first`` to ``last`` and allows the same for all.
+
+    It does so if they lie in one period, or if their stretch has one step that does not rise.
+    """
+    steps, periods = locate_steps(stairs, np.array([first, last], np.uint64))
+    number = int(np.searchsorted(stairs.stretches["first"], np.uint64(first), "right")) - 1
+    stretch_steps = stairs.steps_of(number)
+    is_flat = (
+        stretch_steps.size == 1
+        and not stretch_steps["rise"][0]
+        and not stretch_steps["other_rise"][0]
+    )
+    return bool(steps[0] == steps[1] and (is_flat or periods[0] == periods[1]))
+
+
+def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:
+    """Count the patterns in ``range(lo, hi)`` that the document leaves open, without a walk."""
+    total = 0
+    anything = stairs.column("high") - stairs.column("low") == stairs.ruling.target.mask
+    for step in np.flatnonzero(anything).tolist():
+        number = int(np.searchsorted(stairs.stretches["begin"], step, "right")) - 1
+        first, last, shift, _, steps_end = stairs.stretches[number].tolist()
+        begin = int(stairs.steps["offset"][step])
+        is_last = step + 1 == steps_end
+        end = 1 << shift if is_last else int(stairs.steps["offset"][step + 1])
+        before, after = (
+            _count_in_periods(min(max(edge - first, 0), last - first + 1), shift, begin, end)
+            for edge in (lo, hi)
+        )
+        total += after - before
+    return total
+
+
+def _count_in_periods(length: int, shift: int, begin: int, end: int) -> int:
+    """Count n in ``range(length)`` with ``begin <= n % 2**shift < end``."""
+    periods, rest = divmod(length, 1 << shift)
+    return periods * (end - begin) + min(max(rest - begin, 0), end - begin)
+
+
+def locate_steps(
+    stairs: Staircase, inputs: NDArray[Any]
+) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+    """Return the index of each input's step, and the number of its period in the stretch."""
+    patterns = inputs.astype(np.uint64)
+    stretches = stairs.stretches
+    if not patterns.size:
+        return np.zeros(0, np.intp), patterns
+    begin, end = np.searchsorted(stretches["first"], patterns[[0, -1]], "right").tolist()
+    near = stretches[begin - 1 : end]
+    shift = near["shift"]
+    cuts = np.searchsorted(patterns, near["first"][1:])
+    counts = np.diff(cuts, prepend=0, append=patterns.size)
+    inside = patterns - np.repeat(near["first"], counts)
+    periods = inside >> np.repeat(shift, counts)
+    inside &= np.repeat((np.uint64(1) << shift) - np.uint64(1), counts)
+    step = np.repeat(near["begin"], counts)
+    lengths = near["end"] - near["begin"]
+    for more in range(1, int(lengths.max())):
+        # A stretch with fewer steps looks at its last one again, which changes nothing.
+        nth = np.minimum(near["begin"] + more, near["end"] - 1)
+        reached = inside >= np.repeat(stairs.column("offset")[nth], counts)
+        step += reached & np.repeat(lengths > more, counts)
+    return step, periods

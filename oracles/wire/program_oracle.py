@@ -1,0 +1,81 @@
+"""An oracle that is a program in any language, behind the wire protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from oracles.isolation.backend_supervisor import BackendSupervisor
+from oracles.isolation.crash_bisect import CrashBisector
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.protocol import Bits, Swept, Unsupported
+from oracles.wire.program_client import ProgramClient
+from oracles.wire.program_sweep import ProgramSweep
+from specs.cases import Case
+
+
+class ProgramOracle:
+    """Sends requests to a program, and to a new process of it when one crashes.
+
+    Beside ``cast`` and ``road`` it has the methods for the operations that the program offers.
+    ``on_reply`` is called after every reply, to show progress in long exchanges.
+    """
+
+    claims: tuple[str, ...]
+    bitcast: Callable[[Case, Bits], Bits]
+    sweep: Callable[[Case, int, int], Swept]
+
+    def __init__(
+        self, backend: str, config: LaunchConfig, on_reply: Callable[[], None] = lambda: None
+    ) -> None:
+        client = ProgramClient(backend, config)
+        self.log = client.log
+        self._supervisor = BackendSupervisor(backend, client, on_reply)
+        self._seconds = config.seconds
+        self._bisector = CrashBisector(self.close, config.seconds)
+        hello = self._supervisor.info
+        self.name, self.version, self.dtypes = hello.name, hello.version, tuple(hello.dtypes)
+        self._operations, self._depends_on = hello.operations, hello.depends_on
+        if hello.claims is not None:
+            self.claims = tuple(hello.claims)
+        if "bitcast" in hello.operations:
+            self.bitcast = self._bitcast
+        if "sweep" in hello.operations:
+            self.sweep = self._sweep
+
+    def close(self) -> None:
+        """End the process; the next request starts a new one."""
+        self._supervisor.close()
+
+    def road(self, case: Case) -> str:
+        """Name both dtypes and whatever else the program's answers depend on."""
+        self._check_offered("cast", case)
+        values = {"document": case.document, "version": case.version, "mode": case.modes}
+        parts = [f"{name} {values[name]}" for name in values if name in self._depends_on]
+        return ", ".join([f"{case.source}->{case.target}", *parts])
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Return the program's answer, or raise its error, or Crashed with the guilty inputs."""
+        self._check_offered("cast", case)
+        answer: Bits = self._bisector.ask(partial(self._ask, "cast", case), bits)
+        return answer
+
+    def _bitcast(self, case: Case, bits: Bits) -> Bits:
+        self._check_offered("bitcast", case)
+        answer: Bits = self._ask("bitcast", case, bits, self._seconds)
+        return answer
+
+    def _sweep(self, case: Case, lo: int, hi: int) -> Swept:
+        self._check_offered("sweep", case)
+        return ProgramSweep(self._supervisor, self._bisector, case, lo, hi, self._seconds)
+
+    def _ask(self, ask: str, case: Case, bits: Bits, seconds: float) -> Any:
+        return self._supervisor.ask({"ask": ask, "case": case}, {"": bits}, seconds)
+
+    def _check_offered(self, operation: str, case: Case) -> None:
+        if operation not in self._operations:
+            raise Unsupported(f"{self.name} does not offer {operation}")
+        for dtype in (case.source, case.target):
+            if dtype not in self.dtypes:
+                raise Unsupported(f"{self.name} has no {dtype}")

@@ -1,0 +1,170 @@
+"""Finds the fewest behaviors that explain all open answers, and states what none explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from reports.behaviors.regions import phrases_for
+from reports.behaviors.tally import BehaviorSearch, CountedInputs, Example, Tally
+from specs.behaviors import behaviors
+from specs.model.vocabulary import Atom
+
+MAX_COMBINED = 4
+"""Behaviors tried together; if more are needed, the one that explains most is taken first."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Some regions, the behavior that explains all answers there, and the smallest of these.
+
+    If none does, ``behavior`` is None. Then ``nearest`` is one that is right more often than not,
+    ``exceptions`` counts the inputs on which it is wrong, and the examples are such exceptions.
+    """
+
+    regions: tuple[str, ...]
+    behavior: str | None
+    inputs: int
+    examples: tuple[Example, ...]
+    nearest: str | None = None
+    exceptions: int = 0
+
+
+def explain(tally: Tally) -> list[Explanation]:
+    """One explanation per behavior that is needed, those of most inputs first, unexplained last."""
+    found = [_explanation(tally, *group) for group in _groups(tally)]
+    return sorted(found, key=lambda each: (each.behavior is None, -each.inputs, each.regions))
+
+
+def narrow(tally: Tally) -> BehaviorSearch:
+    """The same search among only the behaviors that explain a whole group, or are nearest to it.
+
+    More inputs can refute a behavior, but never make a refuted one right. If they refute all that
+    are left for a group, one that explains a part of it may be missing: search among all again.
+    """
+    groups = list(_groups(tally))
+    kept = {nearest for _, _, nearest in groups}
+    kept |= {
+        candidate.name
+        for candidate in tally.search.candidates
+        for atoms, name, _ in groups
+        if name and all((atom, candidate.name) not in tally.misses for atom in atoms)
+    }
+    candidates = tuple(each for each in tally.search.candidates if each.name in kept)
+    return replace(tally.search, candidates=candidates)
+
+
+def _groups(tally: Tally) -> Iterator[tuple[list[Atom], str | None, str | None]]:
+    """Atoms with one explanation: the atoms, and their behavior or, without one, the nearest."""
+    right = {
+        atom: [
+            candidate.name
+            for candidate in tally.search.candidates
+            if (atom, candidate.name) not in tally.misses
+        ]
+        for atom in tally.inputs
+    }
+    chosen = _fewest(tally.search, {atom: names for atom, names in right.items() if names})
+    for behavior, atoms in chosen.items():
+        yield atoms, behavior, None
+    unexplained: dict[str | None, list[Atom]] = {}
+    for atom, names in right.items():
+        if not names:
+            unexplained.setdefault(_nearest(tally, atom), []).append(atom)
+    for nearest, atoms in unexplained.items():
+        yield atoms, None, nearest
+
+
+def _fewest(search: BehaviorSearch, right: Mapping[Atom, list[str]]) -> dict[str, list[Atom]]:
+    """The fewest behaviors that explain all these atoms; of equally many, the simplest.
+
+    An atom that two of them explain goes to the one that explains more atoms.
+    """
+    covers: dict[str, frozenset[Atom]] = {}
+    for candidate in search.candidates:
+        atoms = frozenset(atom for atom, names in right.items() if candidate.name in names)
+        if atoms and atoms not in covers.values():
+            covers[candidate.name] = atoms
+    chosen = _smallest_cover(covers, frozenset(right))
+    left, result = set(right), {}
+    for name in sorted(chosen, key=lambda each: -len(covers[each])):
+        if own := covers[name] & left:
+            result[name] = sorted(own)
+            left -= own
+    return result
+
+
+def _smallest_cover(
+    covers: Mapping[str, frozenset[Atom]], every: frozenset[Atom]
+) -> tuple[str, ...]:
+    """The names of few sets that cover everything: the fewest, if ``MAX_COMBINED`` are enough."""
+    for size in range(MAX_COMBINED + 1):
+        for names in combinations(covers, size):
+            if frozenset().union(*(covers[name] for name in names)) == every:
+                return names
+    first = max(covers, key=lambda name: len(covers[name]))
+    rest = every - covers[first]
+    others = {name: atoms & rest for name, atoms in covers.items() if atoms & rest}
+    return (first, *_smallest_cover(others, rest))
+
+
+def _nearest(tally: Tally, atom: Atom) -> str | None:
+    """The behavior that is wrong least often in an atom, if it is right more often than not."""
+    names = (candidate.name for candidate in tally.search.candidates)
+    name = min(names, key=lambda each: tally.misses[atom, each].count, default=None)
+    if name is None or 2 * tally.misses[atom, name].count >= tally.inputs[atom].count:
+        return None
+    return name
+
+
+def _explanation(
+    tally: Tally, atoms: list[Atom], behavior: str | None, nearest: str | None
+) -> Explanation:
+    inputs = _sum((tally.inputs[atom] for atom in atoms), tally)
+    shown = _sum((tally.misses[atom, nearest] for atom in atoms), tally) if nearest else inputs
+    return Explanation(
+        phrases_for(atoms, tally.inputs),
+        behavior,
+        inputs.count,
+        shown.examples,
+        nearest,
+        0 if behavior is not None else shown.count,
+    )
+
+
+def _sum(parts: Iterable[CountedInputs], tally: Tally) -> CountedInputs:
+    total = CountedInputs(0, ())
+    for each in parts:
+        total = total.merged(each, tally.search.source)
+    return total
+
+
+def sentence(tally: Tally, explanation: Explanation) -> str:
+    """An explanation as one line, which begins with the pair."""
+    search = tally.search
+    return f"{search.source.name}→{search.target.name}, {sentence_without_pair(tally, explanation)}"
+
+
+def sentence_without_pair(tally: Tally, explanation: Explanation) -> str:
+    """An explanation as one line, for readers who know the pair."""
+    search, where, texts = tally.search, _join(explanation.regions), behaviors()
+    if explanation.behavior is not None:
+        says = texts[explanation.behavior].says
+        return f"{where}: {says}: 100 % of {explanation.inputs:,} inputs"
+    examples = ", ".join(
+        f"{search.source.hexadecimal(given)} → {search.target.hexadecimal(got)}"
+        for given, got in explanation.examples
+    )
+    if explanation.nearest is not None:
+        says = texts[explanation.nearest].says
+        return (
+            f"{where}: unexplained: {says}, but not for {explanation.exceptions:,} of "
+            f"{explanation.inputs:,} inputs: {examples}"
+        )
+    return f"{where}: unexplained: {explanation.inputs:,} inputs: {examples}"
+
+
+def _join(regions: tuple[str, ...]) -> str:
+    *most, last = regions
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,190 @@
+"""Evaluates the steps of a behavior; the same code runs on numpy arrays, words and solver terms.
+
+Like the reference's kernels, on which it builds, it uses only and, or, xor, shift, add, subtract,
+compare and select (see ``oracles.reference.machine_words``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from oracles.reference.expect_by_kernels import rounded
+from oracles.reference.kernels import Converted, Select, Unpacked, convert, unpack
+from specs.behaviors import (
+    ROUNDING_STEPS,
+    Answer,
+    Behavior,
+    Constant,
+    Into,
+    LastStep,
+    Nan,
+    Sentinel,
+    Step,
+    Via,
+)
+from specs.formats import Format, format_named
+from specs.model.vocabulary import CODE_WORDS, Rounding
+
+CONSTANTS: dict[Constant, str] = {
+    "zero": "zero",
+    "minus-zero": "-zero",
+    "one": "one",
+    "smallest": "smallest",
+    "minimum": "lowest",
+    "maximum": "max",
+    "infinity": "inf",
+    "minus-infinity": "-inf",
+}
+"""The key in ``CODE_WORDS`` of each constant but `nan`, which stands for any NaN."""
+
+
+@dataclass
+class State:
+    """The patterns between two steps, and for which inputs they are defined.
+
+    ``defined`` is False where a NaN or an infinity went into a step that is only about numbers.
+    """
+
+    format: Format
+    pattern: Any
+    defined: Any
+    select: Select
+    rounding: Rounding = "nearest-even"
+    converted: dict[tuple[str, Rounding], Converted] = field(default_factory=dict)
+
+    @cached_property
+    def parts(self) -> Unpacked:
+        return unpack(self.format, self.pattern, self.select)
+
+    @property
+    def some(self) -> Any:
+        """Which patterns are finite and not zero."""
+        return (self.parts.nan | self.parts.infinity | self.parts.zero) ^ True
+
+    @property
+    def minus(self) -> Any:
+        return self.parts.sign == 1
+
+    def to(self, target: Format) -> Converted:
+        """The values rounded to a target, computed once for all behaviors that need them."""
+        key = target.name, self.rounding
+        if key not in self.converted:
+            self.converted[key] = convert(target, self.rounding, self.parts, self.select)
+        return self.converted[key]
+
+    def code(self, target: Format) -> Any:
+        """The target's patterns of finite values; beyond the largest they count on or wrap."""
+        return rounded(target, self.parts, self.rounding, self.select, self.to(target))
+
+    def then(self, format: Format, pattern: Any, defined: Any) -> State:
+        """The state after a step that gives these patterns."""
+        return State(format, pattern, defined, self.select, self.rounding)
+
+
+class Evaluation:
+    """Evaluates behaviors on some patterns; steps that several begin with are evaluated once."""
+
+    def __init__(self, source: Format, target: Format, pattern: Any, select: Select) -> None:
+        self.target = target
+        always = (pattern < 0) ^ True
+        self._states: dict[tuple[Step, ...], State] = {(): State(source, pattern, always, select)}
+
+    def answer(self, behavior: Behavior) -> tuple[Any, Any]:
+        """A behavior's answers as patterns of the target, and for which inputs they are defined."""
+        state = self._after(behavior.steps)
+        return state.pattern, state.defined
+
+    def _after(self, steps: tuple[Step, ...]) -> State:
+        if steps not in self._states:
+            self._states[steps] = self._step(self._after(steps[:-1]), steps[-1])
+        return self._states[steps]
+
+    def _step(self, state: State, step: Step) -> State:
+        match step:
+            case "truncate" | "floor" | "ceil" | "round-half-even" | "round-half-away":
+                return replace(state, rounding=ROUNDING_STEPS[step])
+            case "drop-sign":
+                return _magnitude(state)
+            case "flush-subnormals":
+                sign = state.pattern & (
+                    state.format.sign_bit if state.format.entry.zero == "signed" else 0
+                )
+                flushed = state.select(state.parts.subnormal, sign, state.pattern)
+                return state.then(state.format, flushed, state.defined)
+            case Via(via=name):
+                nearest = replace(state, rounding="nearest-even")
+                return _rounded(nearest, format_named(name), "to-infinity")
+            case Into():
+                return _into(state, step)
+            case Answer(answer=word):
+                same = (state.pattern & 0) | constant(self.target, word)
+                return state.then(self.target, same, (state.pattern < 0) ^ True)
+            case Nan(nan=word):
+                nan = self._states[()].parts.nan
+                pattern = state.select(nan, constant(self.target, word), state.pattern)
+                return state.then(state.format, pattern, state.defined | nan)
+            case "nonzero":
+                return state.then(self.target, state.select(state.parts.zero, 0, 1), state.defined)
+            case _:
+                return _rounded(state, self.target, step)
+
+
+def _magnitude(state: State) -> State:
+    if state.format.kind == "float" or not state.format.is_signed:
+        unsigned = state.pattern & (state.format.mask ^ state.format.sign_bit)
+        # In some formats the pattern of -0 is the NaN, so that a NaN must stay as it is.
+        pattern = state.select(state.parts.nan, state.pattern, unsigned)
+        return state.then(state.format, pattern, state.defined)
+    positive = (0 - state.pattern) & state.format.mask
+    unsigned_format = format_named(f"u{state.format.name}")
+    pattern = state.select(state.minus, positive, state.pattern)
+    return state.then(unsigned_format, pattern, state.defined)
+
+
+def constant(target: Format, word: Constant) -> int:
+    """The pattern of a constant in the target."""
+    return target.nan_codes[0][-1] if word == "nan" else CODE_WORDS[CONSTANTS[word]](target)
+
+
+def _into(state: State, step: Into) -> State:
+    """The rounded value as an integer, with sentinels for what does not fit."""
+    low, high = format_named(step.into), format_named(step.up_to or step.into)
+    ends: dict[Sentinel, Any] = {"minimum": low.lowest_code, "maximum": high.max_code, "zero": 0}
+    plus = state.minus ^ True
+    above, below = state.to(high).overflow, state.to(low).overflow
+    if step.fits == "unrounded":
+        above, below = above | state.to(high).beyond, below | state.to(low).beyond
+    above = (state.some & above | state.parts.infinity) & plus
+    below = (state.some & below | state.parts.infinity) & state.minus
+    select = state.select
+    code = ends["low-bits"] = state.code(high)
+    code = select(above, (ends | {"nearest": high.max_code})[step.above], code)
+    code = select(below, (ends | {"nearest": low.lowest_code})[step.below], code)
+    code = select(state.parts.nan, ends[step.nan], code)
+    return state.then(high, code, state.defined)
+
+
+def _rounded(state: State, target: Format, beyond: LastStep) -> State:
+    """The value rounded to a target; ``beyond`` says what becomes of values out of its range."""
+    select, parts, defined = state.select, state.parts, state.defined
+    code = state.code(target)
+    if target.kind == "float" and target.entry.zero == "none":
+        code = select(state.some & state.to(target).tiny & (code > target.mask), 0, code)
+    out = state.some & state.to(target).overflow | parts.infinity
+    match beyond:
+        case "low-bits":
+            defined = defined & (parts.infinity ^ True)
+            code = code & target.mask
+        case "saturate":
+            lowest, largest = (code & 0) | target.lowest_code, (code & 0) | target.max_code
+            code = select(out, select(state.minus, lowest, largest), code)
+        case "to-infinity" if target.entry.infinity:
+            sign = select(state.minus, target.sign_bit, code & 0)
+            code = select(out, sign | target.infinity_code, code)
+        case "to-infinity" | "to-nan":
+            code = select(out, constant(target, "nan"), code)
+    if target.nan_codes:
+        return state.then(target, select(parts.nan, constant(target, "nan"), code), defined)
+    return state.then(target, code, defined & (parts.nan ^ True))

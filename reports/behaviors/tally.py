@@ -1,0 +1,181 @@
+"""Counts open answers: per atom all inputs, and per atom and behavior those it does not explain.
+
+Tallies of parts of the inputs merge, in any order, to the tally of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.machine_words import select_arrays
+from reports.behaviors.closed_forms import behaviors_between, real_format, real_patterns
+from reports.behaviors.regions import atoms_by_mark, mark_of
+from reports.behaviors.steps import Evaluation
+from reports.diff.allowed_answers import is_nan
+from specs.behaviors import Behavior
+from specs.formats import Format
+from specs.model.vocabulary import Atom, Rounding
+
+BLOCK = 1 << 14
+"""Inputs evaluated at a time, so that intermediate arrays stay in the processor's cache."""
+MAX_EXAMPLES = 5
+"""Examples that are kept per atom, and per atom and behavior."""
+
+Example = tuple[int, int]
+"""An input and its answer."""
+
+
+@dataclass(frozen=True)
+class BehaviorSearch:
+    """A pair, the rounding by which its atoms are told apart, and the behaviors to try."""
+
+    source: Format
+    target: Format
+    rounding: Rounding
+    candidates: tuple[Behavior, ...]
+
+
+@dataclass(frozen=True)
+class CountedInputs:
+    """How many inputs, and the smallest of them with their answers."""
+
+    count: int
+    examples: tuple[Example, ...]
+
+    def merged(self, other: CountedInputs, source: Format) -> CountedInputs:
+        """These inputs and others."""
+        examples = smallest_examples(source, self.examples + other.examples)
+        return CountedInputs(self.count + other.count, examples)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The inputs of each atom, and the misses: those on which a behavior is wrong or undefined."""
+
+    search: BehaviorSearch
+    inputs: Mapping[Atom, CountedInputs] = field(default_factory=dict)
+    misses: Mapping[tuple[Atom, str], CountedInputs] = field(default_factory=dict)
+
+    def merged(self, other: Tally) -> Tally:
+        """The tally of these inputs and of others."""
+        source = self.search.source
+        return Tally(
+            self.search,
+            _merge_counts(self.inputs, other.inputs, source),
+            _merge_counts(self.misses, other.misses, source),
+        )
+
+
+def _merge_counts(
+    one: Mapping[Any, CountedInputs], other: Mapping[Any, CountedInputs], source: Format
+) -> dict[Any, CountedInputs]:
+    result = dict(one)
+    for key, counted in other.items():
+        result[key] = result[key].merged(counted, source) if key in result else counted
+    return result
+
+
+def behavior_search(source: Format, target: Format, rounding: Rounding) -> BehaviorSearch:
+    """The search among all behaviors that apply to a pair."""
+    return BehaviorSearch(source, target, rounding, behaviors_between(source, target))
+
+
+def tally_answers(search: BehaviorSearch, inputs: NDArray[Any], answers: NDArray[Any]) -> Tally:
+    """Tally open inputs, in any order, and one backend's answers to them."""
+    [tally] = tally_each(search, inputs, [answers])
+    return tally
+
+
+def tally_each(
+    search: BehaviorSearch, inputs: NDArray[Any], answers: Sequence[NDArray[Any]]
+) -> list[Tally]:
+    """Tally several backends' answers to the same inputs; each behavior is evaluated only once."""
+    source, target = real_format(search.source), search.target
+    patterns = real_patterns(search.source, inputs)
+    marks = mark_of(source, target, search.rounding, patterns, select_arrays).astype(np.uint8)
+    order = np.argsort(marks, kind="stable")
+    inputs, patterns, marks = inputs[order], patterns[order], marks[order]
+    answers = [each[order] for each in answers]
+    names = [behavior.name for behavior in search.candidates]
+    misses = [{name: np.empty(inputs.size, bool) for name in names} for _ in answers]
+    for begin in range(0, inputs.size, BLOCK):
+        block = slice(begin, begin + BLOCK)
+        evaluation = Evaluation(source, target, patterns[block], select_arrays)
+        for behavior in search.candidates:
+            codes, defined = evaluation.answer(behavior)
+            for each, missed in zip(answers, misses, strict=True):
+                got = each[block].astype(np.uint64)
+                missed[behavior.name][block] = _is_miss(target, codes, defined, got)
+    return [
+        build_tally(search, inputs, each, marks, missed)
+        for each, missed in zip(answers, misses, strict=True)
+    ]
+
+
+def build_tally(
+    search: BehaviorSearch,
+    inputs: NDArray[Any],
+    answers: NDArray[Any],
+    marks: NDArray[np.uint8],
+    misses: Mapping[str, NDArray[np.bool_]],
+) -> Tally:
+    """The tally of inputs that are sorted by their marks, from the misses of each behavior."""
+    atoms = atoms_by_mark(real_format(search.source))
+    by_atom: dict[Atom, CountedInputs] = {}
+    missed: dict[tuple[Atom, str], CountedInputs] = {}
+    for mark in np.flatnonzero(np.bincount(marks)).tolist():
+        atom = atoms[mark]
+        here = slice(*np.searchsorted(marks, [mark, mark + 1]).tolist())
+        by_atom[atom] = _counted(search.source, inputs[here], answers[here])
+        for name, is_miss in misses.items():
+            where = np.flatnonzero(is_miss[here]) + here.start
+            if where.size == by_atom[atom].count:
+                missed[atom, name] = by_atom[atom]
+            elif where.size:
+                missed[atom, name] = _counted(search.source, inputs[where], answers[where])
+    return Tally(search, by_atom, missed)
+
+
+def _counted(source: Format, inputs: NDArray[Any], answers: NDArray[Any]) -> CountedInputs:
+    """How many inputs of one atom these are, and the smallest of them."""
+    candidates = np.arange(inputs.size)
+    if inputs.dtype.kind == "u":
+        ones = np.bitwise_count(inputs)
+        last = min(MAX_EXAMPLES, inputs.size) - 1
+        candidates = np.flatnonzero(ones <= np.partition(ones, last)[last])
+        codes, got = inputs[candidates], answers[candidates]
+        # Inputs of one atom share a sign, so that codes sort like magnitudes.
+        candidates = candidates[np.lexsort((got, codes, ones[candidates]))[:MAX_EXAMPLES]]
+    examples = [(code_of(inputs[index]), code_of(answers[index])) for index in candidates]
+    return CountedInputs(inputs.size, smallest_examples(source, examples))
+
+
+def smallest_examples(source: Format, examples: Iterable[Example]) -> tuple[Example, ...]:
+    """The smallest ``MAX_EXAMPLES``: few set bits, a small magnitude, then a small answer."""
+    magnitude = source.mask if source.is_integral else source.mask ^ source.sign_bit
+
+    def size(example: Example) -> tuple[int, ...]:
+        return example[0].bit_count(), example[0] & magnitude, *example
+
+    return tuple(sorted(examples, key=size)[:MAX_EXAMPLES])
+
+
+def code_of(element: Any) -> int:
+    """An element of an array of patterns as an integer."""
+    return int.from_bytes(element.tobytes(), "little")
+
+
+def _is_miss(
+    target: Format, codes: NDArray[Any], defined: NDArray[Any], answers: NDArray[np.uint64]
+) -> NDArray[np.bool_]:
+    """Where a behavior's answer is undefined, or another than the backend's; all NaNs are equal."""
+    equal = codes == answers
+    if target.nan_codes:
+        equal = equal | (is_nan(target, codes) & is_nan(target, answers))
+    misses: NDArray[np.bool_] = ~(equal & defined)
+    return misses

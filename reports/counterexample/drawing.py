@@ -1,0 +1,95 @@
+"""Bit patterns as text: in hex, split into their fields, and with their exact value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oracles.reference.exact import NotANumber, Number, decode
+from oracles.reference.exact_text import exact_decimal
+from oracles.reference.kernel_text import shortest_text
+from reports.diff.judgement import Datum
+from specs.formats import Format
+
+MAX_DECIMAL = 24
+"""Characters of a decimal that is still written in full."""
+DatumColumns = tuple[str, str, str]
+"""How a datum is shown: pattern, fields and value."""
+
+
+def datum_text(dtype: Format, datum: Datum) -> str:
+    """A pattern in hex, or a text in quotes."""
+    return repr(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
+
+
+def bit_fields(dtype: Format, datum: Datum) -> str:
+    """``sign | exponent | mantissa`` of a float, the bits of anything else, a text's length."""
+    if isinstance(datum, str):
+        return f"{len(datum)} characters"
+    bits = f"{datum:0{dtype.bits}b}"
+    widths: tuple[int, ...]
+    if dtype.kind == "float":
+        widths = (dtype.entry.sign, dtype.entry.exponent, dtype.entry.mantissa)
+    else:
+        widths = (1, dtype.bits - 1) if dtype.is_signed else (dtype.bits,)
+    fields, start = [], 0
+    for width in widths:
+        if width:
+            fields.append(bits[start : start + width])
+        start += width
+    return " | ".join(fields)
+
+
+def value_text(dtype: Format, datum: Datum) -> str:
+    """A number's exact decimal, or its first digits if that is long; a NaN's sign and payload.
+
+    Empty for texts and for dtypes without numbers.
+    """
+    if isinstance(datum, str) or not dtype.is_numeric:
+        return ""
+    decoded = decode(dtype, datum)
+    if isinstance(decoded, NotANumber):
+        sign = {None: "", 0: "+", 1: "-"}[decoded.sign]
+        payload = datum & ((1 << dtype.entry.mantissa) - 1)
+        return f"{sign}NaN, payload {payload:#x}"
+    text = shortest_text(dtype, datum)
+    if isinstance(decoded, Number):
+        minus = "-" if decoded.sign else ""
+        exact = minus + exact_decimal(decoded.significand, decoded.exponent)
+        text = exact if len(exact) <= MAX_DECIMAL else f"about {_scientific(text)}"
+    return text
+
+
+def datum_with_value(dtype: Format, datum: Datum) -> str:
+    """A pattern, and in brackets the value if it is a number."""
+    value = value_text(dtype, datum)
+    return datum_text(dtype, datum) + (f" ({value})" if value else "")
+
+
+def _scientific(text: str) -> str:
+    """The first digits of a plain decimal, and a power of ten."""
+    minus = "-" if text.startswith("-") else ""
+    whole, _, fraction = text.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    power = len(whole) - 1 if whole.strip("0") else -(len(fraction) - len(fraction.lstrip("0")) + 1)
+    return f"{minus}{digits[0]}.{digits[1:9] or '0'}e{power}"
+
+
+def datum_columns(dtype: Format, datum: Datum) -> DatumColumns:
+    """Pattern, fields and value of a datum."""
+    return datum_text(dtype, datum), bit_fields(dtype, datum), value_text(dtype, datum)
+
+
+def allowed_columns(target: Format, allowed: str) -> DatumColumns:
+    """The columns of what is allowed: of a pattern in hex, or of a name such as ``any-nan``."""
+    if allowed.startswith("0x") and target.kind != "text":
+        return datum_columns(target, int(allowed, 16))
+    return allowed, "", ""
+
+
+def aligned_rows(rows: list[tuple[str, DatumColumns]]) -> Iterator[str]:
+    """Named rows as indented lines with aligned columns."""
+    name_width = max(9, *(len(name) for name, _ in rows))
+    widths = [max(len(cells[column]) for _, cells in rows) for column in range(3)]
+    for name, cells in rows:
+        aligned = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        yield f"  {name:<{name_width}} {aligned}".rstrip()

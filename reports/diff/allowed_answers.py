@@ -1,0 +1,212 @@
+"""Which answers are allowed: bit patterns and texts against outcomes, without any tolerance.
+
+Every answer gets a grade. ``grade_answers`` grades arrays; ``grade_pattern`` and ``grade_text``
+grade single answers.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from oracles.reference import exact_text, expect_by_exact, expect_by_kernels, expect_by_staircase
+from oracles.reference.expectations import Allowed, Expected
+from specs.formats import Format
+from specs.outcomes import (
+    Anything,
+    Either,
+    Exactly,
+    Nan,
+    Outcome,
+    ParsesTo,
+    PlainText,
+    Rejected,
+    Same,
+)
+from specs.ruling import Ruling
+
+ALLOWED: Final = 0
+"""The grade of an answer that the rule allows, and that it recommends where it recommends one."""
+NOT_RECOMMENDED: Final = 1
+"""The grade of an answer that the rule allows, but that is not the one it recommends."""
+NOT_ALLOWED: Final = 2
+"""The grade of an answer that the rule does not allow, whatever the rule's level is."""
+
+OUTCOME_NAMES = (
+    "any-nan",
+    "+nan",
+    "-nan",
+    "anything",
+    "error",
+    "plain-text",
+    "plain-value",
+    "parses-to-input",
+)
+"""How ``describe_allowed`` names outcomes that do not list patterns or texts."""
+
+STAIRCASE_FROM = 1000
+"""From this many inputs on, building a staircase is faster than deciding each input alone."""
+CACHED_RULINGS = 32
+"""Rulings whose expectations are remembered."""
+
+
+class Expectations:
+    """Computes what is expected of each input, and remembers it for the last few rulings.
+
+    With ``independent``, the exact definition decides instead of the kernels, so that the backend
+    that answers with the kernels is not judged by them.
+    """
+
+    def __init__(self, independent: bool) -> None:
+        self.independent = independent
+        self._known: dict[Ruling, tuple[Bits, Expected]] = {}
+
+    def of(self, ruling: Ruling, inputs: Bits) -> Expected:
+        """The expectations of a ruling for these inputs; remembered while the array is the same."""
+        if ruling.is_open:
+            # Any answer is allowed, so that none is computed; for complex values none could be.
+            nothing = np.zeros(inputs.shape, ruling.target.storage)
+            return Expected(np.zeros(inputs.shape, np.uint8), nothing, nothing)
+        known = self._known.get(ruling)
+        if known is not None and known[0] is inputs:
+            return known[1]
+        expected = self._expect(ruling, inputs)
+        if len(self._known) >= CACHED_RULINGS:
+            self._known.pop(next(iter(self._known)))
+        self._known[ruling] = (inputs, expected)
+        return expected
+
+    def _expect(self, ruling: Ruling, inputs: Bits) -> Expected:
+        if ruling.worked or not (ruling.source.is_numeric and ruling.target.is_numeric):
+            return expect_by_exact.expect(ruling, inputs)
+        if not self.independent:
+            return expect_by_kernels.expect(ruling, inputs)
+        if inputs.size > STAIRCASE_FROM and _is_rising(inputs):
+            return expect_by_staircase.expect(ruling, inputs)
+        return expect_by_exact.expect(ruling, inputs)
+
+
+def _is_rising(inputs: Bits) -> bool:
+    return inputs.ndim == 1 and bool((inputs[1:] > inputs[:-1]).all())
+
+
+def grade_answers(
+    ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
+) -> NDArray[np.uint8]:
+    """The grade of each answer: ALLOWED, NOT_RECOMMENDED or NOT_ALLOWED."""
+    if ruling.is_open:
+        return np.full(answers.shape, ALLOWED, np.uint8)
+    if ruling.target.kind == "text":
+        return _grade_texts(ruling, inputs, expected, answers)
+    wrong: NDArray[np.bool_] = (answers != expected.codes) & (answers != expected.others)
+    for index, branch in enumerate(ruling.branches):
+        match branch.outcome:
+            case Anything():
+                wrong &= expected.places != index
+            case Nan():
+                here = expected.places == index
+                allowed = allowed_by_constant(ruling.target, branch.outcome, answers)
+                wrong = np.where(here, ~allowed, wrong)
+            case Rejected():
+                wrong |= expected.places == index
+    grades = np.where(wrong, np.uint8(NOT_ALLOWED), np.uint8(ALLOWED))
+    for index, branch in enumerate(ruling.branches):
+        if branch.recommended is not None:
+            recommended = allowed_by_constant(ruling.target, branch.recommended, answers)
+            here = (grades == ALLOWED) & (expected.places == index)
+            grades[here & ~recommended] = NOT_RECOMMENDED
+    return grades
+
+
+def allowed_by_constant(target: Format, outcome: Outcome, answers: Bits) -> NDArray[np.bool_]:
+    """Which answers an outcome allows that is the same for all inputs.
+
+    Such an outcome is one pattern, one of two of them, or the NaNs of a sign.
+    """
+    match outcome:
+        case Nan(sign=sign):
+            return is_nan(target, answers, sign)
+        case Exactly(code=code):
+            return np.asarray(answers == code)
+        case Either(options=options):
+            one, *_, other = [allowed_by_constant(target, each, answers) for each in options] * 2
+            return one | other
+    raise AssertionError(f"{outcome} is not the same for all inputs")
+
+
+def is_nan(target: Format, patterns: Bits, sign: str = "any") -> NDArray[np.bool_]:
+    """Which patterns are NaNs of a sign: ``+``, ``-`` or ``any``."""
+    found = np.zeros(patterns.shape, bool)
+    for codes in target.nans(sign):
+        found |= (patterns >= codes[0]) & (patterns <= codes[-1])
+    return found
+
+
+def _grade_texts(
+    ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
+) -> NDArray[np.uint8]:
+    columns = (expected.places.tolist(), inputs.tolist(), answers.tolist())
+    return np.array([grade_text(ruling, *row) for row in zip(*columns, strict=True)], np.uint8)
+
+
+@lru_cache(maxsize=1 << 18)
+def grade_text(ruling: Ruling, branch_index: int, datum: int | str, answer: str) -> int:
+    """The grade of one text as the answer to an input that a branch of the ruling takes."""
+    branch = ruling.branches[branch_index]
+    if not exact_text.accepts(ruling.source, branch.outcome, datum, answer):
+        return NOT_ALLOWED
+    if branch.recommended and not exact_text.accepts(
+        ruling.source, branch.recommended, datum, answer
+    ):
+        return NOT_RECOMMENDED
+    return ALLOWED
+
+
+def grade_pattern(ruling: Ruling, allowed: Allowed, answer: int) -> int:
+    """The grade of one bit pattern as an answer."""
+    branch = allowed.branch
+    if not _allows(ruling.target, branch.outcome, allowed.codes, answer):
+        return NOT_ALLOWED
+    recommended = branch.recommended
+    if recommended and not _allows(ruling.target, recommended, allowed.codes, answer):
+        return NOT_RECOMMENDED
+    return ALLOWED
+
+
+def _allows(target: Format, outcome: Outcome, codes: tuple[int, ...], answer: int) -> bool:
+    match outcome:
+        case Nan(sign=sign):
+            return any(answer in nans for nans in target.nans(sign))
+        case Exactly(code=code):
+            return answer == code
+    return answer in codes
+
+
+def describe_allowed(
+    ruling: Ruling, allowed: Allowed, datum: int | str, level: str = "required"
+) -> tuple[str, ...]:
+    """What is allowed for an input: hex patterns, a text, or one of ``OUTCOME_NAMES``.
+
+    At the level ``recommended``, only what the rule recommends, if it recommends a part of it.
+    """
+    branch = allowed.branch
+    match branch.strictest if level == "recommended" else branch.outcome:
+        case Exactly(code=code):
+            return (ruling.target.hexadecimal(code),)
+        case Anything():
+            return ("anything",)
+        case Nan(sign=sign):
+            return (f"{sign}nan" if sign in "+-" else "any-nan",)
+        case Rejected():
+            return ("error",)
+        case Same() if isinstance(datum, str):
+            return (datum,)
+        case PlainText(reads_back=reads_back):
+            return ("plain-value" if reads_back else "plain-text",)
+        case ParsesTo():
+            return ("parses-to-input",)
+    return tuple(ruling.target.hexadecimal(code) for code in allowed.codes)

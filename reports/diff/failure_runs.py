@@ -1,0 +1,180 @@
+"""Runs of failures: maximal stretches of consecutive inputs whose answers break one rule.
+
+Gathering is associative: however the inputs are cut into parts, the joined runs of the parts are
+the runs of the whole. The number of stored runs is capped; the count of all runs is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+KEPT_RUNS = 1 << 16
+"""Runs that are kept of one rule: more than a target of 16 bits has steps."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Columns with one row per run, in input order: the first ``KEPT_RUNS`` and the very last.
+
+    The last run is there only so that a later part can be joined to it. ``total`` counts all runs.
+    Inputs and answers are patterns or texts. ``slope`` is the second answer of a run minus the
+    first; a run is ``straight`` if all its answers rise by that much (modulo 2**64).
+    """
+
+    total: int
+    first: NDArray[Any]
+    last: NDArray[Any]
+    answer: NDArray[Any]
+    last_answer: NDArray[Any]
+    slope: NDArray[np.int64]
+    straight: NDArray[np.bool_]
+
+    @cached_property
+    def kept(self) -> Runs:
+        """The runs that a store lists: the first ``KEPT_RUNS``."""
+        return self.at(slice(KEPT_RUNS))
+
+    def at(self, where: Any) -> Runs:
+        """The rows at an index, a slice or a mask; the total stays."""
+        return Runs(self.total, *(column[where] for column in self.columns))
+
+    @property
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """All columns, in the order of the fields."""
+        return tuple(getattr(self, column.name) for column in fields(self)[1:])
+
+    def joined(self, later: Runs) -> Runs:
+        """These runs and those of the inputs that come next; a run may continue over the seam."""
+        if not self.total:
+            return later
+        if not later.total:
+            return self
+        end, start = self.at(slice(-1, None)), later.at(slice(0, 1))
+        if not _continues(end, start):
+            return _concatenated([self, later], self.total + later.total)
+        seam = _joined_at_seam(end, start)
+        parts = [self.at(slice(-1)), seam, later.at(slice(1, None))]
+        return _concatenated(parts, self.total + later.total - 1)
+
+    def merged(self, other: Runs) -> Runs:
+        """These runs and those of other inputs that lie between them; no two runs become one."""
+        both = [np.concatenate(pair) for pair in zip(self.columns, other.columns, strict=True)]
+        order = np.argsort(both[0], kind="stable")
+        total = self.total + other.total
+        return Runs(total, *(column[order[_within_cap(order.size)]] for column in both))
+
+
+def no_runs(inputs: NDArray[Any], answers: NDArray[Any]) -> Runs:
+    """No runs, in columns of the dtypes that such inputs and answers have."""
+    return _build(inputs[:0], answers[:0], np.empty(0, np.intp))
+
+
+def gather(
+    inputs: NDArray[Any], answers: NDArray[Any], groups: NDArray[np.uint8]
+) -> Iterator[tuple[int, Runs]]:
+    """The runs of each group, from inputs in rising order and the group of each; 0 is no group."""
+    where = np.flatnonzero(groups)
+    inputs, answers, groups = inputs[where], answers[where], groups[where]
+    if not where.size:
+        return
+    starts = np.flatnonzero((groups[1:] != groups[:-1]) | ~_is_successor(inputs)) + 1
+    starts = np.concatenate([np.zeros(1, np.intp), starts])
+    runs = _build(inputs, answers, starts)
+    owners = groups[starts]
+    for group in np.unique(owners).tolist():
+        yield group, capped(runs, np.flatnonzero(owners == group))
+
+
+def capped(runs: Runs, where: NDArray[np.intp]) -> Runs:
+    """The runs at some rows as a whole of their own, with its own total, capped."""
+    return replace(runs.at(where[_within_cap(where.size)]), total=where.size)
+
+
+def _is_successor(inputs: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each input but the first is the successor of the one before; texts have none."""
+    if inputs.dtype == object or inputs.dtype.kind == "V":
+        return np.zeros(inputs.size - 1, bool)
+    follows: NDArray[np.bool_] = inputs[1:] == inputs[:-1] + inputs.dtype.type(1)
+    return follows
+
+
+def _build(inputs: NDArray[Any], answers: NDArray[Any], starts: NDArray[np.intp]) -> Runs:
+    ends = np.append(starts[1:], inputs.size)[: starts.size] - 1
+    rises = _rises(answers)
+    slope = np.zeros(starts.size, np.int64)
+    several = ends > starts
+    slope[several] = rises[starts[several]]
+    # turns[i]: how often the rise has changed between the first and the i-th step.
+    turns = np.concatenate([np.zeros(1, np.intp), np.cumsum(rises[1:] != rises[:-1])])
+    straight = ~several
+    straight[several] = turns[ends[several] - 1] == turns[starts[several]]
+    return Runs(
+        starts.size,
+        _as_column(inputs[starts]),
+        _as_column(inputs[ends]),
+        _as_column(answers[starts]),
+        _as_column(answers[ends]),
+        slope,
+        straight,
+    )
+
+
+def _rises(answers: NDArray[Any]) -> NDArray[np.int64]:
+    """Each answer minus the one before, modulo 2**64; for texts, 1 where the text changes."""
+    if answers.dtype == object or answers.dtype.kind == "V":
+        changes: NDArray[np.bool_] = answers[1:] != answers[:-1]
+        return changes.astype(np.int64)
+    rises: NDArray[np.int64] = np.diff(answers.astype(np.uint64)).view(np.int64)
+    return rises
+
+
+def _as_column(column: NDArray[Any]) -> NDArray[Any]:
+    """Patterns as uint64; texts as they are; patterns of 128 bits as Python integers."""
+    if column.dtype == object:
+        return column
+    if column.dtype.kind == "V":
+        numbers = [int.from_bytes(pattern.tobytes(), "little") for pattern in column]
+        return np.array(numbers, object)
+    return column.astype(np.uint64)
+
+
+def _continues(end: Runs, start: Runs) -> bool:
+    """Whether the second run begins at the pattern after the first run's last."""
+    if end.last.dtype == object:
+        return False
+    return int(end.last[0]) + 1 == int(start.first[0])
+
+
+def _joined_at_seam(end: Runs, start: Runs) -> Runs:
+    """One run from the last run before the seam and the run that continues it."""
+    rise = _rises(np.concatenate([end.last_answer, start.answer]))
+    end_alone, start_alone = end.first == end.last, start.first == start.last
+    return Runs(
+        1,
+        end.first,
+        start.last,
+        end.answer,
+        start.last_answer,
+        np.where(end_alone, rise, end.slope),
+        (end_alone | (end.straight & (end.slope == rise)))
+        & (start_alone | (start.straight & (start.slope == rise))),
+    )
+
+
+def _concatenated(parts: list[Runs], total: int) -> Runs:
+    columns = zip(*(part.columns for part in parts), strict=True)
+    joined = Runs(total, *map(np.concatenate, columns))
+    return joined.at(_within_cap(joined.first.size))
+
+
+def _within_cap(rows: int) -> Any:
+    """The rows that are kept of so many: the first ``KEPT_RUNS``, and the last of all."""
+    if rows <= KEPT_RUNS:
+        return slice(None)
+    return np.append(np.arange(KEPT_RUNS), rows - 1)

@@ -1,0 +1,84 @@
+"""``failure_runs.gather`` compiled by numba, which walks the answers once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.diff.failure_runs import Runs, capped
+
+
+def gather(
+    inputs: NDArray[Any], answers: NDArray[Any], groups: NDArray[np.uint8]
+) -> Iterator[tuple[int, Runs]]:
+    """The runs of each group but 0, from patterns of at most 64 bits in rising order."""
+    total = _count(inputs, groups)
+    columns = (
+        *(np.empty(total, np.uint64) for _ in range(4)),
+        np.empty(total, np.int64),
+        np.empty(total, np.bool_),
+    )
+    group_of_run = np.empty(total, np.uint8)
+    _fill(inputs, answers, groups, columns, group_of_run)
+    runs = Runs(total, *columns)
+    for group in np.unique(group_of_run).tolist():
+        yield group, capped(runs, np.flatnonzero(group_of_run == group))
+
+
+@numba.njit(cache=True, nogil=True)
+def _end(inputs: Any, groups: Any, start: Any) -> Any:
+    """The index after the last input of the run that begins at ``start``."""
+    group, distance = groups[start], np.uint64(inputs[start]) - np.uint64(start)
+    at = start + 1
+    while (
+        at < groups.size
+        and groups[at] == group
+        and np.uint64(inputs[at]) - np.uint64(at) == distance
+    ):
+        at += 1
+    return at
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(inputs: Any, groups: Any) -> Any:
+    """How many runs all groups have."""
+    total, at = 0, 0
+    while at < groups.size:
+        if groups[at] == 0:
+            at += 1
+        else:
+            at = _end(inputs, groups, at)
+            total += 1
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(inputs: Any, answers: Any, groups: Any, columns: Any, group_of_run: Any) -> None:
+    """Fill one row per run."""
+    first, last, answer, last_answer, slope, straight = columns
+    row, at = 0, 0
+    while at < groups.size:
+        if groups[at] == 0:
+            at += 1
+            continue
+        end = _end(inputs, groups, at)
+        first[row], last[row], group_of_run[row] = inputs[at], inputs[end - 1], groups[at]
+        answer[row], last_answer[row] = answers[at], answers[end - 1]
+        rise = np.int64(0)
+        if end > at + 1:
+            rise = _rise(answers, at + 1)
+        inside = at + 1
+        while inside < end and _rise(answers, inside) == rise:
+            inside += 1
+        slope[row], straight[row] = rise, inside >= end
+        row, at = row + 1, end
+
+
+@numba.njit(cache=True, nogil=True)
+def _rise(answers: Any, at: Any) -> Any:
+    """An answer minus the one before, modulo 2**64."""
+    return np.int64(np.uint64(answers[at]) - np.uint64(answers[at - 1]))

@@ -1,0 +1,75 @@
+"""The judgement of one case on one backend: the verdict, and everything that explains it.
+
+Part files serialize the field names of these classes, so that renaming one changes the format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from reports.diff.answer_arrays import InputsAndAnswers
+from reports.diff.failure_runs import Runs
+from reports.diff.verdicts import Verdict
+
+Datum = int | str
+"""A bit pattern, or a text of the string dtype."""
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The inputs on which a backend breaks one rule, and the smallest of them."""
+
+    rule: str
+    clause: str
+    level: str
+    count: int
+    runs: Runs
+    smallest: Datum
+    answer: Datum
+    allowed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with an answer as a whole: its shape, its dtype, or that there is one at all.
+
+    ``kind`` says what came back: an `answer`, an `error`, or an opt-out (`unsupported`).
+    """
+
+    kind: str
+    rule: str
+    clause: str
+    level: str
+    message: str
+
+    @property
+    def count(self) -> int:
+        """How many inputs got a wrong value: none, for a fault is not about single values."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on a case on a backend, with all that is needed to explain it."""
+
+    case: str
+    backend: str
+    verdict: Verdict
+    message: str = ""
+    inputs: int = 0
+    open_inputs: int = 0
+    divergences: tuple[Divergence, ...] = field(default=())
+    faults: tuple[Fault, ...] = ()
+    reproduction: str = ""
+    road: str = ""
+    answered: InputsAndAnswers | None = None
+
+    @property
+    def wrong(self) -> int:
+        """How many inputs got an answer that is not allowed."""
+        return sum(divergence.count for divergence in self.divergences)
+
+    @property
+    def broken_rules(self) -> tuple[Divergence | Fault, ...]:
+        """Every rule that is broken: first those with wrong values, then those with a fault."""
+        return (*self.divergences, *self.faults)

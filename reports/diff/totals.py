@@ -1,0 +1,94 @@
+"""Counts the verdicts and the broken rules of a run, and derives its exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from reports.diff.judgement import Judgement
+from reports.diff.summary_tables import (
+    EditionKey,
+    RuleFailures,
+    RuleKey,
+    broken_rule_table,
+    verdict_table,
+)
+from reports.diff.verdicts import FAILING, NOT_RUN
+from specs.cases import Case
+from specs.loader import documents
+
+
+def count_record(case: Case, judgement: Judgement) -> dict[str, Any]:
+    """What ``Totals`` counts of a judgement, as plain data that other processes can send."""
+    return {
+        "case": case.id,
+        "backend": judgement.backend,
+        "document": case.document,
+        "version": case.version,
+        "verdict": judgement.verdict,
+        "inputs": judgement.inputs,
+        "open": judgement.open_inputs,
+        "wrong": judgement.wrong,
+        "message": judgement.message,
+        "broken": list(broken_rules(judgement)),
+    }
+
+
+def broken_rules(judgement: Judgement) -> Iterator[list[str | int]]:
+    """Rule, clause, level and number of wrong inputs of each rule that is broken."""
+    for broken in judgement.broken_rules:
+        yield [broken.rule, broken.clause, broken.level, broken.count]
+
+
+class Totals:
+    """Counts judgements by verdict and by broken rule."""
+
+    def __init__(self) -> None:
+        self.verdicts: dict[EditionKey, Counter[str]] = {}
+        self.failures: dict[RuleKey, RuleFailures] = {}
+        self.inputs = 0
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Count a judgement by its ``count_record``."""
+        row = (record["backend"], record["document"], record["version"])
+        self.verdicts.setdefault(row, Counter())[record["verdict"]] += 1
+        self.inputs += record["inputs"]
+        for rule, clause, level, inputs in record["broken"]:
+            key = (record["backend"], record["document"], rule, clause, level)
+            failures = self.failures.setdefault(key, RuleFailures(example=record["case"]))
+            failures.cases += 1
+            failures.inputs += inputs
+
+    @property
+    def judged(self) -> int:
+        """How many cases were run on a backend that did not decline them."""
+        return sum(row.total() - sum(row[verdict] for verdict in NOT_RUN) for row in self._rows)
+
+    @property
+    def exit_code(self) -> int:
+        """0 every claimed rule holds, 1 one does not, 3 nothing was judged."""
+        if any(row[verdict] for row in self._rows for verdict in FAILING):
+            return 1
+        return 0 if self.judged else 3
+
+    @property
+    def _rows(self) -> list[Counter[str]]:
+        return list(self.verdicts.values())
+
+    def broken_rule_table(self, width: int) -> str:
+        """The broken rules of each backend: required ones first, then by the number of cases."""
+        worst_first = sorted(
+            self.failures.items(),
+            key=lambda item: (item[0][0], item[0][4] != "required", -item[1].cases),
+        )
+        return broken_rule_table(dict(worst_first), width)
+
+    def verdict_table(self, width: int) -> str:
+        """The verdicts per backend and document, versions in the document's order."""
+        return verdict_table(dict(sorted(self.verdicts.items(), key=_edition_order)), width)
+
+
+def _edition_order(item: tuple[EditionKey, Counter[str]]) -> tuple[str, str, int]:
+    backend, document, version = item[0]
+    return backend, document, list(documents()[document].entry.versions).index(version)

@@ -1,0 +1,45 @@
+"""The rules that apply to a case, each with the inputs that it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from reports.findings.cells import Cell
+from specs.bitcast_ruling import rule_bitcast
+from specs.errors import CastigateError
+from specs.loader import documents
+from specs.outcomes import Anything
+from specs.ruling import rule_case
+
+EVERY_INPUT = "every input"
+
+
+class CaseRule(NamedTuple):
+    """A rule, the inputs of a case that it covers, and whether it leaves their results open."""
+
+    rule: str
+    level: str
+    clause: str
+    inputs: str
+    is_open: bool
+
+
+def case_rules(cell: Cell) -> Iterator[CaseRule]:
+    """Yield the rules of a cell's case; none if the document no longer has the case."""
+    document, case = documents()[cell.document], cell.as_case
+    try:
+        if document.entry.bitcast is not None:
+            bitcast = rule_bitcast(document, case)
+            yield CaseRule(
+                bitcast.rule, bitcast.level, bitcast.clause, EVERY_INPUT, bitcast.is_open
+            )
+            return
+        ruling = rule_case(document, case)
+    except (CastigateError, KeyError):
+        return
+    for branch in ruling.branches:
+        covers_all = ruling.is_open or len(ruling.branches) == 1
+        inputs = EVERY_INPUT if covers_all else branch.input_class
+        is_open = isinstance(branch.outcome, Anything)
+        yield CaseRule(branch.rule, branch.level, branch.clause, inputs, is_open)

@@ -1,0 +1,99 @@
+"""Compares two runs, divergence by divergence: what is new, changed, fixed or unanswered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reports.diff.verdicts import NO_ANSWER
+from reports.findings.cells import BrokenRule, Cell, CellKey
+from reports.run_store.record import RunRecord
+
+DivergenceKey = tuple[str, str, str]
+"""Rule, clause and level; for an error or a crash the verdict and two empty strings."""
+CHANGES = {
+    "new": "the previous run did not have this divergence",
+    "changed": "other inputs or other answers are wrong than in the previous run",
+    "fixed": "the answers are right now",
+    "unanswered": "the divergence is gone, but only because the backend did not answer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How one divergence of a backend changed; ``kind`` is a key of ``CHANGES``."""
+
+    kind: str
+    backend: str
+    case: str
+    rule: str
+    level: str
+
+
+def cell_changes(before: Cell, now: Cell) -> list[Change]:
+    """List the divergences of a cell that appeared, disappeared or changed, sorted by kind."""
+    old, new = _divergences(before), _divergences(now)
+    gone = "fixed" if now.is_answered else "unanswered"
+    kinds = {key: "new" for key in new if key not in old}
+    kinds |= {key: gone for key in old if key not in new}
+    kinds |= {key: "changed" for key in new if key in old and new[key] != old[key]}
+    return [
+        Change(kinds[key], now.backend, now.case, key[0], key[2])
+        for key in sorted(kinds, key=lambda key: (list(CHANGES).index(kinds[key]), key))
+    ]
+
+
+def run_changes(
+    before: dict[CellKey, Cell], now: dict[CellKey, Cell]
+) -> dict[CellKey, list[Change]]:
+    """Return the changes of each cell that is in both runs and has changed."""
+    found = {key: cell_changes(before[key], cell) for key, cell in now.items() if key in before}
+    return {key: changes for key, changes in found.items() if changes}
+
+
+def is_known(before: Cell, now: Cell, broken: BrokenRule | None) -> bool:
+    """Return whether an earlier run had the same divergence, or without one the same verdict."""
+    if broken is None:
+        return before.verdict == now.verdict
+    return _divergences(before).get(broken.key) == _region(broken)
+
+
+def setup_differences(before: RunRecord, now: RunRecord) -> list[str]:
+    """List the differences in setup (versions, seed, selection) that may explain changes."""
+    lines = [
+        f"{name}: {_as_text(old)} before, {_as_text(new)} now"
+        for name, old, new in (
+            ("castigate", before.suite, now.suite),
+            ("tier", before.tier, now.tier),
+            ("seed", before.seed, now.seed),
+            ("random inputs", before.max_examples, now.max_examples),
+            ("selected documents", before.selection.documents, now.selection.documents),
+            ("selected source", before.selection.source, now.selection.source),
+            ("selected target", before.selection.target, now.selection.target),
+        )
+        if old != new
+    ]
+    versions = {each.name: each.version for each in before.backends}
+    for each in now.backends:
+        if versions.get(each.name, each.version) != each.version:
+            lines.append(f"{each.name}: {versions[each.name]} before, {each.version} now")
+    for name, digest in now.documents.items():
+        if before.documents.get(name, digest) != digest:
+            lines.append(f"{name}: Castigate's encoding of this document has changed")
+    return lines
+
+
+def _divergences(cell: Cell) -> dict[DivergenceKey, object]:
+    found: dict[DivergenceKey, object] = {each.key: _region(each) for each in cell.broken}
+    if not found and cell.verdict in NO_ANSWER:
+        found[cell.verdict, "", ""] = None
+    return found
+
+
+def _region(broken: BrokenRule) -> object:
+    return broken.digest, broken.wrong, broken.runs, broken.smallest, broken.answer
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value) or "all"
+    return "all" if value is None else str(value)

@@ -1,0 +1,132 @@
+"""Reads the cells of a complete run from ``cases.parquet`` and ``divergences.parquet``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from reports.diff.failure_runs import KEPT_RUNS
+from reports.findings.cells import BrokenRule, Cell, CellKey, ShownRun
+from reports.findings.number_line import segments
+from reports.run_store.open_run import REPAIR_ADVICE, read_batches
+from reports.run_store.store import RunStore
+from specs.errors import CastigateError
+from specs.formats import Format, format_named
+
+SHOWN_RUNS = 6
+"""How many runs of inputs a page lists per rule, before the very last one."""
+OWNER = ("backend", "case", "rule", "level")
+"""The columns that say which broken rule a row of ``divergences.parquet`` belongs to."""
+
+
+def read_cells(store: RunStore) -> Iterator[Cell]:
+    """Yield the cells of a run in the order of its table, or raise an error if tables disagree."""
+    divergences = _DivergenceRows(store)
+    for batch in read_batches(store, "cases.parquet"):
+        for row in batch.to_pylist():
+            broken = tuple(_broken_rule(row, each, divergences) for each in row.pop("broken"))
+            yield Cell(**row, broken=broken)
+
+
+def read_verdicts(store: RunStore) -> Iterator[tuple[CellKey, str]]:
+    """Yield only the verdicts of a run, which is much faster than reading its cells."""
+    for batch in read_batches(store, "cases.parquet", ("backend", "case", "verdict")):
+        backends, cases, verdicts = (batch[name].to_pylist() for name in batch.schema.names)
+        yield from zip(zip(backends, cases, strict=True), verdicts, strict=True)
+
+
+class _DivergenceRows:
+    """Reads ``divergences.parquet``, whose rows follow the order of the cases' broken rules."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._name = store.folder.display_path("divergences.parquet")
+        self._batches = read_batches(store, "divergences.parquet")
+        self._rest: Any = None
+
+    def take(self, count: int, owner: tuple[str, str, str, str]) -> Any:
+        """Return the next rows, or raise an error if they belong to another broken rule."""
+        slices, missing = [], count
+        while missing:
+            if self._rest is None or not self._rest.num_rows:
+                self._rest = next(self._batches, None)
+                if self._rest is None:
+                    break
+            taken = self._rest.slice(0, missing)
+            self._rest = self._rest.slice(taken.num_rows)
+            missing -= taken.num_rows
+            slices.append(taken)
+        rows = pa.Table.from_batches(slices).combine_chunks() if slices else None
+        if missing or rows is None or _owners(rows) != {owner}:
+            raise CastigateError(
+                f"{self._name} does not belong to its cases.parquet: "
+                f"the runs of {owner[1]} are not in their place; {REPAIR_ADVICE}"
+            )
+        return rows
+
+
+def _owners(rows: Any) -> set[tuple[str, ...]]:
+    """The owners of the first and last row, which suffices because the table is sorted."""
+    return {tuple(rows[name][index].as_py() for name in OWNER) for index in (0, -1)}
+
+
+def _broken_rule(
+    row: dict[str, Any], columns: dict[str, Any], divergences: _DivergenceRows
+) -> BrokenRule:
+    source, target = format_named(row["source"]), format_named(row["target"])
+    columns["allowed"] = tuple(columns["allowed"])
+    if not columns["runs"]:
+        return BrokenRule(**columns, digest="", segments=(), shown_runs=())
+    owner = row["backend"], row["case"], columns["rule"], columns["level"]
+    listed = divergences.take(min(columns["runs"], KEPT_RUNS), owner).drop_columns(list(OWNER))
+    return BrokenRule(
+        **columns,
+        digest=_digest(listed, columns["wrong"]),
+        segments=_segments(source, listed),
+        shown_runs=tuple(_shown_runs(source, target, listed)),
+    )
+
+
+def _digest(listed: Any, wrong: int) -> str:
+    """A short digest of runs and answers; a slice's offset into its batch does not affect it."""
+    digest = sha256(f"{wrong}".encode())
+    for name, column in zip(listed.column_names, listed.columns, strict=True):
+        if column.null_count == len(column):
+            continue
+        is_plain = not (column.null_count or pa.types.is_string(column.type))
+        data = column.to_numpy().tobytes() if is_plain else repr(column.to_pylist()).encode()
+        digest.update(name.encode() + data)
+    return digest.hexdigest()[:16]
+
+
+def _segments(source: Format, listed: Any) -> tuple[int, ...]:
+    if source.kind == "text":
+        return ()
+    if not listed["text"].null_count:
+        # A pattern of more than 64 bits stands in the text column, in hex.
+        wide = np.array([int(text, 16) for text in listed["text"].to_pylist()], object)
+        return segments(source, wide, wide)
+    first, last = (listed[name].drop_null().to_numpy() for name in ("first", "last"))
+    return segments(source, first, last)
+
+
+def _shown_runs(source: Format, target: Format, listed: Any) -> Iterator[ShownRun]:
+    """Yield the first few runs, and the last."""
+    rows = listed.slice(0, SHOWN_RUNS).to_pylist()
+    if listed.num_rows > SHOWN_RUNS:
+        rows += listed.slice(listed.num_rows - 1).to_pylist()
+    for row in rows:
+        text = row["text"]
+        answer, last_answer = row["answer_text"], row["last_answer_text"]
+        yield ShownRun(
+            source.hexadecimal(row["first"]) if text is None else text,
+            source.hexadecimal(row["last"]) if text is None else text,
+            row["count"],
+            target.hexadecimal(row["answer"]) if answer is None else answer,
+            target.hexadecimal(row["last_answer"]) if last_answer is None else last_answer,
+            row["slope"],
+            row["straight"],
+        )

@@ -1,0 +1,139 @@
+"""Verifies a certificate: its bytes, digest and signature, and that its run gives the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from reports.gate.canonical_json import digest_of
+from reports.gate.certificate import (
+    BASELINE,
+    FORMAT,
+    RUN,
+    Evidence,
+    certificate_body,
+    suite_digest,
+    without_seals,
+)
+from reports.gate.policy import CLAIMED, Policy, policy_from_certificate
+from reports.gate.signing import verify_signature
+from reports.run_store.open_run import open_run
+from reports.run_store.record import Selection
+from reports.run_store.store import RunStore
+from specs.errors import CastigateError
+from specs.release import VERSION
+
+CaseIds = Callable[[Selection], list[str]]
+"""Returns the ids of the cases of a selection."""
+SHOWN_CHARACTERS = 80
+"""How much of a value a message quotes."""
+SHOWN_DIFFERENCES = 20
+
+
+def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str | None:
+    """Return the public key that signed it, if any; raise an error if a seal is wrong.
+
+    If ``key`` is given, the certificate must be signed with it.
+    """
+    if certificate.get("format") != FORMAT:
+        raise CastigateError(
+            f"{named} has format `{str(certificate.get('format'))[:20]}`; "
+            f"castigate {VERSION} reads format {FORMAT}"
+        )
+    if certificate.get("digest") != digest_of(without_seals(certificate)):
+        raise CastigateError(f"{named} was altered: its digest does not match its content")
+    if "signature" not in certificate:
+        if key is not None:
+            raise CastigateError(f"{named} has no signature, but --key demands one")
+        return None
+    signer = verify_signature(certificate, named)
+    if key not in (None, signer):
+        raise CastigateError(f"{named} is signed with another key than that of --key: {signer}")
+    return signer
+
+
+def load_evidence(
+    certificate: dict[str, Any], folder: Path, case_ids: CaseIds, named: str
+) -> Evidence:
+    """Open the run and the baseline beside a certificate, or raise an error if they do not fit."""
+    _check_suite(certificate, named)
+    match certificate.get("policy"):
+        case {"content": content}:
+            policy = policy_from_certificate(content, named)
+        case _:
+            raise CastigateError(f"{named} has no policy")
+    store = open_run(str(folder / RUN))
+    if len(store.record.backends) != 1:
+        raise CastigateError(
+            f"run {store.folder.display_name} has {len(store.record.backends)} backends; "
+            "the run of a certificate has exactly one"
+        )
+    baseline = open_run(str(folder / BASELINE)) if policy.entry.only_new else None
+    _check_settings(policy, store)
+    return Evidence(policy, store, baseline, tuple(case_ids(store.record.selection)))
+
+
+def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
+    """List where a certificate differs from what its evidence gives; empty if it holds."""
+    recomputed = certificate_body(evidence, evidence.judged())
+    found = list(_differences(without_seals(certificate), recomputed, ""))
+    if len(found) <= SHOWN_DIFFERENCES:
+        return found
+    return [*found[:SHOWN_DIFFERENCES], f"… and {len(found) - SHOWN_DIFFERENCES:,} more"]
+
+
+def _check_suite(certificate: dict[str, Any], named: str) -> None:
+    """Only the same version of Castigate is certain to reach the same verdicts."""
+    here = {"name": "castigate", "version": VERSION, "digest": suite_digest()}
+    suite = certificate.get("suite")
+    if suite != here:
+        raise CastigateError(
+            f"{named} was made by {_quote(suite)}, but this is castigate {VERSION} "
+            f"of digest {suite_digest()}; verify it with the version that made it"
+        )
+
+
+def _check_settings(policy: Policy, store: RunStore) -> None:
+    """Raise an error unless the run's selection and settings are exactly those of the policy."""
+    record, entry = store.record, policy.entry
+    documents = list(record.selection.documents)
+    for setting, actual, expected in (
+        ("tier", record.tier, entry.tier),
+        ("seed", record.seed, entry.seed),
+        ("max-examples", record.max_examples, entry.max_examples),
+        ("documents", documents, documents if entry.documents == CLAIMED else entry.documents),
+        ("source", record.selection.source, None),
+        ("target", record.selection.target, None),
+    ):
+        if actual != expected:
+            path = store.folder.display_name
+            raise CastigateError(
+                f"run {path} has {setting} {actual}, but its policy has {expected}"
+            )
+    if not documents:
+        raise CastigateError(
+            f"run {store.folder.display_name} does not record which documents it is about"
+        )
+
+
+def _differences(certified: Any, recomputed: Any, path: str) -> Iterator[str]:
+    match certified, recomputed:
+        case dict(), dict():
+            for name in sorted(certified.keys() | recomputed.keys()):
+                here = f"{path}.{name}" if path else name
+                if name not in certified or name not in recomputed:
+                    lacking = "certificate" if name not in certified else "run"
+                    yield f"{here}: missing in the {lacking}"
+                else:
+                    yield from _differences(certified[name], recomputed[name], here)
+        case list(), list() if len(certified) == len(recomputed):
+            for index, (one, other) in enumerate(zip(certified, recomputed, strict=True)):
+                yield from _differences(one, other, f"{path}[{index}]")
+        case _ if certified != recomputed or type(certified) is not type(recomputed):
+            yield f"{path}: certified {_quote(certified)}, but the run gives {_quote(recomputed)}"
+
+
+def _quote(value: Any) -> str:
+    text = f"{len(value)} entries" if isinstance(value, list | dict) else repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"

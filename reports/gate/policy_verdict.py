@@ -1,0 +1,213 @@
+"""Applies a policy to a complete run: what fails, what is accepted, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from reports.case_patterns import any_matches, matches
+from reports.diff.verdicts import BREAKS_RULE, NO_ANSWER, NOT_RUN
+from reports.findings.cells import BrokenRule, Cell
+from reports.findings.changes import is_known
+from reports.gate.policy import AcceptedEntry, Policy
+
+EXAMPLES = 3
+"""How many cases are named for each failure."""
+BREAKS_RULES = (*BREAKS_RULE, "differs")
+Baseline = Mapping[str, Cell]
+"""The cells of an earlier run, by case id."""
+
+
+@dataclass(frozen=True)
+class PolicyDivergence:
+    """A divergence, and whether the policy lets it pass.
+
+    ``status`` is `fails`, `expired`, `accepted`, `known` (to the baseline), or `not-asked` (of a
+    level that the policy does not name). Without a broken rule, the case as a whole failed.
+    """
+
+    cell: Cell
+    broken: BrokenRule | None
+    status: str
+    accepted_by: AcceptedEntry | None = None
+
+    @property
+    def rule(self) -> str:
+        """The broken rule, or the verdict if no single rule is broken."""
+        return self.broken.rule if self.broken else self.cell.verdict
+
+    @property
+    def fails(self) -> bool:
+        return self.status in ("fails", "expired")
+
+    @property
+    def reason(self) -> str:
+        """What is wrong; equal for all cases that belong to one failure."""
+        if self.broken is None:
+            text = self.cell.verdict
+        else:
+            text = f"{self.broken.rule} ({self.broken.clause}, {self.broken.level})"
+        if self.status == "expired" and self.accepted_by is not None:
+            text += f": was accepted until {self.accepted_by.expires} ({self.accepted_by.reason})"
+        return text
+
+
+@dataclass
+class Failure:
+    """One reason why the gate fails, and the cases that it concerns.
+
+    Certificates hold ``kind`` and ``reason``, so their texts are part of the format.
+    """
+
+    kind: str
+    document: str
+    reason: str
+    cases: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PolicyVerdict:
+    """The result of applying a policy to a run."""
+
+    cells: tuple[Cell, ...]
+    divergences: tuple[PolicyDivergence, ...]
+    failures: tuple[Failure, ...]
+
+    @property
+    def passes(self) -> bool:
+        return not self.failures
+
+    @property
+    def ran(self) -> bool:
+        """Whether the backend answered any case, rightly or wrongly."""
+        return any(cell.verdict not in NOT_RUN for cell in self.cells)
+
+
+def apply_policy(
+    policy: Policy,
+    cells: Iterable[Cell],
+    expected: Iterable[str],
+    baseline: Baseline | None,
+    day: date,
+    seconds: int,
+) -> PolicyVerdict:
+    """Judge a run that took so many seconds and must hold the expected cases, as of a day."""
+    found = {cell.case: cell for cell in cells}
+    failures = _Failures()
+    for case in expected:
+        if case not in found:
+            failures.add("missing", case, "the run has no such case")
+    divergences = []
+    for cell in found.values():
+        for divergence in _divergences(policy, cell, baseline, day):
+            divergences.append(divergence)
+            if divergence.fails:
+                kind = "divergence" if divergence.broken else cell.verdict
+                if divergence.status == "expired":
+                    kind = "expired"
+                failures.add(kind, cell.case, divergence.reason)
+        missing = _missing_answer(policy, cell, baseline)
+        if missing:
+            failures.add(cell.verdict, cell.case, missing)
+        hollow = _hollow_verdict(cell)
+        if hollow:
+            failures.add("hollow", cell.case, hollow)
+    for pattern, per_cent in policy.entry.minimum_coverage.items():
+        shortfall = _coverage_shortfall(pattern, per_cent, found.values())
+        if shortfall:
+            failures.add("coverage", "", shortfall)
+    limit = policy.entry.time_limit
+    if limit is not None and seconds > limit:
+        failures.add("time-limit", "", f"the run took {seconds} s; {limit} s are allowed")
+    return PolicyVerdict(tuple(found.values()), tuple(divergences), failures.found)
+
+
+class _Failures:
+    """Collects failures; cases of one document that fail for the same reason share one."""
+
+    def __init__(self) -> None:
+        self._by_reason: dict[tuple[str, str, str], Failure] = {}
+
+    def add(self, kind: str, case: str, reason: str) -> None:
+        document = case.partition(":")[0]
+        key = (kind, document, reason)
+        failure = self._by_reason.setdefault(key, Failure(*key))
+        if case:
+            failure.cases.append(case)
+
+    @property
+    def found(self) -> tuple[Failure, ...]:
+        return tuple(self._by_reason.values())
+
+
+def _divergences(
+    policy: Policy, cell: Cell, baseline: Baseline | None, day: date
+) -> Iterator[PolicyDivergence]:
+    """Yield each divergence of a cell; a failure of the case as a whole has no broken rule."""
+    before = baseline.get(cell.case) if baseline is not None else None
+    broken_rules: list[BrokenRule | None] = [*cell.broken]
+    if cell.verdict in NO_ANSWER or (cell.verdict in BREAKS_RULES and not broken_rules):
+        broken_rules.append(None)
+    for broken in broken_rules:
+        if broken is not None and broken.level not in policy.entry.levels:
+            yield PolicyDivergence(cell, broken, "not-asked")
+            continue
+        rule, region = (broken.rule, broken.digest) if broken else (cell.verdict, "")
+        entries = [
+            entry for entry in policy.entry.accepted if entry.accepts(cell.case, rule, region)
+        ]
+        valid = [entry for entry in entries if entry.expires >= day.isoformat()]
+        if valid:
+            yield PolicyDivergence(cell, broken, "accepted", valid[0])
+        elif before is not None and is_known(before, cell, broken):
+            yield PolicyDivergence(cell, broken, "known")
+        elif entries:
+            yield PolicyDivergence(cell, broken, "expired", entries[0])
+        else:
+            yield PolicyDivergence(cell, broken, "fails")
+
+
+def _missing_answer(policy: Policy, cell: Cell, baseline: Baseline | None) -> str:
+    """Why a case should have been answered but was not; empty if that is all right."""
+    if cell.verdict == "not-run":
+        return "was not run"
+    if cell.verdict != "unsupported":
+        return ""
+    before = baseline.get(cell.case) if baseline is not None else None
+    if before is not None:
+        return "" if before.verdict in NOT_RUN else "was answered in the baseline"
+    if any_matches(policy.entry.may_be_unsupported, cell.case):
+        return ""
+    return "may not be unsupported"
+
+
+def _hollow_verdict(cell: Cell) -> str:
+    """Why a good verdict is not backed by the counts beside it; empty if it is."""
+    if cell.verdict not in ("conforms", "open"):
+        return ""
+    if cell.broken or cell.wrong:
+        return f"{cell.verdict}, with wrong answers"
+    if not cell.inputs and cell.must_have_inputs:
+        return f"{cell.verdict}, with nothing asked"
+    return ""
+
+
+def _coverage_shortfall(pattern: str, per_cent: int, cells: Iterable[Cell]) -> str:
+    """How many of a pattern's cases are answered, if that is less than the policy demands."""
+    matching = [cell for cell in cells if matches(pattern, cell.case)]
+    answered = sum(cell.verdict not in NOT_RUN for cell in matching)
+    if matching and 100 * answered >= per_cent * len(matching):
+        return ""
+    return (
+        f"{answered:,} of {len(matching):,} cases of {pattern} are answered; {per_cent}% are wanted"
+    )
+
+
+def verdict_counts(cells: Iterable[Cell]) -> dict[str, dict[str, int]]:
+    """Count the verdicts by version of a document."""
+    counts: dict[str, Counter[str]] = {}
+    for cell in cells:
+        counts.setdefault(f"{cell.document}:{cell.version}", Counter())[cell.verdict] += 1
+    return {version: dict(each) for version, each in counts.items()}

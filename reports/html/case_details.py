@@ -1,0 +1,137 @@
+"""The data files of the case pages: one per document and source dtype, for all versions.
+
+Divergences, messages and scripts that several cells share are stored once per file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from functools import cache
+from typing import Any
+
+from reports.counterexample.drawing import DatumColumns, allowed_columns
+from reports.counterexample.drawing import datum_columns as drawn_line
+from reports.diff.failure_runs import KEPT_RUNS
+from reports.findings.case_rules import EVERY_INPUT, CaseRule
+from reports.findings.cells import BrokenRule, Cell
+from reports.findings.report import Report
+from reports.html.rules_page import rules_page_file
+from specs.coverage import lines_of_rules
+from specs.formats import Format, format_named
+from specs.loader import documents
+from specs.model.page_lines import cite_lines
+
+
+class SharedValues:
+    """A list that stores each value once; values are referred to by their index."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._indexes: dict[Hashable, int] = {}
+
+    def index_of(self, key: Hashable, value: Any) -> int:
+        """Return the index of a key's value; a new key's value, or its result, is appended."""
+        if key not in self._indexes:
+            self._indexes[key] = len(self.values)
+            self.values.append(value() if callable(value) else value)
+        return self._indexes[key]
+
+
+def case_details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the content of each data file."""
+    files: dict[str, list[Cell]] = {}
+    for cases in report.cases.values():
+        for cell in cases:
+            files.setdefault(f"{cell.document}.{cell.source}", []).append(cell)
+    for name, cases in sorted(files.items()):
+        yield name, _file_content(report, cases[0].document, cases)
+
+
+def _file_content(report: Report, document: str, cases: Iterable[Cell]) -> dict[str, Any]:
+    findings, texts, answers, rules = (SharedValues() for _ in range(4))
+    page = rules_page_file(document)
+    lines = lines_of_rules(documents()[document]) if page else {}
+    texts.index_of("", "")
+    return {
+        "cases": {
+            one.case: [
+                _cell(report, cell, findings, texts)
+                # Two cells with the same number have the same answers, bit for bit.
+                | {"answers": cell.answers and answers.index_of((cell.asked, cell.answers), None)}
+                for cell in report.cells_of_case(one.case)
+            ]
+            for one in cases
+        },
+        "rules_of": {
+            one.case: rules.index_of(rows := _rule_rows(report.case_rules[one.case]), rows)
+            for one in cases
+        },
+        "rules": rules.values,
+        "page": page,
+        "lines": {
+            rule: {clause: cite_lines(spans) for clause, spans in clauses.items()}
+            for rule, clauses in lines.items()
+        },
+        "findings": findings.values,
+        "texts": texts.values,
+    }
+
+
+def _rule_rows(rules: Iterable[CaseRule]) -> tuple[tuple[str, ...], ...]:
+    """Rule, level, clause and inputs of each rule of a case."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for each in rules:
+        found.setdefault((each.rule, each.level, each.clause), []).append(each.inputs)
+    if len(found) == 1:
+        return tuple((*rule, EVERY_INPUT) for rule in found)
+    return tuple((*rule, ", ".join(dict.fromkeys(inputs))) for rule, inputs in found.items())
+
+
+def _cell(
+    report: Report, cell: Cell, findings: SharedValues, texts: SharedValues
+) -> dict[str, Any]:
+    key = cell.backend, cell.case
+    return {
+        "backend": report.backends.index(cell.backend),
+        "history": report.history[key],
+        "inputs": cell.inputs,
+        "open": cell.open,
+        "answered": cell.is_answered,
+        "findings": [
+            findings.index_of((cell.target, each), lambda each=each: _finding(cell, each))
+            for each in cell.broken
+        ],
+        "message": texts.index_of(cell.message, cell.message),
+        "script": texts.index_of(cell.reproduction, cell.reproduction),
+        "behaviours": [texts.index_of(line, line) for line in report.behaviors.get(key, ())],
+        "changes": [
+            [change.kind, change.rule, change.level] for change in report.changes.get(key, ())
+        ],
+    }
+
+
+def _finding(cell: Cell, broken: BrokenRule) -> dict[str, Any]:
+    source, target = format_named(cell.source), format_named(cell.target)
+    return {
+        "rule": broken.rule,
+        "clause": broken.clause,
+        "level": broken.level,
+        "wrong": broken.wrong,
+        "runs": broken.runs,
+        "listed": min(broken.runs, KEPT_RUNS),
+        "smallest": _drawn(source, broken.smallest),
+        "allowed": [_allowed(target, word) for word in broken.allowed],
+        "answer": _drawn(target, broken.answer),
+        "segments": broken.segments,
+        "stretches": broken.shown_runs,
+    }
+
+
+@cache
+def _drawn(form: Format, datum: str | None) -> DatumColumns | None:
+    if datum is None:
+        return None
+    return drawn_line(form, datum if form.kind == "text" else int(datum, 16))
+
+
+_allowed = cache(allowed_columns)

@@ -1,0 +1,102 @@
+"""The content of the front page: the run, its verdicts, broken rules, and changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from reports.findings.changes import Change, setup_differences
+from reports.findings.report import Report, Version
+from reports.findings.verdict_signs import NO_VERDICT
+from reports.html.page_data import version_page
+from specs.loader import documents
+
+SHOWN_CHANGES = 40
+"""How many changes the front page lists; it links to the others."""
+
+
+@dataclass
+class RuleSummary:
+    """In how many cases each backend breaks a rule, and an example case."""
+
+    document: str
+    rule: str
+    clause: str
+    level: str
+    cases: Counter[str] = field(default_factory=Counter)
+    example: str = ""
+
+
+def front_page(report: Report) -> dict[str, Any]:
+    """Return the variables of the front page's template."""
+    previous = report.records[-2] if len(report.records) > 1 else None
+    changes = [change for each in report.changes.values() for change in each]
+    return {
+        "facts": _facts(report),
+        "rows": [_version_row(report, version) for version in report.cases],
+        "broken": _rule_summaries(report),
+        "previous": previous,
+        "setup_differences": setup_differences(previous, report.record) if previous else [],
+        "change_counts": _change_counts(report, changes),
+        "shown_changes": changes[:SHOWN_CHANGES],
+        "all_changes": len(changes),
+        "not_compared": _count_not_compared(report),
+    }
+
+
+def _facts(report: Report) -> dict[str, Any]:
+    record = report.record
+    return {
+        "cases": sum(map(len, report.cases.values())),
+        "inputs": sum(cell.inputs for cell in report.cells.values()),
+        "record": record,
+        "digests": {name: record.documents.get(name, "") for name, _ in report.cases},
+    }
+
+
+def _version_row(report: Report, version: Version) -> dict[str, Any]:
+    name, number = version
+    return {
+        "document": name,
+        "version": number,
+        "title": documents()[name].entry.title,
+        "page": version_page(version),
+        "cases": len(report.cases[version]),
+        "counts": {backend: report.verdict_counts(version, backend) for backend in report.backends},
+    }
+
+
+def _rule_summaries(report: Report) -> list[RuleSummary]:
+    """The broken rules by document, required rules first, then those broken in most cases."""
+    found: dict[tuple[str, str, str, str], RuleSummary] = {}
+    for cell in report.cells.values():
+        for each in cell.broken:
+            key = (cell.document, *each.key)
+            rule = found.setdefault(key, RuleSummary(*key, example=cell.case))
+            rule.cases[cell.backend] += 1
+    return sorted(
+        found.values(),
+        key=lambda rule: (
+            rule.document,
+            rule.level != "required",
+            -rule.cases.total(),
+            rule.rule,
+            rule.clause,
+        ),
+    )
+
+
+def _change_counts(report: Report, changes: list[Change]) -> dict[str, Counter[str]]:
+    """How many changes of each kind each backend has."""
+    counts = {backend: Counter[str]() for backend in report.backends}
+    for change in changes:
+        counts[change.backend][change.kind] += 1
+    return counts
+
+
+def _count_not_compared(report: Report) -> int:
+    """How many cells the previous run does not have."""
+    if len(report.records) < 2:
+        return 0
+    return sum(history[-2] == NO_VERDICT for history in report.history.values())

@@ -1,0 +1,124 @@
+"""``data/index.js``, which all pages load: every case of the run, its verdicts and changes."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+from reports.diff.verdicts import VERDICT_DIGITS, VERDICTS
+from reports.findings.cells import Cell
+from reports.findings.changes import CHANGES
+from reports.findings.number_line import number_line
+from reports.findings.report import Report, Version
+from reports.findings.verdict_signs import (
+    CHANGE_SIGNS,
+    NO_VERDICT,
+    SIGNS_AND_MEANINGS,
+)
+from specs.formats import formats
+from specs.loader import documents
+
+
+def index_data(report: Report) -> dict[str, Any]:
+    """Return the index: backends, runs, verdicts, dtypes, and the cases of every version."""
+    return {
+        "backends": [
+            {"name": each.name, "version": each.version} for each in report.record.backends
+        ],
+        "runs": [f"{record.started:%Y-%m-%d %H:%M}" for record in report.records],
+        "verdicts": [
+            {
+                "name": name,
+                "sign": SIGNS_AND_MEANINGS[name][0],
+                "meaning": SIGNS_AND_MEANINGS[name][1],
+            }
+            for name in VERDICTS
+        ],
+        "changes": [
+            {"name": name, "sign": CHANGE_SIGNS[name], "meaning": meaning}
+            for name, meaning in CHANGES.items()
+        ],
+        "dtypes": {name: number_line(form) for name, form in formats().items()},
+        "versions": [_version(report, version) for version in report.cases],
+        "pairs": _groups_per_pair(report),
+    }
+
+
+def version_page(version: Version) -> str:
+    """Return the file name of a version's page."""
+    return f"document-{'-'.join(version)}.html"
+
+
+def data_file(name: str, data: Any) -> bytes:
+    """Return the bytes of a data file: a script with deflated JSON, equal for equal data."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), check_circular=False)
+    payload = b64encode(zlib.compress(text.encode(), 9)).decode()
+    return f'castigate.receive({json.dumps(name)},\n"{payload}");\n'.encode()
+
+
+def _version(report: Report, version: Version) -> dict[str, Any]:
+    cases = report.cases[version]
+    names, modes = list(formats()), list(dict.fromkeys(cell.mode for cell in cases))
+    document, number = version
+    return {
+        "document": document,
+        "version": number,
+        "title": documents()[document].entry.title,
+        "page": version_page(version),
+        "modes": modes,
+        # Indexes of the source, target and mode of the first case, then of the second, and so on.
+        "cases": [
+            index
+            for cell in cases
+            for index in (
+                names.index(cell.source),
+                names.index(cell.target),
+                modes.index(cell.mode),
+            )
+        ],
+        "verdicts": ["".join(_digits(report, backend, cases)) for backend in report.backends],
+        "changes": [dict(_change_kinds(report, backend, cases)) for backend in report.backends],
+        "broken": [_cases_by_rule(report, backend, cases) for backend in report.backends],
+    }
+
+
+def _digits(report: Report, backend: str, cases: list[Cell]) -> Iterator[str]:
+    for one in cases:
+        cell = report.cells.get((backend, one.case))
+        yield NO_VERDICT if cell is None else VERDICT_DIGITS[cell.verdict]
+
+
+def _change_kinds(
+    report: Report, backend: str, cases: list[Cell]
+) -> Iterator[tuple[str, list[int]]]:
+    """Yield the index of each changed case with the kinds of its changes."""
+    kinds = list(CHANGES)
+    for index, cell in enumerate(cases):
+        changes = report.changes.get((backend, cell.case), ())
+        if changes:
+            yield str(index), sorted({kinds.index(change.kind) for change in changes})
+
+
+def _cases_by_rule(report: Report, backend: str, cases: list[Cell]) -> dict[str, list[int]]:
+    """The indexes of the cases in which a backend breaks each rule."""
+    found: dict[str, list[int]] = {}
+    for index, one in enumerate(cases):
+        cell = report.cells.get((backend, one.case))
+        for rule in sorted({each.rule for each in cell.broken} if cell is not None else ()):
+            found.setdefault(rule, []).append(index)
+    return dict(sorted(found.items()))
+
+
+def _groups_per_pair(report: Report) -> dict[str, int]:
+    """Into how many groups the backends fall on each dtype pair, in the case with most groups."""
+    found: dict[str, int] = {}
+    for cases in report.cases.values():
+        for one in cases:
+            answered = [cell for cell in report.cells_of_case(one.case) if cell.is_answered]
+            pair = f"{one.source}/{one.target}"
+            groups = len({cell.failure_fingerprint for cell in answered})
+            found[pair] = max(found.get(pair, 0), groups)
+    return found

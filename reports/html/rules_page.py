@@ -1,0 +1,113 @@
+"""The page of a document's rules: which lines of its source each encodes, and who breaks it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from reports.findings.report import Report
+from specs.coverage import Coverage, Encoder, coverage, encoders, lines_of_rules, page_sections
+from specs.loader import Document, documents
+from specs.model.page_lines import Span, cite_lines
+
+
+@dataclass(frozen=True)
+class LineRow:
+    """Consecutive lines that the same rules encode; ``reason`` says why none does."""
+
+    span: Span
+    encoders: tuple[Encoder, ...]
+    reason: str
+
+
+@dataclass
+class RuleRow:
+    """A rule with its clauses, and in how many cases each backend breaks it."""
+
+    name: str
+    kind: str
+    level: str
+    clauses: list[Clause] = field(default_factory=list)
+    cases: Counter[str] = field(default_factory=Counter)
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause of a rule; each range of lines comes with the row in which it begins, for links."""
+
+    text: str
+    ranges: tuple[tuple[Span, Span], ...]
+
+
+@dataclass(frozen=True)
+class RulesPage:
+    """The content of one document's page; ``sections`` pairs a title with rows of lines."""
+
+    document: Document
+    rules: list[RuleRow]
+    sections: list[tuple[str, list[LineRow]]]
+
+
+def rules_page_file(document: str) -> str:
+    """Return the file name of a document's page; empty if the document cites no lines."""
+    known = documents().get(document)
+    return "" if known is None or coverage(known) is None else f"page-{document}.html"
+
+
+def rule_row_file(document: str, rule: str) -> str:
+    """Return the file with a rule's row; empty if the document no longer has the rule."""
+    file = rules_page_file(document)
+    return file if file and rule in lines_of_rules(documents()[document]) else ""
+
+
+def cited_lines(document: str, rule: str, clause: str) -> str:
+    """Format the lines that a rule's clause cites, as in `lines 12, 94`; empty if it has none."""
+    known = documents().get(document)
+    return "" if known is None else cite_lines(lines_of_rules(known).get(rule, {}).get(clause, ()))
+
+
+def rules_pages(report: Report) -> Iterator[RulesPage]:
+    """Yield the pages of a report's documents that cite lines."""
+    for name in dict.fromkeys(document for document, _ in report.cases):
+        document = documents()[name]
+        found = coverage(document)
+        if found is not None:
+            titled = page_sections(document, found.page)
+            sections = [(title, list(_line_rows(found, span))) for title, span in titled]
+            rows = [row for _, section in sections for row in section]
+            yield RulesPage(document, _rule_rows(report, document, rows), sections)
+
+
+def _line_rows(found: Coverage, section: Span) -> Iterator[LineRow]:
+    def content(line: int) -> tuple[tuple[Encoder, ...], str]:
+        encoded = tuple(found.encoders.get(line, ()))
+        return encoded, "" if encoded else found.reasons.get(line, "")
+
+    for (encoded, reason), grouped in groupby(found.page.texts(section), content):
+        lines = list(grouped)
+        yield LineRow(Span(lines[0], lines[-1]), encoded, reason)
+
+
+def _rule_rows(report: Report, document: Document, lines: list[LineRow]) -> list[RuleRow]:
+    """A row for every part of a document that has a clause, in the document's order."""
+    rows: dict[str, RuleRow] = {}
+    for each in encoders(document):
+        if each.clause is not None:
+            row = rows.setdefault(each.rule, RuleRow(each.rule, each.kind, each.level))
+            ranges = [(span, _row_of(lines, span.first)) for span in each.spans or ()]
+            clause = Clause(each.clause, tuple(ranges))
+            if clause not in row.clauses:
+                row.clauses.append(clause)
+    for cell in report.cells.values():
+        if cell.document == document.name:
+            for name in {broken.rule for broken in cell.broken} & rows.keys():
+                rows[name].cases[cell.backend] += 1
+                rows[name].example = rows[name].example or cell.case
+    return list(rows.values())
+
+
+def _row_of(rows: list[LineRow], line: int) -> Span:
+    return next(row.span for row in rows if row.span.first <= line <= row.span.last)

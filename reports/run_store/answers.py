@@ -1,0 +1,60 @@
+"""Reads the answers that a complete run stores, by backend and case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_array
+from reports.run_store.open_run import read_batches
+from reports.run_store.store import RunStore
+from specs.errors import CastigateError
+
+CACHED_ARRAYS = 64
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """A case in a run's tables: its verdict, and the digests of its inputs and answers, if any."""
+
+    backend: str
+    case: str
+    verdict: str
+    asked: str | None
+    answers: str | None
+
+
+class RunAnswers:
+    """The answers of a run. All arrays are held encoded, and the last few used also decoded."""
+
+    def __init__(self, store: RunStore) -> None:
+        self.store = store
+        self._encoded: dict[str, tuple[str, bytes]] = {
+            row["digest"]: (row["dtype"], row["data"])
+            for batch in read_batches(store, "answers.parquet")
+            for row in batch.to_pylist()
+        }
+        self.array = lru_cache(CACHED_ARRAYS)(self._decode)
+        """The array of a digest."""
+
+    def cases(self, backend: str) -> Iterator[CaseRow]:
+        """The cases of one backend, in the order of the run."""
+        columns = ("backend", "case", "verdict", "asked", "answers")
+        for batch in read_batches(self.store, "cases.parquet", columns):
+            for row in batch.to_pylist():
+                if row["backend"] == backend:
+                    yield CaseRow(**row)
+
+    def answered(self, asked: str | None, answers: str | None) -> InputsAndAnswers | None:
+        """The arrays of a case from the digests in its row; None if it has none."""
+        if asked is None or answers is None:
+            return None
+        return InputsAndAnswers(self.array(asked), self.array(answers))
+
+    def _decode(self, digest: str) -> DatumArray:
+        try:
+            return decode_array(*self._encoded[digest])
+        except KeyError:
+            where = self.store.folder.display_path("answers.parquet")
+            raise CastigateError(f"{where} lacks an array that a case refers to") from None

@@ -1,0 +1,185 @@
+"""``run.json``: what a run was asked, on which machines it ran, and whether it is complete."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import PurePath
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from specs.errors import CastigateError
+from specs.release import VERSION
+
+FORMAT_VERSION: Final = 1
+PACKAGES = ("numpy", "numba", "pyarrow")
+"""Packages whose versions a run records."""
+LOCAL_FOLDERS = re.compile(r"(^|[\s=:'\",])(?:file://)?/(?:[^/\s=:'\",]+/)*(?=[^/\s])")
+
+
+class StrictModel(BaseModel):
+    """An immutable model that rejects unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BackendRecord(StrictModel):
+    """A backend as the user named it."""
+
+    name: str
+    version: str
+
+
+class Selection(StrictModel):
+    """The documents and dtypes that the user selected, as written on the command line."""
+
+    documents: tuple[str, ...] = ()
+    source: str | None = None
+    target: str | None = None
+
+
+class Shard(StrictModel):
+    """Shard ``index`` of ``count``, counted from 1."""
+
+    index: Annotated[int, Field(ge=1)]
+    count: Annotated[int, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _within(self) -> Self:
+        if self.index > self.count:
+            raise ValueError(f"there is no shard {self} of a run")
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+
+class Environment(StrictModel):
+    """A machine on which backends ran, without anything that identifies its owner."""
+
+    python: str
+    platform: str
+    machine: str
+    cpus: int
+    packages: dict[str, str | None]
+
+
+class RunRecord(StrictModel):
+    """All of ``run.json``."""
+
+    format: Literal[1] = FORMAT_VERSION
+    suite: str = VERSION
+    documents: dict[str, str]
+    backends: tuple[BackendRecord, ...]
+    selection: Selection = Selection()
+    tier: Literal["quick", "full"] = "quick"
+    seed: int = 0
+    max_examples: int = 1000
+    shard: Shard | None = None
+    environments: tuple[Environment, ...]
+    command_line: tuple[str, ...]
+    started: AwareDatetime
+    finished: AwareDatetime | None = None
+    complete: bool = False
+    exit_code: int | None = None
+
+
+def current_time() -> datetime:
+    """The time to the second, or that of ``SOURCE_DATE_EPOCH``, which makes runs reproducible."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    if epoch is None:
+        return datetime.now(UTC).replace(microsecond=0)
+    try:
+        return datetime.fromtimestamp(int(epoch), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise CastigateError(
+            f"SOURCE_DATE_EPOCH is `{epoch[:30]}`; set it to seconds since 1970, or unset it"
+        ) from None
+
+
+def current_environment() -> Environment:
+    """The machine on which this process runs."""
+    return Environment(
+        python=platform.python_version(),
+        platform=platform.platform(),
+        machine=platform.machine(),
+        cpus=os.cpu_count() or 1,
+        packages={name: _installed(name) for name in PACKAGES},
+    )
+
+
+def shareable_command(argv: Sequence[str]) -> tuple[str, ...]:
+    """A command line without local folders: an absolute path is cut to its last name."""
+    program, *arguments = argv
+    return PurePath(program).name, *(LOCAL_FOLDERS.sub(r"\1", each) for each in arguments)
+
+
+def serialize_record(record: RunRecord) -> bytes:
+    """Encode a record as the bytes of ``run.json``."""
+    return (record.model_dump_json(indent=2) + "\n").encode()
+
+
+def parse_record(data: bytes, path: str) -> RunRecord:
+    """Decode the bytes of ``run.json``; raise an error that says what is wrong with the file."""
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        raise CastigateError(
+            f"{path} is cut short or damaged: it is not JSON; run again into another --out"
+        ) from None
+    version_found = content.get("format") if isinstance(content, dict) else None
+    if version_found != FORMAT_VERSION:
+        raise CastigateError(
+            f"{path} has format {json.dumps(version_found)[:30]}, castigate {VERSION} reads format "
+            f"{FORMAT_VERSION}; use the version that wrote it"
+        )
+    try:
+        return RunRecord.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CastigateError(f"{path} is damaged: `{where}`: {first['msg']}") from None
+
+
+def record_differences(one: RunRecord, other: RunRecord) -> list[tuple[str, str]]:
+    """Pairs of texts: each option or version that affects answers and differs, in either record."""
+    first, second = _facts(one), _facts(other)
+    return [
+        (first.get(name, f"no {name}"), second.get(name, f"no {name}"))
+        for name in first | second
+        if first.get(name) != second.get(name)
+    ]
+
+
+def _facts(record: RunRecord) -> dict[str, str]:
+    """What affects the answers, by name, as a user would write it; unset options are left out."""
+    selected, shard = record.selection, record.shard
+    values = {
+        "castigate": record.suite,
+        "backend": ", ".join(f"{backend.name} {backend.version}" for backend in record.backends),
+        "--document": " --document ".join(selected.documents),
+        "--source": selected.source,
+        "--target": selected.target,
+        "--tier": record.tier,
+        "--seed": record.seed,
+        "--max-examples": record.max_examples,
+        "--shard": shard and str(shard),
+    }
+    facts = {name: f"{name} {value}" for name, value in values.items() if value not in (None, "")}
+    facts["backend"] = facts["backend"].removeprefix("backend ")
+    for name, digest in record.documents.items():
+        facts[f"document {name}"] = f"document {name} of sha256 {digest}"
+    return facts
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

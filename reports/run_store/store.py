@@ -1,0 +1,158 @@
+"""The folder of a run: what each task found while it runs, and the tables when it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from reports.diff.judgement import Judgement
+from reports.run_store.record import (
+    RunRecord,
+    current_time,
+    parse_record,
+    record_differences,
+    serialize_record,
+)
+from reports.run_store.storage import Folder, folder_at, is_unfinished
+from reports.run_store.tables import JudgedCase, write_tables
+from reports.run_store.task_file import DamagedPartError, decode_task, encode_task, read_task_name
+from specs.errors import CastigateError
+
+RECORD, PARTS, LOG = "run.json", "parts", "log.txt"
+
+
+@dataclass(frozen=True)
+class RunStore:
+    """The folder and the record of a run. It can be pickled: workers write what their tasks found.
+
+    The file of a finished task is called a part.
+    """
+
+    folder: Folder
+    record: RunRecord
+
+    def write(self, task: str, judgements: list[Judgement]) -> None:
+        """Store what a finished task found; its part appears whole or not at all."""
+        self.folder.write(_part_path(task), encode_task(task, judgements))
+
+    def read(self, task: str) -> list[Judgement]:
+        """What a finished task found; raise an error if its part is missing or damaged."""
+        path = _part_path(task)
+        data = self.folder.read(path)
+        try:
+            if data is None:
+                raise DamagedPartError("it is missing")
+            name, judgements = decode_task(data)
+            if name != task:
+                raise DamagedPartError("it is another task's")
+        except DamagedPartError as error:
+            advice = "run it again into another --out" if self.record.complete else "use --resume"
+            message = f"{self.folder.display_path(path)}: {error}; {advice}"
+            raise CastigateError(message) from None
+        return judgements
+
+    def add_to_log(self, output: bytes) -> None:
+        """Append what backends' programs wrote to stderr."""
+        self.folder.write(LOG, (self.folder.read(LOG) or b"") + output)
+
+    def finished(self, warn: Callable[[str], None] | None = None) -> set[str]:
+        """The names of the tasks whose parts are whole; warn about each part that is damaged."""
+        names = set()
+        for base in self.folder.names(PARTS):
+            path = f"{PARTS}/{base}"
+            if is_unfinished(base):
+                continue
+            try:
+                name = read_task_name(self.folder.read(path) or b"")
+                if path != _part_path(name):
+                    raise DamagedPartError("it is another task's")
+                names.add(name)
+            except DamagedPartError as error:
+                if warn is not None:
+                    warn(f"{self.folder.display_path(path)}: {error}; its task is done again")
+        return names
+
+    def finish(self, rows: Iterable[JudgedCase], exit_code: Callable[[], int]) -> RunStore:
+        """Write the tables, mark the run complete, remove the parts; a shard only keeps its parts.
+
+        ``exit_code`` is called after all rows are written. Whenever this is interrupted, the run
+        can be resumed: the parts stay until the mark is written, and are not needed afterwards.
+        """
+        if self.record.shard is None:
+            write_tables(self.folder, rows)
+        changes = {"complete": True, "finished": current_time(), "exit_code": exit_code()}
+        done = self._with_record(self.record.model_copy(update=changes))
+        done.tidy()
+        return done
+
+    def tidy(self) -> None:
+        """Remove what killed writers left, and the parts of a complete run that has tables."""
+        self.folder.remove_unfinished()
+        if self.record.complete and self.record.shard is None:
+            self.folder.remove_folder(PARTS)
+        else:
+            self.folder.remove_unfinished(PARTS)
+
+    def _with_record(self, record: RunRecord) -> RunStore:
+        self.folder.write(RECORD, serialize_record(record))
+        return replace(self, record=record)
+
+
+def create(out: str, record: RunRecord) -> RunStore:
+    """Create a run in a folder that is empty or does not exist."""
+    folder = folder_at(out)
+    names = [name for name in folder.names() if not is_unfinished(name)]
+    if RECORD in names:
+        if read_record(folder).complete:
+            raise CastigateError(f"{folder.display_name} holds a complete run; give another --out")
+        raise CastigateError(
+            f"{folder.display_name} holds an unfinished run; go on with it by --resume, "
+            "or give another --out"
+        )
+    if names:
+        raise CastigateError(
+            f"{folder.display_name} holds files and is no run (`{names[0]}`); "
+            "give an empty folder or a new one as --out"
+        )
+    folder.write(RECORD, serialize_record(record), advice="give another --out")
+    folder.remove_unfinished()
+    return RunStore(folder, record)
+
+
+def resume(out: str, record: RunRecord) -> RunStore:
+    """Open the run in a folder to continue it; raise an error if ``record`` asks something else.
+
+    Files that killed writers left are removed. A new machine is added to the record. The run may
+    turn out to be complete, which its record then says.
+    """
+    folder = folder_at(out)
+    begun = read_record(folder)
+    changed = "; ".join(f"{old}, now {new}" for old, new in record_differences(begun, record))
+    if changed:
+        raise CastigateError(
+            f"{folder.display_name} was begun with {changed}; "
+            "resume it as it was begun, or give another --out"
+        )
+    store = RunStore(folder, begun)
+    store.tidy()
+    machines = [*begun.environments]
+    machines += [each for each in record.environments if each not in machines]
+    if begun.complete or len(machines) == len(begun.environments):
+        return store
+    return store._with_record(begun.model_copy(update={"environments": tuple(machines)}))
+
+
+def read_record(folder: Folder) -> RunRecord:
+    """Read ``run.json``; raise an error that says what is wrong with it."""
+    data = folder.read(RECORD)
+    if data is None:
+        raise CastigateError(
+            f"{folder.display_name} is no run: it holds no {RECORD}; give a run's folder"
+        )
+    return parse_record(data, folder.display_path(RECORD))
+
+
+def _part_path(task: str) -> str:
+    """The path of a task's part: a digest, for a task's name may be long and hold any character."""
+    return f"{PARTS}/{sha256(task.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.part"

@@ -1,0 +1,268 @@
+"""The three Parquet tables of a run: the same judgements in the same order give the same bytes.
+
+They are written as the judgements arrive. Row groups, and pages within them, depend on the rows
+alone, not on how many rows each judgement has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from reports.diff.answer_arrays import DatumArray
+from reports.diff.failure_runs import Runs
+from reports.diff.judgement import Datum, Divergence, Fault, Judgement
+from reports.run_store.storage import Folder
+from specs.cases import Case
+from specs.formats import Format, format_named
+
+
+def list_of(kind: Any) -> Any:
+    """A list type whose field has the name that Parquet files give it, so that schemas compare."""
+    return pa.list_(pa.field("element", kind))
+
+
+TEXT, COUNT, BITS = pa.string(), pa.uint64(), pa.uint64()
+BROKEN_RULE = pa.struct(
+    [
+        ("rule", TEXT),
+        ("clause", TEXT),
+        ("level", TEXT),
+        ("wrong", COUNT),
+        ("runs", COUNT),
+        ("smallest", TEXT),
+        ("answer", TEXT),
+        ("allowed", list_of(TEXT)),
+    ]
+)
+CASES = pa.schema(
+    [
+        *((name, TEXT) for name in ("backend", "case", "document", "version", "source", "target")),
+        *((name, TEXT) for name in ("mode", "verdict", "message")),
+        *((name, COUNT) for name in ("inputs", "open", "wrong", "runs")),
+        ("broken", list_of(BROKEN_RULE)),
+        ("reproduction", TEXT),
+        ("asked", TEXT),
+        ("answers", TEXT),
+    ]
+)
+DIVERGENCES = pa.schema(
+    [
+        *((name, TEXT) for name in ("backend", "case", "rule", "level")),
+        *((name, BITS) for name in ("first", "last")),
+        ("count", COUNT),
+        *((name, BITS) for name in ("answer", "last_answer")),
+        ("slope", pa.int64()),
+        ("straight", pa.bool_()),
+        *((name, TEXT) for name in ("text", "answer_text", "last_answer_text")),
+    ]
+)
+ANSWERS = pa.schema([("digest", TEXT), ("dtype", TEXT), ("count", COUNT), ("data", pa.binary())])
+SCHEMAS = {
+    "cases.parquet": CASES,
+    "divergences.parquet": DIVERGENCES,
+    "answers.parquet": ANSWERS,
+}
+ROWS_PER_GROUP = {
+    "cases.parquet": 1 << 12,
+    "divergences.parquet": 1 << 17,
+    "answers.parquet": 1 << 7,
+}
+"""Rows of a row group, which is what a writer or a reader holds in memory at a time."""
+WORD_END = 1 << 64
+"""Patterns from here on do not fit into a column of 64-bit words, and are written as texts."""
+JudgedCase = tuple[str, Case, Judgement]
+"""A backend's name, a case, and the judgement on it."""
+
+
+class TableWriter:
+    """Writes one table into a stream, row group by row group."""
+
+    def __init__(self, name: str, stream: Any) -> None:
+        self.schema, self.group_size = SCHEMAS[name], ROWS_PER_GROUP[name]
+        self.pending_rows: list[dict[str, Any]] = []
+        self.pending_tables: list[Any] = []
+        self.row_count = 0
+        repetitive = [field.name for field in self.schema if field.type == TEXT]
+        numeric = [field.name for field in self.schema if pa.types.is_integer(field.type)]
+        self.writer = pq.ParquetWriter(
+            stream,
+            self.schema,
+            version="2.6",
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=repetitive,
+            column_encoding=dict.fromkeys(numeric, "DELTA_BINARY_PACKED"),
+            write_page_checksum=True,
+            store_schema=False,
+        )
+
+    def add_row(self, row: dict[str, Any]) -> None:
+        """Add one row. Single rows are collected, because converting many at once is faster."""
+        self.pending_rows.append(row)
+        if len(self.pending_rows) == self.group_size:
+            self._convert_rows()
+
+    def add(self, table: Any) -> None:
+        """Add the rows of an Arrow table, and write the row groups that are full."""
+        self.pending_tables.append(table)
+        self.row_count += table.num_rows
+        while self.row_count >= self.group_size:
+            self._write(self.group_size)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write the remaining rows, unless an error was raised, and the footer."""
+        if kind is None:
+            self._convert_rows()
+            if self.row_count:
+                self._write(self.row_count)
+        self.writer.close()
+
+    def _convert_rows(self) -> None:
+        rows, self.pending_rows = self.pending_rows, []
+        if rows:
+            self.add(pa.Table.from_pylist(rows, self.schema))
+
+    def _write(self, count: int) -> None:
+        # In one chunk: page boundaries follow chunks, and must not depend on how rows arrived.
+        pending = pa.concat_tables(self.pending_tables)
+        self.writer.write_table(pending.slice(0, count).combine_chunks(), row_group_size=count)
+        self.pending_tables, self.row_count = [pending.slice(count)], self.row_count - count
+
+
+def write_tables(folder: Folder, rows: Iterable[JudgedCase]) -> None:
+    """Write all tables; none of the files appears before all are complete."""
+    with ExitStack() as stack:
+        streams = {name: stack.enter_context(folder.new_file(name)) for name in SCHEMAS}
+        cases, divergences, answers = (
+            stack.enter_context(TableWriter(name, stream)) for name, stream in streams.items()
+        )
+        written: set[str] = set()
+        for backend, case, judgement in rows:
+            cases.add_row(case_row(backend, case, judgement))
+            for table in divergence_rows(backend, case, judgement):
+                divergences.add(table)
+            for array in _arrays(judgement):
+                if array.digest not in written:
+                    written.add(array.digest)
+                    answers.add_row(_array_row(array))
+
+
+def case_row(backend: str, case: Case, judgement: Judgement) -> dict[str, Any]:
+    """The row of a judgement in ``cases.parquet``."""
+    segments = case.id.split("/")
+    row = {
+        "backend": backend,
+        "case": case.id,
+        "document": case.document,
+        "version": case.version,
+        "source": case.source,
+        "target": case.target,
+        "mode": "/".join(segments[3:]),
+        "verdict": judgement.verdict,
+        "message": escape_surrogates(judgement.message),
+        "inputs": judgement.inputs,
+        "open": judgement.open_inputs,
+        "wrong": judgement.wrong,
+        "runs": sum(divergence.runs.total for divergence in judgement.divergences),
+        "broken": [_broken_rule(case, broken) for broken in judgement.broken_rules],
+        "reproduction": escape_surrogates(judgement.reproduction),
+    }
+    digests = (array.digest for array in _arrays(judgement))
+    return row | dict(zip(("asked", "answers"), digests, strict=False))
+
+
+def _broken_rule(case: Case, broken: Divergence | Fault) -> dict[str, Any]:
+    """A broken rule as the struct ``BROKEN_RULE``; a fault has no inputs and answers."""
+    rule = {
+        "rule": broken.rule,
+        "clause": broken.clause,
+        "level": broken.level,
+        "wrong": broken.count,
+    }
+    match broken:
+        case Divergence():
+            return rule | {
+                "runs": broken.runs.total,
+                "smallest": _datum_text(format_named(case.source), broken.smallest),
+                "answer": _datum_text(format_named(case.target), broken.answer),
+                "allowed": [escape_surrogates(text) for text in broken.allowed],
+            }
+        case Fault():
+            return rule | {"runs": 0, "smallest": None, "answer": None, "allowed": []}
+
+
+def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[Any]:
+    """The rows of a judgement in ``divergences.parquet``: one Arrow table per broken rule."""
+    source, target = format_named(case.source), format_named(case.target)
+    for divergence in judgement.divergences:
+        runs = divergence.runs.kept
+        rows = runs.first.size
+        first, text = _words_and_texts(source, runs.first)
+        last, _ = _words_and_texts(source, runs.last)
+        answer, answer_text = _words_and_texts(target, runs.answer)
+        last_answer, last_answer_text = _words_and_texts(target, runs.last_answer)
+        names = (backend, case.id, divergence.rule, divergence.level)
+        columns = [
+            *(pa.repeat(pa.scalar(name, TEXT), rows) for name in names),
+            first,
+            last,
+            pa.array(_input_counts(runs), COUNT),
+            answer,
+            last_answer,
+            pa.array(runs.slope, pa.int64()),
+            pa.array(runs.straight, pa.bool_()),
+            text,
+            answer_text,
+            last_answer_text,
+        ]
+        yield pa.Table.from_arrays(columns, schema=DIVERGENCES)
+
+
+def _arrays(judgement: Judgement) -> tuple[DatumArray, ...]:
+    """The inputs and the answers of a judgement, if it holds them."""
+    answered = judgement.answered
+    return (answered.inputs, answered.answers) if answered is not None else ()
+
+
+def _array_row(array: DatumArray) -> dict[str, Any]:
+    row = {"digest": array.digest, "dtype": array.dtype, "count": array.values.size}
+    return row | {"data": array.data}
+
+
+def escape_surrogates(text: str) -> str:
+    r"""A text that UTF-8 can encode: a lone surrogate becomes an escape such as ``\ud800``."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _datum_text(dtype: Format, datum: Datum) -> str:
+    return escape_surrogates(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
+
+
+def _words_and_texts(dtype: Format, column: NDArray[Any]) -> tuple[Any, Any]:
+    """Split a column into 64-bit words and texts; each row is null in one of the two."""
+    if column.dtype != object:
+        return pa.array(column, BITS), pa.nulls(column.size, TEXT)
+    words = [each if isinstance(each, int) and each < WORD_END else None for each in column]
+    texts = [
+        _datum_text(dtype, each) if word is None else None
+        for each, word in zip(column, words, strict=True)
+    ]
+    return pa.array(words, BITS), pa.array(texts, TEXT)
+
+
+def _input_counts(runs: Runs) -> NDArray[np.uint64]:
+    """How many inputs each run has: one, if they are texts or patterns wider than a word."""
+    if runs.first.dtype == object:
+        return np.ones(runs.first.size, np.uint64)
+    counts: NDArray[np.uint64] = runs.last - runs.first + np.uint64(1)
+    return counts

@@ -1,0 +1,194 @@
+"""Behaviors: named closed forms of what oracles answer, read from ``behaviors.yaml``."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from specs.formats import Format, Kind, format_named, formats
+from specs.model.document import StrictModel
+from specs.model.vocabulary import Rounding
+from specs.model.yaml_source import (
+    Location,
+    YamlFile,
+    explain_validation_error,
+    most_helpful_error,
+    read_yaml,
+)
+from specs.suggestions import did_you_mean
+
+BEHAVIORS_FILE = Path(__file__).with_name("behaviors.yaml")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+RoundingStep = Literal["truncate", "floor", "ceil", "round-half-even", "round-half-away"]
+PatternStep = Literal["flush-subnormals", "drop-sign"]
+LastStep = Literal["low-bits", "saturate", "to-infinity", "to-nan", "nonzero"]
+Constant = Literal[
+    "zero", "minus-zero", "one", "smallest", "minimum", "maximum", "infinity", "minus-infinity",
+    "nan",
+]  # fmt: skip
+Sentinel = Literal["minimum", "maximum", "zero", "nearest", "low-bits"]
+
+ROUNDING_STEPS: dict[RoundingStep, Rounding] = {
+    "truncate": "toward-zero",
+    "floor": "floor",
+    "ceil": "ceil",
+    "round-half-even": "nearest-even",
+    "round-half-away": "nearest-away",
+}
+LAST_STEPS = get_args(LastStep)
+
+
+def _dtype(name: str) -> Format:
+    if name not in formats():
+        raise ValueError(f"unknown dtype `{name}`; {did_you_mean(name, formats())}".rstrip("; "))
+    return formats()[name]
+
+
+def _check_integer(name: str) -> str:
+    if _dtype(name).kind != "integer":
+        raise ValueError(f"`{name}` is no integer dtype")
+    return name
+
+
+def _check_has_infinity(name: str) -> str:
+    if not _dtype(name).entry.infinity:
+        raise ValueError(f"`{name}` has no infinity for values that overflow; use a float that has")
+    return name
+
+
+class Via(StrictModel):
+    """Round to another float format first: to nearest even, infinity beyond its range."""
+
+    via: Annotated[str, AfterValidator(_check_has_infinity)]
+
+
+class Into(StrictModel):
+    """Convert the rounded value to an integer format; values out of its range become a sentinel.
+
+    With ``up-to``, another integer format of the same width, the range extends up to the largest
+    value of that format. With ``fits: unrounded``, the value must be in range before it is rounded.
+    """
+
+    into: Annotated[str, AfterValidator(_check_integer)]
+    up_to: Annotated[str, AfterValidator(_check_integer)] | None = Field(None, alias="up-to")
+    fits: Literal["rounded", "unrounded"] = "rounded"
+    above: Sentinel
+    below: Sentinel
+    nan: Sentinel
+
+    @model_validator(mode="after")
+    def _check(self) -> Into:
+        if self.nan in ("nearest", "low-bits"):
+            raise ValueError(f"a NaN has no `{self.nan}`; write minimum, maximum or zero")
+        if self.up_to and format_named(self.up_to).bits != format_named(self.into).bits:
+            raise ValueError(
+                f"`{self.up_to}` has not the width of `{self.into}`; both must have the same"
+            )
+        return self
+
+
+class Nan(StrictModel):
+    """The answer for a NaN input, in place of that of the other steps."""
+
+    nan: Constant
+
+
+class Answer(StrictModel):
+    """One pattern of the target for every input."""
+
+    answer: Constant
+
+
+Step = RoundingStep | PatternStep | LastStep | Via | Into | Nan | Answer
+
+
+class Behavior(StrictModel):
+    """One closed form: its sentence, the kinds of pair it applies to, and its steps in order."""
+
+    name: str
+    says: str
+    from_: tuple[Kind, ...] = Field(alias="from")
+    to: tuple[Kind, ...]
+    steps: tuple[Step, ...]
+
+    @model_validator(mode="after")
+    def _check(self) -> Behavior:
+        if not NAME.fullmatch(self.name):
+            raise ValueError(f"`{self.name}`: a name is lower-case words joined by `-`")
+        if not self.says or "\n" in self.says or self.says.endswith("."):
+            raise ValueError(
+                "`says` is part of a sentence: one line, without a full stop at the end"
+            )
+        answering = [index for index, step in enumerate(self.steps) if is_last(step)]
+        if len(answering) != 1:
+            words = ", ".join(LAST_STEPS)
+            raise ValueError(f"exactly one step makes the answer: `answer: …`, {words}")
+        [last] = answering
+        for index, step in enumerate(self.steps):
+            if index > last and not (step == "flush-subnormals" or isinstance(step, Nan)):
+                raise ValueError(
+                    "after the answer only `nan: …` and `flush-subnormals` are allowed"
+                )
+            if index < last and isinstance(step, Nan):
+                raise ValueError("`nan: …` stands after the step that makes the answer; move it")
+            rounds = isinstance(step, Into) or (step in LAST_STEPS and step != "nonzero")
+            if rounds and not set(self.steps[:index]) & set(ROUNDING_STEPS):
+                words = ", ".join(ROUNDING_STEPS)
+                raise ValueError(f"it is not said how it rounds: add one of {words}")
+        return self
+
+
+def is_last(step: Step) -> bool:
+    """Whether a step produces the pattern of the target."""
+    return isinstance(step, Answer) or step in LAST_STEPS
+
+
+@cache
+def behaviors() -> dict[str, Behavior]:
+    """The shipped behaviors by name, the simplest first."""
+    return load_behaviors(BEHAVIORS_FILE)
+
+
+def load_behaviors(path: Path) -> dict[str, Behavior]:
+    """Load and check a file of behaviors; raise DocumentError with file, line and behavior."""
+    file = read_yaml(path)
+    if not isinstance(file.data, dict):
+        raise file.error((), "a file of behaviors maps names to forms: begin with `NAME:`")
+    result: dict[str, Behavior] = {}
+    names: dict[tuple[object, ...], str] = {}
+    for name, fields in file.data.items():
+        try:
+            behavior = Behavior.model_validate({**(fields or {}), "name": name})
+        except TypeError:
+            message = f"{name}: a form is a mapping with says, from, to and steps"
+            raise file.error((name,), message) from None
+        except ValidationError as error:
+            location, message = _explain(file, name, error)
+            raise file.error(location, f"{name}: {message}") from None
+        content = (behavior.from_, behavior.to, behavior.steps)
+        if content in names:
+            message = f"{name}: `{names[content]}` has the same steps; delete one of the two"
+            raise file.error((name,), message)
+        names[content] = name
+        result[name] = behavior
+    return result
+
+
+def _explain(file: YamlFile, name: str, error: ValidationError) -> tuple[Location, str]:
+    """The location and message of the most helpful error; an unknown step gets a suggestion."""
+    location, message = explain_validation_error(file, error, (name,))
+    is_step = len(location) > 2 and location[1] == "steps"
+    if is_step and most_helpful_error(error)["type"] not in ("value_error", "missing"):
+        step = file.data[name]["steps"][location[2]]
+        words = [*ROUNDING_STEPS, *get_args(PatternStep), *LAST_STEPS]
+        hint = did_you_mean(step, words) if isinstance(step, str) else ""
+        message = (
+            f"`{step}` is no step; {hint}a step is one of {', '.join(words)}, or a mapping that"
+            " begins with via, into, nan or answer"
+        )
+    return location, message

@@ -1,0 +1,82 @@
+"""Builds the call that a case of a call document stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import cast
+
+from specs.calls import FORM, MEMBER, Argument, ArgumentKind, Call, Member
+from specs.cases import Case
+from specs.loader import document_named
+from specs.model.document import FormEntry, ReceiverEntry
+
+OTHER_MEMBER_DTYPE = "float32"
+"""The dtype of the members of a layer that a case is not about."""
+
+LINEAR_PARAMETERS = ("weight", "bias")
+"""The parameters of a Linear layer."""
+
+DTYPE_KINDS = ("dtype-name", "dtype", "tensor", "gpu-tensor")
+"""The kinds of arguments whose value is a dtype, or `source` or `target` for the case's own."""
+
+
+@cache
+def receiver_of(document: str) -> ReceiverEntry | None:
+    """The receiver of a shipped document's calls; None if its cases are not calls."""
+    return document_named(document).entry.receiver
+
+
+def form_of(case: Case) -> FormEntry:
+    """The call form of a case."""
+    return document_named(case.document).entry.forms[case.mode[FORM]]
+
+
+def member_of(case: Case) -> str:
+    """The name of the layer member that a case is about; empty if the receiver is a tensor."""
+    return case.mode.get(MEMBER, "")
+
+
+def call_of(case: Case) -> Call:
+    """The call of a case, with the case's own dtypes as arguments."""
+    receiver, form = receiver_of(case.document), form_of(case)
+    assert receiver is not None
+    return Call(
+        form.on or receiver.is_,
+        tuple(_members(case, receiver)),
+        receiver.method,
+        tuple(_argument(case, text) for text in form.args),
+        tuple((name, _argument(case, text)) for name, text in form.kwargs.items()),
+        form.device_before,
+    )
+
+
+def linear_call(case: Case, dtype: str, method: str | None) -> Call:
+    """A case's call on a Linear layer of a dtype, which then runs on inputs of both dtypes.
+
+    If ``method`` is None, nothing is called and the layer runs on an input of its own dtype.
+    """
+    call = call_of(case)
+    members = tuple(Member(name, "parameter", dtype) for name in LINEAR_PARAMETERS)
+    if method is None:
+        return Call("linear", members, None, inputs=(dtype,))
+    inputs = tuple(dict.fromkeys((case.source, case.target)))
+    return Call("linear", members, method, call.args, call.kwargs, call.device, inputs)
+
+
+def _members(case: Case, receiver: ReceiverEntry) -> Iterator[Member]:
+    if not receiver.members:
+        yield Member("", "tensor", case.source)
+    for name, entry in receiver.members.items():
+        yield Member(
+            name, entry.kind, case.source if name == member_of(case) else OTHER_MEMBER_DTYPE
+        )
+
+
+def _argument(case: Case, text: str) -> Argument:
+    kind, _, value = text.partition(" ")
+    own_dtypes = {"source": case.source, "target": case.target}
+    if kind in DTYPE_KINDS:
+        value = own_dtypes.get(value, value)
+    # Loading a document has checked the kind.
+    return Argument(cast(ArgumentKind, kind), value)

@@ -1,0 +1,115 @@
+"""Loads documents from YAML and runs every check that needs no case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from specs.errors import CastigateError
+from specs.model.document import DocumentEntry
+from specs.model.document_checks import document_errors
+from specs.model.yaml_source import YamlFile, explain_validation_error, read_yaml
+from specs.suggestions import did_you_mean
+
+DOCUMENTS = Path(__file__).with_name("documents")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document: its validated YAML, and the file with the line of each part."""
+
+    entry: DocumentEntry
+    source: YamlFile
+
+    @property
+    def name(self) -> str:
+        return self.entry.document
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of the YAML file."""
+        return _digest(self.source.path)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class Documents(Mapping[str, Document]):
+    """The documents of a folder by name, each loaded on first access.
+
+    Most processes need one or two of them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = {path.stem.replace("_", "-"): path for path in sorted(folder.glob("*.yaml"))}
+        self._loaded: dict[str, Document] = {}
+
+    def __getitem__(self, name: str) -> Document:
+        if name not in self._loaded:
+            document = load_document(self._paths[name])
+            if document.name != name:
+                message = (
+                    f"document `{document.name}` is in a file named for `{name}`;"
+                    " rename the file or the document"
+                )
+                raise document.source.error(("document",), message)
+            self._loaded[name] = document
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._paths
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The sha256 of every document's YAML file, by name."""
+        return {name: _digest(path) for name, path in self._paths.items()}
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+@cache
+def documents() -> Documents:
+    """The shipped documents."""
+    return Documents(DOCUMENTS)
+
+
+def document_named(name: str) -> Document:
+    """The shipped document of this name; raise CastigateError with a suggestion if unknown."""
+    known = documents()
+    if name not in known:
+        raise CastigateError(
+            f"unknown document `{name}`; {did_you_mean(name, known)}"
+            f"the documents are {', '.join(known)}"
+        )
+    return known[name]
+
+
+def load_document(path: Path) -> Document:
+    """Load and check one document; raise DocumentError with file, line and rule."""
+    source = read_yaml(path)
+    if not isinstance(source.data, dict):
+        raise source.error((), "a document is a mapping that begins with `document: NAME`")
+    try:
+        entry = DocumentEntry.model_validate(source.data)
+    except ValidationError as error:
+        location, message = explain_validation_error(source, error)
+        raise source.error(location, message) from None
+    for location, message in document_errors(entry):
+        raise source.error(location, message)
+    return Document(entry, source)

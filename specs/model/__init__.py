@@ -1,0 +1,1 @@
+"""The language of a document's YAML: schema, vocabulary, and the line of each part."""

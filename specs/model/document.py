@@ -1,0 +1,471 @@
+"""The structure of a document's YAML: pydantic validates it and generates its JSON schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
+
+from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
+from specs.formats import formats
+from specs.model.page_lines import LineRange, Lines
+from specs.model.vocabulary import (
+    CODE_WORDS,
+    INPUT_CLASSES,
+    NAN_SIGNS,
+    OTHERWISE,
+    ROUNDINGS,
+    Level,
+)
+
+BY_BITS = "-by-bits"
+"""Suffix of words that count widths in bits in a document that otherwise counts bytes."""
+SHAPE_WORDS = (
+    "same-shape",
+    "append-ratio",
+    "drop-last",
+    "scale-last",
+    f"append-ratio{BY_BITS}",
+    f"drop-last{BY_BITS}",
+)
+PLAIN_WORDS = (
+    "value",
+    "wrap",
+    "same",
+    "plain-text",
+    "plain-value",
+    "parses-to",
+    "error",
+    "answer",
+    "unspecified",
+)
+OUTCOME_WORDS = (*CODE_WORDS, *ROUNDINGS, *NAN_SIGNS, *PLAIN_WORDS, *SHAPE_WORDS)
+PAIR_WORDS = ("listed", "unlisted", "same", "different", "exact", "inexact", "rounds")
+KIND_WORDS = ("float", "integer", "boolean", "complex", "text", "numeric", "any")
+RANKS = ("0", "1", "2", "3", "4", "5-or-more")
+ELEMENTS = ("none", "some", "more-than-int32-max")
+TILE_RANKS = ("same", "differs")
+WIDTH_RELATIONS = ("same", "narrower", "wider", "undivisible")
+LAST_DIMENSIONS = ("none", "ratio", "multiple", "zero", "other")
+ABSENT = "absent"
+"""The condition word that matches cases without the parameter."""
+LAYER_RUNS, RECEIVER_UNCHANGED, NOT_COPIED = "layer-runs", "receiver-unchanged", "not-copied"
+"""The names under which verdicts report promises that are not about values."""
+HEX = re.compile(r"0x[0-9a-f]+")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def _one_of(known: tuple[str, ...], noun: str) -> AfterValidator:
+    """A validator that accepts the known words only."""
+
+    def check(word: str) -> str:
+        if word not in known:
+            raise ValueError(f"unknown {noun} `{word}`; the words are {', '.join(known)}")
+        return word
+
+    return AfterValidator(check)
+
+
+def _check_outcome_word(word: str) -> str:
+    if word not in OUTCOME_WORDS and not HEX.fullmatch(word):
+        raise ValueError(
+            f"unknown outcome `{word}`; it is one of {', '.join(OUTCOME_WORDS)}"
+            " or a quoted hex pattern such as '0x7f'"
+        )
+    return word
+
+
+def _check_dtype(word: str) -> str:
+    if word not in formats():
+        raise ValueError(f"unknown dtype `{word}`; the dtypes are {', '.join(formats())}")
+    return word
+
+
+def _check_identifier(word: str) -> str:
+    if not ID.fullmatch(word):
+        raise ValueError(f"`{word}` cannot be part of a case id; use letters, digits and . _ -")
+    return word
+
+
+def _check_argument(text: str) -> str:
+    kind, _, value = text.partition(" ")
+    if kind not in get_args(ArgumentKind):
+        kinds = ", ".join(get_args(ArgumentKind))
+        raise ValueError(f"unknown kind of argument `{kind}`; the kinds are {kinds}")
+    if kind == "word" and value not in get_args(ArgumentWord):
+        words = ", ".join(get_args(ArgumentWord))
+        raise ValueError(f"unknown argument word `{value}`; the words are {words}")
+    if kind in ("dtype", "tensor", "gpu-tensor") and value not in (*formats(), "source", "target"):
+        raise ValueError(f"`{value}` is neither a dtype nor `source` nor `target`")
+    return text
+
+
+def _check_shape(text: str) -> str:
+    if text != "scalar" and not re.fullmatch(r"(\d+|\d*r)(x(\d+|\d*r))*", text):
+        raise ValueError(f"`{text}` is not a shape; write `scalar`, or lengths such as 2x3xr or 2r")
+    return text
+
+
+def _as_list(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+def _as_mapping(value: object) -> object:
+    return {"is": value} if isinstance(value, str) else value
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Dtype = Annotated[
+    str, AfterValidator(_check_dtype), WithJsonSchema({"type": "string", "enum": list(formats())})
+]
+Word = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=str | int)]
+Identifier = Annotated[Word, AfterValidator(_check_identifier)]
+OutcomeWord = Annotated[
+    str,
+    AfterValidator(_check_outcome_word),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(OUTCOME_WORDS)},
+                {"type": "string", "pattern": f"^{HEX.pattern}$"},
+            ]
+        }
+    ),
+]
+ShapeText = Annotated[Word, AfterValidator(_check_shape)]
+ArgumentText = Annotated[
+    str,
+    AfterValidator(_check_argument),
+    WithJsonSchema({"type": "string", "pattern": "^[a-z-]+( .*)?$"}),
+]
+CLASS_WORDS = (*INPUT_CLASSES, OTHERWISE)
+InputClass = Annotated[
+    str, _one_of(CLASS_WORDS, "input class"), WithJsonSchema({"enum": list(CLASS_WORDS)})
+]
+WordList = Annotated[
+    list[Word],
+    BeforeValidator(_as_list, json_schema_input_type=str | int | list[str | int]),
+]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class StrictModel(BaseModel):
+    """Base of all parts of a YAML file: unknown keys are errors, and fields cannot be changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PointedEntry(StrictModel):
+    """A part of a document that can point at the lines of the page that it encodes."""
+
+    lines: Lines | None = None
+    """Empty (`none` in YAML) if its clause cites a source other than the page."""
+
+
+class OutcomeEntry(PointedEntry):
+    """An outcome that needs more than a word: its own level or clause, or a choice of two."""
+
+    is_: OutcomeWord | None = Field(None, alias="is")
+    either: Annotated[list[OutcomeWord], Field(min_length=2, max_length=2)] | None = None
+    level: Level | None = None
+    clause: Text | None = None
+    and_recommended: OutcomeWord | None = Field(None, alias="and-recommended")
+    class_: Text | None = Field(None, alias="class")
+    bits: Literal["kept", "recommended", "unspecified"] = "kept"
+    dtype: Literal["target", "unspecified"] = "unspecified"
+
+    @model_validator(mode="after")
+    def _one_outcome(self) -> OutcomeEntry:
+        if (self.is_ is None) == (not self.either):
+            raise ValueError("an outcome has either `is` or a list `either`")
+        if self.lines is not None and self.clause is None:
+            raise ValueError("`lines` of an outcome go with a `clause` of its own")
+        return self
+
+
+Cell = OutcomeWord | OutcomeEntry
+
+
+class ConflictEntry(PointedEntry):
+    """A disagreement of the page with another text or itself, and the reading that we follow."""
+
+    with_: Text = Field(alias="with")
+    about: Text
+    taken: Text
+
+
+def _as_columns(value: object) -> object:
+    """Wrap each column that is a plain word, as in tables with one parameter, in a list."""
+    if not isinstance(value, list):
+        return value
+    return [column if isinstance(column, list) else [column] for column in value]
+
+
+class TableEntry(StrictModel):
+    """A table of the page: one column per mode, one row per input class.
+
+    ``columns`` names what the columns in ``x`` are values of: the target dtype (`to`) or
+    parameters. ``names`` maps the page's own names of rows to input classes.
+    """
+
+    columns: WordList = ["to"]
+    x: Annotated[
+        list[list[Word]],
+        BeforeValidator(_as_columns, json_schema_input_type=list[str | int | list[str | int]]),
+    ]
+    names: dict[Text, InputClass] = {}
+    rows: dict[Text, Cell | list[Cell]]
+
+
+class ChangedCellsEntry(StrictModel):
+    """The cells of a table, by row, that differ from the table of the rule it replaces."""
+
+    from_: Text = Field(alias="from")
+    cells: dict[Text, list[Word]]
+
+
+class RuleEntry(PointedEntry):
+    """One rule about values: where it applies, its outcomes, its clause and its level."""
+
+    clause: Text
+    level: Level
+    when: dict[str, WordList]
+    then: Cell | dict[InputClass, Cell] | None = None
+    table: TableEntry | None = None
+    changed: ChangedCellsEntry | None = None
+    conflict: list[ConflictEntry] = []
+    note: Text | None = None
+
+
+class TensorConditions(StrictModel):
+    """The tensors that a tensor rule applies to; a condition that is absent always holds."""
+
+    version: list[Word] | None = None
+    rank: Annotated[WordList, Field(default=list(RANKS))]
+    elements: Annotated[WordList, Field(default=list(ELEMENTS))]
+    tile_rank: Annotated[WordList, Field(default=list(TILE_RANKS), alias="tile-rank")]
+
+
+class TensorRuleEntry(PointedEntry):
+    """One rule about a tensor as a whole: its rank, number of elements, and tile rank."""
+
+    clause: Text
+    level: Level
+    when: TensorConditions = TensorConditions.model_validate({})
+    then: Literal["same-shape", "unspecified"]
+    note: Text | None = None
+
+
+class MemberEntry(StrictModel):
+    """A tensor of a layer; ``when`` limits the dtypes for which it is a case of its own."""
+
+    kind: Literal["parameter", "buffer"]
+    when: dict[str, WordList] = {}
+
+
+class PromiseEntry(PointedEntry):
+    """A promise of the page that is not about values: its clause and level."""
+
+    clause: Text
+    level: Literal["required", "recommended"]
+    note: Text | None = None
+    conflict: list[ConflictEntry] = []
+
+
+class ReceiverEntry(PointedEntry):
+    """The object that a document's calls are made on: a tensor, a layer or a builder."""
+
+    is_: Literal["tensor", "sharded-tensor", "layer", "net-builder"] = Field(alias="is")
+    method: Identifier
+    members: dict[Identifier, MemberEntry] = {}
+    runs: PromiseEntry | None = None
+    """A converted Linear layer runs on inputs of both dtypes and returns the target's dtype."""
+    unchanged: PromiseEntry | None = None
+    """The call does not change the tensor that it is made on."""
+
+
+ReturnsWord = Literal["receiver", "another"]
+MemoryWord = Literal["shared", "own"]
+
+
+class ReturnsEntry(StrictModel):
+    """Whether a call returns its receiver; without ``level``, at the level of the form."""
+
+    is_: ReturnsWord = Field(alias="is")
+    level: Level | None = None
+
+
+class MemoryEntry(StrictModel):
+    """Whether a result shares its receiver's memory; without ``level``, at the form's level."""
+
+    is_: MemoryWord = Field(alias="is")
+    level: Level | None = None
+
+
+class FormEntry(PointedEntry):
+    """One form of a call: its arguments, the pairs it is a case for, and what it returns.
+
+    `source` and `target` as the value of an argument mean the case's own dtypes.
+    """
+
+    clause: Text
+    when: dict[str, WordList] = {}
+    on: ReceiverKind | None = None
+    """What this form is called on, if it is not the document's receiver."""
+    args: list[ArgumentText] = []
+    kwargs: dict[Identifier, ArgumentText] = {}
+    returns: Annotated[
+        ReturnsEntry | None,
+        BeforeValidator(_as_mapping, json_schema_input_type=ReturnsWord | ReturnsEntry),
+    ] = None
+    memory: Annotated[
+        MemoryEntry | None,
+        BeforeValidator(_as_mapping, json_schema_input_type=MemoryWord | MemoryEntry),
+    ] = None
+    level: Level = "required"
+    device_before: Device = Field("cpu", alias="device-before")
+    device_after: Device = Field("cpu", alias="device-after")
+    shape: ShapeText | None = None
+    """The shape in the page's sample code; the form is called in this shape, too."""
+    note: Text | None = None
+    conflict: list[ConflictEntry] = []
+
+
+class ShapesEntry(StrictModel):
+    """Pairs, and the shapes in which they are cases."""
+
+    pairs: dict[Dtype, list[Dtype]]
+    shapes: Annotated[list[ShapeText], Field(min_length=1)]
+
+
+class NamedTestsEntry(ShapesEntry, PointedEntry):
+    """Bitcasts that the page requires as tests."""
+
+    clause: Text
+
+
+class BitcastEntry(PointedEntry):
+    """How a document counts widths, and the shapes in which its pairs are cases.
+
+    In a shape, `r` is the number of elements of the narrower dtype that make one of the wider;
+    `2r` is twice that. ``shapes`` are for every pair; ``more`` adds shapes to representative pairs.
+    """
+
+    ratio_by: Literal["bits", "bytes"] = Field(alias="ratio-by")
+    shapes: Annotated[list[ShapeText], Field(min_length=1)]
+    more: ShapesEntry
+    demanded: dict[Identifier, NamedTestsEntry] = {}
+    memory: PromiseEntry | None = None
+    """The promise that the result shares the input's memory: nothing is copied."""
+
+
+class ParameterEntry(PointedEntry):
+    """A parameter of the operation, and the pairs that it affects."""
+
+    values: Annotated[list[Identifier], Field(min_length=1)]
+    default: Identifier
+    since: Identifier | None = None
+    affects: dict[str, WordList]
+
+
+class VersionEntry(PointedEntry):
+    """A version: its pairs and rules, or what it changes in the version that it extends.
+
+    ``section`` is the range of the page about this version, if the page has one per version;
+    ``lines`` are those of its lists of types and attributes.
+    """
+
+    section: LineRange | None = None
+    extends: Identifier | None = None
+    from_: list[Dtype] | None = Field(None, alias="from")
+    to: list[Dtype] | None = None
+    pairs: str | None = None
+    add_types: list[Dtype] = Field([], alias="add-types")
+    attributes: dict[str, Text] = {}
+    rules: list[str] | None = None
+    add: list[str] = []
+    remove: list[str] = []
+    replace: dict[str, str] = {}
+    conflict: list[ConflictEntry] = []
+
+
+class ExampleEntry(PointedEntry):
+    """A worked example of the page: inputs and the outputs that it prints."""
+
+    clause: Text
+    level: Level = "required"
+    versions: WordList
+    from_: Dtype = Field(alias="from")
+    to: Dtype
+    with_: dict[str, Identifier] = Field({}, alias="with")
+    table: dict[str, str]
+
+
+class NotEncodedEntry(StrictModel):
+    """Lines of the page that nothing has to encode, and the reason."""
+
+    lines: Annotated[Lines, Field(min_length=1)]
+    reason: Text
+
+
+class DocumentEntry(StrictModel):
+    """A whole document."""
+
+    document: Identifier
+    title: Text
+    operation: Literal["cast", "call", "bitcast"]
+    seed: Text
+    scope: Literal["every-dtype", "own-dtypes"] = "every-dtype"
+    parameters: dict[Identifier, ParameterEntry] = {}
+    receiver: ReceiverEntry | None = None
+    bitcast: BitcastEntry | None = None
+    forms: dict[Identifier, FormEntry] = {}
+    row_names: dict[Text, InputClass] = Field({}, alias="row-names")
+    groups: dict[str, list[Dtype]] = {}
+    pair_groups: dict[str, dict[Dtype, list[Dtype]]] = Field({}, alias="pair-groups")
+    versions: Annotated[dict[Identifier, VersionEntry], Field(min_length=1)]
+    rules: Annotated[dict[str, RuleEntry], Field(min_length=1)]
+    tensors: dict[str, TensorRuleEntry] = {}
+    examples: dict[Identifier, ExampleEntry] = {}
+    not_encoded: list[NotEncodedEntry] = Field([], alias="not-encoded")
+
+    def promises(self) -> dict[str, PromiseEntry]:
+        """The promises that are not about values, by the names under which verdicts report them."""
+        receiver, bitcast = self.receiver, self.bitcast
+        promises = {
+            LAYER_RUNS: receiver.runs if receiver is not None else None,
+            RECEIVER_UNCHANGED: receiver.unchanged if receiver is not None else None,
+            NOT_COPIED: bitcast.memory if bitcast is not None else None,
+        }
+        return {name: promise for name, promise in promises.items() if promise is not None}
+
+    def conflicts(self) -> Iterator[tuple[str, str, ConflictEntry]]:
+        """Each conflict, with the name and clause of its rule, promise or form (`form:NAME`)."""
+        owners: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
+            **self.rules,
+            **self.promises(),
+            **{f"{FORM}:{name}": form for name, form in self.forms.items()},
+        }
+        for name, entry in owners.items():
+            yield from ((name, entry.clause, conflict) for conflict in entry.conflict)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of a document, for text editors."""
+    schema = DocumentEntry.model_json_schema(by_alias=True)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "A Castigate document"
+    return schema

@@ -1,0 +1,165 @@
+"""A document's source page as numbered lines: ranges of them, and digests in place of the text.
+
+The text of a page belongs to its authors and is not shipped. ``SEED.sha256`` beside a document has
+one line for each line of the page: the first 12 hex digits of the sha256 of its text without
+trailing white space, or nothing where the page's line is blank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from specs.errors import CastigateError, DocumentError
+
+RANGE = re.compile(r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?")
+NO_LINES = "none"
+DIGEST = re.compile(r"([0-9a-f]{12})?")
+
+
+class Span(NamedTuple):
+    """A range of lines of a page, first and last included."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+def _parse_span(value: object) -> Span:
+    match = RANGE.fullmatch(str(value)) if isinstance(value, str | int) else None
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise ValueError(
+            f"`{value}` is not a range of lines; write 57, 57-145, a list of these, or none"
+        )
+    return Span(int(match[1]), int(match[2] or match[1]))
+
+
+def _parse_spans(value: object) -> tuple[Span, ...]:
+    if value == NO_LINES:
+        return ()
+    return tuple(map(_parse_span, value if isinstance(value, list) else [value]))
+
+
+_RANGE_SCHEMA = {
+    "anyOf": [{"type": "integer"}, {"pattern": f"^{RANGE.pattern}$", "type": "string"}]
+}
+LineRange = Annotated[Span, BeforeValidator(_parse_span), WithJsonSchema(_RANGE_SCHEMA)]
+Lines = Annotated[
+    tuple[Span, ...],
+    BeforeValidator(_parse_spans),
+    WithJsonSchema(
+        {"anyOf": [{"const": NO_LINES}, _RANGE_SCHEMA, {"items": _RANGE_SCHEMA, "type": "array"}]}
+    ),
+]
+
+
+def cite_lines(spans: Sequence[Span]) -> str:
+    """Format ranges for a reader: `line 57`, `lines 57-145, 150`; empty if there are none."""
+    is_plural = len(spans) > 1 or any(first != last for first, last in spans)
+    return f"line{'s' if is_plural else ''} {', '.join(map(str, spans))}" if spans else ""
+
+
+def line_numbers(spans: Iterable[Span]) -> Iterator[int]:
+    """The number of every line in some ranges."""
+    for span in spans:
+        yield from range(span.first, span.last + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """A page as the digests of its lines: ``digests[0]`` is line 1; a blank line's is empty."""
+
+    name: str
+    digests: tuple[str, ...]
+
+    @cached_property
+    def whole(self) -> Span:
+        """The range of all lines."""
+        return Span(1, len(self.digests))
+
+    def has_text(self, line: int) -> bool:
+        """Whether the page has this line and it is not blank."""
+        return line <= len(self.digests) and bool(self.digests[line - 1])
+
+    def texts(self, *spans: Span) -> list[int]:
+        """The numbers of the lines within some ranges that are not blank."""
+        return [line for line in line_numbers(spans) if self.has_text(line)]
+
+    def spans(self, lines: Iterable[int]) -> list[Span]:
+        """Group lines into ranges; blank lines between two of them do not end a range."""
+        ordered = sorted(set(lines))
+        index = {line: at for at, line in enumerate(self.texts(self.whole))}
+        # Neighbors in both lists have the same difference between their two indices.
+        runs = groupby(enumerate(ordered), lambda each: index[each[1]] - each[0])
+        return [Span(run[0], run[-1]) for run in ([line for _, line in each] for _, each in runs)]
+
+
+def line_digests(text: str) -> tuple[str, ...]:
+    """The digest of each line of a page's text."""
+    lines = text.removesuffix("\n").split("\n")
+    return tuple(
+        sha256(line.rstrip().encode()).hexdigest()[:12] if line.strip() else "" for line in lines
+    )
+
+
+def page_beside(document: Path, seed: str) -> Page | None:
+    """Read the digests beside a document's file; None if there is no such file."""
+    path = document.parent / f"{seed}.sha256"
+    if not path.is_file():
+        return None
+    try:
+        digests = path.read_text(encoding="ascii").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DocumentError(f"{path}: cannot be read: {error}") from None
+    for number, digest in enumerate(digests, 1):
+        if not DIGEST.fullmatch(digest):
+            raise DocumentError(
+                f"{path}:{number}: `{digest}` is not the digest of a line;"
+                f" write the file again by castigate specs page {seed}"
+            )
+    return Page(seed, tuple(digests))
+
+
+def read_page(path: Path) -> str:
+    """Read the text of the user's own copy of a page."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CastigateError(f"{path} cannot be read as UTF-8 text: {error}") from None
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Old line numbers mapped to new ones: of lines with the same text, and of replaced lines."""
+
+    repeated: dict[int, int]
+    replaced: dict[int, int]
+
+
+def align(
+    old: Sequence[str], new: Sequence[str], old_lines: Sequence[int], new_lines: Sequence[int]
+) -> Alignment:
+    """Align some lines of two pages by their digests; both lists are without blank lines."""
+    before = [old[line - 1] for line in old_lines]
+    after = [new[line - 1] for line in new_lines]
+    repeated: dict[int, int] = {}
+    replaced: dict[int, int] = {}
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for kind, first, last, new_first, new_last in matcher.get_opcodes():
+        pairs = zip(old_lines[first:last], new_lines[new_first:new_last], strict=False)
+        if kind == "equal":
+            repeated.update(pairs)
+        elif kind == "replace":
+            replaced.update(pairs)
+    return Alignment(repeated, replaced)

@@ -1,0 +1,727 @@
+"""The contract's data: each adapter's roads, what they offer, and answers known by hand."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+import pytest
+
+from oracles.adapters import (
+    jax,
+    openvino,
+    paddle_tensors,
+    tensorflow,
+    torch_tensors,
+    torch_xla,
+    tvm,
+)
+from oracles.registry import BUILTINS
+from specs.cases import Case
+from specs.formats import formats
+from tests.adapters.common import kept_environment, onnx_case, quietly
+
+ALL = frozenset(formats())
+FLOAT6 = frozenset({"float6e2m3", "float6e3m2"})
+COMPLEX = frozenset({"complex64", "complex128"})
+NOT_IN_ONNX = frozenset({"float8e4m3", "float8e3m4", "float8e4m3b11fnuz"})
+SUB_BYTE = FLOAT6 | {"float4e2m1", "int4", "int2", "uint4", "uint2"}
+
+OWN_PROCESS = frozenset({"jax", "tensorflow", "paddle", "tvm", "openvino", "torch_xla"})
+"""The packages of which one process can load only one: they clash."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All pairs of these sources and targets; ``reason`` is the pattern of the road's refusal."""
+
+    sources: frozenset[str] = ALL
+    targets: frozenset[str] = ALL
+    reason: str = "."
+
+    def __contains__(self, pair: tuple[str, str]) -> bool:
+        source, target = pair
+        return source in self.sources and target in self.targets
+
+
+def either(dtypes: Iterable[str], reason: str = ".") -> tuple[Pairs, Pairs]:
+    """All pairs with one of these dtypes on either side."""
+    some = frozenset(dtypes)
+    return Pairs(sources=some, reason=reason), Pairs(targets=some, reason=reason)
+
+
+Script = tuple[Case, list[Any]]
+
+
+@dataclass(frozen=True)
+class Road:
+    """A backend with one of its variants, and what the contract asks of it."""
+
+    backend: str
+    packages: tuple[str, ...]
+    castable: frozenset[str]
+    """The dtypes that it casts; every other one is refused in the words of ``no_dtype``."""
+    no_dtype: str
+    variant: str | None = None
+    movable: frozenset[str] | None = None
+    """The dtypes that ``identity`` takes, if they are others than those that it casts."""
+    layout_dtypes: tuple[str, ...] | None = None
+    """The dtypes moved in every layout, if not all are; each new shape may be compiled."""
+    refused: tuple[Pairs, ...] = ()
+    """The pairs that it does not cast although it has both dtypes."""
+    untested: tuple[Pairs, ...] = ()
+    """The pairs whose values are not the contract's: the framework answers them wrongly."""
+    casts: bool = True
+    takes_every_known_value: bool = True
+    layout_pairs: tuple[str, ...] = ("float32-float16", "int4-int8", "int8-int4")
+    owned: tuple[str, ...] = ("float32",)
+    """The dtypes for which answers are shown to have memory of their own."""
+    bound: tuple[str, ...] | None = None
+    """The pairs whose bound calls are tested, if not all of ``BOUND``."""
+    refusals: tuple[tuple[Case, str], ...] = ()
+    """Cases that ``cast`` and ``bind`` refuse, with the pattern of the reason."""
+    scripts_check_dtypes: bool = True
+    bitcasts: Literal["keeps", "scales", "adds", "own"] | None = None
+    """What a change of width does to the shape: refused, the last dimension, a new one."""
+    viewable: frozenset[str] = frozenset()
+    view_pairs: frozenset[str] = frozenset()
+    """The dtypes, and further pairs, that are read as one another."""
+    refuses_other_views: bool = False
+    """Whether all other pairs of ``SAME_WIDTH`` are refused."""
+    scripts: tuple[Script, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.backend + (f":{self.variant}" if self.variant else "")
+
+    @property
+    def moved(self) -> frozenset[str]:
+        return self.castable if self.movable is None else self.movable
+
+    def make(self) -> Any:
+        """Create the oracle; skip the test if a package is missing."""
+        for package in self.packages:
+            skip_unless_installed(package)
+        builtin = BUILTINS[self.backend]
+        adapter = getattr(importlib.import_module(builtin.module), builtin.attribute)
+        return quietly(partial(adapter, self.variant))
+
+    def refusal(self, source: str, target: str) -> str | None:
+        """Return the pattern with which a pair is refused, or None if the road casts it."""
+        for pairs in self.refused:
+            if (source, target) in pairs:
+                return pairs.reason
+        return None
+
+    def answers(self, source: str, target: str) -> bool:
+        """Whether the contract knows that the road casts a pair correctly."""
+        return (
+            {source, target} <= self.castable
+            and self.refusal(source, target) is None
+            and not any((source, target) in pairs for pairs in self.untested)
+        )
+
+    def views(self, source: str, target: str) -> bool:
+        """Whether the road reads one dtype as the other."""
+        return {source, target} <= self.viewable or f"{source}-{target}" in self.view_pairs
+
+
+def skip_unless_installed(package: str) -> None:
+    """Skip the test if a package is missing, without importing the package."""
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+
+
+def make(backend: str, variant: str | None = None) -> Any:
+    """Create a backend's oracle; skip the test if a package is missing."""
+    road = next(road for road in ROADS if road.backend == backend)
+    return replace(road, variant=variant).make()
+
+
+@contextmanager
+def built(backend: str, variant: str | None = None) -> Iterator[Any]:
+    """Create a backend's oracle, and restore the environment variables afterwards."""
+    with kept_environment():
+        yield make(backend, variant)
+
+
+def params(rows: Callable[[Road], Iterable[tuple[Any, ...]]], ids: Callable[..., str]) -> list[Any]:
+    """Return the parameters of a test: every road with each of the road's rows."""
+    return [
+        pytest.param(road, *row, id=f"{road.id}-{ids(*row)}")
+        for road in ROADS
+        for row in rows(road)
+    ]
+
+
+def roads(condition: Callable[[Road], bool] = lambda road: road.casts) -> list[Any]:
+    """Return the roads that meet a condition, as parameters."""
+    return [pytest.param(road, id=road.id) for road in ROADS if condition(road)]
+
+
+FLOATS = [0x3FC00000, 0xC0000000, 0x7F800001, 0xFFFFFFFF, 0x7F7FFFFF, 0x00000001]
+
+ONNX_DTYPES = ALL - NOT_IN_ONNX
+"""Newer versions of onnx name those of six bits, too, but no operator takes them."""
+NO_ONNX_DTYPE = r"(?i)^onnx \S+ has no dtype {dtype}$"
+NO_NUMPY_CAST = (
+    Pairs(frozenset({"string"}), frozenset({"bfloat16", "float8e4m3fn"})),
+    Pairs(frozenset({"int4"}), frozenset({"int2", "uint2", "string"})),
+)
+PACKED_PAIRS = ("float32-float16", "int4-int8", "int8-int4", "uint8-uint2")
+TEXT_PAIRS = (*PACKED_PAIRS, "int8-string", "string-int8")
+OPSET_1 = onnx_case("float32", "int32", 1)
+NUMPY_REFUSALS = ((onnx_case("int4", "int2"), "annot cast"),)
+ONE_WIDTH = frozenset(
+    {"float64", "int64", "float32", "int32", "uint32", "float16", "bfloat16", "uint16", "int16"}
+    | {"int8", "uint8"}
+)
+
+ORT = Road(
+    "ort",
+    ("onnxruntime", "onnx"),
+    castable=ONNX_DTYPES,
+    movable=ONNX_DTYPES - FLOAT6 - COMPLEX,
+    no_dtype=NO_ONNX_DTYPE,
+    refused=(
+        *either(COMPLEX, "complex"),
+        *either(FLOAT6),
+        *either({"float4e2m1"}, "NOT_IMPLEMENTED"),
+    ),
+    layout_pairs=TEXT_PAIRS,
+    refusals=((onnx_case("float32", "float4e2m1"), "NOT_IMPLEMENTED"), (OPSET_1, ".")),
+    scripts_check_dtypes=False,
+    bitcasts="keeps",
+    viewable=ONE_WIDTH,
+    refuses_other_views=True,
+    scripts=(
+        (onnx_case("float32", "float8e4m3fn", 19, saturate="0"), FLOATS),
+        (onnx_case("int4", "uint2"), list(range(16)) * 3),
+        (onnx_case("string", "bfloat16"), ["1.5", "-inf", "1e3"]),
+        (onnx_case("float16", "string", 13), [0x3E00, 0x7C00]),
+    ),
+)
+TORCH = Road(
+    "torch",
+    ("torch",),
+    castable=frozenset(torch_tensors.DTYPES),
+    movable=frozenset(torch_tensors.VIEWED),
+    no_dtype=r"no dtype \w+ as {dtype}$|^torch stores every {dtype} in",
+    layout_pairs=("float32-float16", "complex128-complex64"),
+    refusals=((onnx_case("float32", "float4e2m1"), "castable as float4e2m1$"),),
+    bitcasts="scales",
+    viewable=frozenset(torch_tensors.VIEWED),
+    refuses_other_views=True,
+    scripts=(
+        (onnx_case("float32", "bfloat16"), FLOATS),
+        (onnx_case("complex128", "float8e5m2"), [0x3FF8 << 48, 1 << 127]),
+        (onnx_case("bool", "complex128"), [0, 1]),
+    ),
+)
+JAX = Road(
+    "jax",
+    ("jax",),
+    castable=frozenset(jax.DTYPES),
+    no_dtype="^jax has no dtype {dtype}$",
+    layout_dtypes=("float64", "bfloat16", "float8e8m0", "int2", "bool"),
+    bound=("float32-float16", "float32-float32", "float32-int4", "int2-int2", "complex64-float32"),
+    bitcasts="adds",
+    viewable=ONE_WIDTH | {"float8e4m3fn", "float8e8m0"},
+    view_pairs=frozenset({"complex64-complex64"}),
+    scripts=(
+        (onnx_case("float32", "float8e4m3fn"), FLOATS),
+        (onnx_case("float64", "bfloat16"), [0x3FF8 << 48, 1]),
+        (onnx_case("int4", "uint2"), list(range(16)) * 3),
+        (onnx_case("uint8", "complex64"), list(range(8))),
+        (onnx_case("complex128", "float8e8m0"), [0x3FF8 << 48, 1 << 127]),
+        (onnx_case("bool", "complex128"), [0, 1]),
+    ),
+)
+
+XLA_LACKS = frozenset({"float4e2m1", "int2", "uint2"})
+KERNELS_LACK = XLA_LACKS | {"float8e4m3fnuz", "float8e5m2fnuz", "float8e4m3b11fnuz"}
+NO_TF_KERNEL = r"^(Cast \w+ to \w+ is not supported|No registered '\w+' OpKernel for \w+ devices)$"
+TENSORFLOW = Road(
+    "tensorflow",
+    ("tensorflow",),
+    castable=frozenset(tensorflow.DTYPES),
+    no_dtype="no dtype castable as {dtype}$",
+    layout_dtypes=("float64", "bfloat16", "float8e5m2", "int2", "bool"),
+    refused=either(KERNELS_LACK, NO_TF_KERNEL),
+    bound=("float32-float16", "float32-float32", "complex64-float32"),
+    bitcasts="adds",
+    viewable=ONE_WIDTH,
+    scripts=((onnx_case("float32", "float8e4m3fn"), [0x3FC00000, 0xFFFFFFFF, 0x7F7FFFFF, 1]),),
+)
+TENSORFLOW_XLA = replace(
+    TENSORFLOW,
+    variant="xla",
+    refused=either(XLA_LACKS, NO_TF_KERNEL),
+    # TensorFlow passes XLA tensors of four bits that are not packed, which XLA takes for packed.
+    untested=either(SUB_BYTE),
+    scripts=((onnx_case("bool", "float8e5m2fnuz"), [0, 1]),),
+)
+
+UNSIGNED = frozenset({"uint16", "uint32", "uint64"})
+NO_PROGRAM = "^no static program: "
+PADDLE = Road(
+    "paddle",
+    ("paddle",),
+    castable=frozenset(paddle_tensors.DTYPES),
+    no_dtype="^paddle has no dtype {dtype}$",
+    layout_pairs=("float32-float16", "complex128-complex64"),
+    bitcasts="own",
+    scripts=(
+        (onnx_case("float32", "bfloat16"), FLOATS),
+        (onnx_case("uint32", "float8e5m2"), [1, 3, 0xFFFFFFFF]),
+        (onnx_case("bool", "complex128"), [0, 1]),
+        (onnx_case("complex128", "uint16"), [0x3FF8 << 48, 1 << 127]),
+    ),
+)
+PADDLE_STATIC = replace(
+    PADDLE,
+    variant="static",
+    layout_dtypes=(),
+    refused=(
+        Pairs(sources=UNSIGNED | {"float8e5m2"}, reason=NO_PROGRAM),
+        Pairs(targets=UNSIGNED, reason=NO_PROGRAM),
+    ),
+    refusals=((onnx_case("float32", "uint64"), "uint64"),),
+    bitcasts=None,
+    scripts=(
+        (onnx_case("float32", "float8e4m3fn"), FLOATS * 4),
+        (onnx_case("float8e4m3fn", "complex64"), [0x3C, 0xFF]),
+    ),
+)
+
+# TVM casts neither between these and other floats, nor by their values from and to integers.
+TVM_RAW = FLOAT6 | {"float4e2m1"}
+# TVM reads three with another bias (that of float8e4m3fn, float8e5m2), two without infinities.
+TVM_MISREAD = frozenset(
+    {"float8e4m3fnuz", "float8e5m2fnuz", "float8e4m3b11fnuz", "float8e4m3", "float8e3m4"}
+)
+TVM = Road(
+    "tvm",
+    ("tvm",),
+    castable=frozenset(tvm.DTYPES),
+    no_dtype="^tvm has no dtype {dtype}$",
+    untested=either(TVM_RAW | TVM_MISREAD),
+    layout_pairs=PACKED_PAIRS,
+    owned=tuple(tvm.DTYPES),
+    bound=(
+        "float32-float16",
+        "float32-float32",
+        "float32-bfloat16",
+        "float64-int64",
+        "float32-bool",
+        "int64-float8e4m3fn",
+        "float16-int4",
+        "int4-uint2",
+        "int2-int2",
+        "float8e8m0-float64",
+    ),
+    refusals=(
+        (
+            onnx_case("float32", "float4e2m1"),
+            r"^TVM generates no code .* casts float32 to float4_e2m1fn$",
+        ),
+        (
+            onnx_case("float6e2m3", "bfloat16"),
+            r"^TVM generates no code .* casts float6_e2m3fn to bfloat16$",
+        ),
+    ),
+    bitcasts="keeps",
+    viewable=frozenset(tvm.DTYPES) - {"bool"},
+    scripts=(
+        (onnx_case("float32", "bfloat16", saturate="1"), FLOATS),
+        (onnx_case("int4", "uint2"), [*range(16)] * 3),
+        (onnx_case("uint64", "bool"), [0, 1 << 63, 5]),
+    ),
+)
+
+OPENVINO = Road(
+    "openvino",
+    ("openvino",),
+    castable=frozenset(openvino.DTYPES),
+    no_dtype="^openvino has no dtype castable as {dtype}$",
+    layout_pairs=PACKED_PAIRS,
+    owned=tuple(openvino.DTYPES),
+    bound=(
+        "float32-float16",
+        "float32-float32",
+        "float32-bfloat16",
+        "float32-float4e2m1",
+        "float32-int4",
+        "float32-uint2",
+        "float64-int64",
+        "int64-bool",
+        "int4-int8",
+        "float8e5m2-float64",
+    ),
+    refusals=(
+        (onnx_case("float8e8m0", "int32"), "(?=.*convert).*f8e8m0"),
+        (onnx_case("int8", "float4e2m1"), "(?=.*convert).*i8"),
+    ),
+    scripts=(
+        (onnx_case("float32", "bfloat16", saturate="1"), FLOATS),
+        (onnx_case("float32", "float4e2m1"), FLOATS[:5]),
+        (onnx_case("int4", "uint2"), [*range(16)] * 3),
+        (onnx_case("uint64", "bool"), [0, 1 << 63, 5]),
+    ),
+)
+# The CPU plugin carries both in 32 bits with a sign.
+OPENVINO_CPU = replace(OPENVINO, untested=(Pairs(frozenset({"uint32"}), frozenset({"uint64"})),))
+
+ROADS = (
+    ORT,
+    replace(
+        ORT,
+        variant="folded",
+        scripts=(
+            (onnx_case("float32", "float8e8m0", round_mode="down"), FLOATS[:1] * 9),
+            (onnx_case("uint4", "float64", 21), [1, 15, 8]),
+            (onnx_case("string", "int64"), ["-7"]),
+        ),
+    ),
+    Road(
+        "onnx",
+        ("onnx",),
+        castable=ONNX_DTYPES,
+        no_dtype=NO_ONNX_DTYPE,
+        movable=ONNX_DTYPES - FLOAT6,
+        refused=(*either(COMPLEX, "complex"), *either(FLOAT6), *NO_NUMPY_CAST),
+        layout_pairs=TEXT_PAIRS,
+        refusals=(*NUMPY_REFUSALS, (OPSET_1, ".")),
+        scripts_check_dtypes=False,
+        bitcasts="keeps",
+        viewable=ONNX_DTYPES - FLOAT6 - {"string"},
+        refuses_other_views=True,
+        scripts=(
+            (onnx_case("float32", "float4e2m1"), FLOATS),
+            (onnx_case("int4", "int8"), list(range(16))),
+            (onnx_case("string", "float32", 9), ["1.5", "2"]),
+            (onnx_case("bool", "string"), [0, 1]),
+        ),
+    ),
+    Road(
+        "ml_dtypes",
+        ("ml_dtypes",),
+        castable=ALL,
+        no_dtype="",
+        refused=NO_NUMPY_CAST,
+        layout_pairs=(*TEXT_PAIRS, "complex128-complex64"),
+        refusals=NUMPY_REFUSALS,
+        bitcasts="scales",
+        viewable=ALL - {"string"},
+        refuses_other_views=True,
+        scripts=(
+            (onnx_case("float32", "float6e2m3"), FLOATS),
+            (onnx_case("int2", "complex128"), [0, 1, 2, 3]),
+            (onnx_case("string", "float64"), ["1.5", "nan"]),
+            (onnx_case("float16", "string"), [0x3E00]),
+        ),
+    ),
+    TORCH,
+    replace(TORCH, variant="view", casts=False, scripts=(), refusals=()),
+    replace(
+        TORCH,
+        variant="compile",
+        layout_dtypes=(),
+        takes_every_known_value=False,
+        layout_pairs=("float32-float16",),
+        owned=("float32", "uint8"),
+        bound=("float32-float16", "float32-float32", "int16-int8"),
+        scripts=(
+            (onnx_case("float32", "int8"), [0x3FC00000, 0xC0000000, 0x7F800000, 0x43960000] * 5),
+        ),
+    ),
+    JAX,
+    *(replace(JAX, variant=variant) for variant in jax.VARIANTS),
+    TENSORFLOW,
+    replace(
+        TENSORFLOW,
+        variant="function",
+        scripts=((onnx_case("complex128", "bfloat16"), [0x3FF8 << 48, 1 << 127]),),
+    ),
+    TENSORFLOW_XLA,
+    replace(
+        TENSORFLOW,
+        variant="folded",
+        refused=(
+            *TENSORFLOW.refused,
+            # The only dtype whose casts grappler leaves to run.
+            *either({"float8e5m2"}, r"^grappler did not fold this, but left a Cast$"),
+        ),
+        scripts=((onnx_case("float32", "bfloat16"), [0x3FC00000, 0x7F800001, 0x7F7FFFFF, 1]),),
+    ),
+    replace(
+        TENSORFLOW_XLA,
+        variant="xla-folded",
+        scripts=((onnx_case("int32", "float8e5m2fnuz"), [0, 1, 2, 3, 0xFFFFFFFF]),),
+    ),
+    PADDLE,
+    PADDLE_STATIC,
+    replace(
+        PADDLE_STATIC,
+        variant="executor",
+        refused=(
+            *PADDLE_STATIC.refused,
+            Pairs(
+                targets=frozenset({"float8e4m3fn", "float8e5m2"}),
+                reason="^the Executor fetches no float8",
+            ),
+        ),
+        scripts=((onnx_case("float8e4m3fn", "bfloat16"), [0x3C, 0xFF]),),
+    ),
+    TVM,
+    replace(TVM, variant="static"),
+    replace(
+        TVM,
+        variant="folded",
+        refused=either(SUB_BYTE, "^TVM packs constants of .*, but compiles a byte for each$"),
+        refusals=(),
+        bitcasts=None,
+        owned=tuple(dtype for dtype in tvm.DTYPES if dtype not in SUB_BYTE),
+    ),
+    OPENVINO,
+    *(replace(OPENVINO_CPU, variant=variant) for variant in openvino.VARIANTS),
+    Road(
+        "torch_xla",
+        ("torch", "torch_xla"),
+        castable=frozenset(torch_xla.TYPES),
+        no_dtype="has no {dtype} on its device$",
+        layout_pairs=("float32-float16",),
+        owned=("float32", "uint8", "complex64"),
+        bound=("float32-float16", "complex64-complex128"),
+        bitcasts="adds",
+        viewable=ONE_WIDTH | {"float8e4m3fn"},
+        view_pairs=frozenset({"complex64-complex64"}),
+        scripts=(
+            (onnx_case("float32", "bfloat16"), [0x3FC00000, 0x7F800001, 0xFFFFFFFF]),
+            (onnx_case("complex64", "complex128"), [0xC0000000_3FC00000]),
+            (onnx_case("complex128", "uint8"), [0x3FF8 << 48]),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class KnownValues:
+    """A cast whose answers were computed by hand from the formats' fields."""
+
+    source: str
+    target: str
+    answers: dict[Any, Any] = field(hash=False)
+
+
+KNOWN = [
+    KnownValues("float32", "float16", {0x3FC00000: 0x3E00, 0xC0000000: 0xC000, 0: 0}),
+    KnownValues("float16", "float64", {0x3E00: 0x3FF8 << 48, 0x0001: 0x3E70 << 48}),
+    KnownValues("float32", "bfloat16", {0x3FC00000: 0x3FC0, 0xC0000000: 0xC000}),
+    KnownValues("bfloat16", "float32", {0x3FC0: 0x3FC00000}),
+    KnownValues("float32", "float8e4m3fn", {0x3FC00000: 0x3C, 0xC0000000: 0xC0}),
+    KnownValues("float32", "float8e4m3fnuz", {0x3FC00000: 0x44, 0xC0000000: 0xC8}),
+    KnownValues("float32", "float8e5m2", {0x3FC00000: 0x3E, 0xC0000000: 0xC0}),
+    KnownValues("float32", "float8e5m2fnuz", {0x3FC00000: 0x42, 0xC0000000: 0xC4}),
+    KnownValues("float32", "float8e4m3", {0x3FC00000: 0x3C, 0xC0000000: 0xC0}),
+    KnownValues("float32", "float8e3m4", {0x3FC00000: 0x38, 0xC0000000: 0xC0}),
+    KnownValues("float32", "float8e4m3b11fnuz", {0x3FC00000: 0x5C, 0xC0000000: 0xE0}),
+    KnownValues("float8e4m3", "float32", {0x77: 0x43700000, 0x78: 0x7F800000}),
+    KnownValues("float8e3m4", "float32", {0x6F: 0x41780000, 0x70: 0x7F800000}),
+    KnownValues("float8e4m3b11fnuz", "float32", {0x7F: 0x41F00000, 0x01: 0x39000000}),
+    KnownValues("float8e4m3fn", "float32", {0x3C: 0x3FC00000, 0x7E: 0x43E00000}),
+    KnownValues("float8e8m0", "float32", {0x80: 0x40000000, 0x7F: 0x3F800000}),
+    KnownValues("float4e2m1", "float32", {0x7: 0x40C00000, 0xB: 0xBFC00000, 0x1: 0x3F000000}),
+    KnownValues("float32", "float4e2m1", {0xC0C00000: 0xF, 0x3FC00000: 0x3}),
+    KnownValues("float6e2m3", "float32", {0x1F: 0x40F00000, 0x28: 0xBF800000}),
+    KnownValues("float32", "float6e3m2", {0x41E00000: 0x1F, 0xBF800000: 0x2C}),
+    KnownValues("int16", "int8", {200: 0xC8, 0xFFFF: 0xFF, 5: 5}),
+    KnownValues("uint32", "uint64", {0xFFFFFFFF: 0xFFFFFFFF, 7: 7}),
+    KnownValues("int64", "int32", {0xFFFFFFFFFFFFFFFE: 0xFFFFFFFE, 9: 9}),
+    KnownValues("uint16", "float32", {3: 0x40400000, 0xFFFF: 0x477FFF00}),
+    KnownValues("int4", "int8", {0x1: 0x01, 0xF: 0xFF, 0x8: 0xF8, 0x7: 0x07, 0x2: 0x02}),
+    KnownValues("int8", "int4", {0x05: 0x5, 0xFD: 0xD, 0x00: 0x0, 0xF8: 0x8, 0x01: 0x1}),
+    KnownValues("uint4", "uint8", {0x1: 0x1, 0xF: 0xF, 0x8: 0x8}),
+    KnownValues("uint8", "uint4", {0x1: 0x1, 0xF: 0xF, 0x8: 0x8}),
+    KnownValues("int2", "int8", {0x1: 0x01, 0x2: 0xFE, 0x3: 0xFF}),
+    KnownValues("int8", "uint2", {0x1: 0x1, 0x3: 0x3, 0x2: 0x2, 0x0: 0x0}),
+    KnownValues("bool", "float32", {1: 0x3F800000, 0: 0}),
+    KnownValues("float32", "bool", {0x40000000: 1, 0: 0}),
+    KnownValues("complex64", "float32", {0xC0000000_3FC00000: 0x3FC00000}),
+    KnownValues("complex64", "complex128", {0xC0000000_3FC00000: (0xC000 << 112) | (0x3FF8 << 48)}),
+    KnownValues("complex128", "complex64", {(0xC000 << 112) | (0x3FF8 << 48): 0xC0000000_3FC00000}),
+    KnownValues("string", "float32", {"1.5": 0x3FC00000, "-2": 0xC0000000}),
+    KnownValues("string", "int32", {"-7": 0xFFFFFFF9}),
+    KnownValues("string", "bfloat16", {"1.5": 0x3FC0}),
+    KnownValues("int32", "string", {0xFFFFFFF9: "-7", 12: "12"}),
+    KnownValues("float32", "string", {0x3FC00000: "1.5"}),
+]
+MORE_KNOWN = [
+    KnownValues("float64", "float32", {0x3FF8 << 48: 0x3FC00000, 0xC000 << 48: 0xC0000000}),
+    KnownValues("float32", "float64", {0x3FC00000: 0x3FF8 << 48}),
+    KnownValues("float16", "float32", {0x3E00: 0x3FC00000, 0x0001: 0x33800000}),
+    KnownValues("float8e5m2", "float32", {0x3E: 0x3FC00000}),
+    KnownValues("float32", "float8e8m0", {0x40000000: 0x80, 0x3F800000: 0x7F}),
+    KnownValues(
+        "float32",
+        "int32",
+        {0x3FC00000: 1, 0xC0400000: 0xFFFFFFFD, 0x40200000: 2, 0xC0200000: 0xFFFFFFFE},
+    ),
+    KnownValues("int8", "int64", {0xFE: 0xFFFFFFFFFFFFFFFE, 9: 9}),
+    KnownValues("uint8", "uint2", {0x1: 0x1, 0x3: 0x3, 0x2: 0x2, 0x0: 0x0}),
+    KnownValues("uint8", "float32", {200: 0x43480000}),
+    KnownValues("float32", "uint16", {0x40400000: 3, 0x477FFF00: 0xFFFF}),
+    KnownValues("uint64", "uint32", {0x1_0000_0007: 7}),
+    KnownValues("int32", "int32", {7: 7, 0xFFFFFFFF: 0xFFFFFFFF}),
+]
+
+# float32 and float16 of 0, 1.5, -2, 3 … 11
+LAYOUT_FLOATS = {
+    0: 0,
+    0x3FC00000: 0x3E00,
+    0xC0000000: 0xC000,
+    0x40400000: 0x4200,
+    0x40800000: 0x4400,
+    0x40A00000: 0x4500,
+    0x40C00000: 0x4600,
+    0x40E00000: 0x4700,
+    0x41000000: 0x4800,
+    0x41100000: 0x4880,
+    0x41200000: 0x4900,
+    0x41300000: 0x4980,
+}
+FLOAT64_BITS = [0x3FF8 << 48, 0xC000 << 48, 0]
+FLOAT32_BITS = [0x3FC00000, 0xC0000000, 0]
+LAYOUT_VALUES: dict[str, dict[Any, Any]] = {
+    "float32-float16": LAYOUT_FLOATS,
+    "int4-int8": {code: code | (0xF0 if code & 8 else 0) for code in range(12)},
+    "int8-int4": {code | (0xF0 if code & 8 else 0): code for code in range(12)},
+    "uint8-uint2": {code: code for code in range(4)},
+    "int8-string": {code: str(code) for code in range(12)},
+    "string-int8": {str(code): code for code in range(12)},
+    "complex128-complex64": {
+        imaginary << 64 | real: FLOAT32_BITS[i] << 32 | FLOAT32_BITS[r]
+        for i, imaginary in enumerate(FLOAT64_BITS)
+        for r, real in enumerate(FLOAT64_BITS)
+    },
+}
+"""By pair, up to 12 different patterns and their answers."""
+
+BOUND = [
+    onnx_case("float32", "float32"),
+    onnx_case("float32", "float16"),
+    onnx_case("float32", "bfloat16", 13),
+    onnx_case("float32", "float8e4m3fn", saturate="0"),
+    onnx_case("float32", "float8e8m0", saturate="1", round_mode="down"),
+    onnx_case("float32", "float8e5m2"),
+    onnx_case("float32", "float64"),
+    onnx_case("float32", "int32"),
+    onnx_case("float32", "uint16"),
+    onnx_case("float32", "bool"),
+    onnx_case("float32", "int4"),
+    onnx_case("float32", "uint2"),
+    onnx_case("float32", "float4e2m1"),
+    onnx_case("float32", "float6e2m3"),
+    onnx_case("float32", "string"),
+    onnx_case("float32", "complex64"),
+    onnx_case("float64", "float32"),
+    onnx_case("float64", "int64"),
+    onnx_case("float16", "float32"),
+    onnx_case("float16", "int4"),
+    onnx_case("bfloat16", "float32"),
+    onnx_case("float8e4m3fn", "float32"),
+    onnx_case("float8e5m2", "float32"),
+    onnx_case("float8e5m2", "float64"),
+    onnx_case("float8e8m0", "float64"),
+    onnx_case("int64", "int32"),
+    onnx_case("int64", "bool"),
+    onnx_case("int64", "float8e4m3fn"),
+    onnx_case("int32", "int32"),
+    onnx_case("int32", "float32"),
+    onnx_case("uint64", "float32"),
+    onnx_case("uint64", "uint32"),
+    onnx_case("uint32", "uint64"),
+    onnx_case("uint16", "float32"),
+    onnx_case("int16", "int8"),
+    onnx_case("uint8", "float32"),
+    onnx_case("bool", "float32"),
+    onnx_case("int4", "int8"),
+    onnx_case("int4", "uint2"),
+    onnx_case("int2", "int2"),
+    onnx_case("uint8", "uint4"),
+    onnx_case("complex64", "complex128"),
+    onnx_case("complex64", "float32"),
+    onnx_case("complex128", "complex64"),
+]
+
+View = tuple[str, str, list[int]]
+SAME_WIDTH: list[View] = [
+    # NaNs with payloads, single bits, all ones: the same patterns before and after.
+    ("float64", "int64", [0x7FF0000000000001, 1 << 63, 0x3FF8 << 48]),
+    ("int64", "float64", [0x7FF0000000000001, 1 << 63, 0x3FF8 << 48]),
+    ("float32", "uint32", [0x7F800001, 0xFFBFFFFF, 0xFFFFFFFF, 0x00000001, 0x80000000]),
+    ("uint32", "float32", [0x7F800001, 0xFFBFFFFF, 0x00000001, 0x80000000]),
+    ("float16", "bfloat16", [0x7C01, 0xFDFF, 0x0001, 0x8000, 0x3C00]),
+    ("uint16", "float16", [0x7C01, 0xFDFF, 0x0001, 0x8000, 0x3C00]),
+    ("int8", "uint8", list(range(256))),
+    ("float32", "float32", [0x7F800001, 0xFFBFFFFF]),
+    ("uint8", "float8e4m3fn", list(range(256))),
+    ("float8e4m3fn", "float8e8m0", [0xFF, 0]),
+    ("float8e5m2fnuz", "float8e8m0", list(range(256))),
+    ("bool", "uint8", [0, 1, 2, 128, 255]),
+    ("uint8", "bool", [0, 1, 2, 128, 255]),
+    ("bool", "bool", [0, 1, 2, 128, 255]),
+    ("complex64", "uint64", [0x7F800001_FFBFFFFF, 1]),
+    ("complex64", "complex64", [0x7F800001_FFBFFFFF, 0xC0000000_3FC00000]),
+    ("complex128", "complex128", [(1 << 127) | 1]),
+    ("float4e2m1", "float4e2m1", list(range(16))),
+    ("uint4", "float4e2m1", list(range(16))),
+    ("int4", "uint4", [*range(16), 9]),
+    ("int2", "uint2", [*range(4), 3]),
+    ("float6e2m3", "float6e3m2", list(range(64))),
+]
+
+Shape = tuple[int, ...]
+Reshaped = tuple[str, str, Shape, list[int], Shape, list[int]]
+# Little-endian: the first of the narrow patterns is the low part of the wide one.
+SCALED_DIMENSION: list[Reshaped] = [
+    ("float32", "float16", (2,), [0x3C00_0001, 0x7C01_FDFF], (4,), [1, 0x3C00, 0xFDFF, 0x7C01]),
+    ("float16", "float32", (4,), [1, 0x3C00, 0xFDFF, 0x7C01], (2,), [0x3C00_0001, 0x7C01_FDFF]),
+    ("int32", "uint8", (2, 1), [0x04030201, 0x80], (2, 4), [1, 2, 3, 4, 0x80, 0, 0, 0]),
+    ("uint8", "bfloat16", (2, 2), [1, 2, 3, 4], (2, 1), [0x0201, 0x0403]),
+    ("bool", "int16", (1, 2), [1, 0], (1, 1), [1]),
+    ("uint16", "bool", (2,), [0x8001, 0x02FF], (4,), [1, 128, 255, 2]),
+    ("complex64", "float32", (1,), [0x7F800001_FFBFFFFF], (2,), [0xFFBFFFFF, 0x7F800001]),
+    ("float64", "complex128", (2,), [1, 1 << 63], (1,), [(1 << 127) | 1]),
+    ("complex128", "uint64", (1,), [(1 << 127) | 1], (2,), [1, 1 << 63]),
+    ("float64", "int8", (0,), [], (0,), []),
+    ("float16", "float64", (0, 4), [], (0, 1), []),
+    ("float32", "int16", (3, 0), [], (3, 0), []),
+]
+ADDED_DIMENSION: list[Reshaped] = [
+    ("float32", "uint32", (2,), [0x7F800001, 0xFFFFFFFF], (2,), [0x7F800001, 0xFFFFFFFF]),
+    ("int64", "float64", (), [0x7FF0000000000001], (), [0x7FF0000000000001]),
+    ("float32", "uint16", (), [0x3FC00001], (2,), [0x0001, 0x3FC0]),
+    ("float32", "float16", (2,), [0x3C000001, 2], (2, 2), [1, 0x3C00, 2, 0]),
+    (
+        "float32",
+        "uint8",
+        (2,),
+        [0x3FC00000, 0x7F800001],
+        (2, 4),
+        [0, 0, 0xC0, 0x3F, 1, 0, 0x80, 0x7F],
+    ),
+    ("uint8", "float32", (4,), [0, 0, 0xC0, 0x3F], (), [0x3FC00000]),
+    ("uint16", "float32", (2, 2), [1, 0x8000, 2, 0], (2,), [0x80000001, 2]),
+    ("float16", "float32", (2, 2), [1, 0x3C00, 2, 0], (2,), [0x3C000001, 2]),
+    ("int64", "int8", (), [0x0807060504030201], (8,), list(range(1, 9))),
+    ("uint8", "float64", (8,), list(range(1, 9)), (), [0x0807060504030201]),
+    ("float32", "uint16", (0,), [], (0, 2), []),
+    ("float32", "uint8", (0, 3), [], (0, 3, 4), []),
+    ("bfloat16", "float32", (3, 0, 2), [], (3, 0), []),
+]

@@ -1,0 +1,238 @@
+"""The pre-check of a chunk passes no wrong answer, and fails only where it must."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from conformance.running.selection import case_named
+from conformance.sweep.array_forms import forms
+from oracles.reference import chunk_check, expect_by_kernels
+from oracles.reference.chunk_table import (
+    ANYTHING,
+    CODE,
+    NEEDS_GRADING,
+    RANGES,
+    ROW,
+    Rows,
+    Table,
+    table,
+)
+from oracles.reference.staircase import STEP, Step
+from reports.diff.allowed_answers import grade_answers
+from specs.ruling import Ruling, ruling
+from tests.reference.distinct import numeric_rulings
+from tests.reference.test_staircase_grades import right_answers
+
+pytest.importorskip("numba", reason="the fast form needs the extra `fast`")
+
+DENSE = {name: rules for name, rules in numeric_rulings().items() if rules.source.bits == 32}
+LENGTHS = (1, 2, 3, 1000, 1025, 4999, 5000)
+END = 1 << 32
+SEED = 20_261_124
+Check = Callable[[Table, int, NDArray[Any]], bool]
+CHECKS: tuple[Check, ...] = (chunk_check.all_right, forms(True).all_right)
+
+
+class Chunk:
+    """Consecutive inputs with answers that are all allowed."""
+
+    def __init__(self, rules: Ruling, first: int, size: int, chance: np.random.Generator) -> None:
+        self.rules, self.table = rules, table(rules)
+        self.first = max(0, min(first, END - size))
+        self.inputs = (self.first + np.arange(size, dtype=np.uint64)).astype(np.uint32)
+        self.expected = expect_by_kernels.expect(rules, self.inputs)
+        self.answers = right_answers(rules, self.expected, chance).astype(rules.target.storage)
+        begin, end = np.searchsorted(self.table.firsts, self.inputs[[0, -1]], "right").tolist()
+        self.segments = range(begin - 1, end)
+
+    @property
+    def needs_grading(self) -> bool:
+        return bool((self.table.kinds[list(self.segments)] == NEEDS_GRADING).any())
+
+    @property
+    def segment_ends(self) -> list[int]:
+        """The index of the first and the last input of every segment."""
+        starts = [int(self.table.firsts[number]) - self.first for number in self.segments[1:]]
+        return [0, *starts, *(start - 1 for start in starts), self.inputs.size - 1]
+
+    def passes(self, answers: NDArray[Any]) -> bool:
+        """Whether the pre-check passes; its numpy and numba implementations must agree."""
+        results = {check(self.table, self.first, answers) for check in CHECKS}
+        assert len(results) == 1, f"numpy and numba differ from {self.first:#x} on"
+        return results.pop()
+
+    def is_wrong(self, at: int, answers: NDArray[Any]) -> bool:
+        """Whether one answer is wrong by the comparison of the quick tier."""
+        one = slice(at, at + 1)
+        expected = self.expected.at(np.array([at]))
+        return bool(grade_answers(self.rules, self.inputs[one], expected, answers[one])[0])
+
+    def count_noticed(self, flips: Iterable[tuple[int, int]]) -> int:
+        """Flip one bit (index, bit) at a time; the pre-check must fail where that makes it wrong.
+
+        Returns how many flips made an answer wrong, and were noticed.
+        """
+        can_pass = not self.needs_grading
+        assert self.passes(self.answers) == can_pass, hex(self.first)
+        noticed = 0
+        for at, bit in flips:
+            answers = self.answers.copy()
+            answers[at] ^= answers.dtype.type(1 << bit)
+            wrong = self.is_wrong(at, answers)
+            assert self.passes(answers) == (can_pass and not wrong), (hex(self.first), at, bit)
+            noticed += wrong and can_pass
+        return noticed
+
+
+def chunk_starts(layout: Table, size: int, chance: np.random.Generator) -> list[int]:
+    """Both ends of the source; before the beginning and inside of a segment of every kind."""
+    found = [0, END - size]
+    for kind in (CODE, RANGES, ANYTHING, NEEDS_GRADING, None):
+        of_kind = np.flatnonzero(layout.kinds == kind if kind is not None else layout.kinds >= 0)
+        if of_kind.size:
+            number = int(chance.choice(of_kind))
+            start = int(layout.firsts[number])
+            end = int(layout.firsts[number + 1]) if number + 1 < layout.firsts.size else END
+            found += [start - int(chance.integers(0, size)), int(chance.integers(start, end))]
+    return found
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_an_answer_made_wrong_by_a_flipped_bit_never_passes(name: str) -> None:
+    rules, chance = DENSE[name], np.random.default_rng(SEED)
+    bits = 8 * np.dtype(rules.target.storage).itemsize
+    noticed = 0
+    for size in LENGTHS:
+        for start in chunk_starts(table(rules), size, chance):
+            chunk = Chunk(rules, start, size, chance)
+            indices = sorted({*chunk.segment_ends, int(chance.integers(0, size))})
+            if len(indices) > 8:
+                indices = [*indices[:2], *chance.choice(indices, 4).tolist(), *indices[-2:]]
+            noticed += chunk.count_noticed((at, int(chance.integers(0, bits))) for at in indices)
+    assert noticed or rules.is_open
+
+
+NAMES = st.sampled_from([*DENSE])
+
+
+@given(NAMES, st.data())
+@settings(max_examples=200, deadline=None)
+def test_flipped_bits_are_noticed_in_any_chunk(name: str, data: st.DataObject) -> None:
+    rules = DENSE[name]
+    layout = table(rules)
+    size = data.draw(st.sampled_from(LENGTHS) | st.integers(1, 3 * ROW))
+    number = data.draw(st.integers(0, layout.firsts.size - 1))
+    start = int(layout.firsts[number]) + data.draw(st.integers(-size, 3 * ROW))
+    chunk = Chunk(rules, start, size, np.random.default_rng(data.draw(st.integers(0, 1 << 32))))
+    bits = 8 * np.dtype(rules.target.storage).itemsize
+    indices = st.sampled_from(chunk.segment_ends) | st.integers(0, size - 1)
+    flips = st.lists(st.tuples(indices, st.integers(0, bits - 1)), max_size=4)
+    chunk.count_noticed(data.draw(flips))
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "indices"),
+    [
+        ("onnx-cast:13/float32/float16", 0x5000_0000, range(256)),
+        ("onnx-cast:13/int32/float32", 0x4000_0000, range(77, 6 * ROW, ROW)),
+    ],
+)
+def test_every_answer_of_a_chunk_is_checked(name: str, first: int, indices: range) -> None:
+    # Constant answers, and a row, of which four repetitions are compared at once and then the rest.
+    chunk = Chunk(DENSE[name], first, indices.stop, np.random.default_rng(SEED))
+    assert chunk.count_noticed((at, 0) for at in indices) == len(indices)
+
+
+@pytest.mark.parametrize("name", ["onnx-cast:13/float32/float16", "onnx-cast:1/float32/int64"])
+def test_answers_need_not_be_contiguous(name: str) -> None:
+    chunk = Chunk(DENSE[name], 0x2000, 256, np.random.default_rng(SEED))
+    strided = np.zeros(2 * 256, chunk.answers.dtype)[::2]
+    strided[:] = chunk.answers
+    assert chunk.passes(strided)
+    strided.base[1::2] = 7
+    assert chunk.passes(strided)
+    # Past the memory that 256 contiguous answers would take.
+    strided[200] ^= 1
+    assert not chunk.passes(strided)
+
+
+def test_answers_that_change_as_often_as_they_should_but_elsewhere_do_not_pass() -> None:
+    rules = DENSE["onnx-cast:13/float32/float16"]
+    chunk = Chunk(rules, 0x3F80_0000, 1 << 16, np.random.default_rng(SEED))
+    for shift in (-1, 1):
+        shifted = np.roll(chunk.answers, shift)
+        shifted[[0, -1]] = chunk.answers[[0, -1]]
+        assert np.count_nonzero(shifted[1:] != shifted[:-1]) == len(chunk.segments) - 1
+        assert not chunk.passes(shifted)
+
+
+@pytest.mark.parametrize("first", [0x3F80_0000, 0x3F80_2000])
+def test_a_segment_that_is_wrong_as_a_whole_does_not_pass(first: int) -> None:
+    rules = DENSE["onnx-cast:13/float32/float16"]
+    chunk = Chunk(rules, first, 1 << 15, np.random.default_rng(SEED))
+    ends = [0, *(np.flatnonzero(np.diff(chunk.answers)) + 1).tolist(), chunk.answers.size]
+    assert len(ends) > 4
+    for begin, end in pairwise(ends):
+        answers = chunk.answers.copy()
+        answers[begin:end] ^= 0x40
+        assert not chunk.passes(answers)
+
+
+def test_a_segment_that_needs_grading_never_passes() -> None:
+    chunk = Chunk(DENSE["onnx-cast:13/float32/float16"], 0, 100, np.random.default_rng(SEED))
+    assert chunk.passes(chunk.answers)
+    kinds = np.full_like(chunk.table.kinds, NEEDS_GRADING)
+    chunk.table = replace(chunk.table, kinds=kinds)
+    assert not chunk.passes(chunk.answers)
+
+
+def test_no_shipped_ruling_needs_grading() -> None:
+    assert not [
+        name for name, rules in DENSE.items() if (table(rules).kinds == NEEDS_GRADING).any()
+    ]
+
+
+def test_a_row_compares_no_bits_where_anything_is_allowed() -> None:
+    # CINN's document fixes the cast of whole values to integers, and leaves fractions open.
+    partly_open = table(ruling(case_named("cinn-cast:1.0/float32/int32")))
+    assert {*partly_open.cares[0].tolist()} == {0, 0xFFFF_FFFF}
+    not_open = table(ruling(case_named("onnx-cast:13/float32/int32")))
+    assert {*not_open.cares.ravel().tolist()} == {0xFFFF_FFFF}
+
+
+STEPS: dict[str, tuple[list[Step], int]] = {
+    "one rise": ([Step(0, 0, 5, 5, 2, 5, 5, 2), Step(1, 0, 6, 6, 2, 6, 6, 2)], 0),
+    "two rises": ([Step(0, 0, 5, 5, 2, 5, 5, 2), Step(1, 0, 6, 6, 1, 6, 6, 1)], NEEDS_GRADING),
+    "a range": ([Step(0, 0, 5, 5, 2, 5, 5, 2), Step(1, 0, 6, 7, 2, 6, 7, 2)], NEEDS_GRADING),
+    "a code and anything": ([Step(0, 0, 5, 5, 2, 5, 5, 2), Step(1, 1, 0, 255, 0, 0, 255, 0)], 0),
+    "only anything": (
+        [Step(0, 0, 0, 255, 0, 0, 255, 0), Step(1, 1, 0, 255, 0, 0, 255, 0)],
+        ANYTHING,
+    ),
+}
+
+
+@pytest.mark.parametrize("example", STEPS)
+def test_which_steps_fit_into_a_row(example: str) -> None:
+    steps, kind = STEPS[example]
+    assert Rows(255, np.dtype(np.uint8)).add(1, np.array(steps, STEP)) == kind
+
+
+def test_shipped_rulings_have_all_other_kinds_of_segments() -> None:
+    kinds = {min(int(kind), 0) for rules in DENSE.values() for kind in set(table(rules).kinds)}
+    assert kinds >= {CODE, RANGES, ANYTHING, 0}
+
+
+def test_answers_may_be_read_only() -> None:
+    chunk = Chunk(DENSE["onnx-cast:13/float32/float16"], 0x5000_0000, 256, np.random.default_rng(0))
+    chunk.answers.flags.writeable = False
+    assert chunk.passes(chunk.answers)

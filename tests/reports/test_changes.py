@@ -1,0 +1,95 @@
+"""Comparison of two runs: changed divergences, and differences in setup."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reports.findings.cells import BrokenRule, Cell
+from reports.findings.changes import cell_changes, setup_differences
+from reports.run_store.record import BackendRecord, Selection
+from tests.reports.common import record
+
+CASE = ("onnx-cast:25/float32/int8", "onnx-cast", "25", "float32", "int8", "")
+BROKEN = BrokenRule(
+    "rounds", "§ 1", "required", 3, 2, "0x00000001", "0x02", ("0x00",), "ab", (0, 1), ()
+)
+
+
+def cell(*broken: BrokenRule, verdict: str = "violates") -> Cell:
+    return Cell("ort", *CASE, verdict, "", 9, 0, 3, 2, broken, "", None, None)
+
+
+def test_changes_are_sorted_by_kind_then_by_rule() -> None:
+    before = cell(*(replace(BROKEN, rule=rule) for rule in ("d", "c", "b", "a")))
+    now = cell(
+        replace(BROKEN, rule="f"),
+        replace(BROKEN, rule="e", level="recommended"),
+        *(replace(BROKEN, rule=rule, digest="cd") for rule in ("b", "a")),
+    )
+    assert [(each.kind, each.rule, each.level) for each in cell_changes(before, now)] == [
+        ("new", "e", "recommended"),
+        ("new", "f", "required"),
+        ("changed", "a", "required"),
+        ("changed", "b", "required"),
+        ("fixed", "c", "required"),
+        ("fixed", "d", "required"),
+    ]
+    assert {(each.backend, each.case) for each in cell_changes(before, now)} == {("ort", CASE[0])}
+
+
+@pytest.mark.parametrize(
+    "change", [{"digest": "cd"}, {"wrong": 4}, {"runs": 3}, {"smallest": "0x2"}, {"answer": "0x3"}]
+)
+def test_other_inputs_or_answers_change_a_divergence(change: dict[str, Any]) -> None:
+    [found] = cell_changes(cell(BROKEN), cell(replace(BROKEN, **change)))
+    assert (found.kind, found.rule) == ("changed", "rounds")
+    assert cell_changes(cell(BROKEN), cell(replace(BROKEN, allowed=("0x01",)))) == []
+
+
+def test_an_error_with_broken_rules_is_compared_by_its_rules() -> None:
+    wrong = cell(BROKEN, verdict="error")
+    assert [each.rule for each in cell_changes(cell(verdict="conforms"), wrong)] == ["rounds"]
+    assert [each.kind for each in cell_changes(cell(BROKEN), wrong)] == []
+
+
+DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"suite": "1"}, {"suite": "2"}, "castigate: 1 before, 2 now"),
+    ({}, {"tier": "full"}, "tier: quick before, full now"),
+    ({"seed": 3}, {"seed": 4}, "seed: 3 before, 4 now"),
+    ({"max_examples": 5}, {}, "random inputs: 5 before, 1000 now"),
+    (
+        {},
+        {"selection": Selection(documents=("a", "b:1"))},
+        "selected documents: all before, a b:1 now",
+    ),
+    ({"selection": Selection(source="int8")}, {}, "selected source: int8 before, all now"),
+    ({}, {"selection": Selection(target="int8")}, "selected target: all before, int8 now"),
+    (
+        {"documents": {"a": "1"}},
+        {"documents": {"a": "2"}},
+        "a: Castigate's encoding of this document has changed",
+    ),
+    (
+        {"backends": (BackendRecord(name="ort", version="1"),)},
+        {"backends": (BackendRecord(name="ort", version="2"),)},
+        "ort: 1 before, 2 now",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "expected"), DIFFERENT)
+def test_every_difference_in_setup_is_listed(
+    before: dict[str, Any], now: dict[str, Any], expected: str
+) -> None:
+    [line] = setup_differences(record(**before), record(**now))
+    assert line.startswith(expected)
+
+
+def test_backends_and_documents_of_only_one_run_are_no_difference_in_setup() -> None:
+    ort, torch = (BackendRecord(name=name, version="1") for name in ("ort", "torch"))
+    one = record(documents={"a": "1"}, backends=(ort,))
+    more = record(documents={"a": "1", "b": "2"}, backends=(ort, torch))
+    assert setup_differences(one, more) == setup_differences(more, one) == []

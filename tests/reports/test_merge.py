@@ -1,0 +1,126 @@
+"""Shards merge only if all shards of one run are there, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports.run_store.merge import merge_record
+from reports.run_store.open_run import open_shard
+from reports.run_store.record import BackendRecord
+from reports.run_store.store import RunStore, create
+from specs.errors import CastigateError
+from tests.reports.common import HALF, MACHINE, divergence, judgement, record, same, shard, steps
+
+Shards = Sequence[RunStore]
+
+
+def complete_shards(folder: Path, count: int) -> list[RunStore]:
+    return [complete_shard(folder / f"s{index}", index, count) for index in range(1, count + 1)]
+
+
+def complete_shard(folder: Path, index: int, count: int, **changes: Any) -> RunStore:
+    store = create(str(folder), shard(index, count, **changes))
+    store.write(f"task {index}", [judgement(HALF, divergence(steps(index)))])
+    store.finish([], lambda: 0)
+    return open_shard(str(folder))
+
+
+def test_all_shards_merge_to_the_record_of_the_run(tmp_path: Path) -> None:
+    elsewhere = MACHINE.model_copy(update={"cpus": 64})
+    early = datetime(2025, 12, 31, tzinfo=UTC)
+    shards = [
+        complete_shard(tmp_path / "2", 2, 3),
+        complete_shard(tmp_path / "3", 3, 3, environments=(elsewhere,), started=early),
+        complete_shard(tmp_path / "1", 1, 3),
+    ]
+    whole = record(environments=(MACHINE, elsewhere), started=early)
+    assert merge_record(shards) == whole
+    merged = merge_record(shards, ["/usr/bin/castigate", "merge"])
+    assert merged == whole.model_copy(update={"command_line": ("castigate", "merge")})
+    found = [
+        judgements for each in shards for name in each.finished() for judgements in each.read(name)
+    ]
+    assert same(tuple(found), tuple(judgement(HALF, divergence(steps(n))) for n in (2, 3, 1)))
+
+
+def test_a_single_shard_merges_to_a_run(tmp_path: Path) -> None:
+    assert merge_record(complete_shards(tmp_path, 1)) == record()
+
+
+def _with_unfinished_shard(folder: Path) -> Shards:
+    return [*complete_shards(folder, 1), create(str(folder / "u"), shard(2, 2))]
+
+
+def _of_older_suite(folder: Path) -> Shards:
+    return [
+        complete_shard(folder / "s1", 1, 2, suite="0.0.9"),
+        complete_shard(folder / "s2", 2, 2, suite="0.0.9"),
+    ]
+
+
+def _with_different_shard(**changes: Any) -> Callable[[Path], Shards]:
+    return lambda folder: [
+        complete_shard(folder / "s1", 1, 2),
+        complete_shard(folder / "s2", 2, 2, **changes),
+    ]
+
+
+NOT_SAME_RUN = "F/s2 is no shard of the run of F/s1: "
+REFUSED: dict[str, tuple[Callable[[Path], Shards], str]] = {
+    "nothing": (
+        lambda folder: [],
+        "there is nothing to merge; give the folders of all shards of a run",
+    ),
+    "two of four": (
+        lambda folder: complete_shards(folder, 4)[1::2],
+        "shard 1/4, 3/4 of the run is missing; give the folders of all shards",
+    ),
+    "one twice": (
+        lambda folder: [*(few := complete_shards(folder, 2)), few[0]],
+        "F/s1 and F/s1 are both shard 1/2; give each shard once",
+    ),
+    "an unfinished one": (
+        _with_unfinished_shard,
+        "F/u is an unfinished shard; go on with it by `castigate run … --resume`",
+    ),
+    "a whole run": (
+        lambda folder: [create(str(folder / "w"), record()).finish([], lambda: 0)],
+        "F/w is a whole run; only shards can be merged",
+    ),
+    "another suite": (
+        _of_older_suite,
+        "F/s1 was made by castigate 0.0.9, this is 0.1.0; merge with the version that made it",
+    ),
+    "another count": (
+        lambda folder: [complete_shard(folder / "s1", 1, 2), complete_shard(folder / "s2", 3, 3)],
+        f"{NOT_SAME_RUN}--shard 1/2 there, --shard 3/3 here",
+    ),
+    "another seed": (_with_different_shard(seed=3), f"{NOT_SAME_RUN}--seed 0 there, --seed 3 here"),
+    "another tier": (
+        _with_different_shard(tier="full"),
+        f"{NOT_SAME_RUN}--tier quick there, --tier full here",
+    ),
+    "another backend": (
+        _with_different_shard(backends=(BackendRecord(name="torch", version="2.13.0"),)),
+        f"{NOT_SAME_RUN}ort 1.31.1 there, torch 2.13.0 here",
+    ),
+    "another document": (
+        _with_different_shard(documents={"onnx-cast": "cd"}),
+        f"{NOT_SAME_RUN}document onnx-cast of sha256 {'ab' * 32} there, "
+        "document onnx-cast of sha256 cd here",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_refusal_says_what_is_wrong(what: str, tmp_path: Path) -> None:
+    prepare, message = REFUSED[what]
+    shards = prepare(tmp_path)
+    with pytest.raises(CastigateError) as caught:
+        merge_record(shards)
+    assert str(caught.value) == message.replace("F/", f"{tmp_path}/")

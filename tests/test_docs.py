@@ -1,0 +1,546 @@
+"""README and docs show what the code does: every command is run, or is listed here with a reason.
+
+Conventions of the pages:
+
+- A ```console block holds commands, each after ``$ ``, and below each its output: stdout and stderr
+  as a terminal shows them, 100 columns wide. A command without output below it is run too; only its
+  exit code is checked.
+- A line ``…`` stands for any number of lines that the page leaves out; ``…`` inside a line stands
+  for any text.
+- A ```sh block holds lines to copy and paste. They are not run and are listed in ``NOT_RUN``.
+- A block below a line that ends in ``NAME`:`` (a file name in backticks and a colon) is written to
+  that file before the page's commands run.
+- The commands of a page run in their order in one folder, which sees the checkout's ``examples``
+  and ``specs``; ``pytest`` starts from the checkout.
+
+``REWRITE_DOCS=1 pytest tests/test_docs.py`` writes the real outputs into the pages. It keeps the
+lines that a page has trimmed; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from conformance.commands.main import main
+from conformance.running.selection import case_named
+from oracles.isolation.frames import Frame, encode_frame
+from oracles.wire.program_client import wire_case
+from oracles.wire.reply_checks import ReplyDecoder
+from oracles.wire.schema import AskCast, encode_request, json_schema
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+GENERATED = {"proof.md", "behaviors_whole.md"}
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(path for path in sorted(DOCS.glob("*.md")) if path.name not in GENERATED),
+]
+ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *(DOCS / name for name in sorted(GENERATED))]
+REWRITE = bool(os.environ.get("REWRITE_DOCS"))
+CUT = "…"
+LANGUAGES = {"console", "json", "mermaid", "python", "sh", "text", "yaml"}
+PYTEST_HERE = ("-p", "no:castigate", "-p", "castigate_entry", "-p", "no:cacheprovider")
+"""The suite's plugin from this checkout, even where another one is installed."""
+
+NOT_RUN: dict[str, tuple[str, ...]] = {
+    "installs packages; .ci/run and tox do it": (
+        "python3.11 -m venv .venv && .venv/bin/pip install -q -c constraints.txt tox"
+        " && .venv/bin/tox -q -e nightly",
+        "python3.11 -m venv .venv && .venv/bin/pip install -q -c constraints.txt tox"
+        " && .venv/bin/tox -q -e tests,lint,types,frameworks",
+        "python3.11 -m venv .venv && . .venv/bin/activate",
+        "pip install -c constraints.txt -e '.[nightly,dev]'",
+        "pip install -c constraints.txt -e '.[ort,torch,dev]'",
+    ),
+    "takes minutes": (
+        "castigate nightly --out DIR",
+        "castigate export onnx --out ALL",
+        "castigate gate --backend ort --policy mine.yaml --out DIR",
+        "castigate gate --backend ort --policy mine.yaml --sign key.pem --out SIGNED",
+        "castigate gate --backend exec:./vendor --policy strict --out GATE",
+        "castigate run --backend torch --tier full --document onnx-cast:25 --source float32"
+        " --out RUN",
+        "castigate run --backend ort --tier full --document onnx-cast:25 --source float32"
+        " --target float16 --out RUN",
+        "castigate run --backend ort --tier full --shard 1/4 --out PART1",
+        "pytest conformance --backend=ort --tier=full",
+        "pytest conformance --backend=torch -k invariances",
+        "pytest conformance --backend=torch --backend=torch:compile --backend=torch:threads"
+        " -k variants",
+        "pytest conformance --backend='exec:./vendor --device 0' --document onnx-cast:25",
+        "pytest conformance --backend=examples/vendor_python/adapter.py:NumpyCast"
+        " --document=onnx-cast:25",
+    ),
+    "needs a run or a folder of the reader's": (
+        "python -m benchmarks.migration --before CHECKOUT",
+        "castigate diff RUN OTHER-RUN",
+        "castigate diff RUN --backend ort --backend torch",
+        "castigate gate --backend ort --policy regression-only --baseline OLDER-RUN --out LATER",
+        "castigate merge PART1 PART2 PART3 PART4 --out RUN",
+        "castigate report OLDEST … LAST --out DIR",
+        "castigate report RUN… --out DIR --summary FILE --csv FILE --junit FILE",
+        "castigate run --resume --out RUN",
+        "castigate verify DIR/certificate.json --replay 20",
+    ),
+    "needs a program, an adapter or a page of the reader's": (
+        "castigate inputs CASE | vendor-program | castigate judge",
+        "castigate specs page page.md > page.md.sha256",
+        "pytest conformance --backend=my_adapter.py:Eager --backend=my_adapter.py:Compiled"
+        " -k variants",
+    ),
+    "needs a framework that the tests do not install": (
+        "castigate run --backend torch_xla --python torch_xla=envs/xla/bin/python --backend jax"
+        " --out RUN",
+        "pytest conformance --backend=tensorflow:xla --backend=tensorflow:xla-folded -k variants",
+    ),
+    "needs the document in the checkout": (
+        "castigate explain demo-cast:1/float32/int8 300 --backend reference --backend ml_dtypes",
+        "castigate run --backend ml_dtypes --document demo-cast --out DEMO",
+    ),
+    "changes the checkout, or is run by CI anyway": (
+        "pytest conformance --backend=ort --update-ledger",
+        "pytest -q tests/specs/test_formats.py",
+        "ruff check . && ruff format . && mypy",
+        "REWRITE_DOCS=1 pytest -q tests/test_docs.py",
+        "git diff README.md docs",
+    ),
+    "is openssl's, not ours": (
+        "openssl genpkey -algorithm ed25519 -out key.pem",
+        "openssl pkey -in key.pem -pubout -out public.pem",
+    ),
+}
+"""Reasons, and the commands that are not run for each."""
+
+FENCE = re.compile(r"^```(\w*)$")
+FILE_NAME = re.compile(r"`([\w-]+\.(?:jsonl|py|yaml))`:$")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its lines, the number of its first line, the text above it."""
+
+    language: str
+    lines: tuple[str, ...]
+    first: int
+    above: str
+    indent: str
+
+    @property
+    def file_name(self) -> str | None:
+        """The file that the page gives the block's content to."""
+        found = FILE_NAME.search(self.above)
+        return found[1] if found and self.language != "console" else None
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a page, and the lines of output that the page shows below it."""
+
+    text: str
+    shown: tuple[str, ...]
+    first: int
+    """Where its output begins, as an index into the page's lines."""
+    indent: str
+
+
+def blocks(text: str) -> Iterator[Block]:
+    lines = text.splitlines()
+    begin, language, above, indent = None, "", "", ""
+    for place, line in enumerate(lines):
+        fence = FENCE.match(line.strip())
+        if begin is None and fence is not None:
+            begin, language, indent = place + 1, fence[1], line[: line.index("```")]
+        elif begin is not None and line.strip() == "```":
+            inside = tuple(each.removeprefix(indent) for each in lines[begin:place])
+            yield Block(language, inside, begin, above, indent)
+            begin, above = None, ""
+        elif begin is None and line.strip():
+            above = line.strip()
+    assert begin is None, f"the block that begins at line {begin} has no end"
+
+
+def commands(block: Block) -> list[Command]:
+    """The commands of a console block; a line that ends in a backslash goes on in the next one."""
+    found: list[Command] = []
+    lines, place = block.lines, 0
+    while place < len(lines):
+        assert lines[place].startswith("$ "), f"no command above `{lines[place]}`"
+        text = lines[place][2:]
+        while text.endswith("\\"):
+            place += 1
+            text = text[:-1].rstrip() + " " + lines[place].strip()
+        end = begin = place + 1
+        while end < len(lines) and not lines[end].startswith("$ "):
+            end += 1
+        found.append(Command(text, lines[begin:end], block.first + begin, block.indent))
+        place = end
+    return found
+
+
+def plain(text: str) -> str:
+    """A command without its comment."""
+    return re.sub(r"\s+# .*$", "", text).strip()
+
+
+def reason_not_to_run(text: str) -> str | None:
+    return next((reason for reason, some in NOT_RUN.items() if plain(text) in some), None)
+
+
+def castigate(arguments: list[str], stdin: str) -> tuple[int, str]:
+    """The exit code of the command inside this process, and its output with its errors."""
+    out = io.StringIO()
+    with (
+        patch.object(sys, "argv", ["castigate", *arguments]),
+        patch.object(sys, "stdin", io.StringIO(stdin)),
+        redirect_stdout(out),
+        redirect_stderr(out),
+        pytest.raises(SystemExit) as left,
+    ):
+        main()
+    return int(left.value.code or 0), out.getvalue()
+
+
+def process(arguments: list[str], folder: Path, stdin: str) -> tuple[int, str]:
+    """The exit code and the output of a command that is a process of its own."""
+    if arguments[0] == "pytest":
+        arguments = [sys.executable, "-m", "pytest", *PYTEST_HERE, *arguments[1:]]
+        folder = ROOT
+    elif arguments[0] == "python":
+        arguments = [sys.executable, *arguments[1:]]
+    done = subprocess.run(
+        arguments,
+        cwd=folder,
+        input=stdin,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def run(text: str, folder: Path) -> tuple[int, str]:
+    """Run a command line: programs, pipes between them, and a redirection at its end."""
+    lexer = shlex.shlex(plain(text), posix=True, punctuation_chars="|>")
+    lexer.whitespace_split = True
+    words = list(lexer)
+    target = None
+    if ">" in words:
+        *words, _, target = words
+    code, output = 0, ""
+    while words:
+        end = words.index("|") if "|" in words else len(words)
+        part, words = words[:end], words[end + 1 :]
+        if part[0] not in ("castigate", "pytest", "python") and shutil.which(part[0]) is None:
+            pytest.skip(f"{part[0]} is not installed")
+        if part[0] == "castigate":
+            code, output = castigate(part[1:], output)
+        else:
+            code, output = process(part, folder, output)
+    if target is not None:
+        (folder / target).write_text(output, encoding="utf-8")
+        output = ""
+    return code, output
+
+
+RUNS: dict[str, tuple[str, Path]] = {}
+"""What each `castigate run` printed, and the folder in which it left its run."""
+
+
+def run_once(text: str, folder: Path) -> tuple[int, str]:
+    """Run a command line; a `castigate run` that another page has shown is copied from there."""
+    out = re.search(r"^castigate run .*--out (\w+)$", plain(text))
+    if out is None:
+        return run(text, folder)
+    if plain(text) not in RUNS:
+        code, output = run(text, folder)
+        if code not in (0, 1):
+            return code, output
+        RUNS[plain(text)] = output, folder / out[1]
+    output, made = RUNS[plain(text)]
+    if made != folder / out[1]:
+        shutil.copytree(made, folder / out[1])
+    return 0, output
+
+
+def stripped(output: str) -> list[str]:
+    """The lines of an output, without blanks at their ends and empty lines around them."""
+    return [line.rstrip() for line in output.strip("\n").splitlines()]
+
+
+def fits(shown: list[str], real: list[str]) -> bool:
+    """Whether the page shows what came out, but for what it leaves out."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line == CUT else re.escape(line).replace(CUT, ".*") + r"\n"
+        for line in shown
+    )
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in real)) is not None
+
+
+def refreshed(shown: list[str], real: list[str]) -> list[str]:
+    """What the page should show: the real output, cut where the page cuts it now.
+
+    The part before the first cut is as many lines from the beginning, the part after the last as
+    many from the end; a part between two cuts begins at the line that is most like its first one.
+    """
+    if CUT not in shown:
+        return real
+    parts: list[list[str]] = [[]]
+    for line in shown:
+        if line == CUT:
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    head, *middle, tail = parts
+    made, place = real[: len(head)], len(head)
+    for part in middle:
+        left = real[place:]
+        like = max(left, key=lambda line: difflib.SequenceMatcher(None, part[0], line).ratio())
+        place += left.index(like)
+        made += [CUT, *real[place : place + len(part)]]
+        place += len(part)
+    made += [CUT, *(real[-len(tail) :] if tail else [])]
+    lines = [line for line in shown if line != CUT]
+    new = [line for line in made if line != CUT]
+    if len(lines) == len(new):
+        old = dict(zip(new, lines, strict=True))
+        # A line that the page cuts inside stays as it is while it fits.
+        made = [
+            old[line] if line in old and CUT in old[line] and fits([old[line]], [line]) else line
+            for line in made
+        ]
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("examples", "specs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, folder: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    lines, wrong = text.splitlines(), []
+    changes: list[tuple[Command, list[str]]] = []
+    for block in blocks(text):
+        if block.file_name is not None:
+            (folder / block.file_name).write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+        if block.language != "console":
+            continue
+        for command in commands(block):
+            if reason_not_to_run(command.text) is not None:
+                assert not command.shown, f"`{command.text}` is not run; do not show its output"
+                continue
+            code, output = run_once(command.text, folder)
+            shown, real = stripped("\n".join(command.shown)), stripped(output)
+            if (not shown and code in (0, 1)) or (shown and fits(shown, real)):
+                continue
+            changes.append((command, refreshed(shown, real)))
+            difference = "\n".join(difflib.unified_diff(shown, real, "page", "output", lineterm=""))
+            wrong.append(f"$ {command.text}\nexit code {code}\n{difference}")
+    if REWRITE and changes:
+        for command, new in reversed(changes):
+            indented = [f"{command.indent}{line}".rstrip() for line in new]
+            lines[command.first : command.first + len(command.shown)] = indented
+        page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return
+    assert not wrong, f"{name_of(page)} is not what comes out:\n\n" + "\n\n".join(wrong)
+
+
+def all_blocks() -> Iterator[tuple[Path, Block]]:
+    for page in PAGES:
+        for block in blocks(page.read_text(encoding="utf-8")):
+            yield page, block
+
+
+def test_every_block_names_its_language() -> None:
+    wrong = [
+        f"{name_of(page)}:{block.first}"
+        for page, block in all_blocks()
+        if block.language not in LANGUAGES
+    ]
+    assert wrong == []
+
+
+def test_commands_stand_in_console_blocks_and_lines_to_paste_are_listed() -> None:
+    for page, block in all_blocks():
+        where = f"{name_of(page)}:{block.first}"
+        if block.language == "sh":
+            assert [line for line in block.lines if reason_not_to_run(line) is None] == [], where
+        elif block.language != "console":
+            assert [line for line in block.lines if line.startswith("$ ")] == [], where
+
+
+def test_every_command_that_is_not_run_is_on_a_page() -> None:
+    shown = {
+        plain(command.text)
+        for _, block in all_blocks()
+        if block.language == "console"
+        for command in commands(block)
+    }
+    shown |= {line for _, block in all_blocks() if block.language == "sh" for line in block.lines}
+    listed = [text for some in NOT_RUN.values() for text in some]
+    assert sorted(listed) == sorted(set(listed))
+    assert set(listed) - shown == set()
+
+
+def test_what_python_examples_import_exists() -> None:
+    for page, block in all_blocks():
+        if block.language != "python":
+            continue
+        for node in ast.walk(ast.parse("\n".join(block.lines))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                module = importlib.import_module(node.module)
+                missing = [one.name for one in node.names if not hasattr(module, one.name)]
+                assert missing == [], f"{name_of(page)}:{block.first}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w -]", "", one.lower()).strip().replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    wrong = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        is_dead = anchor and target.suffix == ".md" and anchor not in anchors(target)
+        if not target.exists() or is_dead:
+            wrong.append(link)
+    assert wrong == []
+
+
+def test_files_that_the_pages_name_exist() -> None:
+    """Paths in backticks that begin with a folder of the repository."""
+    known = "specs|oracles|reports|conformance|tests|benchmarks|examples|docs"
+    wrong = [
+        f"{name_of(page)}: {path}"
+        for page in PAGES
+        for path in re.findall(rf"`((?:{known})/[\w./-]+)`", page.read_text(encoding="utf-8"))
+        if not (ROOT / path).exists() and path not in EXAMPLE_PATHS
+    ]
+    assert wrong == []
+
+
+EXAMPLE_PATHS = {
+    "oracles/adapters/numpy.py",
+    "reports/ledger/numpy.yaml",
+    "specs/documents/PAGE.sha256",
+    "specs/documents/demo_cast.yaml",
+    "tests/adapters/test_numpy.py",
+}
+"""Files that a reader of the recipes would make."""
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    missing = [path.name for path in DOCS.glob("*.md") if f"](docs/{path.name})" not in readme]
+    assert missing == []
+
+
+def test_the_readme_is_short_and_its_pictures_are_small() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120
+    heavy = [path.name for path in (DOCS / "images").iterdir() if path.stat().st_size > 150_000]
+    assert heavy == []
+
+
+# docs/protocol.md and docs/protocol.schema.json
+
+CASE = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")
+QUESTION = b"".join(
+    encode_frame(
+        encode_request(AskCast(number=2, case=wire_case(CASE), shape=[3])),
+        struct.pack("<3f", 1, 448, float("nan")),
+    )
+)
+CODES = [0x38, 0x7E, 0x7F]
+
+
+def hex_dump(content: bytes) -> tuple[str, ...]:
+    """Bytes in lines of 16, in hex and as characters."""
+    lines = []
+    for offset in range(0, len(content), 16):
+        row = content[offset : offset + 16]
+        letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"{offset:04x}  {row.hex(' '):<47}  {letters}")
+    return tuple(lines)
+
+
+def dumps_of_the_page() -> list[tuple[str, ...]]:
+    page = (DOCS / "protocol.md").read_text(encoding="utf-8")
+    return [block.lines for block in blocks(page) if block.lines[0].startswith("0000  ")]
+
+
+def test_the_protocol_pages_question_is_the_one_that_is_asked() -> None:
+    assert dumps_of_the_page()[0] == hex_dump(QUESTION)
+
+
+def test_the_protocol_pages_answer_is_decoded() -> None:
+    shown = dumps_of_the_page()[1]
+    content = b"".join(bytes.fromhex(line[6:53]) for line in shown)
+    assert hex_dump(content) == shown
+    _, length, size = struct.unpack("<4sIQ", content[:16])
+    header, payload = json.loads(content[16 : 16 + length]), content[16 + length :]
+    assert len(payload) == size
+    value: Any = ReplyDecoder(CASE.target).decode(Frame(header, bytearray(payload)))
+    assert not isinstance(value, BaseException)
+    assert value.tolist() == CODES
+
+
+def test_the_protocol_pages_answer_is_that_of_the_c_example(tmp_path: Path) -> None:
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("gcc is not installed")
+    program = tmp_path / "vendor"
+    source = ROOT / "examples" / "vendor_c" / "vendor.c"
+    subprocess.run([compiler, "-std=c11", "-o", program, source], check=True)
+    done = subprocess.run([program], input=QUESTION, capture_output=True, check=True)
+    assert hex_dump(done.stdout) == dumps_of_the_page()[1]
+
+
+def test_the_shipped_protocol_schema_is_that_of_the_code() -> None:
+    assert (DOCS / "protocol.schema.json").read_text(encoding="utf-8") == json_schema(), (
+        "run `python -m oracles.wire.schema > docs/protocol.schema.json`"
+    )
+
+
+@pytest.mark.parametrize("word", ["cast", "sweep", "bitcast", "hello", "bye", "unsupported"])
+def test_every_keyword_of_the_protocol_is_on_its_page(word: str) -> None:
+    assert f"`{word}`" in (DOCS / "protocol.md").read_text(encoding="utf-8")
