@@ -58,11 +58,11 @@ def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> N
     console.print(table)
 
 
-def keep(wanted: Namespace, figures: dict[str, Any]) -> None:
+def keep(chosen: Namespace, figures: dict[str, Any]) -> None:
     """Write all figures to a file of JSON, or where none is named print them as one line."""
-    options = {name: value for name, value in vars(wanted).items() if name != "json"}
+    options = {name: value for name, value in vars(chosen).items() if name != "json"}
     whole = {**surroundings(), "options": options, **figures}
-    if wanted.json is None:
+    if chosen.json is None:
         print(json.dumps(whole))
     else:
-        wanted.json.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+        chosen.json.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")

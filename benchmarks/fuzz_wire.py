@@ -25,19 +25,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--streams", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=0)
-    wanted = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     longest, answers, begun = 0.0, 0, perf_counter()
-    for number in range(wanted.streams):
-        content = stream(Random(f"{wanted.seed} {number}"))
+    for number in range(options.streams):
+        content = stream(Random(f"{options.seed} {number}"))
         started = perf_counter()
         try:
             answers += read_all(content)
         except Exception as error:
-            raise SystemExit(f"stream {number} of seed {wanted.seed}: {error!r}") from error
+            raise SystemExit(f"stream {number} of seed {options.seed}: {error!r}") from error
         longest = max(longest, perf_counter() - started)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE
     print(
-        f"{wanted.streams:,} streams in {perf_counter() - begun:.0f} s, {answers:,} answers among"
+        f"{options.streams:,} streams in {perf_counter() - begun:.0f} s, {answers:,} answers among"
         f" them; the longest took {longest:.3f} s; peak memory {peak >> 20} MiB"
     )
     if longest > LONGEST or peak > MOST or not answers:

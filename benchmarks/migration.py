@@ -37,7 +37,7 @@ class Told:
     required: list[Set]
     allowed: list[Set]
     inputs: Any = ()
-    places: Any = None
+    branch_indices: Any = None
     codes: Any = None
     others: Any = None
 
@@ -71,7 +71,11 @@ def told(name: str, known: frozenset[str]) -> Told:
     inputs = inputs_of(case, rules, 0, 1000)
     found.inputs = inputs
     expected = _expected(rules, inputs)
-    found.places, found.codes, found.others = expected.places, expected.codes, expected.others
+    found.branch_indices, found.codes, found.others = (
+        expected.branch_indices,
+        expected.codes,
+        expected.others,
+    )
     return found
 
 
@@ -220,7 +224,7 @@ def on_common_inputs(before: Told, after: Told) -> tuple[Told, Told]:
         replace(
             one,
             inputs=one.inputs[here],
-            places=one.places[here],
+            branch_indices=one.branch_indices[here],
             codes=one.codes[here],
             others=one.others[here],
         )
@@ -231,9 +235,11 @@ def on_common_inputs(before: Told, after: Told) -> tuple[Told, Told]:
 def compared(before: Told, after: Told) -> Iterator[tuple[str, str, str, int]]:
     """Change, rule before, rule after, and how many inputs; also those that stay as they are."""
     before, after = on_common_inputs(before, after)
-    pairs, counts = np.unique(np.stack([before.places, after.places]), axis=1, return_counts=True)
+    pairs, counts = np.unique(
+        np.stack([before.branch_indices, after.branch_indices]), axis=1, return_counts=True
+    )
     for (was, now), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
-        here = (before.places == was) & (after.places == now)
+        here = (before.branch_indices == was) & (after.branch_indices == now)
         kinds = {
             _relation(
                 old[was], new[now], _codes(before, old[was], here), _codes(after, new[now], here)
@@ -325,7 +331,7 @@ def main() -> None:
         tally.cases += 1
         tally.inputs += after.inputs.size
         for told_by, levels in ((before, tally.before), (after, tally.after)):
-            counts = np.bincount(told_by.places, minlength=len(told_by.levels))
+            counts = np.bincount(told_by.branch_indices, minlength=len(told_by.levels))
             for level, count in zip(told_by.levels, counts.tolist(), strict=True):
                 levels[level] += count
         for at, told_by in (("before", before), ("after", after)):

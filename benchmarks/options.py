@@ -43,12 +43,12 @@ def number(word: str) -> int:
     return int(word, 0)
 
 
-def measured(wanted: argparse.Namespace) -> list[Measured]:
+def measured(options: argparse.Namespace) -> list[Measured]:
     """Every backend with every pair that is wanted of it."""
     return [
         (backend, *_pair(pair))
-        for backend in wanted.backend or PAIRS
-        for pair in wanted.pair or PAIRS.get(backend, PAIRS["torch"][:1])
+        for backend in options.backend or PAIRS
+        for pair in options.pair or PAIRS.get(backend, PAIRS["torch"][:1])
     ]
 
 

@@ -13,14 +13,14 @@ import numpy as np
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.plan import is_swept
 from conformance.running.selection import case_named, select
-from conformance.sweep.array_forms import forms
 from conformance.sweep.engine import CHUNK, sweep
 from oracles.protocol import Bits
-from oracles.reference.chunk_table import table
 from oracles.reference.staircase import staircase
-from oracles.reference.staircase_grades import open_inputs
+from oracles.reference.staircase_lookup import open_inputs
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
+from reports.diff.chunk_comparison import chunk_comparison
+from reports.diff.chunk_table import table
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import Ruling, ruling
@@ -30,8 +30,8 @@ PROBES = 251
 ROUNDS = 10
 ALIKE = 2**-7
 """Parts of a source that differ by less are alike: a float32 is a NaN in 2**-8 of all patterns."""
-FORMS = (False, True) if find_spec("numba") is not None else (False,)
-"""Whether numpy's forms are timed, and numba's."""
+COMPILED = (False, True) if find_spec("numba") is not None else (False,)
+"""Which comparisons are timed: numpy's, and the compiled one."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Pair:
     def swept(self, fast: bool, tables: int, lo: int, hi: int) -> int:
         """The sweep itself; how many answers the first ruling finds wrong."""
         cases = list(islice(cycle(self.cases), tables))
-        found = sweep(self.judge, cases, Dense(hi), lo, hi, forms(fast), _not_told)
+        found = sweep(self.judge, cases, Dense(hi), lo, hi, chunk_comparison(fast), _not_told)
         if found[0].inputs != hi - lo:
             raise RuntimeError(f"{found[0].case} was not swept: {found[0].message}")
         return found[0].wrong
@@ -89,7 +89,7 @@ class Pair:
     def checked(self, fast: bool, lo: int, hi: int) -> Checked:
         """The checker alone, over chunks that are spread over the range."""
         held = table(ruling(self.asked))
-        all_right = forms(fast).all_right
+        all_right = chunk_comparison(fast).all_right
         buffer = np.zeros(min(CHUNK, hi - lo), format_named(self.asked.source).storage)
         call = self._bound(buffer)
         elements, seconds, refused = 0, 0.0, 0
@@ -132,7 +132,7 @@ def prepared(backend: str, source: str, target: str, asked: str | None = None) -
     chosen = Chosen(names[0], _open_part(cases[0]), names, judge.backend.version, seconds)
     pair = Pair(judge, cases[0], chosen, cases)
     pair.alone(0, 2 * CHUNK)
-    for fast in FORMS:
+    for fast in COMPILED:
         pair.swept(fast, len(cases), 0, 2 * CHUNK)
     return pair
 
@@ -177,7 +177,9 @@ def _judging(judge: BackendJudge, shared: list[Case], others: list[Case], size: 
     for at in _spread(0, size, CHUNK):
         asked = next((case for case in left if case in shared), asked)
         judging = [asked, *(case for case in left if case != asked)]
-        found = sweep(judge, judging, Dense(size), at, at + CHUNK, forms(FORMS[-1]), _not_told)
+        found = sweep(
+            judge, judging, Dense(size), at, at + CHUNK, chunk_comparison(COMPILED[-1]), _not_told
+        )
         if not found[0].inputs:
             raise SystemExit(f"{asked}: {found[0].message}")
         right = {judgement.case for judgement in found if not judgement.wrong}

@@ -84,7 +84,7 @@ def _with_nan(rules: Ruling, expected: Expected) -> Bits:
     for place, branch in enumerate(rules.branches):
         if isinstance(branch.outcome, Nan):
             code = rules.target.nans(branch.outcome.sign)[0][-1]
-            expected.codes[expected.places == place] = code
+            expected.codes[expected.branch_indices == place] = code
     return expected.codes
 
 

@@ -22,8 +22,9 @@ from conformance.judging.quick_inputs import inputs_of
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.reference.staircase import staircase
-from oracles.reference.staircase_grades import OPEN, grades
 from reports.diff.allowed_answers import describe_allowed
+from reports.diff.grades import ALLOWED
+from reports.diff.staircase_grades import grade_by_staircase
 from specs.outcomes import Nan
 
 COUNT = 1 << 16
@@ -104,8 +105,8 @@ def _measured(peer: Peer, target: Target, timed: Bits, asked: Bits, seconds: flo
     if not peer.answers:
         return Measured(peer.name, target.case.id, timed.size, taken)
     answers = cast(asked)
-    grade = grades(staircase(target.rules), asked, answers)
-    wrong = np.flatnonzero((grade != 0) & (grade != OPEN))
+    grades, _ = grade_by_staircase(staircase(target.rules), asked, answers)
+    wrong = np.flatnonzero(grades != ALLOWED)
     faults = [
         _disagreement(target, *each) for each in zip(asked[wrong], answers[wrong], strict=True)
     ]
@@ -154,8 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--count", type=number, default=COUNT, metavar="N", help="patterns timed")
     options.add_argument("--seconds", type=float, default=SECONDS, help="for each quick peer")
     options.add_argument("--json", type=Path, metavar="FILE", help="where all figures go")
-    wanted = options.parse_args(arguments)
-    results = list(measure(wanted.count, wanted.seconds))
+    chosen = options.parse_args(arguments)
+    results = list(measure(chosen.count, chosen.seconds))
     for target in targets():
         show(
             f"{target.case}, one process",
@@ -171,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             [_row(result) for result in results if result.case == target.case.id],
         )
     figures = [asdict(result) | _made(result) for result in results]
-    keep(wanted, {"peers": figures})
+    keep(chosen, {"peers": figures})
 
 
 def _made(result: Measured) -> dict[str, float]:

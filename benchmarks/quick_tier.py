@@ -34,13 +34,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("backends", nargs="*", default=list(installed()))
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     times: dict[str, float] = {}
-    for backend in wanted.backends:
-        times[backend], outcome = measure(backend, wanted.processes)
-        ratio = times[backend] / times[wanted.backends[0]]
+    for backend in options.backends:
+        times[backend], outcome = measure(backend, options.processes)
+        ratio = times[backend] / times[options.backends[0]]
         print(f"{backend:<12} {times[backend]:7.1f} s  x{ratio:5.2f}  {outcome}", flush=True)
-    print(json.dumps({"processes": wanted.processes, "seconds": times}))
+    print(json.dumps({"processes": options.processes, "seconds": times}))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.crew import Crew, Task
 from benchmarks.figures import keep, median, show
 from benchmarks.options import Measured, measured, parser
-from benchmarks.pair import FORMS, Pair, parts, prepared
+from benchmarks.pair import COMPILED, Pair, parts, prepared
 
 DEFAULT = ["float32/float16", "float32/float8e4m3fn"]
 
@@ -38,33 +38,33 @@ class Scaled:
         return {**asdict(self), **more}
 
 
-def measure(wanted: Namespace, what: Measured) -> list[Scaled]:
+def measure(chosen: Namespace, what: Measured) -> list[Scaled]:
     """Time both tasks in one process and in all, in turn."""
     tasks: dict[str, Task] = {"cast alone": Pair.alone, "sweep": _swept}
-    cut = parts(0, wanted.range, wanted.jobs)
+    cut = parts(0, chosen.range, chosen.jobs)
     results = [Scaled(*what, task, [], []) for task in tasks]
-    with Crew(wanted.jobs, partial(prepared, *what)) as crew:
-        for _ in range(wanted.repeat):
+    with Crew(chosen.jobs, partial(prepared, *what)) as crew:
+        for _ in range(chosen.repeat):
             for result in results:
                 task = tasks[result.task]
-                result.one.append(crew.timed(task, parts(0, wanted.range, 1)).seconds)
+                result.one.append(crew.timed(task, parts(0, chosen.range, 1)).seconds)
                 result.several.append(crew.timed(task, cut).seconds)
     return results
 
 
 def _swept(pair: Pair, lo: int, hi: int) -> int:
-    return pair.swept(FORMS[-1], 1, lo, hi)
+    return pair.swept(COMPILED[-1], 1, lo, hi)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a table, and keep every figure."""
-    wanted = parser(__doc__).parse_args(arguments)
-    if not wanted.backend and not wanted.pair:
-        wanted.backend, wanted.pair = ["torch"], DEFAULT
-    results = [result for what in measured(wanted) for result in measure(wanted, what)]
+    chosen = parser(__doc__).parse_args(arguments)
+    if not chosen.backend and not chosen.pair:
+        chosen.backend, chosen.pair = ["torch"], DEFAULT
+    results = [result for what in measured(chosen) for result in measure(chosen, what)]
     show(
-        f"one process and {wanted.jobs}",
-        ["", "1 process s", f"{wanted.jobs} processes s", "times faster"],
+        f"one process and {chosen.jobs}",
+        ["", "1 process s", f"{chosen.jobs} processes s", "times faster"],
         [
             [
                 f"{result.backend} {result.source}/{result.target}, {result.task}",
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ],
     )
     figures = [result.figures() for result in results]
-    keep(wanted, {"pairs": figures})
+    keep(chosen, {"pairs": figures})
 
 
 if __name__ == "__main__":

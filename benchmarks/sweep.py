@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.crew import Crew, Task, Timed, together
 from benchmarks.figures import keep, median, show
 from benchmarks.options import Measured, measured, parser
-from benchmarks.pair import FORMS, Checked, Chosen, Pair, parts, prepared
+from benchmarks.pair import COMPILED, Checked, Chosen, Pair, parts, prepared
 
 ALONE = "cast alone"
 TABLES = (4, 16)
@@ -66,9 +66,9 @@ class Result:
 
     def figures(self, form: str) -> dict[str, Any]:
         """What JSON keeps: every figure, and those that are made of them."""
-        forms = [name for name in NAMES.values() if name in self.seconds]
-        ratio = {name: self.ratio(name) for name in forms}
-        processors = {name: self.ratio_of_processors(name) for name in forms}
+        names = [name for name in NAMES.values() if name in self.seconds]
+        ratio = {name: self.ratio(name) for name in names}
+        processors = {name: self.ratio_of_processors(name) for name in names}
         further = {str(tables): self.of_each_table(form, tables) for tables in TABLES}
         return {
             **asdict(self),
@@ -112,7 +112,7 @@ def measure(wanted: Namespace, what: Measured, fast: bool) -> Result:
                 peak[name] = max(peak[name], whole.peak)
                 wrong = max(wrong, sum(whole.found))
         checked = {
-            NAMES[each]: crew.first(partial(_checked, each), 0, wanted.range) for each in FORMS
+            NAMES[each]: crew.first(partial(_checked, each), 0, wanted.range) for each in COMPILED
         }
     return Result(*what, chosen, seconds, processor, peak, wrong, checked)
 
@@ -177,11 +177,11 @@ def show_all(results: list[Result], worst: dict[str, Any] | None, fast: bool) ->
     show("whole sweeps and the cast alone", columns, rows)
     show(
         "the checker alone, answers in the cache, one process",
-        ["", *(f"{NAMES[each]} G/s" for each in FORMS), "chunks refused", "table made in s"],
+        ["", *(f"{NAMES[each]} G/s" for each in COMPILED), "chunks refused", "table made in s"],
         [
             [
                 result.name,
-                *(_speed(result.checked[NAMES[each]]) for each in FORMS),
+                *(_speed(result.checked[NAMES[each]]) for each in COMPILED),
                 str(result.checked[form].refused),
                 f"{result.chosen.seconds_for_table:.3f}",
             ]
@@ -230,10 +230,10 @@ def _speed(checked: Checked) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print tables, and keep every figure."""
     options = parser(__doc__)
-    options.add_argument("--numpy", action="store_true", help="time the numpy forms as well")
+    options.add_argument("--numpy", action="store_true", help="time numpy's comparison as well")
     options.add_argument("--no-worst", action="store_true", help="leave the worst case out")
     wanted = options.parse_args(arguments)
-    fast = FORMS[-1]
+    fast = COMPILED[-1]
     results = [measure(wanted, what, fast) for what in measured(wanted)]
     worst = None if wanted.no_worst else measure_worst(wanted, fast)
     show_all(results, worst, fast)

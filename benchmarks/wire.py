@@ -15,12 +15,12 @@ from time import perf_counter
 from benchmarks.figures import median, show
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
-from conformance.sweep.array_forms import fastest
 from conformance.sweep.engine import CHUNK, sweep
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend, load_backend
+from reports.diff.chunk_comparison import fastest_comparison
 from specs.cases import Case
 
 CASES = (
@@ -40,7 +40,7 @@ def swept(backend: Backend, case: Case, inputs: int) -> float:
     """The seconds of a sweep, judged by one table."""
     begun = perf_counter()
     judge = BackendJudge(backend, {}, Settings())
-    [found] = sweep(judge, [case], Dense(inputs), 0, inputs, fastest(), lambda *_: None)
+    [found] = sweep(judge, [case], Dense(inputs), 0, inputs, fastest_comparison(), lambda *_: None)
     if found.inputs != inputs:
         raise SystemExit(f"{case} on {backend.name}: {found.message}")
     return perf_counter() - begun
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--inputs", type=int, default=1 << 28)
     parser.add_argument("--repeat", type=int, default=3)
-    wanted = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     command = f"exec:{shlex.quote(sys.executable)} {shlex.quote(str(PROGRAM))}"
     backends = {"in process": load_backend("torch")}
     backends |= {
@@ -62,13 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for backend in backends.values():
             swept(backend, case, 4 * CHUNK)
         seconds: dict[str, list[float]] = {road: [] for road in backends}
-        for _ in range(wanted.repeat):
+        for _ in range(options.repeat):
             for road, backend in backends.items():
-                seconds[road].append(swept(backend, case, wanted.inputs))
+                seconds[road].append(swept(backend, case, options.inputs))
         own = seconds["in process"]
         for road, took in seconds.items():
             ratio = median([alone / each for alone, each in zip(own, took, strict=True)])
-            speed = wanted.inputs / median(took) / 1e9
+            speed = options.inputs / median(took) / 1e9
             rows.append([f"{case.source}/{case.target}", road, f"{speed:.3f}", f"{ratio:.0%}"])
     for backend in backends.values():
         close(backend)

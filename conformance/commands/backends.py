@@ -71,8 +71,8 @@ def backends_command(
 ) -> None:
     """List installed backends and what each supports; explain how to install the others."""
     chosen = names or [*BUILTINS, *third_party()]
-    for name, home in launch_configs(chosen, python or (), timeout).items():
-        found = describe_backend(name, home)
+    for name, config in launch_configs(chosen, python or (), timeout).items():
+        found = describe_backend(name, config)
         if as_json:
             typer.echo(json.dumps(found.to_json(), ensure_ascii=False))
         else:
@@ -80,11 +80,11 @@ def backends_command(
                 typer.echo(line)
 
 
-def describe_backend(name: str, home: LaunchConfig) -> BackendDescription:
+def describe_backend(name: str, config: LaunchConfig) -> BackendDescription:
     """Load a backend in a process of its own and describe it; a failure is its description."""
     variants = BUILTINS[name].variants if name in BUILTINS else ()
     try:
-        backend = load_isolated(name, home)
+        backend = load_isolated(name, config)
     except CastigateError as error:
         reason = str(error).removeprefix(f"backend `{name}`").lstrip(": ")
         return BackendDescription(name, variants, reason=reason)

@@ -44,7 +44,7 @@ def explain_command(
     case = case_named(case_id)
     configs = launch_configs(backend or (), python or (), timeout)
     with ExitStack() as stack:
-        backends = [load_isolated(name, home) for name, home in configs.items()]
+        backends = [load_isolated(name, config) for name, config in configs.items()]
         for loaded in backends:
             stack.callback(close, loaded)
         if is_bitcast(case):

@@ -124,7 +124,7 @@ def _cast_data_set(case: Case) -> DataSet:
     kept, left_out = _kept(rules, expected)
     # To a text, only an input that stays as it is has one right answer.
     answers = inputs if rules.target.kind == "text" else with_nans(rules, expected)
-    branches = expected.places[kept].tolist()
+    branches = expected.branch_indices[kept].tolist()
     levels = Counter(rules.branches[branch].level for branch in branches)
     return DataSet(inputs[kept], answers[kept], Counter(dict(levels)), left_out)
 
@@ -134,9 +134,9 @@ def _kept(rules: Ruling, expected: Expected) -> tuple[NDArray[np.bool_], Counter
 
     Any NaN counts as one answer. Of two constants, the recommended one comes first and is used.
     """
-    kept, left_out = np.ones(expected.places.size, bool), Counter[str]()
+    kept, left_out = np.ones(expected.branch_indices.size, bool), Counter[str]()
     for index, branch in enumerate(rules.branches):
-        here = expected.places == index
+        here = expected.branch_indices == index
         match branch.strictest:
             case Exactly():
                 continue

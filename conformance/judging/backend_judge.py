@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformance.judging import bitcasts, row_limits
 from conformance.judging.answers import (
@@ -49,6 +48,7 @@ from reports.diff.allowed_answers import Expectations, grade_answers
 from reports.diff.answer_arrays import DatumArray
 from reports.diff.answer_arrays import InputsAndAnswers as KeptAnswers
 from reports.diff.divergences import datum_of, find_divergences, simplicity
+from reports.diff.grades import NOT_ALLOWED, Grades
 from reports.diff.judgement import Divergence, Fault, Judgement
 from reports.diff.verdicts import Verdict
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
@@ -100,7 +100,7 @@ def crash_message(source: Format, crashed: Crashed) -> str:
 
 
 def _range_of(source: Format, part: Bits) -> str:
-    first, last = (datum_text(source, datum_of(part[place])) for place in (0, -1))
+    first, last = (datum_text(source, datum_of(part[end])) for end in (0, -1))
     return f"on {first}" if part.size == 1 else f"on {first} to {last} together"
 
 
@@ -125,7 +125,7 @@ class BackendJudge:
         self.expectations = Expectations(independent=isinstance(backend.oracle, Reference))
 
     @cached_property
-    def is_dear(self) -> bool:
+    def few_shapes(self) -> bool:
         """Whether the backend compiles for each shape, and the tier has no time for many shapes."""
         return self.settings.tier == "quick" and compiles_per_shape(self.backend.oracle)
 
@@ -173,7 +173,7 @@ class BackendJudge:
     def _cast(self, case: Case) -> Judgement:
         rules = ruling(case)
         inputs = inputs_of(
-            case, rules, self.settings.seed, self.settings.max_examples, self.is_dear
+            case, rules, self.settings.seed, self.settings.max_examples, self.few_shapes
         )
         try:
             if rules.is_rejection:
@@ -237,9 +237,9 @@ class BackendJudge:
                 case missing:
                     yield missing
                     return
-        for place, part in enumerate(inputs):
-            if place < len(known):
-                yield attempt(partial(checked, rules.target, part, known[place]))
+        for index, part in enumerate(inputs):
+            if index < len(known):
+                yield attempt(partial(checked, rules.target, part, known[index]))
             else:
                 # The first tensor that was not answered together: alone it tells why.
                 yield self.ask(case, rules, part)
@@ -260,13 +260,13 @@ class BackendJudge:
             case missing:
                 raise Unanswered(missing)
         expected = Expected(*(np.zeros(inputs.size, np.uint8) for _ in range(3)))
-        broken = np.full(inputs.size, 2, np.uint8)
-        return self._compared(case, rules, inputs, expected, answer, broken)
+        grades = np.full(inputs.size, NOT_ALLOWED, np.uint8)
+        return self._compared(case, rules, inputs, expected, answer, grades)
 
     def _answered(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
         """The verdict on a case that a document wants answered, at least for some inputs."""
         expected = self.expectations.of(rules, inputs)
-        is_open = np.isin(expected.places, rules.open_branches)
+        is_open = np.isin(expected.branch_indices, rules.open_branches)
         asked, message = inputs, ""
         match self.ask(case, rules, inputs):
             case Answered(answer):
@@ -282,15 +282,15 @@ class BackendJudge:
                 answer = value_of(self.ask_and_locate(case, rules, asked))
             case missing:
                 raise Unanswered(missing)
-        broken = grade_answers(rules, asked, expected, answer)
+        grades = grade_answers(rules, asked, expected, answer)
         again = partial(self.ask_each, case, rules)
-        shapes = shapes_of(f"{case.source}/{case.target}", self.is_dear)
+        shapes = shapes_of(f"{case.source}/{case.target}", self.few_shapes)
         faults = [
-            *shape_faults(case, rules, asked, expected, answer, broken, again, shapes),
+            *shape_faults(case, rules, asked, expected, answer, grades, again, shapes),
             *self._call_faults(case, rules, asked),
         ]
-        worst = self._across_limits(case, rules, asked, expected, answer, broken)
-        compared = self._compared(case, rules, asked, expected, worst.answer, worst.broken, faults)
+        worst = self._across_limits(case, rules, asked, expected, answer, grades)
+        compared = self._compared(case, rules, asked, expected, worst.answer, worst.grades, faults)
         messages = (message, *worst.notes, compared.message)
         return replace(
             compared,
@@ -306,10 +306,10 @@ class BackendJudge:
         inputs: Bits,
         expected: Expected,
         answer: Bits,
-        broken: NDArray[np.uint8],
+        grades: Grades,
     ) -> row_limits.Judged:
         """Each input's worst answer, in rows on both sides of the backend's length limits."""
-        in_one_row = row_limits.Judged(answer, broken)
+        in_one_row = row_limits.Judged(answer, grades)
         limits = row_limits_of(self.backend.oracle)
         if not limits or case.example is not None:
             return in_one_row
@@ -357,10 +357,10 @@ class BackendJudge:
         inputs: Bits,
         expected: Expected,
         answer: Bits,
-        broken: NDArray[np.uint8],
+        grades: Grades,
         faults: Sequence[Fault] = (),
     ) -> Judgement:
-        found = list(find_divergences(rules, inputs, expected, answer, broken))
+        found = list(find_divergences(rules, inputs, expected.branch_indices, answer, grades))
         answered = KeptAnswers(DatumArray(case.source, inputs), DatumArray(case.target, answer))
         return replace(self._faulty(case, rules, inputs, found, faults), answered=answered)
 

@@ -36,7 +36,7 @@ from conformance.judging.row_answers import (
     judgement_of,
     rows,
 )
-from conformance.judging.shape_choice import SHORT, Shape, dear_shape
+from conformance.judging.shape_choice import SHORT, Shape, shape_of_pair
 from oracles.protocol import Bits, WithCall, WithCastEach
 from oracles.reference.breakpoints import breakpoints
 from oracles.reference.expectations import Expected
@@ -119,9 +119,9 @@ class Change:
     answer: Datum
 
     @property
-    def place(self) -> tuple[object, ...]:
+    def order(self) -> tuple[object, ...]:
         """Sorts changes: small tensors first, then early positions."""
-        return (*self.probe.place, self.position)
+        return (*self.probe.simplicity, self.position)
 
     @property
     def given(self) -> Datum:
@@ -158,7 +158,7 @@ class Changes:
 
 def smallest(changes: list[Change]) -> Change:
     """The change in the smallest tensor; among equals, the one of the simplest input."""
-    return min(changes, key=lambda one: (one.place, simplicity(one.row.rules.source, one.given)))
+    return min(changes, key=lambda one: (one.order, simplicity(one.row.rules.source, one.given)))
 
 
 def change_fault(change: Change, switches: str) -> Fault:
@@ -177,7 +177,7 @@ def describe_open_changes(
 ) -> str:
     """How many open inputs have several answers, and where the simplest of them changes."""
     source = changes[0].row.rules.source
-    simplest = min(changes, key=lambda one: (simplicity(source, one.given), one.place))
+    simplest = min(changes, key=lambda one: (simplicity(source, one.given), one.order))
     target = simplest.row.rules.target
     answers = [datum_of(simplest.row.answers[simplest.input])]
     answers += [one.answer for one in changes if one.given == simplest.given]
@@ -256,13 +256,13 @@ def representative_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> ND
     """The indices of up to ``MOST`` inputs: NaNs, ties, and some of every branch of the rules."""
     found: dict[int, None] = {}
     if rules.source.is_numeric and not rules.worked:
-        wanted = np.array([*_nans(rules), *_ties(rules)], inputs.dtype)
-        places = np.searchsorted(inputs, wanted).clip(max=inputs.size - 1)
-        found.update(dict.fromkeys(places[inputs[places] == wanted].tolist()))
-    taken = np.unique(expected.places)
-    share = max(LEAST_OF_A_RULE, (MOST - len(found)) // taken.size)
-    for place in taken.tolist():
-        members = np.flatnonzero(expected.places == place)
+        codes = np.array([*_nans(rules), *_ties(rules)], inputs.dtype)
+        indices = np.searchsorted(inputs, codes).clip(max=inputs.size - 1)
+        found.update(dict.fromkeys(indices[inputs[indices] == codes].tolist()))
+    branches = np.unique(expected.branch_indices)
+    share = max(LEAST_OF_A_RULE, (MOST - len(found)) // branches.size)
+    for branch_index in branches.tolist():
+        members = np.flatnonzero(expected.branch_indices == branch_index)
         spread = np.linspace(0, members.size - 1, share).astype(int)
         found.update(dict.fromkeys(members[spread].tolist()))
     every = np.array(sorted(found), np.intp)
@@ -348,7 +348,7 @@ class Invariances:
     def _probes(self, row: Row) -> list[Probe]:
         return [
             probe
-            for probe in probes(row.inputs.size, self.pair, self._judge.is_dear)
+            for probe in probes(row.inputs.size, self.pair, self._judge.few_shapes)
             if _keeps(row, probe) and (probe.layout is None or row.rules.source.kind != "text")
         ]
 
@@ -363,10 +363,10 @@ class Invariances:
                 if found.note(by, probe, answer):
                     raise ChangedError
 
-        shapes = [dear_shape(self.pair)] if self._judge.is_dear else []
+        shapes = [shape_of_pair(self.pair)] if self._judge.few_shapes else []
         if any(0 in shape for shape in shapes):
             return
-        # Where shapes are dear, so are layouts.
+        # Where shapes are costly, so are layouts.
         is_laid = row.rules.source.kind != "text" and not shapes
         drawn = [
             st.tuples(st.just(by), any_probe(by.inputs.size, shapes, is_laid))
@@ -385,7 +385,7 @@ class Invariances:
 
     def _switch(self, change: Change) -> str:
         """Where an input in rows of itself changes its answer; empty if it does not, or is slow."""
-        if self._judge.is_dear:
+        if self._judge.few_shapes:
             return ""
         asked = [probe for probe in alone(change.input, SHORT) if _keeps(change.row, probe)]
         try:

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.judging.shape_choice import LENGTHS, dear_shape
+from conformance.judging.shape_choice import LENGTHS, shape_of_pair
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits
 
@@ -57,45 +57,45 @@ class Probe:
     def layout(self) -> Layout | None:
         """How the tensor lies; nothing where it lies as any other."""
         turned = self.columns and len(self.shape) > 1
-        if not (self.offset or turned or any(step != 1 for step in self.taken)):
+        if not (self.offset or turned or any(step != 1 for step in self.effective_steps)):
             return None
         strides, inside = [0] * len(self.shape), 1
         order = range(len(self.shape))
         for dimension in order if self.columns else reversed(order):
-            strides[dimension] = self.taken[dimension] * inside
-            if self.taken[dimension]:
-                inside *= self.shape[dimension] * abs(self.taken[dimension])
+            strides[dimension] = self.effective_steps[dimension] * inside
+            if self.effective_steps[dimension]:
+                inside *= self.shape[dimension] * abs(self.effective_steps[dimension])
         return Layout(tuple(strides), self.offset)
 
     @cached_property
-    def taken(self) -> tuple[int, ...]:
-        """The steps that are taken: where there is one element alone, none is."""
+    def effective_steps(self) -> tuple[int, ...]:
+        """The steps of the layout; a dimension of one element has the step 1."""
         steps = self.steps or (1,) * len(self.shape)
         return tuple(
             step if length > 1 else 1 for step, length in zip(steps, self.shape, strict=True)
         )
 
     @property
-    def place(self) -> tuple[object, ...]:
-        """What makes a probe small: a plain layout, few elements, small steps, a row."""
-        steps = sum(abs(step - 1) for step in self.taken)
+    def simplicity(self) -> tuple[object, ...]:
+        """The key that sorts probes: a plain layout, few elements, small steps, a row."""
+        steps = sum(abs(step - 1) for step in self.effective_steps)
         rank = abs(len(self.shape) - 1)
         return self.layout is not None, prod(self.shape), steps, self.offset, rank, self.shape
 
     def __str__(self) -> str:
-        said = [f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"]
-        if any(step != 1 for step in self.taken):
-            said.append(f"steps {self.taken}")
+        words = [f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"]
+        if any(step != 1 for step in self.effective_steps):
+            words.append(f"steps {self.effective_steps}")
         if self.columns and len(self.shape) > 1:
-            said.append("columns first")
+            words.append("columns first")
         if self.offset:
-            said.append(f"{self.offset} elements past a boundary")
-        return ", ".join(said)
+            words.append(f"{self.offset} elements past a boundary")
+        return ", ".join(words)
 
 
-def probes(count: int, pair: str, is_dear: bool) -> Iterator[Probe]:
-    """All probes of a pair that has so many inputs to ask; a few where each shape is dear."""
-    if is_dear:
+def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
+    """All probes of a pair that has so many inputs to ask; a few where each shape is costly."""
+    if few_shapes:
         yield from _few(count, pair)
         return
     for length in LENGTHS:
@@ -116,7 +116,7 @@ def probes(count: int, pair: str, is_dear: bool) -> Iterator[Probe]:
 
 def _few(count: int, pair: str) -> Iterator[Probe]:
     """The one shape of a pair, with different inputs and in different layouts."""
-    shape = dear_shape(pair)
+    shape = shape_of_pair(pair)
     for first in (0, count // 2):
         yield Probe(shape, first)
     if 0 not in shape:

@@ -82,16 +82,16 @@ AROUND = 12
 
 
 def inputs_of(
-    case: Case, ruling: Ruling, seed: int, max_examples: int, is_dear: bool = False
+    case: Case, ruling: Ruling, seed: int, max_examples: int, few_shapes: bool = False
 ) -> Bits:
     """All inputs that a case is judged on, in the order of their patterns.
 
     A case that must be refused needs only two inputs. Where each shape costs a compilation
-    (``is_dear``), it is asked the same inputs as the pair's other cases, to reuse their program.
+    (``few_shapes``), it is asked the same inputs as the pair's other cases, to reuse their program.
     """
     if case.example is not None:
         return np.array([given for given, _ in ruling.worked], ruling.source.storage)
-    needs_two_inputs = ruling.is_rejection and not is_dear
+    needs_two_inputs = ruling.is_rejection and not few_shapes
     if needs_two_inputs or not (ruling.source.is_numeric or ruling.source.kind == "text"):
         return one_of_each(ruling.source)
     return quick_inputs(case.source, case.target, seed, max_examples)

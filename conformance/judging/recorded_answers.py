@@ -27,6 +27,7 @@ from conformance.running.selection import case_named
 from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
 from reports.diff.allowed_answers import OUTCOME_NAMES, describe_allowed, grade_pattern, grade_text
+from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import Shape
 from specs.cases import Case
@@ -112,15 +113,15 @@ def judge_line(line: str) -> dict[str, Any]:
     branch = allowed.branch
     grade = _grade_output(rules, allowed, given, recorded.output)
     rule, clause, level = branch.rule, branch.clause, branch.level
-    if grade == 1:
+    if grade == NOT_RECOMMENDED:
         level = "recommended"
-    elif grade and rules.answer_due and isinstance(recorded.output, ErrorDatum):
+    elif grade != ALLOWED and rules.answer_due and isinstance(recorded.output, ErrorDatum):
         due = rules.answer_due
         rule, clause, level = due.rule, due.clause, due.level
     verdict = "conforms"
     if isinstance(branch.outcome, Anything):
         verdict = "open"
-    elif grade:
+    elif grade != ALLOWED:
         verdict = "violates" if level == "required" else "deviates"
     return {
         "case": recorded.case,
@@ -229,16 +230,16 @@ def allowed_list(
 
 
 def _grade_output(rules: Ruling, allowed: Allowed, given: int | str, output: OutputDatum) -> int:
-    """0 if the output is allowed, 1 if it breaks a recommended part of the rule, 2 if the rule."""
+    """The grade of an output, which may be an error."""
     outcome = allowed.branch.outcome
     if isinstance(output, ErrorDatum):
-        return 0 if isinstance(outcome, Rejected | Anything) else 2
+        return ALLOWED if isinstance(outcome, Rejected | Anything) else NOT_ALLOWED
     answer = datum(rules.target, output, "output")
     match outcome:
         case Rejected():
-            return 2
+            return NOT_ALLOWED
         case Anything():
-            return 0
+            return ALLOWED
     if isinstance(answer, str):
-        return grade_text(rules, allowed.place, given, answer)
+        return grade_text(rules, allowed.branch_index, given, answer)
     return grade_pattern(rules, allowed, answer)

@@ -15,6 +15,7 @@ from conformance.judging.quick_inputs import inputs_of
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
 from reports.diff.allowed_answers import grade_answers
+from reports.diff.grades import ALLOWED
 from reports.diff.judgement import Fault, Judgement
 from reports.diff.verdicts import Verdict
 from specs.case_calls import receiver_of
@@ -44,29 +45,29 @@ class Row:
     expected: Expected
     answers: Bits
 
-    def at(self, places: NDArray[np.intp]) -> Row:
+    def at(self, indices: NDArray[np.intp]) -> Row:
         """The same for some of the inputs."""
         return Row(
             self.case,
             self.rules,
-            self.inputs[places],
-            self.expected.at(places),
-            self.answers[places],
+            self.inputs[indices],
+            self.expected.at(indices),
+            self.answers[indices],
         )
 
     @cached_property
     def is_open(self) -> NDArray[np.bool_]:
         """Where the document names no pattern: anything is allowed, or any NaN."""
-        places = [
-            place
-            for place, branch in enumerate(self.rules.branches)
+        without_pattern = [
+            index
+            for index, branch in enumerate(self.rules.branches)
             if isinstance(branch.outcome, Anything | Nan)
         ]
-        return np.isin(self.expected.places, places)
+        return np.isin(self.expected.branch_indices, without_pattern)
 
-    def branch(self, place: int) -> Branch:
+    def branch(self, index: int) -> Branch:
         """The rule's branch that takes an input."""
-        return self.rules.branches[int(self.expected.places[place])]
+        return self.rules.branches[int(self.expected.branch_indices[index])]
 
     def changed(
         self, picked: NDArray[np.intp], answers: Bits
@@ -79,15 +80,15 @@ class Row:
         if not moved.size:
             return moved, np.zeros(0, bool)
         there = picked[moved]
-        wrong = grade_answers(
+        grades = grade_answers(
             self.rules, self.inputs[there], self.expected.at(there), answers[moved]
         )
-        return moved, ~self.is_open[there] | (wrong > 0)
+        return moved, ~self.is_open[there] | (grades != ALLOWED)
 
 
 def candidates(judge: BackendJudge, cases: Sequence[Case], *, calls: bool) -> list[Case]:
     """The cases of a pair that expect answers: claimed ones first, newest versions first."""
-    order = {name: place for place, name in enumerate(dict.fromkeys(c.document for c in cases))}
+    order = {name: index for index, name in enumerate(dict.fromkeys(c.document for c in cases))}
 
     def rank(case: Case) -> tuple[bool, bool, int, int]:
         versions = list(document_named(case.document).entry.versions)
@@ -118,7 +119,7 @@ def row_of(judge: BackendJudge, case: Case) -> Row | NoRow:
     rules, settings = ruling(case), judge.settings
     inputs = inputs_of(case, rules, settings.seed, settings.max_examples)
     expected = judge.expectations.of(rules, inputs)
-    is_specified = ~np.isin(expected.places, rules.open_branches)
+    is_specified = ~np.isin(expected.branch_indices, rules.open_branches)
     answer = judge.ask(case, rules, inputs)
     if isinstance(answer, Raised) and is_specified.any() and not is_specified.all():
         inputs, expected = inputs[is_specified], expected.at(is_specified)

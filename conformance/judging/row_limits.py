@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformance.judging.answers import Declined, Unanswered
 from oracles.protocol import Bits
@@ -19,6 +18,7 @@ from oracles.reference.expectations import Expected
 from reports.counterexample.drawing import datum_text
 from reports.diff.allowed_answers import grade_answers
 from reports.diff.divergences import datum_of, index_of_simplest
+from reports.diff.grades import ALLOWED, Grades
 from specs.ruling import Ruling
 
 AskEach = Callable[[Sequence[Bits]], Sequence[Bits]]
@@ -27,10 +27,10 @@ AskEach = Callable[[Sequence[Bits]], Sequence[Bits]]
 
 @dataclass(frozen=True)
 class Judged:
-    """An answer to each input, how badly it breaks a rule (0: not at all), and notes on lengths."""
+    """An answer to each input, its grade, and notes on lengths."""
 
     answer: Bits
-    broken: NDArray[np.uint8]
+    grades: Grades
     notes: tuple[str, ...] = ()
 
 
@@ -54,12 +54,12 @@ def across(
             note = f"{name} not asked: {unanswered.answer.text}"
             worse = replace(worse, notes=(*worse.notes, note))
             continue
-        broken = grade_answers(rules, inputs, expected, answer)
-        note = _note(rules, inputs, limit, in_one_row, Judged(answer, broken))
-        is_worse = broken > worse.broken
+        grades = grade_answers(rules, inputs, expected, answer)
+        note = _note(rules, inputs, limit, in_one_row, Judged(answer, grades))
+        is_worse = grades > worse.grades
         worse = Judged(
             np.where(is_worse, answer, worse.answer),
-            np.where(is_worse, broken, worse.broken),
+            np.where(is_worse, grades, worse.grades),
             (*worse.notes, note) if note else worse.notes,
         )
     return worse
@@ -80,14 +80,14 @@ def _note(rules: Ruling, inputs: Bits, limit: int, one: Judged, other: Judged) -
     if not changed.any():
         return ""
     only_short, only_long = (
-        changed & (these.broken > 0) & (those.broken == 0)
+        changed & (these.grades != ALLOWED) & (those.grades == ALLOWED)
         for these, those in ((short, long), (long, short))
     )
     shown = next(each for each in (only_short, only_long, changed) if each.any())
-    place = index_of_simplest(rules.source, inputs, shown)
-    given = datum_text(rules.source, datum_of(inputs[place]))
+    index = index_of_simplest(rules.source, inputs, shown)
+    given = datum_text(rules.source, datum_of(inputs[index]))
     in_short, in_long = (
-        datum_text(rules.target, datum_of(each.answer[place])) for each in (short, long)
+        datum_text(rules.target, datum_of(each.answer[index])) for each in (short, long)
     )
     return (
         f"{np.count_nonzero(changed):,} of {inputs.size:,} inputs have other answers in rows of at"

@@ -17,12 +17,12 @@ LONG = (1023, 1024, 1025)
 LENGTHS: tuple[int, ...] = (*SHORT, *LONG)
 
 
-def shapes_of(pair: str, is_dear: bool) -> tuple[Shape, ...]:
+def shapes_of(pair: str, few_shapes: bool) -> tuple[Shape, ...]:
     """The shapes in which a pair of dtypes is asked."""
-    return (dear_shape(pair),) if is_dear else SHAPES
+    return (shape_of_pair(pair),) if few_shapes else SHAPES
 
 
-def dear_shape(pair: str) -> Shape:
+def shape_of_pair(pair: str) -> Shape:
     """The one shape of a pair; over all pairs, every length and every shape comes up."""
     number, is_row = divmod(_numbers()[pair], 2)
     return (LENGTHS[number % len(LENGTHS)],) if is_row else SHAPES[number % len(SHAPES)]

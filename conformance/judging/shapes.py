@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformance.judging.answers import (
     Answer,
@@ -20,6 +19,7 @@ from conformance.judging.shape_choice import Shape
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
 from reports.diff.allowed_answers import grade_answers
+from reports.diff.grades import ALLOWED, Grades
 from reports.diff.judgement import Fault
 from specs.cases import Case
 from specs.ruling import Ruling
@@ -35,12 +35,12 @@ def shape_faults(
     inputs: Bits,
     expected: Expected,
     answer: Bits,
-    broken: NDArray[np.uint8],
+    grades: Grades,
     ask_each: AskEach,
     shapes: tuple[Shape, ...],
 ) -> Iterator[Fault]:
     """The first shape that is not kept, or in which an element that was right turns wrong."""
-    sound = np.flatnonzero(broken == 0)
+    sound = np.flatnonzero(grades == ALLOWED)
     if case.example is not None or sound.size == 0:
         return
     rules_of = {shape: tensor_rule(case.document, case.version, shape) for shape in shapes}
@@ -56,8 +56,9 @@ def shape_faults(
             case Answered(value):
                 again = value.reshape(-1)
                 if not np.array_equal(again, answer[picked]):
-                    wrong = grade_answers(rules, inputs[picked], expected.at(picked), again)
-                    text = "an element answers otherwise than in one row" if wrong.any() else ""
+                    regraded = grade_answers(rules, inputs[picked], expected.at(picked), again)
+                    if (regraded != ALLOWED).any():
+                        text = "an element answers otherwise than in one row"
             case Declined(text):
                 kind = "unsupported"
             case Malformed(text):

@@ -102,8 +102,8 @@ class Gate:
 
 def claims_of(name: str, pythons: tuple[str, ...], seconds: float) -> tuple[str, ...]:
     """Return the documents and versions that a backend claims; raise if it claims none."""
-    [home] = launch_configs([name], pythons, seconds).values()
-    backend = load_isolated(name, home)
+    [config] = launch_configs([name], pythons, seconds).values()
+    backend = load_isolated(name, config)
     try:
         claimed = tuple(map(str, backend.claimed))
     finally:

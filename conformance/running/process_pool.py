@@ -82,10 +82,10 @@ class BackendWorker(Worker[Task]):
 class ProcessPool:
     """The workers of one backend; the first is started on entering the context."""
 
-    def __init__(self, backend: str, settings: Settings, home: LaunchConfig) -> None:
+    def __init__(self, backend: str, settings: Settings, config: LaunchConfig) -> None:
         self.backend = backend
         self.settings = settings
-        self.home = home
+        self.config = config
         self.version = ""
         self.log = StderrLog()
         self._workers: list[BackendWorker] = []
@@ -141,9 +141,9 @@ class ProcessPool:
         supervise(self._workers, _TaskQueue(self, waiting, store, listener), until)
 
     def _start(self) -> BackendWorker:
-        process, link = spawn(work, self.backend, self.settings, self.home)
+        process, link = spawn(work, self.backend, self.settings, self.config)
         return BackendWorker(
-            process, link, SECONDS_OF_SILENCE + self.home.seconds, timeout=self.home.seconds
+            process, link, SECONDS_OF_SILENCE + self.config.seconds, timeout=self.config.seconds
         )
 
     def _next_message(self, worker: BackendWorker) -> object:
@@ -216,7 +216,7 @@ class _TaskQueue:
         with suppress(WorkerDiedError):
             worker.send(self._pool.order(task, self._store))
 
-    def heard(self, worker: BackendWorker, message: object) -> None:
+    def receive(self, worker: BackendWorker, message: object) -> None:
         """Note how far a task has come."""
         match message:
             case CaseStarted(case=case):

@@ -102,8 +102,8 @@ def run(
     cases = only or selected_cases(request.selection)
     with ExitStack() as stack:
         pools = [
-            stack.enter_context(ProcessPool(name, request.settings, home))
-            for name, home in launch_configs(
+            stack.enter_context(ProcessPool(name, request.settings, config))
+            for name, config in launch_configs(
                 request.backends, request.pythons, request.seconds, jobs
             ).items()
         ]

@@ -113,7 +113,7 @@ class Client(Protocol[ItsWorker]):
     def feed(self, worker: ItsWorker) -> None:
         """Give an idle worker a task, if there is one."""
 
-    def heard(self, worker: ItsWorker, message: object) -> None:
+    def receive(self, worker: ItsWorker, message: object) -> None:
         """Handle a message of a worker."""
 
     def died(self, worker: ItsWorker) -> None:
@@ -138,7 +138,7 @@ def supervise(workers: list[AnyWorker], client: Client[AnyWorker], until: float 
             except WorkerDiedError:
                 client.died(worker)
             else:
-                client.heard(worker, message)
+                client.receive(worker, message)
         for worker in busy.values():
             if monotonic() - worker.last_heard > worker.silence_limit:
                 worker.kill_as_silent()

@@ -88,11 +88,11 @@ class TaskDone:
     stderr: bytes = b""
 
 
-def work(link: Connection, name: str, settings: Settings, home: LaunchConfig) -> None:
+def work(link: Connection, name: str, settings: Settings, config: LaunchConfig) -> None:
     """Load a backend and do what the link asks for, until the other end closes it."""
     live_with_parent()
     try:
-        worker = _TaskRunner(link, name, settings, home)
+        worker = _TaskRunner(link, name, settings, config)
         link.send(Ready(worker.isolated.backend.version))
         while True:
             match link.recv():
@@ -113,23 +113,25 @@ class _TaskRunner:
     A program, or a backend in another Python, is driven in its own process only.
     """
 
-    def __init__(self, link: Connection, name: str, settings: Settings, home: LaunchConfig) -> None:
+    def __init__(
+        self, link: Connection, name: str, settings: Settings, config: LaunchConfig
+    ) -> None:
         self.progress = _ProgressSender(link)
         self.name = name
         self.settings = settings
-        self.home = home
-        backend = load_isolated(name, home, self.progress.send_heartbeat)
+        self.config = config
+        backend = load_isolated(name, config, self.progress.send_heartbeat)
         self.isolated = BackendJudge(backend, smoke(backend), settings)
 
     @cached_property
     def fastest(self) -> BackendJudge:
         """The backend where it answers fastest: in this process, if it can be loaded here."""
         backend = self.isolated.backend
-        if not (is_isolated(backend) and can_run_in_process(self.name, self.home)):
+        if not (is_isolated(backend) and can_run_in_process(self.name, self.config)):
             return self.isolated
-        limit_memory(self.home.memory)
+        limit_memory(self.config.memory)
         own = load_backend(self.name)
-        timed = Backend(self.name, TimeLimited(own.oracle, self.home.seconds))
+        timed = Backend(self.name, TimeLimited(own.oracle, self.config.seconds))
         return BackendJudge(timed, self.isolated.broken, self.settings)
 
     def judge(self, order: TaskOrder) -> list[Judgement]:

@@ -49,7 +49,7 @@ Findings = dict[Key, Judged]
 class HelperConfig:
     """What a helper needs to ask the same questions as pytest."""
 
-    homes: dict[str, LaunchConfig]
+    launch_configs: dict[str, LaunchConfig]
     settings: Settings
     documents: tuple[str, ...]
     keeps_answers: bool = False
@@ -74,7 +74,7 @@ def run_helper(link: Connection, config: HelperConfig) -> None:
     live_with_parent()
     cases = select(config.documents)
     try:
-        backends = [load_isolated(name, home) for name, home in config.homes.items()]
+        backends = [load_isolated(name, each) for name, each in config.launch_configs.items()]
     except CastigateError as error:
         link.send(Failure(f"could not begin: {error}"))
         return
@@ -165,7 +165,7 @@ class Helpers:
         with suppress(WorkerDiedError):
             helper.send(group.keys)
 
-    def heard(self, helper: Helper, message: object) -> None:
+    def receive(self, helper: Helper, message: object) -> None:
         """Note that a helper is ready, or what it has found."""
         match message:
             case Loaded():

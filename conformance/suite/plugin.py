@@ -148,18 +148,16 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     select(documents_only)  # raises if a document is unknown
     helpers = count_helpers(config)
     processes = _count_pytest_processes() * (1 + helpers)
-    backend_homes = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
+    configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
     if helpers:
         keeps_answers = bool(config.getoption("--update-ledger"))
-        helper = HelperConfig(
-            backend_homes, _settings(config), tuple(documents_only), keeps_answers
-        )
+        helper = HelperConfig(configs, _settings(config), tuple(documents_only), keeps_answers)
         config.pluginmanager.register(ParallelJudging(helper, helpers), "castigate-helping")
     if gives_out_work(config):
         config.pluginmanager.register(WorkerVersions(versions), "castigate-workers")
     else:
-        for name, home in backend_homes.items():
-            config.stash[BACKENDS].append(backend := load_isolated(name, home))
+        for name, launch_config in configs.items():
+            config.stash[BACKENDS].append(backend := load_isolated(name, launch_config))
             versions[name] = backend.version
     config.stash[LEDGERS] = ledgers = Ledgers(config, names)
     update = LedgerUpdate(config, ledgers, versions)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformance.judging.answers import (
     Answer,
@@ -26,22 +24,21 @@ from conformance.judging.answers import (
     value_of,
 )
 from conformance.judging.backend_judge import BackendJudge, crash_message
-from conformance.sweep.array_forms import Forms
 from conformance.sweep.joining import joined
 from oracles.protocol import Bits, Swept, WithBind, WithSweep
-from oracles.reference import expect_by_exact
-from oracles.reference.chunk_table import table
 from oracles.reference.staircase import staircase
-from oracles.reference.staircase_grades import OPEN, branch_places, is_one_step, open_inputs
+from oracles.reference.staircase_lookup import branch_indices_of, is_one_step, open_inputs
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from reports.diff import failure_runs
-from reports.diff.allowed_answers import allowed_by_constant, describe_allowed
-from reports.diff.divergences import datum_of, index_of_simplest, simplest_between
-from reports.diff.failure_runs import Runs
+from reports.diff.chunk_comparison import ChunkComparison
+from reports.diff.chunk_table import table
+from reports.diff.divergences import divergence, find_divergences, simplest_between
+from reports.diff.grades import ALLOWED, rule_groups
 from reports.diff.judgement import Divergence, Judgement
+from reports.diff.staircase_grades import grade_by_staircase
 from reports.diff.verdicts import Verdict
 from specs.cases import Case
-from specs.ruling import Branch, ruling
+from specs.ruling import ruling
 
 CHUNK = 1 << 19
 """Inputs of one call: a quarter of them would fit into a core's own cache, and cost more in all."""
@@ -53,47 +50,41 @@ Progress = Callable[[int, int], None]
 """Receives how many inputs were visited since its last call, and how many answers were wrong."""
 
 
-Key = tuple[str, str, str]
-"""What wrong answers are gathered by: rule, clause, level."""
-
-
 class RulingCheck:
     """Judges the answers of one road by one ruling, chunk by chunk."""
 
-    def __init__(self, judge: BackendJudge, case: Case, forms: Forms) -> None:
+    def __init__(
+        self, judge: BackendJudge, case: Case, is_dense: bool, comparison: ChunkComparison
+    ) -> None:
         self.case = case
         self.rules = ruling(case)
         self.found = Judgement(
             case.id, judge.backend.name, judge.graded(case, set(), self.rules.is_open)
         )
         self._judge = judge
-        self._forms = forms
+        self._is_dense = is_dense
+        self._comparison = comparison
         self._stairs = staircase(self.rules)
-        branches = self.rules.branches
         self.right: Callable[[int, Bits], bool] = lambda first, answers: False
         """Whether a table shows that the answers to consecutive inputs are all allowed."""
         if self.rules.source.bits <= 32:
-            self.right = partial(forms.all_right, table(self.rules))
+            self.right = partial(comparison.all_right, table(self.rules))
         self.ended = False
         self._opened = 0
-        keys: set[Key] = {(branch.rule, branch.clause, branch.level) for branch in branches}
-        keys |= {_key_of_recommendation(branch) for branch in branches if branch.recommended}
-        self._keys = sorted(keys, key=lambda key: (key[2] != "required", key))
-        self._group_of = np.zeros(OPEN + 1, np.uint8)
-        for place, branch in enumerate(branches):
-            key = (branch.rule, branch.clause, branch.level)
-            self._group_of[place + 1] = self._keys.index(key) + 1
 
     def look(self, inputs: Bits, answers: Bits) -> int:
         """Grade every answer, record the wrong ones, and return how many there are."""
-        grades = self._forms.grades(self._stairs, inputs, answers)
-        self._opened += int(np.count_nonzero(grades == OPEN))
-        groups = self._groups(grades, answers)
-        for group, found in self._forms.gather(inputs, answers, groups):
-            here = groups == group
-            at = index_of_simplest(self.rules.source, inputs, here)
-            self._add_wrong(group, inputs[at], answers[at], int(np.count_nonzero(here)), found)
-        return int(np.count_nonzero(groups))
+        grades, branch_indices = grade_by_staircase(
+            self._stairs, inputs, answers, self._comparison.compare_with_steps
+        )
+        if not self._is_dense:
+            self._opened += int(np.isin(branch_indices, self.rules.open_branches).sum())
+        found = find_divergences(
+            self.rules, inputs, branch_indices, answers, grades, self._comparison.gather
+        )
+        for each, _ in found:
+            self._add_divergence(each)
+        return int(np.count_nonzero(grades != ALLOWED))
 
     def look_at_once(self, inputs: Bits, answers: Bits) -> int | None:
         """Grade consecutive inputs of one step with one answer at once; None for any others.
@@ -105,42 +96,20 @@ class RulingCheck:
         first, last = int(inputs[0]), int(inputs[-1])
         if not is_one_step(self._stairs, first, last):
             return None
-        [grade] = self._forms.grades(self._stairs, inputs[:1], answers[:1]).tolist()
-        groups = self._groups(np.array([grade], np.uint8), answers[:1])
-        group = int(groups[0])
+        grades, branch_indices = grade_by_staircase(self._stairs, inputs[:1], answers[:1])
+        groups = rule_groups(self.rules)
+        [group] = groups.of(grades, branch_indices).tolist()
         if not group:
             return 0
-        [(_, run)] = failure_runs.gather(inputs[[0]], answers[[0]], groups)
-        run = replace(run, last=run.last + np.uint64(inputs.size - 1))
+        [(_, run)] = failure_runs.gather(inputs[:1], answers[:1], np.array([group], np.uint8))
+        runs = replace(run, last=run.last + np.uint64(inputs.size - 1))
         smallest = simplest_between(self.rules.source, first, last)
-        self._add_wrong(group, smallest, answers[0], inputs.size, run)
+        key = groups.keys[group - 1]
+        self._add_divergence(divergence(self.rules, key, inputs.size, runs, smallest, answers[0]))
         return inputs.size
 
-    def _groups(self, grades: NDArray[np.uint8], answers: Bits) -> NDArray[np.uint8]:
-        """Per answer, 1 + the index of the key that it breaks; 0 where it is allowed."""
-        groups = self._group_of[grades]
-        for place, branch in enumerate(self.rules.branches):
-            # The staircase holds the recommended answer: the rule itself may allow more.
-            if branch.recommended and (here := grades == place + 1).any():
-                here &= allowed_by_constant(self.rules.target, branch.outcome, answers)
-                groups[here] = self._keys.index(_key_of_recommendation(branch)) + 1
-        return groups
-
-    def _add_wrong(self, group: int, given: Any, answer: Any, count: int, found: Runs) -> None:
-        smallest = datum_of(given)
-        key = self._keys[group - 1]
-        divergence = Divergence(
-            *key,
-            count,
-            found,
-            smallest,
-            datum_of(answer),
-            describe_allowed(
-                self.rules, expect_by_exact.allow(self.rules, smallest), smallest, key[2]
-            ),
-        )
-        verdict = self._judge.graded(self.case, {divergence.level}, self.rules.is_open)
-        self._add(verdict, (divergence,))
+    def _add_divergence(self, found: Divergence) -> None:
+        self._add(self._judge.graded(self.case, {found.level}, self.rules.is_open), (found,))
 
     def _add(
         self,
@@ -165,7 +134,7 @@ class RulingCheck:
 
         At the end of a part, further inputs were asked together with these, and may be the cause.
         """
-        is_open = np.isin(branch_places(self._stairs, inputs), self.rules.open_branches)
+        is_open = np.isin(branch_indices_of(self._stairs, inputs), self.rules.open_branches)
         asked = inputs[~is_open]
         self._opened += int(np.count_nonzero(is_open))
         if asked_alone and asked.size == inputs.size:
@@ -195,11 +164,11 @@ class RulingCheck:
         self.ended = True
         self.found = Judgement(self.case.id, self.found.backend, verdict, text)
 
-    def finished(self, lo: int, hi: int, dense: bool) -> Judgement:
+    def finished(self, lo: int, hi: int) -> Judgement:
         """The judgement, with a script for the smallest input of the worst divergence."""
         if self.ended:
             return self.found
-        opened = open_inputs(self._stairs, lo, hi) if dense else self._opened
+        opened = open_inputs(self._stairs, lo, hi) if self._is_dense else self._opened
         self._add(self.found.verdict, inputs=hi - lo, open_inputs=opened)
         if not self.found.divergences:
             return self.found
@@ -208,28 +177,25 @@ class RulingCheck:
         return replace(self.found, reproduction=script)
 
 
-def _key_of_recommendation(branch: Branch) -> Key:
-    return branch.rule, branch.clause, "recommended"
-
-
 def sweep(
     judge: BackendJudge,
     cases: list[Case],
     visit: InputSequence,
     lo: int,
     hi: int,
-    forms: Forms,
+    comparison: ChunkComparison,
     progress: Progress,
 ) -> list[Judgement]:
     """Ask some inputs of a visit once, and judge them by the rulings of all cases on the road."""
-    checks = [RulingCheck(judge, case, forms) for case in cases]
+    is_dense = isinstance(visit, Dense)
+    checks = [RulingCheck(judge, case, is_dense, comparison) for case in cases]
     try:
         if lo < hi:
             _sweep(judge, checks, visit, lo, hi, progress)
     except Unanswered as unanswered:
         for check in checks:
             check.end(unanswered.answer)
-    return [check.finished(lo, hi, isinstance(visit, Dense)) for check in checks]
+    return [check.finished(lo, hi) for check in checks]
 
 
 def _sweep(

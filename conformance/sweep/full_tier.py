@@ -6,10 +6,10 @@ from functools import lru_cache
 
 from conformance.judging.backend_judge import BackendJudge
 from conformance.running.plan import Sweep, is_swept, sweeps
-from conformance.sweep.array_forms import fastest
 from conformance.sweep.engine import Progress, sweep
 from conformance.sweep.joining import completed, joined
 from oracles.reference.sweep_inputs import InputSequence, input_sequence
+from reports.diff.chunk_comparison import fastest_comparison
 from reports.diff.failure_runs import Runs
 from reports.diff.judgement import Judgement
 from specs.cases import Case
@@ -64,4 +64,4 @@ def swept(
     progress: Progress,
 ) -> list[Judgement]:
     """Sweep some inputs of a visit with the fastest functions that are installed."""
-    return sweep(judge, cases, inputs, lo, hi, fastest(), progress)
+    return sweep(judge, cases, inputs, lo, hi, fastest_comparison(), progress)

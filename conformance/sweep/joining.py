@@ -77,14 +77,14 @@ def _both(case: str, one: Divergence, later: Divergence, runs: JoinRuns) -> Dive
 
 
 def _reproduction(divergences: tuple[Divergence, ...], one: Judgement, later: Judgement) -> str:
-    """The script of the judgement that has met the smallest input of the worst divergence."""
+    """The script of the judgement that holds the smallest input of the worst divergence."""
     for each in (one, later):
-        if each.divergences and _met(divergences[0], each.divergences[0]):
+        if each.divergences and _has_same_smallest(divergences[0], each.divergences[0]):
             return each.reproduction
     return ""
 
 
-def _met(divergence: Divergence, other: Divergence) -> bool:
+def _has_same_smallest(divergence: Divergence, other: Divergence) -> bool:
     return _key(divergence) == _key(other) and divergence.smallest == other.smallest
 
 

@@ -22,11 +22,11 @@ import typer
 from conformance.judging.quick_inputs import quick_inputs
 from conformance.running.selection import case_named
 from oracles.protocol import Bits, Unsupported
-from oracles.reference.chunk_table import ANYTHING, table
 from oracles.registry import load_backend
 from reports.behaviors import tally_numba
 from reports.behaviors.explanation import explain, narrow, sentence
 from reports.behaviors.tally import BehaviorSearch, Tally, behavior_search, tally_answers
+from reports.diff.chunk_table import ANYTHING, table
 from specs.cases import Case
 from specs.formats import formats
 from specs.release import VERSION

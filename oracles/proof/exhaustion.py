@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oracles.proof.obligations import Obligation, groups, prove_in_parallel
 from oracles.reference import expect_by_kernels
-from oracles.reference.chunk_check_numba import differs
+from oracles.reference.array_compare_numba import differs
 from oracles.reference.compiled_kernels import compiled
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import Staircase, staircase
@@ -38,7 +38,7 @@ def first_difference(stairs: Staircase, inputs: NDArray[Any], expected: Expected
     """Return the index of the first input on which staircase and kernels differ, or their number.
 
     Inputs must rise. Where a branch names no pattern, or recommends one of several constants, only
-    the branch's place is compared.
+    the branch's index is compared.
     """
     ruling = stairs.ruling
     named = np.array(
@@ -47,7 +47,7 @@ def first_difference(stairs: Staircase, inputs: NDArray[Any], expected: Expected
             for one in ruling.branches
         ]
     )
-    kernels = (expected.places, expected.codes, expected.others)
+    kernels = (expected.branch_indices, expected.codes, expected.others)
     return int(
         _first_difference(
             stairs.stretches, stairs.steps, named, np.uint64(ruling.target.mask), inputs, *kernels
@@ -62,7 +62,7 @@ def _first_difference(
     named: Any,
     mask: Any,
     inputs: Any,
-    places: Any,
+    branch_indices: Any,
     codes: Any,
     others: Any,
 ) -> Any:
@@ -76,7 +76,7 @@ def _first_difference(
         if stretch["begin"] + 1 == stretch["end"]:
             after = at + np.searchsorted(inputs[at:], stretch["last"], "right")
             only_step = steps[stretch["begin"]]
-            part = inputs[at:after], places[at:after], codes[at:after], others[at:after]
+            part = inputs[at:after], branch_indices[at:after], codes[at:after], others[at:after]
             if _any_difference(only_step, first, shift, named, mask, *part):
                 return at + _first_difference_in_step(only_step, first, shift, named, mask, *part)
             at = after
@@ -101,14 +101,14 @@ def _first_difference(
             else:
                 while after < inputs.size and np.uint64(inputs[after]) <= last:
                     after += 1
-            branch = np.uint8(here["place"])
-            wrong = differs(places[at:after], branch)
+            branch = np.uint8(here["branch_index"])
+            wrong = differs(branch_indices[at:after], branch)
             if named[branch]:
                 code = width((here["low"] + periods * here["rise"]) & mask)
                 other = width((here["other_low"] + periods * here["other_rise"]) & mask)
                 wrong |= differs(codes[at:after], code) or differs(others[at:after], other)
             if wrong:
-                part = inputs[at:after], places[at:after], codes[at:after], others[at:after]
+                part = inputs[at:after], branch_indices[at:after], codes[at:after], others[at:after]
                 return at + _first_difference_in_step(here, first, shift, named, mask, *part)
             at = after
     return inputs.size
@@ -122,18 +122,18 @@ def _first_difference_in_step(
     named: Any,
     mask: Any,
     inputs: Any,
-    places: Any,
+    branch_indices: Any,
     codes: Any,
     others: Any,
 ) -> Any:
     """The index of the first of some inputs of one step that differs, or their number."""
-    branch, is_named = step["place"], named[step["place"]]
+    branch, is_named = step["branch_index"], named[step["branch_index"]]
     for index in range(inputs.size):
         periods = (np.uint64(inputs[index]) - first) >> shift
         code = (step["low"] + periods * step["rise"]) & mask
         other = (step["other_low"] + periods * step["other_rise"]) & mask
         is_other = codes[index] != code or others[index] != other
-        if places[index] != branch or (is_named and is_other):
+        if branch_indices[index] != branch or (is_named and is_other):
             return index
     return inputs.size
 
@@ -146,13 +146,13 @@ def _any_difference(
     named: Any,
     mask: Any,
     inputs: Any,
-    places: Any,
+    branch_indices: Any,
     codes: Any,
     others: Any,
 ) -> Any:
     """Whether any input of one step differs; the loop has no early exit, so that it vectorizes."""
     width = codes.dtype.type
-    branch, is_named = step["place"], named[step["place"]]
+    branch, is_named = step["branch_index"], named[step["branch_index"]]
     low, rise, other_low, other_rise = (
         step["low"], step["rise"], step["other_low"], step["other_rise"]
     )  # fmt: skip
@@ -162,7 +162,7 @@ def _any_difference(
         code = width((low + periods * rise) & mask)
         other = width((other_low + periods * other_rise) & mask)
         is_other = (codes[index] != code) | (others[index] != other)
-        wrong |= (places[index] != branch) | (is_named & is_other)
+        wrong |= (branch_indices[index] != branch) | (is_named & is_other)
     return wrong
 
 
@@ -231,7 +231,7 @@ def _differences(stairs: Staircase, sequence: Dense | Steps) -> Iterator[str]:
         index = first_difference(stairs, inputs, expected)
         if index < inputs.size:
             code = int(inputs[index])
-            rule = ruling.branches[int(expected.places[index])].rule
+            rule = ruling.branches[int(expected.branch_indices[index])].rule
             yield (
                 f"{ruling.source.hexadecimal(code)}: the kernels say "
                 f"{ruling.target.hexadecimal(int(expected.codes[index]))} by {rule}"

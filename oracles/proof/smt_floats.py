@@ -40,26 +40,26 @@ def _is_ieee(fmt: Format) -> bool:
 def agrees(ruling: Ruling, pattern: Vector, answer: Answer) -> Truth:
     """State that a kernel's answer is SMT-LIB's, wherever its branch converts as SMT-LIB does."""
     result = pattern.solving.truth(True)
-    for place, outcomes in _compared(ruling):
+    for branch_index, outcomes in _compared(ruling):
         converts = pattern.solving.truth(True)
         for outcome, code in zip(outcomes, (answer.code, answer.other), strict=False):
             rounding = outcome.rounding if isinstance(outcome, Round) else ruling.rounding
             converts = converts & _converts(ruling, rounding, pattern, code)
-        result = result & (answer.place == place).implies(converts)
+        result = result & (answer.branch_index == branch_index).implies(converts)
     return result
 
 
 def _compared(ruling: Ruling) -> list[tuple[int, tuple[Outcome, ...]]]:
-    """The places of the branches that convert as SMT-LIB does, with the outcomes they name."""
+    """The indices of branches that convert as SMT-LIB does, with the outcomes they name."""
     found: list[tuple[int, tuple[Outcome, ...]]] = []
-    for place, branch in enumerate(ruling.branches):
+    for branch_index, branch in enumerate(ruling.branches):
         match branch.outcome:
             case Either(options=options) if not any(isinstance(one, Exactly) for one in options):
-                found.append((place, options))
+                found.append((branch_index, options))
             case Round() | Value() | Wrap():
-                found.append((place, (branch.outcome,)))
-            case Exactly() if _becomes_infinite(ruling, place, branch.outcome):
-                found.append((place, (Value(),)))
+                found.append((branch_index, (branch.outcome,)))
+            case Exactly() if _becomes_infinite(ruling, branch_index, branch.outcome):
+                found.append((branch_index, (Value(),)))
     return [item for item in found if all(_mode(ruling, outcome) for outcome in item[1])]
 
 
@@ -67,7 +67,7 @@ def _mode(ruling: Ruling, outcome: Outcome) -> str | None:
     return MODES.get(outcome.rounding if isinstance(outcome, Round) else ruling.rounding)
 
 
-def _becomes_infinite(ruling: Ruling, place: int, outcome: Exactly) -> bool:
+def _becomes_infinite(ruling: Ruling, branch_index: int, outcome: Exactly) -> bool:
     """Whether a branch maps infinities, or overflow in rounding to nearest, to infinity."""
     target = ruling.target
     if not _is_ieee(target) or outcome.code & ~target.sign_bit != target.infinity_code:
@@ -77,7 +77,7 @@ def _becomes_infinite(ruling: Ruling, place: int, outcome: Exactly) -> bool:
         (atom.sign == "-") == (sign == "-")
         and (atom.kind == "infinity" or (atom.zone == "overflow" and ruling.rounding in NEAREST))
         for atom, taker in ruling.branch_of.items()
-        if taker == place
+        if taker == branch_index
     )
 
 

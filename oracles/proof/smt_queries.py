@@ -91,8 +91,8 @@ def _questions(
         [~holds(ruling, value, answer) for ruling, answer in zip(rulings, answers, strict=True)]
     )
     # A statement that is too weak would hold of any answer: it must hold of the kernels' only.
-    place, code, other = (solving.unknown(name, WIDTH) for name in ("place", "code", "other"))
-    any_answer = Answer(place, code, other)
+    unknown = (solving.unknown(name, WIDTH) for name in ("branch_index", "code", "other"))
+    any_answer = Answer(*unknown)
     yield solving.any_of(
         [
             holds(ruling, value, any_answer) & ~answer.equals(any_answer)
@@ -160,19 +160,23 @@ def _shown(group: Group, code: int) -> str:
 
 def _by_kernels(ruling: Ruling, code: int) -> str:
     results = expect_by_kernels.decide(ruling, Word(code), select_words)
-    place, first, second = (int(result) for result in results)
-    return _answer(ruling, place, first, second)
+    branch_index, first, second = (int(result) for result in results)
+    return _answer(ruling, branch_index, first, second)
 
 
 def _by_definition(ruling: Ruling, code: int) -> str:
     allowed = expect_by_exact.allow(ruling, code)
     codes = allowed.codes or (0,)
-    return _answer(ruling, allowed.place, codes[0], codes[-1])
+    return _answer(ruling, allowed.branch_index, codes[0], codes[-1])
 
 
-def _answer(ruling: Ruling, place: int, first: int, second: int) -> str:
+def _answer(ruling: Ruling, branch_index: int, first: int, second: int) -> str:
     codes = dict.fromkeys(ruling.target.hexadecimal(code) for code in (first, second))
-    name = ruling.branches[place].input_class if place < len(ruling.branches) else f"no {place}"
+    name = (
+        ruling.branches[branch_index].input_class
+        if branch_index < len(ruling.branches)
+        else f"no {branch_index}"
+    )
     return f"{name} {' or '.join(codes)}"
 
 
@@ -190,13 +194,13 @@ def prove_by_solver(
 ) -> list[Obligation]:
     """Prove every group (or each ``every``-th one), in the order of the documents' cases."""
     tasks: list[Task] = [
-        (place, statement, time_limit)
-        for place, group in list(enumerate(groups()))[::every]
+        (branch_index, statement, time_limit)
+        for branch_index, group in list(enumerate(groups()))[::every]
         for statement in statements(group)
     ]
     return prove_in_parallel(_prove, tasks, jobs, report)
 
 
 def _prove(task: Task) -> Obligation:
-    place, statement, time_limit = task
-    return prove(groups()[place], statement, time_limit)
+    branch_index, statement, time_limit = task
+    return prove(groups()[branch_index], statement, time_limit)

@@ -15,16 +15,18 @@ from specs.ruling import Ruling
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer about an input: the branch's place and the two patterns that it allows."""
+    """An answer about an input: the branch's index and the two patterns that it allows."""
 
-    place: Vector
+    branch_index: Vector
     code: Vector
     other: Vector
 
     def equals(self, answer: Answer) -> Truth:
         """State that two answers are the same."""
         return (
-            (self.place == answer.place) & (self.code == answer.code) & (self.other == answer.other)
+            (self.branch_index == answer.branch_index)
+            & (self.code == answer.code)
+            & (self.other == answer.other)
         )
 
 
@@ -32,11 +34,11 @@ def holds(ruling: Ruling, value: DecodedPattern, answer: Answer) -> Truth:
     """State that an answer is the one that the ruling demands."""
     zones = Zones(value, ruling.target, ruling.rounding)
     result = value.solving.truth(False)
-    for place, branch in enumerate(ruling.branches):
-        atoms = [atom for atom, taker in ruling.branch_of.items() if taker == place]
+    for branch_index, branch in enumerate(ruling.branches):
+        atoms = [atom for atom, taker in ruling.branch_of.items() if taker == branch_index]
         applies = _is_any_atom(value, zones, atoms, list(ruling.branch_of))
         allowed = _allowed(ruling, branch.outcome, value, answer)
-        result = result | (applies & (answer.place == place) & allowed)
+        result = result | (applies & (answer.branch_index == branch_index) & allowed)
     return result
 
 

@@ -29,20 +29,20 @@ EXPRESSIONS = {
 }
 SHIFTS = {"left": "<<", "right": ">>"}
 LOOP = """
-def consecutive(first, places, codes, others):
-    for at in range(places.size):
+def consecutive(first, branch_indices, codes, others):
+    for at in range(branch_indices.size):
         n0 = uint64(first) + uint64(at)
 {body}
-        places[at] = {place}
+        branch_indices[at] = {branch_index}
         codes[at] = {code}
         others[at] = {other}
 
 
-def scattered(inputs, places, codes, others):
-    for at in range(places.size):
+def scattered(inputs, branch_indices, codes, others):
+    for at in range(branch_indices.size):
         n0 = uint64(inputs[at])
 {body}
-        places[at] = {place}
+        branch_indices[at] = {branch_index}
         codes[at] = {code}
         others[at] = {other}
 """
@@ -52,8 +52,8 @@ def scattered(inputs, places, codes, others):
 class Compiled:
     """A ruling as two compiled loops, which fill the arrays of an ``Expected``.
 
-    ``consecutive(first, places, codes, others)`` takes the patterns from ``first`` on,
-    ``scattered(inputs, places, codes, others)`` those of an array.
+    ``consecutive(first, branch_indices, codes, others)`` takes the patterns from ``first`` on,
+    ``scattered(inputs, branch_indices, codes, others)`` those of an array.
     """
 
     ruling: Ruling
@@ -63,7 +63,7 @@ class Compiled:
     def expect(self, inputs: NDArray[Any]) -> Expected:
         """Return what the ruling allows for each input."""
         result = self.allocate(inputs.size)
-        self.scattered(inputs, result.places, result.codes, result.others)
+        self.scattered(inputs, result.branch_indices, result.codes, result.others)
         return result
 
     def allocate(self, size: int) -> Expected:
@@ -86,8 +86,10 @@ def compiled(ruling: Ruling) -> Compiled:
 def program(ruling: Ruling) -> str:
     """Write the loops as Python: one line per operation that the results need."""
     trace = Trace(ruling.source.bits)
-    body, (place, code, other) = loop_body(trace, decide(ruling, trace.input(), select_terms))
-    return LOOP.format(body=body, place=place, code=code, other=other)
+    body, (branch_index, code, other) = loop_body(
+        trace, decide(ruling, trace.input(), select_terms)
+    )
+    return LOOP.format(body=body, branch_index=branch_index, code=code, other=other)
 
 
 def loop_body(trace: Trace, results: tuple[Term, ...]) -> tuple[str, list[str]]:

@@ -243,24 +243,24 @@ def allow(ruling: Ruling, code: int) -> Allowed:
 
     A document's worked examples come first; the ruling's branch for the input's atom otherwise.
     """
-    for place, (example_input, _) in enumerate(ruling.worked):
+    for branch_index, (example_input, _) in enumerate(ruling.worked):
         if example_input == code:
-            return resolve(ruling, place, Number(0, 0, 0), code)
+            return resolve(ruling, branch_index, Number(0, 0, 0), code)
     datum = decode(ruling.source, code)
     atom = atom_of(ruling.source, ruling.target, ruling.rounding, datum)
     return resolve(ruling, ruling.branch_of[atom], datum, code)
 
 
-def resolve(ruling: Ruling, place: int, datum: Datum, code: int) -> Allowed:
+def resolve(ruling: Ruling, branch_index: int, datum: Datum, code: int) -> Allowed:
     """Apply a branch's outcome to one value; ``codes`` stays empty where it names no pattern."""
-    branch = ruling.branches[place]
+    branch = ruling.branches[branch_index]
     match branch.outcome:
         case Either(options=options):
             patterns = tuple(_pattern(ruling, option, datum, code) for option in options)
-            return Allowed(place, branch, tuple(dict.fromkeys(patterns)))
+            return Allowed(branch_index, branch, tuple(dict.fromkeys(patterns)))
         case Exactly() | Round() | Value() | Wrap() | Same():
-            return Allowed(place, branch, (_pattern(ruling, branch.outcome, datum, code),))
-    return Allowed(place, branch)
+            return Allowed(branch_index, branch, (_pattern(ruling, branch.outcome, datum, code),))
+    return Allowed(branch_index, branch)
 
 
 def _pattern(ruling: Ruling, outcome: Outcome, datum: Datum, code: int) -> int:

@@ -97,16 +97,16 @@ def atom_of_text(target: Format, ruling: Ruling, literal: Literal) -> Atom:
 def allow_text(ruling: Ruling, text: str) -> Allowed:
     """Return what a case allows for one text."""
     literal = read_literal(text)
-    place = ruling.branch_of[atom_of_text(ruling.target, ruling, literal)]
-    branch = ruling.branches[place]
+    branch_index = ruling.branch_of[atom_of_text(ruling.target, ruling, literal)]
+    branch = ruling.branches[branch_index]
     match branch.outcome:
         case Exactly(code=code):
-            return Allowed(place, branch, (code,))
+            return Allowed(branch_index, branch, (code,))
         case Either(options=[Exactly(code=one), Exactly(code=other)]):
-            return Allowed(place, branch, (one, other))
+            return Allowed(branch_index, branch, (one, other))
     if literal.number is None or isinstance(branch.outcome, Same | Anything):
-        return Allowed(place, branch)
-    return exact.resolve(ruling, place, literal.number, 0)
+        return Allowed(branch_index, branch)
+    return exact.resolve(ruling, branch_index, literal.number, 0)
 
 
 def accepts(source: Format, outcome: Outcome, input_value: int | str, answer: str) -> bool:

@@ -24,14 +24,14 @@ def allow(ruling: Ruling, input_value: int | str) -> Allowed:
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
     """Return what a ruling allows for each input of an array."""
-    places = np.zeros(inputs.size, np.uint8)
+    branch_indices = np.zeros(inputs.size, np.uint8)
     storage = ruling.target.storage if ruling.target.is_numeric else "uint8"
     codes = np.zeros(inputs.size, storage)
     others = codes.copy()
     for index, input_value in enumerate(inputs.tolist()):
         allowed = allow(ruling, input_value)
-        places[index] = allowed.place
+        branch_indices[index] = allowed.branch_index
         if allowed.codes:
             codes[index] = allowed.codes[0]
             others[index] = allowed.codes[-1]
-    return Expected(places, codes, others)
+    return Expected(branch_indices, codes, others)

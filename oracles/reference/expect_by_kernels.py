@@ -110,12 +110,12 @@ def facts_of(ruling: Ruling, pattern: Any, select: Select) -> Facts:
 
 
 def decide(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]:
-    """Return the place of the branch that applies, the pattern it allows, and a second pattern.
+    """Return the index of the branch that applies, the pattern it allows, and a second pattern.
 
     The second equals the first where only one is allowed; both are 0 where the branch names none.
     """
     facts = facts_of(ruling, pattern, select)
-    place = code = other = pattern & 0
+    branch_index = code = other = pattern & 0
     remaining = (pattern < 0) ^ True
     ordered = sorted(enumerate(ruling.branches), key=lambda item: item[1].input_class == OTHERWISE)
     for at, branch in ordered:
@@ -125,20 +125,20 @@ def decide(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]
             applies = CLASSES[branch.input_class](facts)
             remaining = remaining & (applies ^ True)
         if at:
-            place = select(applies, at, place)
+            branch_index = select(applies, at, branch_index)
         patterns = _patterns(ruling, branch.outcome, facts, pattern, select)
         if patterns:
             is_same = code is other and len(patterns) == 1
             code = select(applies, patterns[0], code)
             other = code if is_same else select(applies, patterns[-1], other)
-    return place, code, other
+    return branch_index, code, other
 
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
     """Return what a numeric ruling allows for each input of an array."""
-    place, code, other = decide(ruling, inputs.astype(np.uint64), select_arrays)
+    branch_index, code, other = decide(ruling, inputs.astype(np.uint64), select_arrays)
     storage = ruling.target.storage
-    return Expected(place.astype(np.uint8), code.astype(storage), other.astype(storage))
+    return Expected(branch_index.astype(np.uint8), code.astype(storage), other.astype(storage))
 
 
 def _patterns(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import staircase
-from oracles.reference.staircase_grades import locate_steps
+from oracles.reference.staircase_lookup import locate_steps
 from specs.outcomes import Either, Exactly
 from specs.ruling import Ruling
 
@@ -23,10 +23,10 @@ def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
         ((stairs.column(low)[steps] + periods * stairs.column(rise)[steps]) & mask).astype(storage)
         for low, rise in (("low", "rise"), ("other_low", "other_rise"))
     )
-    places = stairs.column("place")[steps]
-    for place, branch in enumerate(ruling.branches):
+    branch_indices = stairs.column("branch_index")[steps]
+    for branch_index, branch in enumerate(ruling.branches):
         # Steps hold only the recommended constant; the rule itself allows a second one.
         match branch.recommended, branch.outcome:
             case Exactly(), Either(options=[*_, Exactly(code=code)]):
-                others[places == place] = code
-    return Expected(places, codes, others)
+                others[branch_indices == branch_index] = code
+    return Expected(branch_indices, codes, others)

@@ -1,7 +1,7 @@
 """What a ruling allows: ``Allowed`` for one input, ``Expected`` for an array of inputs.
 
 ``expect_by_exact``, ``expect_by_staircase`` and ``expect_by_kernels`` compute them independently. A
-``place`` is a branch's index in ``ruling.branches``.
+``branch_index`` counts in ``ruling.branches``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from specs.ruling import Branch
 class Allowed(NamedTuple):
     """The branch that applies to one input, and the patterns that it allows, if it names any."""
 
-    place: int
+    branch_index: int
     branch: Branch
     codes: tuple[int, ...] = ()
 
@@ -31,10 +31,10 @@ class Expected:
     branch's outcome names no patterns (any NaN, anything, a text).
     """
 
-    places: NDArray[np.uint8]
+    branch_indices: NDArray[np.uint8]
     codes: NDArray[Any]
     others: NDArray[Any]
 
     def at(self, where: NDArray[np.bool_] | NDArray[np.intp]) -> Expected:
         """Select the expectations of some inputs, by mask or by index."""
-        return Expected(self.places[where], self.codes[where], self.others[where])
+        return Expected(self.branch_indices[where], self.codes[where], self.others[where])

@@ -64,7 +64,7 @@ class Reference:
         expected = expect_by_kernels.expect(rules, flat)
         answers = with_nans(rules, expected)
         # An example of the document may fix an answer that its rules leave open.
-        is_open = np.isin(expected.places, rules.open_branches)
+        is_open = np.isin(expected.branch_indices, rules.open_branches)
         for example_input, answer in ruling(case).worked:
             answers[is_open & (flat == example_input)] = answer
         return answers.reshape(bits.shape)
@@ -136,7 +136,7 @@ class Reference:
         buffers = kernels.allocate(bits.size)
 
         def call() -> Bits:
-            kernels.scattered(bits, buffers.places, buffers.codes, buffers.others)
+            kernels.scattered(bits, buffers.branch_indices, buffers.codes, buffers.others)
             return with_nans(rules, buffers)
 
         return call
@@ -161,8 +161,8 @@ def with_nans(rules: Ruling, expected: Expected) -> Bits:
     Changes ``expected.codes`` in place.
     """
     answers = expected.codes
-    for place, branch in enumerate(rules.branches):
+    for branch_index, branch in enumerate(rules.branches):
         if isinstance(branch.outcome, Nan):
             codes = rules.target.nan_codes[-1 if branch.outcome.sign == "-" else 0]
-            answers[expected.places == place] = codes[-1]
+            answers[expected.branch_indices == branch_index] = codes[-1]
     return answers

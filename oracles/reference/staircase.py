@@ -153,12 +153,12 @@ def _stretch(source: Format, target: Format, first: int, last: int) -> Stretch:
 class Step(NamedTuple):
     """The answers allowed from an offset on: two ranges of codes, which rise with each period.
 
-    ``place`` is the branch's index in the ruling. Two equal ranges stand for one; a range of one
+    ``branch_index`` counts in ``ruling.branches``. Two equal ranges stand for one; a range of one
     code has ``low == high``. All sums are modulo the target's number of patterns.
     """
 
     offset: int
-    place: int
+    branch_index: int
     low: int
     high: int
     rise: int
@@ -175,7 +175,7 @@ BOUNDS = (
 )
 """The fields that rise from period to period, and the field that holds the rise."""
 STEP = np.dtype(
-    [(name, np.uint8 if name == "place" else np.uint64) for name in Step._fields], align=True
+    [(name, np.uint8 if name == "branch_index" else np.uint64) for name in Step._fields], align=True
 )
 STRETCH = np.dtype(
     [
@@ -233,22 +233,24 @@ def _steps(ruling: Ruling, stretch: Stretch) -> Iterator[Step]:
 
 
 def _step(ruling: Ruling, offset: int, allowed: Allowed, next_period: Allowed | None) -> Step:
-    place, mask = allowed.place, ruling.target.mask
+    branch_index, mask = allowed.branch_index, ruling.target.mask
     match allowed.branch.strictest:
         case Anything():
-            return Step(offset, place, 0, mask, 0, 0, mask, 0)
+            return Step(offset, branch_index, 0, mask, 0, 0, mask, 0)
         case Nan(sign=sign):
             one, *_, other = [*ruling.target.nans(sign)] * 2
-            return Step(offset, place, one[0], one[-1], 0, other[0], other[-1], 0)
+            return Step(offset, branch_index, one[0], one[-1], 0, other[0], other[-1], 0)
         case Exactly(code=code):
-            return Step(offset, place, code, code, 0, code, code, 0)
+            return Step(offset, branch_index, code, code, 0, code, code, 0)
     code, other_code = allowed.codes[0], allowed.codes[-1]
     rise, other_rise = 0, 0
     if next_period is not None:
-        assert next_period.place == place, f"{ruling} is not periodic at offset {offset}"
+        assert next_period.branch_index == branch_index, (
+            f"{ruling} is not periodic at offset {offset}"
+        )
         rise = (next_period.codes[0] - code) & mask
         other_rise = (next_period.codes[-1] - other_code) & mask
-    return Step(offset, place, code, code, rise, other_code, other_code, other_rise)
+    return Step(offset, branch_index, code, code, rise, other_code, other_code, other_rise)
 
 
 def _continues(current: Step, step: Step, has_rise: bool) -> bool:

@@ -7,7 +7,6 @@ grade single answers.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from oracles.protocol import Bits
 from oracles.reference import exact_text, expect_by_exact, expect_by_kernels, expect_by_staircase
 from oracles.reference.expectations import Allowed, Expected
+from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
 from specs.formats import Format
 from specs.outcomes import (
     Anything,
@@ -28,13 +28,6 @@ from specs.outcomes import (
     Same,
 )
 from specs.ruling import Ruling
-
-ALLOWED: Final = 0
-"""The grade of an answer that the rule allows, and that it recommends where it recommends one."""
-NOT_RECOMMENDED: Final = 1
-"""The grade of an answer that the rule allows, but that is not the one it recommends."""
-NOT_ALLOWED: Final = 2
-"""The grade of an answer that the rule does not allow, whatever the rule's level is."""
 
 OUTCOME_NAMES = (
     "any-nan",
@@ -94,9 +87,7 @@ def _is_rising(inputs: Bits) -> bool:
     return inputs.ndim == 1 and bool((inputs[1:] > inputs[:-1]).all())
 
 
-def grade_answers(
-    ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
-) -> NDArray[np.uint8]:
+def grade_answers(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
     """The grade of each answer: ALLOWED, NOT_RECOMMENDED or NOT_ALLOWED."""
     if ruling.is_open:
         return np.full(answers.shape, ALLOWED, np.uint8)
@@ -106,18 +97,18 @@ def grade_answers(
     for index, branch in enumerate(ruling.branches):
         match branch.outcome:
             case Anything():
-                wrong &= expected.places != index
+                wrong &= expected.branch_indices != index
             case Nan():
-                here = expected.places == index
+                here = expected.branch_indices == index
                 allowed = allowed_by_constant(ruling.target, branch.outcome, answers)
                 wrong = np.where(here, ~allowed, wrong)
             case Rejected():
-                wrong |= expected.places == index
+                wrong |= expected.branch_indices == index
     grades = np.where(wrong, np.uint8(NOT_ALLOWED), np.uint8(ALLOWED))
     for index, branch in enumerate(ruling.branches):
         if branch.recommended is not None:
             recommended = allowed_by_constant(ruling.target, branch.recommended, answers)
-            here = (grades == ALLOWED) & (expected.places == index)
+            here = (grades == ALLOWED) & (expected.branch_indices == index)
             grades[here & ~recommended] = NOT_RECOMMENDED
     return grades
 
@@ -146,10 +137,8 @@ def is_nan(target: Format, patterns: Bits, sign: str = "any") -> NDArray[np.bool
     return found
 
 
-def _grade_texts(
-    ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits
-) -> NDArray[np.uint8]:
-    columns = (expected.places.tolist(), inputs.tolist(), answers.tolist())
+def _grade_texts(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
+    columns = (expected.branch_indices.tolist(), inputs.tolist(), answers.tolist())
     return np.array([grade_text(ruling, *row) for row in zip(*columns, strict=True)], np.uint8)
 
 

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
-from reports.diff.allowed_answers import ALLOWED, Expectations, describe_allowed, grade_answers
+from reports.diff.allowed_answers import Expectations, describe_allowed, grade_answers
 from reports.diff.answer_arrays import InputsAndAnswers
 from reports.diff.divergences import datum_of, index_of_simplest
 from reports.diff.failure_runs import Runs, gather
+from reports.diff.grades import ALLOWED
 from reports.diff.judgement import Datum
 from specs.cases import Case
 from specs.ruling import Ruling, ruling
@@ -96,13 +97,13 @@ def _differences(
     right_by_input = _who_is_right(
         grade_answers(rules, inputs, expected, answers) == ALLOWED,
         grade_answers(rules, inputs, expected, others) == ALLOWED,
-        np.isin(expected.places, rules.open_branches),
+        np.isin(expected.branch_indices, rules.open_branches),
     )
     keys: list[tuple[str, str, WhoIsRight]] = []
     groups = np.zeros(inputs.shape, np.uint8)
     for index, branch in enumerate(rules.branches):
         for number, right in enumerate(WHO_IS_RIGHT):
-            here = (expected.places == index) & (right_by_input == number)
+            here = (expected.branch_indices == index) & (right_by_input == number)
             if here.any():
                 key = (branch.rule, branch.clause, right)
                 if key not in keys:

@@ -10,50 +10,42 @@ from numpy.typing import NDArray
 
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
-from oracles.reference.expectations import Expected
-from reports.diff.allowed_answers import NOT_ALLOWED, NOT_RECOMMENDED, describe_allowed
-from reports.diff.failure_runs import gather
+from reports.diff.allowed_answers import describe_allowed
+from reports.diff.failure_runs import Gather, Runs, gather
+from reports.diff.grades import Grades, Key, rule_groups
 from reports.diff.judgement import Datum, Divergence
 from specs.formats import Format
 from specs.ruling import Ruling
 
 
 def find_divergences(
-    rules: Ruling, inputs: Bits, expected: Expected, answers: Bits, grades: NDArray[np.uint8]
+    rules: Ruling,
+    inputs: Bits,
+    branch_indices: NDArray[np.uint8],
+    answers: Bits,
+    grades: Grades,
+    gather: Gather = gather,
 ) -> Iterator[tuple[Divergence, int]]:
     """One divergence per rule and level, required ones first, and the index of its smallest input.
 
-    ``grades`` are those that ``grade_answers`` gives. Branches of one rule share a divergence.
+    ``branch_indices`` are those of the branches that apply to the inputs.
     """
-    keys: list[tuple[str, str, str]] = []
-    groups = np.zeros(grades.shape, np.uint8)
-    for index, branch in enumerate(rules.branches):
-        level_of_grade: dict[int, str] = {
-            NOT_ALLOWED: branch.level,
-            NOT_RECOMMENDED: "recommended",
-        }
-        for grade, level in level_of_grade.items():
-            here = (grades == grade) & (expected.places == index)
-            if here.any():
-                key = (branch.rule, branch.clause, level)
-                if key not in keys:
-                    keys.append(key)
-                groups[here] = keys.index(key) + 1
-    runs = dict(gather(inputs, answers, groups))
-    for key in sorted(keys, key=lambda key: (key[2] != "required", key)):
-        group = keys.index(key) + 1
-        here = groups == group
+    groups = rule_groups(rules)
+    group_of_answer = groups.of(grades, branch_indices)
+    for group, runs in gather(inputs, answers, group_of_answer):
+        here = group_of_answer == group
         at = index_of_simplest(rules.source, inputs, here)
-        smallest = datum_of(inputs[at])
-        divergence = Divergence(
-            *key,
-            int(np.count_nonzero(here)),
-            runs[group],
-            smallest,
-            datum_of(answers[at]),
-            describe_allowed(rules, expect_by_exact.allow(rules, smallest), smallest, key[2]),
-        )
-        yield divergence, at
+        count, given = int(np.count_nonzero(here)), datum_of(inputs[at])
+        yield divergence(rules, groups.keys[group - 1], count, runs, given, answers[at]), at
+
+
+def divergence(
+    rules: Ruling, key: Key, count: int, runs: Runs, smallest: Datum, answer: Any
+) -> Divergence:
+    """A divergence, with what is allowed for its smallest input."""
+    allowed = expect_by_exact.allow(rules, smallest)
+    words = describe_allowed(rules, allowed, smallest, key[2])
+    return Divergence(*key, count, runs, smallest, datum_of(answer), words)
 
 
 def simplicity(source: Format, datum: Any) -> tuple[int, int, int]:

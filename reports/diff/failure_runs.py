@@ -6,7 +6,7 @@ the runs of the whole. The number of stored runs is capped; the count of all run
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-KEPT_RUNS = 1 << 16
+MOST_RUNS = 1 << 16
 """Runs that are kept of one rule: more than a target of 16 bits has steps."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Columns with one row per run, in input order: the first ``KEPT_RUNS`` and the very last.
+    """Columns with one row per run, in input order: the first ``MOST_RUNS`` and the very last.
 
     The last run is there only so that a later part can be joined to it. ``total`` counts all runs.
     Inputs and answers are patterns or texts. ``slope`` is the second answer of a run minus the
@@ -36,9 +36,9 @@ class Runs:
     straight: NDArray[np.bool_]
 
     @cached_property
-    def kept(self) -> Runs:
-        """The runs that a store lists: the first ``KEPT_RUNS``."""
-        return self.at(slice(KEPT_RUNS))
+    def listed(self) -> Runs:
+        """The runs that a store lists: the first ``MOST_RUNS``."""
+        return self.at(slice(MOST_RUNS))
 
     def at(self, where: Any) -> Runs:
         """The rows at an index, a slice or a mask; the total stays."""
@@ -68,6 +68,10 @@ class Runs:
         order = np.argsort(both[0], kind="stable")
         total = self.total + other.total
         return Runs(total, *(column[order[_within_cap(order.size)]] for column in both))
+
+
+Gather = Callable[[NDArray[Any], NDArray[Any], NDArray[np.uint8]], Iterator[tuple[int, Runs]]]
+"""Gathers inputs and answers into the runs of each group but 0, groups in rising order."""
 
 
 def no_runs(inputs: NDArray[Any], answers: NDArray[Any]) -> Runs:
@@ -174,7 +178,7 @@ def _concatenated(parts: list[Runs], total: int) -> Runs:
 
 
 def _within_cap(rows: int) -> Any:
-    """The rows that are kept of so many: the first ``KEPT_RUNS``, and the last of all."""
-    if rows <= KEPT_RUNS:
+    """The rows that stay of so many: the first ``MOST_RUNS``, and the last of all."""
+    if rows <= MOST_RUNS:
         return slice(None)
-    return np.append(np.arange(KEPT_RUNS), rows - 1)
+    return np.append(np.arange(MOST_RUNS), rows - 1)

@@ -67,7 +67,9 @@ def _explain_group(recorded: RunAnswers, group: _CellGroup) -> Iterator[Lines]:
     inputs = recorded.array(group.asked).values
     is_open = np.ones(inputs.size, bool)
     if not rules.is_open:  # The kernels do not support complex128.
-        is_open = np.isin(expect_by_kernels.expect(rules, inputs).places, rules.open_branches)
+        is_open = np.isin(
+            expect_by_kernels.expect(rules, inputs).branch_indices, rules.open_branches
+        )
     asked = behavior_search(rules.source, rules.target, rules.rounding)
     answers = [recorded.array(digest).values[is_open] for digest in group.cells]
     for found in tally_each(asked, inputs[is_open], answers):

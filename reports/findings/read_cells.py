@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reports.diff.failure_runs import KEPT_RUNS
+from reports.diff.failure_runs import MOST_RUNS
 from reports.findings.cells import BrokenRule, Cell, CellKey, ShownRun
 from reports.findings.number_line import segments
 from reports.run_store.open_run import REPAIR_ADVICE, read_batches
@@ -81,7 +81,7 @@ def _broken_rule(
     if not columns["runs"]:
         return BrokenRule(**columns, digest="", segments=(), shown_runs=())
     owner = row["backend"], row["case"], columns["rule"], columns["level"]
-    listed = divergences.take(min(columns["runs"], KEPT_RUNS), owner).drop_columns(list(OWNER))
+    listed = divergences.take(min(columns["runs"], MOST_RUNS), owner).drop_columns(list(OWNER))
     return BrokenRule(
         **columns,
         digest=_digest(listed, columns["wrong"]),

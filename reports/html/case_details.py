@@ -11,7 +11,7 @@ from typing import Any
 
 from reports.counterexample.drawing import DatumColumns, allowed_columns
 from reports.counterexample.drawing import datum_columns as drawn_line
-from reports.diff.failure_runs import KEPT_RUNS
+from reports.diff.failure_runs import MOST_RUNS
 from reports.findings.case_rules import EVERY_INPUT, CaseRule
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.report import Report
@@ -118,7 +118,7 @@ def _finding(cell: Cell, broken: BrokenRule) -> dict[str, Any]:
         "level": broken.level,
         "wrong": broken.wrong,
         "runs": broken.runs,
-        "listed": min(broken.runs, KEPT_RUNS),
+        "listed": min(broken.runs, MOST_RUNS),
         "smallest": _drawn(source, broken.smallest),
         "allowed": [_allowed(target, word) for word in broken.allowed],
         "answer": _drawn(target, broken.answer),

@@ -205,7 +205,7 @@ def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[
     """The rows of a judgement in ``divergences.parquet``: one Arrow table per broken rule."""
     source, target = format_named(case.source), format_named(case.target)
     for divergence in judgement.divergences:
-        runs = divergence.runs.kept
+        runs = divergence.runs.listed
         rows = runs.first.size
         first, text = _words_and_texts(source, runs.first)
         last, _ = _words_and_texts(source, runs.last)

@@ -12,12 +12,12 @@ import pytest
 import conformance.sweep.engine as module
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
-from conformance.sweep.array_forms import fastest, forms
 from conformance.sweep.engine import sweep
 from oracles.reference import expect_by_kernels
 from oracles.reference.reference_oracle import Reference
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from oracles.registry import Backend
+from reports.diff.chunk_comparison import chunk_comparison, fastest_comparison
 from reports.diff.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named
@@ -77,16 +77,18 @@ def swept(
     visit: InputSequence = DENSE,
     fast: bool = True,
 ) -> list[Judgement]:
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     backend_judge = BackendJudge(Backend("planted", oracle), {}, Settings())
     cases = [case_named(name) for name in names]
-    form = fastest() if fast else forms(False)
+    comparison = fastest_comparison() if fast else chunk_comparison(compiled=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHUNK", SMALL_CHUNK)
-        found = sweep(backend_judge, cases, visit, lo, hi, form, lambda *news: told.append(news))
+        found = sweep(
+            backend_judge, cases, visit, lo, hi, comparison, lambda *news: reports.append(news)
+        )
     if all(each.inputs for each in found):
-        assert sum(count for count, _ in told) == hi - lo
-        assert sum(wrong for _, wrong in told) == sum(each.wrong for each in found)
+        assert sum(count for count, _ in reports) == hi - lo
+        assert sum(wrong for _, wrong in reports) == sum(each.wrong for each in found)
     return found
 
 
@@ -114,8 +116,8 @@ def raising_where_open(name: str, change: Change) -> Change:
     rules = ruling(case_named(name))
 
     def raising(inputs: Any, answers: Any) -> Any:
-        places = expect_by_kernels.expect(rules, inputs).places
-        if np.isin(places, rules.open_branches).any():
+        expected = expect_by_kernels.expect(rules, inputs)
+        if np.isin(expected.branch_indices, rules.open_branches).any():
             raise ValueError("no")
         return change(inputs, answers)
 

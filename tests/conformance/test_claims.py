@@ -103,10 +103,10 @@ class TestParsing:
             ("", "``, which is no document; the documents are "),
         ],
     )
-    def test_a_wrong_name_is_one_line_with_the_nearest(self, text: str, said: str) -> None:
+    def test_a_wrong_name_is_one_line_with_the_nearest(self, text: str, output: str) -> None:
         with pytest.raises(CastigateError) as caught:
             parse_claim(text)
-        assert said in str(caught.value)
+        assert output in str(caught.value)
         assert "\n" not in str(caught.value)
 
     def test_claims_stand_in_the_order_of_the_documents_and_once(self) -> None:

@@ -63,8 +63,8 @@ def test_specs_of_a_document_has_every_rule_with_level_and_clause() -> None:
     assert document.digest in out.splitlines()[0]
     for name, rule in document.entry.rules.items():
         lines = f" ({cite_lines(rule.lines)})" if rule.lines else ""
-        told = re.escape(f"{rule.clause}{lines}")
-        assert re.search(rf"^  {name} +{rule.level} +{told}$", out, re.M), name
+        clause = re.escape(f"{rule.clause}{lines}")
+        assert re.search(rf"^  {name} +{rule.level} +{clause}$", out, re.M), name
 
 
 def test_specs_of_a_version_has_every_case_with_its_rules() -> None:

@@ -60,9 +60,9 @@ def test_a_death_is_the_verdict_on_one_case(
     name: str, message: str, right: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    code, told, err = castigate("run", backend(name), *INT4, f"--out={out}", "--timeout=5")
+    code, printed, err = castigate("run", backend(name), *INT4, f"--out={out}", "--timeout=5")
     assert code == 1
-    assert "crashed" in told
+    assert "crashed" in printed
     crashed = only(out, CASE, right)
     # It dies on whatever it is asked; the first input is enough.
     assert (crashed["verdict"], crashed["message"]) == ("crashed", f"on 0x0: {message}")

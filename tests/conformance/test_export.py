@@ -24,9 +24,9 @@ CAST = "--document=onnx-cast:25"
 def export_onnx(folder: Path, *arguments: str) -> dict[str, Any]:
     code, out, err = castigate("export", "onnx", *arguments, f"--out={folder}")
     assert (code, err) == (0, "")
-    told: dict[str, Any] = json.loads((folder / "cases.json").read_text())
-    assert f"{len(told['tests'])} tests of " in out
-    return told
+    index: dict[str, Any] = json.loads((folder / "cases.json").read_text())
+    assert f"{len(index['tests'])} tests of " in out
+    return index
 
 
 @pytest.fixture(scope="module")
@@ -37,20 +37,20 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
 
 
 def test_every_case_is_exported_or_has_a_reason(narrow: tuple[Path, dict[str, Any]]) -> None:
-    node, told = narrow
-    assert {path.name for path in node.iterdir()} == set(told["tests"])
-    for name, test in told["tests"].items():
+    node, index = narrow
+    assert {path.name for path in node.iterdir()} == set(index["tests"])
+    for name, test in index["tests"].items():
         assert name == folder_of(case_named(test["case"]))
         left = sum(test["left-out"].values())
         assert test["inputs"] + left == sum(test["levels"].values()) + left
         assert test["inputs"] + left in (256, 1, 2, 3, 4, 5, 6)
-    assert told["left-out"]["onnx-cast:25/float8e5m2/complex64"] == "to be refused"
+    assert index["left-out"]["onnx-cast:25/float8e5m2/complex64"] == "to be refused"
 
 
 def test_onnxs_checker_accepts_every_model(narrow: tuple[Path, dict[str, Any]]) -> None:
     onnx = pytest.importorskip("onnx")
-    node, told = narrow
-    for name in told["tests"]:
+    node, index = narrow
+    for name in index["tests"]:
         test = node / name
         names = sorted(str(path.relative_to(test)) for path in test.rglob("*.*"))
         assert names == [
@@ -66,15 +66,15 @@ def test_onnxs_checker_accepts_every_model(narrow: tuple[Path, dict[str, Any]]) 
         assert (given.name, due.name) == (x.name, y.name)
         assert given.data_type == x.type.tensor_type.elem_type
         assert due.data_type == y.type.tensor_type.elem_type
-        assert list(given.dims) == list(due.dims) == [told["tests"][name]["inputs"]]
+        assert list(given.dims) == list(due.dims) == [index["tests"][name]["inputs"]]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of its own cases
 def test_onnxs_loader_finds_the_tests(narrow: tuple[Path, dict[str, Any]]) -> None:
     loader = pytest.importorskip("onnx.backend.test.loader")
-    node, told = narrow
+    node, index = narrow
     found = loader.load_model_tests(data_dir=str(node.parent), kind="onnx-cast")
-    assert {test.name for test in found} == set(told["tests"])
+    assert {test.name for test in found} == set(index["tests"])
     assert {(test.rtol, test.atol) for test in found} == {(0, 0)}
 
 
@@ -96,26 +96,26 @@ def test_a_wrong_answer_of_a_runtime_fails(narrow: tuple[Path, dict[str, Any]]) 
 
 
 def test_open_inputs_are_left_out_and_nans_are_in(narrow: tuple[Path, dict[str, Any]]) -> None:
-    node, told = narrow
+    node, index = narrow
     name = "test_onnx_cast_25_float8e5m2_int8"
     data = node / name / "test_data_set_0"
     given = set(bits_of(read(data / "input_0.pb")).tolist())
     numbers = {code for code in range(256) if not code & 0x7F >= 0x7C}
     assert given < numbers
-    assert told["tests"][name]["left-out"] == {"open": 256 - len(given)}
+    assert index["tests"][name]["left-out"] == {"open": 256 - len(given)}
     given = set(bits_of(read(node / name.replace("int8", "float32") / data.name / "input_0.pb")))
     assert given == set(range(256))
 
 
 def test_packed_formats_and_texts_are_read_back(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    told = export_onnx(tmp_path / "4", CAST, "--source=int4", "--target=float4e2m1")
-    [name] = told["tests"]
+    index = export_onnx(tmp_path / "4", CAST, "--source=int4", "--target=float4e2m1")
+    [name] = index["tests"]
     data = tmp_path / "4" / "onnx-cast" / name / "test_data_set_0"
     assert bits_of(read(data / "input_0.pb")).tolist() == list(range(16))
     assert form_of(read(data / "output_0.pb")).name == "float4e2m1"
-    told = export_onnx(tmp_path / "s", CAST, "--source=string", "--target=float32")
-    [name] = told["tests"]
+    index = export_onnx(tmp_path / "s", CAST, "--source=string", "--target=float32")
+    [name] = index["tests"]
     test = tmp_path / "s" / "onnx-cast" / name
     asked = bits_of(read(test / "test_data_set_0" / "input_0.pb")).tolist()
     assert "3.14" in asked
@@ -126,14 +126,14 @@ def test_packed_formats_and_texts_are_read_back(tmp_path: Path) -> None:
 
 def test_bitcasts_keep_their_shapes(tmp_path: Path) -> None:
     arguments = ("--document=onnx-bitcast", "--source=float16", "--target=bfloat16")
-    told = export_onnx(tmp_path / "out", *arguments)
+    index = export_onnx(tmp_path / "out", *arguments)
     node = tmp_path / "out" / "onnx-bitcast"
-    for name, test in told["tests"].items():
+    for name, test in index["tests"].items():
         shape = test["case"].partition("shape:")[2]
         given = read(node / name / "test_data_set_0" / "input_0.pb")
         assert "x".join(map(str, given.dims)) == ("" if shape == "scalar" else shape)
         assert failing(node / name, by_evaluator) == []
-    assert len(told["tests"]) == 4
+    assert len(index["tests"]) == 4
 
 
 def test_a_wide_source_has_breakpoints_and_specials_as_inputs() -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
-from conformance.sweep.array_forms import fastest
 from conformance.sweep.engine import sweep
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
+from reports.diff.chunk_comparison import fastest_comparison
 from reports.diff.judgement import Judgement
 from specs.cases import Case
 
@@ -55,7 +55,13 @@ def swept(name: str, spoil: Spoil) -> Judgement:
     backend_judge = BackendJudge(Backend("spoilt", Spoilt(spoil)), {}, Settings())
     visit = Dense(1 << 32)
     [found] = sweep(
-        backend_judge, [case_named(name)], visit, 0, visit.size, fastest(), lambda *news: None
+        backend_judge,
+        [case_named(name)],
+        visit,
+        0,
+        visit.size,
+        fastest_comparison(),
+        lambda *news: None,
     )
     assert found.inputs == 1 << 32
     return found

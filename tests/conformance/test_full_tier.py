@@ -23,10 +23,10 @@ def suite(*arguments: str) -> tuple[int, str]:
     done = subprocess.run(
         [*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    said = done.stdout + done.stderr
-    assert "INTERNALERROR" not in said
-    assert "Traceback" not in said
-    return done.returncode, said
+    output = done.stdout + done.stderr
+    assert "INTERNALERROR" not in output
+    assert "Traceback" not in output
+    return done.returncode, output
 
 
 def recorded(file: Path) -> dict[str, dict[str, Any]]:
@@ -55,9 +55,9 @@ def kept(folder: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def table(said: str) -> list[list[str]]:
+def table(output: str) -> list[list[str]]:
     """The row of verdicts of the only backend."""
-    return [line.split() for line in said.splitlines() if re.match(r"\S+ +onnx-cast:25 ", line)]
+    return [line.split() for line in output.splitlines() if re.match(r"\S+ +onnx-cast:25 ", line)]
 
 
 @pytest.mark.parametrize(
@@ -73,33 +73,33 @@ def test_both_ways_find_the_same(name: str, target: str, tmp_path: Path) -> None
     file, out = tmp_path / "junit.xml", tmp_path / "run"
     arguments = (backend(name), ONNX, FULL)
     asked = ["-k", UINT32 + target, f"--junit-xml={file}", "-o", "junit_family=xunit1"]
-    code, said = suite(*arguments, *asked)
+    code, output = suite(*arguments, *asked)
     only = ["--source=uint32", *([f"--target={target}"] if target else [])]
-    run_code, told, _ = castigate("run", *arguments, *only, f"--out={out}")
+    run_code, printed, _ = castigate("run", *arguments, *only, f"--out={out}")
     assert code == {0: 0, 1: 1, 3: 5}[run_code]
     assert recorded(file) == kept(out)
-    assert table(said) == table(told)
+    assert table(output) == table(printed)
     assert len(recorded(file)) == (1 if target else len(kept(out)))
 
 
 def test_a_failure_shows_all_that_the_sweep_has_found(tmp_path: Path) -> None:
-    code, said = suite(backend("WrongRange"), ONNX, FULL, "-k", f"{UINT32}bool")
+    code, output = suite(backend("WrongRange"), ONNX, FULL, "-k", f"{UINT32}bool")
     assert code == 1
-    assert f"{0x1100} of {1 << 32} inputs: 0x7fffff00 to 0x80000fff" in said
-    assert "tier full" in said
+    assert f"{0x1100} of {1 << 32} inputs: 0x7fffff00 to 0x80000fff" in output
+    assert "tier full" in output
     assert run(tmp_path / "run", backend("WrongRange"), *BOOL, FULL) == 1
     [row] = rows(tmp_path / "run", "cases")
-    assert row["reproduction"] in said
+    assert row["reproduction"] in output
 
 
 def test_the_quick_tier_finds_a_part_of_it() -> None:
-    code, said = suite(backend("WrongRange"), ONNX, "-k", f"{UINT32}bool")
+    code, output = suite(backend("WrongRange"), ONNX, "-k", f"{UINT32}bool")
     assert code == 1
-    assert f" of {1 << 32} inputs" not in said
+    assert f" of {1 << 32} inputs" not in output
 
 
-def test_where_shapes_are_dear_the_full_tier_asks_all_of_them() -> None:
+def test_where_shapes_are_costly_the_full_tier_asks_all_of_them() -> None:
     arguments = (f"--backend={TENSORS}:WrongInRankFive", ONNX, "-k", "onnx-cast:25/int4/int2")
     assert suite(*arguments)[0] == 0
-    code, said = suite(*arguments, FULL)
-    assert (code, "shape (1, 1, 2, 1, 2): an element answers otherwise" in said) == (1, True)
+    code, output = suite(*arguments, FULL)
+    assert (code, "shape (1, 1, 2, 1, 2): an element answers otherwise" in output) == (1, True)

@@ -56,8 +56,8 @@ def verify(folder: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 def certificate(folder: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((folder / "gate" / "certificate.json").read_text())
-    return told
+    content: dict[str, Any] = json.loads((folder / "gate" / "certificate.json").read_text())
+    return content
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +81,9 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_correct_backend_passes(passed: Path) -> None:
     assert {path.name for path in (passed / "gate").iterdir()} == FILES
-    told = certificate(passed)
-    assert (told["result"], told["failures"], told["divergences"]) == ("pass", [], [])
-    assert told["asked"] == {
+    content = certificate(passed)
+    assert (content["result"], content["failures"], content["divergences"]) == ("pass", [], [])
+    assert content["asked"] == {
         "documents": ["pypto-cast:0.2"],
         "tier": "quick",
         "seed": 0,
@@ -96,16 +96,16 @@ def test_a_correct_backend_passes(passed: Path) -> None:
 
 
 def test_a_wrong_backend_fails_and_the_rule_is_named(failed: Path) -> None:
-    told = certificate(failed)
-    assert told["result"] == "fail"
-    [*_, failure] = told["failures"]
+    content = certificate(failed)
+    assert content["result"] == "fail"
+    [*_, failure] = content["failures"]
     assert failure["kind"] == "divergence"
     assert failure["told"] == "float-to-float-odd (rounding rules, CAST_ODD, required)"
     assert all("/float32/float16/" in f"{case}/" for case in failure["examples"])
     assert "FAIL" in (failed / "gate" / "summary.md").read_text()
     root = Tree.parse(failed / "gate" / "junit.xml").getroot()
     assert root[0].get("failures") == "1"
-    assert root[1].get("failures") == str(sum(each["cases"] for each in told["failures"]))
+    assert root[1].get("failures") == str(sum(each["cases"] for each in content["failures"]))
 
 
 def test_verify_accepts_both_certificates_and_exits_with_their_result(
@@ -204,8 +204,8 @@ def test_the_time_limit_ends_a_run_and_its_certificate_is_signed(
     code, out, err = gate(tmp_path, vendor(tmp_path, body=slow), *keys[:1], policy=policy)
     assert code == 1, err
     assert "not-run: pypto-cast: was not run: " in out
-    told = certificate(tmp_path)
-    rows = told["cases"]["table"]["pypto-cast:0.2"]
+    content = certificate(tmp_path)
+    rows = content["cases"]["table"]["pypto-cast:0.2"]
     assert any(row.startswith("not-run 0 ") for row in rows.values())
     code, out, _ = verify(tmp_path, *keys[1:])
     assert code == 1
@@ -231,8 +231,8 @@ def test_bad_usage_is_one_line(arguments: list[str], message: str, tmp_path: Pat
     if "--sign=/no/such" in arguments:
         pytest.importorskip("cryptography")
     out = [f"--out={tmp_path / 'gate'}"] if arguments[0] == "gate" else []
-    code, told, err = castigate(*arguments, *out)
-    assert (code, told, err.count("\n")) == (2, "", 1)
+    code, content, err = castigate(*arguments, *out)
+    assert (code, content, err.count("\n")) == (2, "", 1)
     assert message in err
     assert not (tmp_path / "gate").exists()
 

@@ -35,9 +35,9 @@ def run(folder: Path, name: str, *arguments: str) -> tuple[int, str, list[str], 
     xml, notes = folder / f"{name}.xml", folder / f"{name}{len(arguments)}"
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(helped.NOTES, str(notes))
-        code, said = suite(f"--backend={FILE}:{name}", "-q", f"--junitxml={xml}", *arguments)
+        code, output = suite(f"--backend={FILE}:{name}", "-q", f"--junitxml={xml}", *arguments)
     found = sorted(str(one.get("value")) for one in ElementTree.parse(xml).iter("property"))
-    return code, said, found, sorted(line.split()[0] for line in notes.read_text().splitlines())
+    return code, output, found, sorted(line.split()[0] for line in notes.read_text().splitlines())
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +55,13 @@ def found_without_helpers(tmp_path_factory: pytest.TempPathFactory) -> list[str]
 def test_a_long_run_with_helpers_finds_the_same(
     found_without_helpers: list[str], tmp_path: Path
 ) -> None:
-    code, said, found, notes = run(tmp_path, "Helped", *MANY)
+    code, output, found, notes = run(tmp_path, "Helped", *MANY)
     assert (code, [each.replace("Helped", "Noting") for each in found]) == (
         FAILED,
         found_without_helpers,
     )
     assert notes.count("loaded") == notes.count("asked") > 1
-    assert "a helper" not in said
+    assert "a helper" not in output
 
 
 @needs_processors
@@ -75,11 +75,11 @@ def test_a_long_run_with_helpers_finds_the_same(
 def test_pytest_judges_what_a_lost_helper_leaves(
     name: str, why: str, found_without_helpers: list[str], tmp_path: Path
 ) -> None:
-    code, said, found, _ = run(tmp_path, name, *MANY)
+    code, output, found, _ = run(tmp_path, name, *MANY)
     assert code == FAILED
     assert [each.replace(name, "Noting") for each in found] == found_without_helpers
-    assert f"castigate: a helper {why}" in said
-    assert "; pytest went on without it" in said
+    assert f"castigate: a helper {why}" in output
+    assert "; pytest went on without it" in output
 
 
 @pytest.mark.parametrize(("arguments", "loaded"), [(FEW, 1), ([*MANY, "-n", "2"], 2)])
@@ -91,9 +91,9 @@ def test_short_runs_and_xdist_runs_have_no_helpers(
 
 
 def test_a_run_that_stops_early_ends_its_helpers(tmp_path: Path) -> None:
-    code, said, _, _ = run(tmp_path, "Noting", *MANY, "--exitfirst")
+    code, output, _, _ = run(tmp_path, "Noting", *MANY, "--exitfirst")
     assert code == FAILED
-    assert "a helper" not in said
+    assert "a helper" not in output
 
 
 @pytest.mark.parametrize(("tier", "keeps"), [("quick", False), ("quick", True), ("full", False)])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.judging.invariances import Invariances
-from conformance.judging.shape_choice import dear_shape
+from conformance.judging.shape_choice import shape_of_pair
 from conformance.running.selection import case_named
 from oracles.registry import Backend, load_backend
 from reports.diff.judgement import Judgement
@@ -42,15 +42,15 @@ def test_a_process_that_dies_of_a_tensor_is_a_verdict() -> None:
     assert "SIGSEGV" in found.message
 
 
-def test_where_shapes_are_dear_one_shape_is_asked_in_two_layouts_at_most() -> None:
+def test_where_shapes_are_costly_one_shape_is_asked_in_two_layouts_at_most() -> None:
     backend = load_backend(f"{TENSORS}:Remembers")
     judged_by(backend)
     again = getattr(backend.oracle, "asked")[1:]  # noqa: B009
-    assert {shape for shape, _ in again} == {dear_shape("/".join(INT8))}
+    assert {shape for shape, _ in again} == {shape_of_pair("/".join(INT8))}
     assert len(set(again)) <= 2
 
 
-def test_where_shapes_are_dear_a_refusal_is_awaited_in_a_shape_that_is_there() -> None:
+def test_where_shapes_are_costly_a_refusal_is_awaited_in_a_shape_that_is_there() -> None:
     backend = load_backend(f"{TENSORS}:Remembers")
     backend_judge = BackendJudge(backend, {}, Settings(max_examples=20))
     asked: list[tuple[tuple[int, ...], object]] = getattr(backend.oracle, "asked")  # noqa: B009

@@ -108,23 +108,23 @@ def test_an_answer_with_one_bit_flipped_fails(case: Case, data: st.DataObject) -
     nans = [code for codes in target.nan_codes for code in (codes.start, codes.stop - 1)]
     if nans and any(right in codes for codes in target.nan_codes):
         assume(not any(wrong in codes for codes in target.nan_codes))
-    given_ = source.hexadecimal(code)
-    before = verdict(case.id, given_, target.hexadecimal(right))
-    after = verdict(case.id, given_, target.hexadecimal(wrong))
+    spelled = source.hexadecimal(code)
+    before = verdict(case.id, spelled, target.hexadecimal(right))
+    after = verdict(case.id, spelled, target.hexadecimal(wrong))
     assert before in ("conforms", "open")
     assert after == "open" if before == "open" else after in ("violates", "deviates")
 
 
 def test_of_a_fraction_to_int4_exactly_the_two_roundings_pass() -> None:
     case = "onnx-cast:25/float16/int4"
-    for given_, right in {
+    for spelled, right in {
         "0x4300": {3, 4},
         "0x4100": {2},
         "0xb900": {0, 0xF},
         "0x4500": {5},
     }.items():
-        passing = {n for n in range(16) if verdict(case, given_, f"0x{n:x}") == "conforms"}
-        assert passing == right, given_
+        passing = {n for n in range(16) if verdict(case, spelled, f"0x{n:x}") == "conforms"}
+        assert passing == right, spelled
 
 
 OPEN = [
@@ -137,11 +137,11 @@ OPEN = [
 
 
 @pytest.mark.parametrize(("case", "given_"), OPEN)
-def test_an_open_input_takes_any_answer(case: str, given_: str) -> None:
+def test_an_open_input_takes_any_answer(case: str, spelled: str) -> None:
     target = format_named(case_named(case).target)
     for answer in (0, 1, target.mask, target.sign_bit):
-        assert verdict(case, given_, target.hexadecimal(answer)) == "open"
-    assert verdict(case, given_, {"error": "refused"}) == "open"
+        assert verdict(case, spelled, target.hexadecimal(answer)) == "open"
+    assert verdict(case, spelled, {"error": "refused"}) == "open"
 
 
 TEXT = "onnx-cast:25/string/"
@@ -187,8 +187,8 @@ KNOWN: list[tuple[str, Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("case", "given_", "answer", "expected"), KNOWN)
-def test_texts_errors_and_examples(case: str, given_: Any, answer: Any, expected: str) -> None:
-    assert verdict(case, given_, answer) == expected
+def test_texts_errors_and_examples(case: str, spelled: Any, answer: Any, expected: str) -> None:
+    assert verdict(case, spelled, answer) == expected
 
 
 def test_a_text_that_is_also_a_word_of_ours_is_listed_as_a_text() -> None:

@@ -25,9 +25,9 @@ GOOD_LINE = json.dumps(GOOD).encode()
 def judge(given: bytes, *arguments: str) -> tuple[int, list[dict[str, Any]], str]:
     """The exit code, the output lines, and what was said on stderr, which is never a traceback."""
     done = subprocess.run([*CASTIGATE, "judge", *arguments], input=given, capture_output=True)
-    said = done.stderr.decode()
-    assert "Traceback" not in said
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], said
+    message = done.stderr.decode()
+    assert "Traceback" not in message
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], message
 
 
 def line_with(**changes: Any) -> bytes:
@@ -115,11 +115,11 @@ def mixed() -> tuple[int, list[dict[str, Any]], str]:
 
 
 def test_the_lines_around_bad_ones_are_judged_in_order(mixed: Any) -> None:
-    code, results, said = mixed
+    code, results, message = mixed
     assert code == 2
     assert len(results) == 2 * len(BAD)
     assert [line.get("verdict") for line in results] == ["conforms", None] * len(BAD)
-    assert said == f"{2 * len(BAD)} lines: {len(BAD)} conforms; {len(BAD)} malformed\n"
+    assert message == f"{2 * len(BAD)} lines: {len(BAD)} conforms; {len(BAD)} malformed\n"
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -150,16 +150,16 @@ def test_nesting_of_any_depth_is_one_bad_line() -> None:
 
 @pytest.mark.parametrize("given", [b"", b"\n \n\t\n"])
 def test_an_empty_stream_is_one_line_of_error(given: bytes) -> None:
-    code, results, said = judge(given)
+    code, results, message = judge(given)
     assert (code, results) == (2, [])
-    assert said == "castigate: stdin is empty; give one JSON line per answer\n"
+    assert message == "castigate: stdin is empty; give one JSON line per answer\n"
 
 
 def test_a_missing_file_is_one_line_of_error(tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path):
-        code, results, said = judge(b"", str(path))
-        assert (code, results, said.count("\n")) == (2, [], 1)
-        assert said.startswith(f"castigate: {path} cannot be read: ")
+        code, results, message = judge(b"", str(path))
+        assert (code, results, message.count("\n")) == (2, [], 1)
+        assert message.startswith(f"castigate: {path} cannot be read: ")
 
 
 def test_a_file_a_dash_and_nothing_are_the_same(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_with_json_nothing_is_said_on_stderr() -> None:
 
 def test_a_wrong_answer_is_exit_code_1_and_all_fields_are_there() -> None:
     wrong = {"case": "onnx-cast:25/int32/int8", "input": "0x00000101", "output": "0x7f"}
-    code, results, said = judge(GOOD_LINE + b"\r\n" + json.dumps(wrong).encode())
-    assert (code, said) == (1, "2 lines: 1 conforms, 1 violates\n")
+    code, results, message = judge(GOOD_LINE + b"\r\n" + json.dumps(wrong).encode())
+    assert (code, message) == (1, "2 lines: 1 conforms, 1 violates\n")
     assert results == [
         GOOD
         | {

@@ -59,10 +59,10 @@ class Bench:
             text=True,
             check=False,
         )
-        said = done.stdout + done.stderr
-        assert "INTERNALERROR" not in said, said
-        assert "Traceback" not in said, said
-        return done.returncode, said
+        output = done.stdout + done.stderr
+        assert "INTERNALERROR" not in output, output
+        assert "Traceback" not in output, output
+        return done.returncode, output
 
 
 def bench_in(folder: Path) -> Bench:
@@ -85,9 +85,9 @@ def bench(tmp_path: Path) -> Bench:
 def first(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """A bench whose ledger lists four inputs of two cases, and a recommendation in two."""
     made = bench_in(tmp_path_factory.mktemp("first"))
-    code, said = made.suite("four saturated", UPDATE)
-    assert code == PASSED, said
-    assert f"{made.ledger}: 2 entries, 4 cases of {NAME} 1.0" in said
+    code, output = made.suite("four saturated", UPDATE)
+    assert code == PASSED, output
+    assert f"{made.ledger}: 2 entries, 4 cases of {NAME} 1.0" in output
     return made
 
 
@@ -98,21 +98,21 @@ def listed(first: Bench, bench: Bench) -> Bench:
     return bench
 
 
-def row(said: str) -> list[str]:
+def row(output: str) -> list[str]:
     """Of the table of the ledger: known, unlisted, changed, stale."""
-    lines = said.partition("= ledger =")[2].splitlines()
+    lines = output.partition("= ledger =")[2].splitlines()
     return next(line.split()[1:] for line in lines if line.startswith(NAME))
 
 
 def test_listed_breaches_are_excused_and_counted(listed: Bench) -> None:
-    code, said = listed.suite("four saturated")
-    assert code == PASSED, said
-    assert f"castigate: ledger of {NAME}: 4 cases listed for 1.0" in said
-    assert "8 passed, 4 xfailed" in said
-    assert "known: to-integer" in said
-    assert row(said) == ["4", "0", "0", "0"]
+    code, output = listed.suite("four saturated")
+    assert code == PASSED, output
+    assert f"castigate: ledger of {NAME}: 4 cases listed for 1.0" in output
+    assert "8 passed, 4 xfailed" in output
+    assert "known: to-integer" in output
+    assert row(output) == ["4", "0", "0", "0"]
     # What they are is not hidden.
-    rows = [line.split()[1:] for line in said.splitlines() if line.startswith(NAME)]
+    rows = [line.split()[1:] for line in output.splitlines() if line.startswith(NAME)]
     assert ["small:2", "3", "1", "2"] in rows
 
 
@@ -141,31 +141,31 @@ def test_an_update_is_reproducible_also_with_xdist_workers(listed: Bench) -> Non
     assert listed.suite("four saturated", UPDATE)[0] == PASSED
     assert listed.ledger.read_bytes() == before
     listed.ledger.unlink()
-    code, said = listed.suite("four saturated", UPDATE, "-n", "2")
-    assert code == PASSED, said
+    code, output = listed.suite("four saturated", UPDATE, "-n", "2")
+    assert code == PASSED, output
     assert listed.ledger.read_bytes() == before
     assert row(listed.suite("four saturated", "-n", "2")[1]) == ["4", "0", "0", "0"]
 
 
 def test_an_unlisted_divergence_fails(listed: Bench) -> None:
-    code, said = listed.suite("four saturated single")
-    assert (code, row(said)) == (FAILED, ["4", "2", "0", "0"])
-    assert "2 failed" in said
+    code, output = listed.suite("four saturated single")
+    assert (code, row(output)) == (FAILED, ["4", "2", "0", "0"])
+    assert "2 failed" in output
     assert (
         "  ledger    unlisted: to-integer; if it is to stay, pytest --pyargs conformance "
         f"--backend={NAME} --update-ledger lists it"
-    ) in said
-    assert "input     0x40000000" in said
+    ) in output
+    assert "input     0x40000000" in output
 
 
 def test_a_stale_entry_fails(listed: Bench) -> None:
-    code, said = listed.suite("saturated")
-    assert (code, row(said)) == (FAILED, ["2", "0", "0", "2"])
+    code, output = listed.suite("saturated")
+    assert (code, row(output)) == (FAILED, ["2", "0", "0", "2"])
     assert (
         "  ledger    stale: to-integer is listed, but the verdict is conforms now; if the "
         f"backend is fixed, pytest --pyargs conformance --backend={NAME} --update-ledger removes"
         " the entry"
-    ) in said
+    ) in output
     assert listed.suite("saturated", UPDATE)[0] == PASSED
     assert "to-integer" not in listed.text
     assert listed.suite("saturated")[0] == PASSED
@@ -179,29 +179,29 @@ def test_a_stale_entry_fails(listed: Bench) -> None:
     ],
 )
 def test_a_region_that_changed_by_one_input_fails(listed: Bench, faults: str, message: str) -> None:
-    code, said = listed.suite(faults)
-    assert (code, row(said)) == (FAILED, ["2", "0", "2", "0"])
-    assert message in said
-    assert f"{NAME} --update-ledger records it" in said
+    code, output = listed.suite(faults)
+    assert (code, row(output)) == (FAILED, ["2", "0", "2", "0"])
+    assert message in output
+    assert f"{NAME} --update-ledger records it" in output
 
 
 def test_no_ledger_excuses_nothing(listed: Bench) -> None:
-    code, said = listed.suite("four saturated", "--no-ledger")
+    code, output = listed.suite("four saturated", "--no-ledger")
     assert code == FAILED
-    assert "4 failed" in said
-    assert "ledger" not in said.replace("ledgered", "").replace("--no-ledger", "")
+    assert "4 failed" in output
+    assert "ledger" not in output.replace("ledgered", "").replace("--no-ledger", "")
 
 
 def test_nothing_is_excused_under_runxfail(listed: Bench) -> None:
-    code, said = listed.suite("four saturated", "--runxfail")
+    code, output = listed.suite("four saturated", "--runxfail")
     assert code == FAILED
-    assert "4 failed" in said
+    assert "4 failed" in output
 
 
 def test_a_backend_without_a_ledger_fails_without_mention_of_it(bench: Bench) -> None:
-    code, said = bench.suite("four")
+    code, output = bench.suite("four")
     assert code == FAILED
-    assert "unlisted" not in said
+    assert "unlisted" not in output
 
 
 def test_the_level_applies_to_listed_breaches_too(listed: Bench) -> None:
@@ -227,32 +227,32 @@ PARTIAL = [
 @pytest.mark.parametrize(("arguments", "message"), PARTIAL)
 def test_a_partial_run_updates_nothing(listed: Bench, arguments: list[str], message: str) -> None:
     before = listed.ledger.read_bytes()
-    code, said = listed.suite("single", UPDATE, *arguments)
-    assert (code, message in said) == (USAGE, True), said
-    assert len([line for line in said.splitlines() if "--update-ledger" in line]) == 1
+    code, output = listed.suite("single", UPDATE, *arguments)
+    assert (code, message in output) == (USAGE, True), output
+    assert len([line for line in output.splitlines() if "--update-ledger" in line]) == 1
     assert listed.ledger.read_bytes() == before
 
 
 def test_a_single_item_updates_nothing(listed: Bench) -> None:
     node = f"conformance/suite/items.py::{NAME}::small:1/float16/int8"
-    code, said = listed.suite("", UPDATE, target=node)
-    assert (code, f"leave out {node}" in said) == (USAGE, True), said
+    code, output = listed.suite("", UPDATE, target=node)
+    assert (code, f"leave out {node}" in output) == (USAGE, True), output
 
 
 @pytest.mark.parametrize("faults", ["kills", "kills single"])
 def test_a_run_that_lost_a_worker_updates_nothing(listed: Bench, faults: str) -> None:
     before = listed.ledger.read_bytes()
-    code, said = listed.suite(faults, UPDATE, "-n", "2", "--max-worker-restart=0")
-    assert code == USAGE, said
-    assert f"of {CASES} cases of {NAME} were not judged; the ledger is unchanged" in said
+    code, output = listed.suite(faults, UPDATE, "-n", "2", "--max-worker-restart=0")
+    assert code == USAGE, output
+    assert f"of {CASES} cases of {NAME} were not judged; the ledger is unchanged" in output
     assert listed.ledger.read_bytes() == before
 
 
 def test_entries_of_other_versions_are_not_used(listed: Bench) -> None:
-    code, said = listed.suite("", version="1.1")
+    code, output = listed.suite("", version="1.1")
     assert code == PASSED
-    assert f"ledger of {NAME}: 0 cases listed for 1.1" in said
-    assert f"ledger of {NAME}: 4 cases not used, listed for other versions" in said
+    assert f"ledger of {NAME}: 0 cases listed for 1.1" in output
+    assert f"ledger of {NAME}: 4 cases not used, listed for other versions" in output
     assert listed.suite("four saturated", version="1.1")[0] == FAILED
 
 
@@ -266,31 +266,31 @@ def test_an_update_for_another_version_keeps_the_entries_of_the_first(listed: Be
 
 
 def test_a_ledger_is_not_used_with_other_inputs(listed: Bench) -> None:
-    code, said = listed.suite("four saturated", "--seed=1")
+    code, output = listed.suite("four saturated", "--seed=1")
     assert code == FAILED
-    assert "not used; it was written with --tier=quick --seed=0 --max-examples=1000" in said
+    assert "not used; it was written with --tier=quick --seed=0 --max-examples=1000" in output
 
 
 def test_errors_and_crashes_are_listed_and_open_answers_are_not(bench: Bench) -> None:
-    code, said = bench.suite("raises ends opened", UPDATE)
-    assert code == PASSED, said
+    code, output = bench.suite("raises ends opened", UPDATE)
+    assert code == PASSED, output
     assert "small:*/float32/int8" in bench.text
     assert "verdict: error" in bench.text
     assert "verdict: crashed" in bench.text
     assert "float16" not in bench.text
     assert str(bench.folder) not in bench.text
     # Where in memory something was, and what an open input gives, may vary.
-    code, said = bench.suite("raises ends")
-    assert code == PASSED, said
+    code, output = bench.suite("raises ends")
+    assert code == PASSED, output
     before = bench.ledger.read_bytes()
     assert bench.suite("raises ends", UPDATE)[0] == PASSED
     assert bench.ledger.read_bytes() == before
 
 
 def test_a_backend_without_divergences_needs_no_ledger(listed: Bench) -> None:
-    code, said = listed.suite("", UPDATE)
+    code, output = listed.suite("", UPDATE)
     assert code == PASSED
-    assert f"{NAME} 1.0 has no divergences and needs no ledger" in said
+    assert f"{NAME} 1.0 has no divergences and needs no ledger" in output
     assert not listed.ledger.exists()
 
 
@@ -299,8 +299,8 @@ def test_a_link_is_kept_and_shown(listed: Bench) -> None:
     listed.ledger.write_text(
         listed.text.replace("  inputs: 4\n", f"  inputs: 4\n  upstream: {link}\n")
     )
-    code, said = listed.suite("four saturated", "-rx")
-    assert (code, f"known: to-integer, {link}" in said) == (PASSED, True)
+    code, output = listed.suite("four saturated", "-rx")
+    assert (code, f"known: to-integer, {link}" in output) == (PASSED, True)
     assert listed.suite("five saturated", UPDATE)[0] == PASSED
     assert "inputs: 5" in listed.text
     assert f"upstream: {link}" in listed.text
@@ -308,11 +308,11 @@ def test_a_link_is_kept_and_shown(listed: Bench) -> None:
 
 def test_an_unreadable_ledger_is_one_line(listed: Bench) -> None:
     listed.ledger.write_text(listed.text.replace("verdict: violates", "verdict: violated"))
-    code, said = listed.suite("")
+    code, output = listed.suite("")
     line = 1 + listed.text.splitlines().index("- verdict: violated")
-    assert (code, f"{listed.ledger}:{line}: " in said) == (USAGE, True), said
+    assert (code, f"{listed.ledger}:{line}: " in output) == (USAGE, True), output
 
 
 def test_a_backend_named_by_path_can_have_no_ledger(bench: Bench) -> None:
-    code, said = bench.suite("", UPDATE, backend=f"{DATA / 'ledgered.py'}:Planted")
-    assert (code, "can have no ledger: only a plain name has one" in said) == (USAGE, True)
+    code, output = bench.suite("", UPDATE, backend=f"{DATA / 'ledgered.py'}:Planted")
+    assert (code, "can have no ledger: only a plain name has one" in output) == (USAGE, True)

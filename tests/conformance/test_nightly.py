@@ -41,9 +41,9 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_every_night_leaves_a_run_and_a_report(nights: Any) -> None:
-    folder, (first, said, _), (second, _, _) = nights
+    folder, (first, output, _), (second, _, _) = nights
     assert (first, second) == (0, 1)
-    assert said.splitlines()[-1].startswith(str(folder / "report" / "index.html"))
+    assert output.splitlines()[-1].startswith(str(folder / "report" / "index.html"))
     assert len(list((folder / "runs").iterdir())) == 2
     names = {path.name for path in folder.iterdir()}
     assert names == {"runs", "report", *FORMS}
@@ -90,7 +90,7 @@ def test_an_invalid_source_date_epoch_is_one_line(
 def test_the_trend_has_a_column_per_run(nights: Any) -> None:
     folder, *_ = nights
     page = Elements((folder / "report" / "trend.html").read_text())
-    times = [told["datetime"] for tag, told in page.found if tag == "time"]
+    times = [printed["datetime"] for tag, printed in page.found if tag == "time"]
     assert len(times) == 3
     assert len(set(times)) == 2
 
@@ -98,10 +98,10 @@ def test_the_trend_has_a_column_per_run(nights: Any) -> None:
 def test_an_unreadable_run_is_left_out(tmp_path: Path) -> None:
     planted_run(tmp_path / "runs" / "a")
     planted_run(tmp_path / "runs" / "b", after=1, complete=False)
-    told: list[str] = []
-    report = Nights(tmp_path).render(told.append)
+    printed: list[str] = []
+    report = Nights(tmp_path).render(printed.append)
     assert len(report.records) == 1
-    [line] = told
+    [line] = printed
     assert line.startswith(f"left out: {tmp_path / 'runs' / 'b'}")
 
 
@@ -112,9 +112,9 @@ def test_a_run_with_a_damaged_page_is_left_out(tmp_path: Path) -> None:
     content = bytearray(table.read_bytes())
     content[len(content) // 4 : len(content) // 4 + 64] = bytes(64)
     table.write_bytes(content)
-    told: list[str] = []
-    assert len(Nights(tmp_path).render(told.append).records) == 2
-    [line] = told
+    printed: list[str] = []
+    assert len(Nights(tmp_path).render(printed.append).records) == 2
+    [line] = printed
     assert line.startswith(f"left out: {table} is cut short or damaged: ")
 
 
@@ -133,8 +133,8 @@ def test_a_night_is_not_begun_if_its_report_cannot_be_written(tmp_path: Path) ->
         (tmp_path / "nights", f"{tmp_path}/nights/report holds other files"),
         (f"file://{tmp_path}/url", "is a URL; give a folder on this machine"),
     ):
-        code, told, err = castigate("nightly", backend("Right"), f"--out={out}")
-        assert (code, told, err.count("\n")) == (2, "", 1)
+        code, printed, err = castigate("nightly", backend("Right"), f"--out={out}")
+        assert (code, printed, err.count("\n")) == (2, "", 1)
         assert wrong in err
     assert [path.name for path in tmp_path.rglob("*")] == ["nights", "report", "thesis.txt"]
 
@@ -156,18 +156,18 @@ def test_nights_are_reported_in_the_order_in_which_they_began(tmp_path: Path) ->
 def test_unfinished_files_of_a_killed_writer_are_ignored(tmp_path: Path) -> None:
     planted_run(tmp_path / "runs" / "a", backends=["ort"])
     (tmp_path / "runs" / ".b.0123.unfinished").mkdir()
-    told: list[str] = []
-    assert len(Nights(tmp_path).render(told.append).records) == 1
-    assert told == []
+    printed: list[str] = []
+    assert len(Nights(tmp_path).render(printed.append).records) == 1
+    assert printed == []
 
 
 def test_the_options_of_a_night_select_its_cases(tmp_path: Path) -> None:
     unfinished = Path(planted_run(tmp_path / "runs" / "a", after=-1, complete=False))
     code, out, err = night(tmp_path, "Right", "Right")
     [run] = {*(tmp_path / "runs").iterdir()} - {unfinished}
-    told = record(run)
-    assert (code, len(told["backends"]), told["tier"]) == (0, 1, "quick")
-    assert told["selection"]["documents"] == ["pypto-cast:0.2"]
+    printed = record(run)
+    assert (code, len(printed["backends"]), printed["tier"]) == (0, 1, "quick")
+    assert printed["selection"]["documents"] == ["pypto-cast:0.2"]
     *totals, last = out.splitlines()
     assert any("conforms" in line for line in totals)
     assert last.endswith(" cases, 1 backends")
@@ -175,12 +175,12 @@ def test_the_options_of_a_night_select_its_cases(tmp_path: Path) -> None:
 
 
 def test_bad_options_are_one_line(tmp_path: Path) -> None:
-    for option, said in {
+    for option, output in {
         "--timeout=0": "--timeout 0: give a number of seconds above 0",
         "--python=ort=/x": "no backend `ort` is asked",
     }.items():
         code, _, err = castigate("nightly", backend("Right"), option, f"--out={tmp_path / 'x'}")
-        assert (code, said in err) == (2, True), err
+        assert (code, output in err) == (2, True), err
 
 
 @pytest.mark.skipif(not PROC.is_dir(), reason="there is no /proc to look into")

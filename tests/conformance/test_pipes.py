@@ -29,10 +29,10 @@ def judge_through_pipe(*arguments: str) -> tuple[int, list[Any], str]:
 
 def test_a_program_is_judged_through_a_pipe() -> None:
     assert judge_through_pipe()[::2] == (0, "256 lines: 256 conforms\n")
-    code, rows, said = judge_through_pipe("clamp")
+    code, rows, output = judge_through_pipe("clamp")
     # Of 240 out of range, 7 of each sign clamp to what their low bits are anyway.
     wrong = 240 - 2 * 7
-    assert (code, said) == (1, f"256 lines: {256 - wrong} conforms, {wrong} violates\n")
+    assert (code, output) == (1, f"256 lines: {256 - wrong} conforms, {wrong} violates\n")
     assert [int(row["input"], 16) for row in rows] == list(range(256))
     assert [row["verdict"] for row in rows[:9]] == ["conforms"] * 8 + ["violates"]
 

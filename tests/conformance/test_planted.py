@@ -59,9 +59,9 @@ def marked(mark: Path) -> list[int]:
 def test_a_run_judges_all_that_can_be_and_leaves_nothing_behind(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     given = (*planted(NAMES), DOCUMENT, "--source=int8", "--timeout=5", f"--out={tmp_path / 'run'}")
-    code, told, err = castigate("run", *given, env={"PLANTED_MARK": str(mark)})
+    code, printed, err = castigate("run", *given, env={"PLANTED_MARK": str(mark)})
     assert (code, "its task is done again" in err) == (1, False), err
-    assert "crashed" in told
+    assert "crashed" in printed
     found: dict[str, dict[str, Any]] = {name: {} for name in NAMES}
     for row in rows(tmp_path / "run", "cases"):
         found[row["backend"].rpartition(":")[2]][row["case"]] = row["verdict"], row["message"]

@@ -132,8 +132,8 @@ def test_the_death_of_a_worker_is_shown_above_the_bar(tmp_path: Path) -> None:
     given = (backend("DiesInASweep"), *BOOL, FULL, f"--out={tmp_path / 'run'}")
     code, _, seen = seen_on_a_terminal(200, *given)
     assert code == 1
-    told = f"a worker of {RUNNABLE}:DiesInASweep was ended by SIGSEGV; its task is done again"
-    assert sum(told in line for line in seen) == 2
+    printed = f"a worker of {RUNNABLE}:DiesInASweep was ended by SIGSEGV; its task is done again"
+    assert sum(printed in line for line in seen) == 2
 
 
 def interrupt(process: subprocess.Popen[str]) -> str:
@@ -160,10 +160,10 @@ def test_an_interrupted_run_says_how_to_resume(tmp_path: Path) -> None:
     out = tmp_path / "a run"
     process = start_castigate("run", *given, f"--out={out}", env=SLOWED, start_new_session=True)
     wait_for(process, lambda: len(list(out.glob("parts/*.part"))) > 2)
-    *_, said = interrupt(process).splitlines()
-    assert said.startswith("castigate: interrupted; ")
+    *_, output = interrupt(process).splitlines()
+    assert output.startswith("castigate: interrupted; ")
     assert not list(out.glob("*.parquet"))
-    [command] = re.findall(r"castigate (run .*) continues it", said)
+    [command] = re.findall(r"castigate (run .*) continues it", output)
     assert castigate(*shlex.split(command))[0] == 1
     assert run(tmp_path / "other", *given) == 1
     assert tables(out) == tables(tmp_path / "other")

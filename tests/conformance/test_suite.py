@@ -29,38 +29,38 @@ def suite(*arguments: str, target: str = "conformance", cwd: Path = ROOT) -> tup
     """The exit code and everything said; never an internal error."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", target, *arguments]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
-    assert "INTERNALERROR" not in said
-    assert "Traceback" not in said
-    return done.returncode, said
+    output = done.stdout + done.stderr
+    assert "INTERNALERROR" not in output
+    assert "Traceback" not in output
+    return done.returncode, output
 
 
 def hostile(name: str) -> str:
     return f"--backend={HOSTILE}:{name}"
 
 
-def table(said: str) -> list[list[str]]:
+def table(output: str) -> list[list[str]]:
     """The rows of the table of verdicts, headings first."""
-    rows = said.partition("= verdicts =")[2].splitlines()[1:]
+    rows = output.partition("= verdicts =")[2].splitlines()[1:]
     return [row.split() for row in rows if row.strip() and not row.startswith("=")]
 
 
 def test_k_selects_cases_by_id() -> None:
-    code, said = suite(REFERENCE, ONNX, "-k", "onnx-cast:25/int4/")
+    code, output = suite(REFERENCE, ONNX, "-k", "onnx-cast:25/int4/")
     assert code == PASSED
-    headings, row = table(said)[:2]
+    headings, row = table(output)[:2]
     assert headings[:3] == ["backend", "document", "conforms"]
     assert row[:2] == ["reference", "onnx-cast:25"]
     assert int(row[2]) > 20
 
 
 def test_the_header_names_backends_documents_and_options() -> None:
-    code, said = suite(REFERENCE, ONNX, "-k", SMALL, "--seed=17", "--max-examples=3")
+    code, output = suite(REFERENCE, ONNX, "-k", SMALL, "--seed=17", "--max-examples=3")
     assert code == PASSED
-    assert f"castigate: backends reference {VERSION}" in said
+    assert f"castigate: backends reference {VERSION}" in output
     for name, document in documents().items():
-        assert f"{name} {document.digest[:12]}" in said
-    assert "castigate: tier quick, seed 17, max-examples 3, level recommended" in said
+        assert f"{name} {document.digest[:12]}" in output
+    assert "castigate: tier quick, seed 17, max-examples 3, level recommended" in output
 
 
 USAGE_ERRORS = [
@@ -78,8 +78,8 @@ USAGE_ERRORS = [
 
 @pytest.mark.parametrize(("arguments", "message"), USAGE_ERRORS)
 def test_bad_usage_ends_with_advice(arguments: list[str], message: str) -> None:
-    code, said = suite(*arguments)
-    assert (code, message in said) == (USAGE, True), said
+    code, output = suite(*arguments)
+    assert (code, message in output) == (USAGE, True), output
 
 
 def test_a_run_without_selected_cases_fails() -> None:
@@ -87,36 +87,36 @@ def test_a_run_without_selected_cases_fails() -> None:
 
 
 def test_a_run_with_only_unsupported_cases_fails() -> None:
-    code, said = suite(hostile("Declines"), ONNX, "-k", SMALL)
+    code, output = suite(hostile("Declines"), ONNX, "-k", SMALL)
     assert code == NOTHING
-    assert table(said)[0][2:] == ["unsupported"]
-    assert "no such kernel" in said
+    assert table(output)[0][2:] == ["unsupported"]
+    assert "no such kernel" in output
 
 
 def test_an_unclaimed_document_counts_only_if_named_by_document() -> None:
-    code, said = suite(hostile("ClaimsNothing"), "-k", SMALL)
-    assert (code, table(said)[0][2:]) == (PASSED, ["differs"])
-    assert "1 xfailed" in said
-    code, said = suite(hostile("ClaimsNothing"), ONNX, "-k", SMALL)
-    assert (code, table(said)[0][2:]) == (FAILED, ["violates"])
+    code, output = suite(hostile("ClaimsNothing"), "-k", SMALL)
+    assert (code, table(output)[0][2:]) == (PASSED, ["differs"])
+    assert "1 xfailed" in output
+    code, output = suite(hostile("ClaimsNothing"), ONNX, "-k", SMALL)
+    assert (code, table(output)[0][2:]) == (FAILED, ["violates"])
 
 
 def test_the_level_decides_whether_a_broken_recommendation_fails() -> None:
     arguments = (hostile("LosesMinusZero"), ONNX, "-k", MINUS_ZERO)
     assert suite(*arguments)[0] == FAILED
-    code, said = suite(*arguments, "--level=required")
-    assert (code, table(said)[0][2:]) == (PASSED, ["deviates"])
+    code, output = suite(*arguments, "--level=required")
+    assert (code, table(output)[0][2:]) == (PASSED, ["deviates"])
     assert suite(hostile("TiesAway"), ONNX, "-k", TIES, "--level=required")[0] == FAILED
 
 
 def test_a_node_id_ends_in_the_case_id_and_selects_it() -> None:
-    code, said = suite(REFERENCE, ONNX, "-k", SMALL, "--collect-only", "-q")
+    code, output = suite(REFERENCE, ONNX, "-k", SMALL, "--collect-only", "-q")
     node = f"conformance/suite/items.py::reference::{SMALL}"
-    assert (code, node in said.splitlines()) == (PASSED, True)
-    code, said = suite(REFERENCE, "-v", target=node)
+    assert (code, node in output.splitlines()) == (PASSED, True)
+    code, output = suite(REFERENCE, "-v", target=node)
     assert code == PASSED
-    assert "collected 1 item" in said
-    assert "1 passed" in said
+    assert "collected 1 item" in output
+    assert "1 passed" in output
 
 
 @pytest.fixture(scope="module")
@@ -124,16 +124,16 @@ def failure(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
     """A failing and a passing case: what was said, and the JUnit XML."""
     xml = tmp_path_factory.mktemp("suite") / "out.xml"
     words = f"{TIES} or {SMALL}"
-    code, said = suite(hostile("TiesAway"), ONNX, "-k", words, f"--junitxml={xml}")
+    code, output = suite(hostile("TiesAway"), ONNX, "-k", words, f"--junitxml={xml}")
     assert code == FAILED
-    return said, ElementTree.parse(xml)
+    return output, ElementTree.parse(xml)
 
 
 def test_a_failure_shows_rule_input_answers_and_how_to_reproduce_it(
     failure: tuple[str, Any],
 ) -> None:
-    said, _ = failure
-    block = said.partition(f"{TIES} on {HOSTILE}:TiesAway: violates\n")[2]
+    output, _ = failure
+    block = output.partition(f"{TIES} on {HOSTILE}:TiesAway: violates\n")[2]
     rows = [" ".join(line.split()) for line in block.splitlines()]
     assert "rule saturate-24, required" in rows
     assert "clause table 1 (saturate = 1)" in rows
@@ -162,9 +162,9 @@ def test_xdist_workers_find_the_same_counts() -> None:
 
 @pytest.mark.parametrize("option", ["--dist=load", "-n0"])
 def test_without_xdist_workers_pytest_judges_itself(option: str) -> None:
-    code, said = suite(REFERENCE, ONNX, "-k", SMALL, option)
+    code, output = suite(REFERENCE, ONNX, "-k", SMALL, option)
     assert code == PASSED
-    assert f"castigate: backends reference {VERSION}" in said.splitlines()
+    assert f"castigate: backends reference {VERSION}" in output.splitlines()
 
 
 LOADED = """
@@ -183,10 +183,10 @@ def test_only_xdist_workers_load_a_backend(tmp_path: Path) -> None:
     notes, file = tmp_path / "notes", tmp_path / "loaded.py"
     file.write_text(LOADED.format(notes=str(notes)))
     backend = f"{file}:Backend"
-    code, said = suite(f"--backend={backend}", ONNX, "-k", SMALL, "-n", "2")
+    code, output = suite(f"--backend={backend}", ONNX, "-k", SMALL, "-n", "2")
     assert code == PASSED
     assert len(notes.read_text().splitlines()) == 2
-    assert f"castigate: backends {backend} 0" in said.splitlines()
+    assert f"castigate: backends {backend} 0" in output.splitlines()
 
 
 @pytest.mark.parametrize("name", ["nobody", "/no/such.py:A", f"{HOSTILE}:Nothing"])
@@ -195,20 +195,20 @@ def test_a_backend_that_xdist_workers_cannot_load_is_reported_once(name: str) ->
     assert code == USAGE
     code, shared = suite(f"--backend={name}", "-n", "2")
     assert code == USAGE
-    [told] = [line for line in shared.splitlines() if line.startswith("ERROR")]
-    assert told in alone.splitlines()
+    [printed] = [line for line in shared.splitlines() if line.startswith("ERROR")]
+    assert printed in alone.splitlines()
 
 
 def test_the_suite_runs_from_any_folder(tmp_path: Path) -> None:
     selected = ("--document", "pypto-cast", "-k", "pypto-cast:seed/uint8", "-q")
-    code, said = suite("--pyargs", REFERENCE, *selected, cwd=tmp_path)
+    code, output = suite("--pyargs", REFERENCE, *selected, cwd=tmp_path)
     assert code == PASSED
-    assert table(said)[1][:2] == ["reference", "pypto-cast:seed"]
-    assert re.search(r"\d+ passed", said)
+    assert table(output)[1][:2] == ["reference", "pypto-cast:seed"]
+    assert re.search(r"\d+ passed", output)
 
 
 def test_other_runs_of_pytest_do_not_have_the_suites_options(tmp_path: Path) -> None:
     (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n")
     assert suite(target="test_nothing.py", cwd=tmp_path)[0] == PASSED
-    code, said = suite(REFERENCE, target="test_nothing.py", cwd=tmp_path)
-    assert (code, "unrecognized arguments: --backend=reference" in said) == (USAGE, True)
+    code, output = suite(REFERENCE, target="test_nothing.py", cwd=tmp_path)
+    assert (code, "unrecognized arguments: --backend=reference" in output) == (USAGE, True)

@@ -48,7 +48,7 @@ def walked(oracle: Planted, name: str, inputs: Any) -> list[Divergence]:
     found: dict[tuple[str, str, str], Any] = {}
     for place, branch in enumerate(rules.branches):
         key = (branch.rule, branch.clause, branch.level)
-        found[key] = found.get(key, False) | (broken & (expected.places == place))
+        found[key] = found.get(key, False) | (broken & (expected.branch_indices == place))
     divergences = []
     for key in sorted(found, key=lambda key: (key[2] != "required", key)):
         here = found[key]
@@ -67,7 +67,7 @@ def assert_found(judgement: Judgement, oracle: Planted, inputs: Any) -> None:
         tuple(known)
     )
     rules = ruling(case_named(judgement.case))
-    places = expect_by_kernels.expect(rules, inputs).places
+    places = expect_by_kernels.expect(rules, inputs).branch_indices
     assert judgement.open_inputs == np.isin(places, rules.open_branches).sum()
     assert judgement.inputs == inputs.size
     assert judgement.wrong == sum(each.count for each in known)

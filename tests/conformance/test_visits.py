@@ -107,7 +107,7 @@ def visited(chosen: Steps, lo: int, hi: int) -> list[int]:
 def changes(rules: Ruling, inputs: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether what is allowed differs from what is allowed one pattern before."""
     expected = expect_by_kernels.expect(rules, inputs)
-    columns = (expected.places, expected.codes, expected.others)
+    columns = (expected.branch_indices, expected.codes, expected.others)
     return np.any([column[1:] != column[:-1] for column in columns], axis=0)
 
 
@@ -142,7 +142,7 @@ PAIRS = (
 @pytest.mark.parametrize("pair", PAIRS)
 def test_the_inputs_below_at_and_above_each_step_are_visited(pair: str) -> None:
     rulings, chosen = rulings_of(pair), steps_of(pair)
-    met = 0
+    reached = 0
     for lo, hi in windows(pair, np.random.default_rng(SEED)):
         inputs = np.arange(lo - 1, hi + 1, dtype=np.uint64)
         here = np.any([changes(rules, inputs) for rules in rulings], axis=0)
@@ -150,8 +150,8 @@ def test_the_inputs_below_at_and_above_each_step_are_visited(pair: str) -> None:
         near = {begin + step for begin in begins for step in (-1, 0, 1)}
         inside = {code for code in near if lo <= code < hi}
         assert inside - set(visited(chosen, lo, hi)) == set(), (hex(lo), len(inside))
-        met += len(begins)
-    assert met >= 3
+        reached += len(begins)
+    assert reached >= 3
 
 
 def test_a_walk_sees_a_step_that_is_not_visited(monkeypatch: pytest.MonkeyPatch) -> None:

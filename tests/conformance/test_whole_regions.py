@@ -41,17 +41,17 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_regions.tally_numba, "tally_answers", tally_answers)
 
 
-def told(odd: int | None) -> list[str]:
+def sentences(odd: int | None) -> list[str]:
     found = whole(LowBits(odd), CASE)
     return [sentence(found, line) for line in explain(found)]
 
 
 def test_every_open_input_is_counted() -> None:
-    assert told(None) == [f"float32→uint8, every open input: zero: 100 % of {OPEN:,} inputs"]
+    assert sentences(None) == [f"float32→uint8, every open input: zero: 100 % of {OPEN:,} inputs"]
 
 
 def test_an_exception_that_the_telling_inputs_do_not_show_is_told() -> None:
-    lines = told(ODD)
+    lines = sentences(ODD)
     [line] = [line for line in lines if "unexplained" in line]
     assert "NaN: unexplained: zero, but not for 1 of " in line
     assert line.endswith(f"{ODD:#010x} → 0x01")

@@ -43,7 +43,7 @@ def planted(rules: Ruling, field: str, number: int) -> Staircase:
     return replace(stairs, steps=steps)
 
 
-@pytest.mark.parametrize("field", ["low", "other_low", "place", "offset", "rise"])
+@pytest.mark.parametrize("field", ["low", "other_low", "branch_index", "offset", "rise"])
 @pytest.mark.parametrize("name", CASES[:3])
 def test_a_wrong_step_is_a_counterexample(name: str, field: str) -> None:
     rules = ruling(case_named(name))
@@ -59,7 +59,7 @@ def test_a_wrong_step_is_a_counterexample(name: str, field: str) -> None:
     pytest.fail("no stretch has several steps and several periods")
 
 
-@pytest.mark.parametrize("field", ["low", "other_low", "place", "rise", "other_rise"])
+@pytest.mark.parametrize("field", ["low", "other_low", "branch_index", "rise", "other_rise"])
 @pytest.mark.parametrize("name", ["onnx-cast:1/int8/float32", "onnx-cast:1/int16/int64"])
 def test_a_wrong_slope_is_a_counterexample(name: str, field: str) -> None:
     rules = ruling(case_named(name))

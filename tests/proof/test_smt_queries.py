@@ -43,10 +43,14 @@ def is_counterexample(group: Group, found: str) -> bool:
     """Whether kernels and definition really differ on the input that was found."""
     code = int(found.partition(":")[0], 16)
     for _, rules in group.rulings:
-        place, first, second = expect_by_kernels.decide(rules, Word(code), select_words)
+        branch_index, first, second = expect_by_kernels.decide(rules, Word(code), select_words)
         allowed = expect_by_exact.allow(rules, code)
         codes = allowed.codes or (0,)
-        if (int(place), int(first), int(second)) != (allowed.place, codes[0], codes[-1]):
+        if (int(branch_index), int(first), int(second)) != (
+            allowed.branch_index,
+            codes[0],
+            codes[-1],
+        ):
             return True
     return False
 

@@ -41,17 +41,20 @@ def first_disagreement(rules: Ruling, inputs: NDArray[Any]) -> str | None:
         expect_by_kernels.expect(rules, inputs),
     )
     named = np.array([isinstance(branch.outcome, NAMES_PATTERNS) for branch in rules.branches])
-    differs = (defined.places != computed.places) | (
-        named[defined.places]
+    differs = (defined.branch_indices != computed.branch_indices) | (
+        named[defined.branch_indices]
         & ((defined.codes != computed.codes) | (defined.others != computed.others))
     )
     if not differs.any():
         return None
     at = int(np.flatnonzero(differs)[0])
+    by_definition, by_kernels = (
+        f"{rules.branches[expected.branch_indices[at]].input_class} {expected.codes[at]:#x}"
+        for expected in (defined, computed)
+    )
     return (
-        f"{inputs[at]:#x}: {rules.branches[defined.places[at]].input_class} {defined.codes[at]:#x}"
-        f" by definition, {rules.branches[computed.places[at]].input_class} {computed.codes[at]:#x}"
-        f" by kernels; {int(differs.sum())} inputs differ"
+        f"{inputs[at]:#x}: {by_definition} by definition, {by_kernels} by kernels;"
+        f" {int(differs.sum())} inputs differ"
     )
 
 
@@ -82,7 +85,7 @@ def test_kernels_compute_the_same_on_python_integers_as_on_arrays(name: str) -> 
     expected = expect_by_kernels.expect(rules, picked)
     for at, code in enumerate(picked.tolist()):
         facts = expect_by_kernels.facts_of(rules, Word(code), select_words)
-        branch = rules.branches[expected.places[at]]
+        branch = rules.branches[expected.branch_indices[at]]
         if isinstance(branch.outcome, Round | Value | Wrap):
             rounded = expect_by_kernels.rounded(
                 rules.target, facts.parts, rules.rounding, select_words, facts.converted

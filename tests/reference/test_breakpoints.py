@@ -35,7 +35,7 @@ def test_every_step_of_a_16_bit_source_is_at_a_breakpoint(name: str) -> None:
     inputs = np.arange(1 << 16, dtype=source.storage)
     expected = expect_by_kernels.expect(rules, inputs)
     changes = (expected.codes[1:] != expected.codes[:-1]) | (
-        expected.places[1:] != expected.places[:-1]
+        expected.branch_indices[1:] != expected.branch_indices[:-1]
     )
     known = set(breakpoints(source, target, range(target.max_code + 1))) | kind_boundaries(source)
     if target == source:  # a ruling may require that each NaN keeps its pattern

@@ -32,7 +32,7 @@ def same(left: Expected, right: Expected) -> bool:
     return all(
         np.array_equal(getattr(left, name), getattr(right, name))
         and getattr(left, name).dtype == getattr(right, name).dtype
-        for name in ("places", "codes", "others")
+        for name in ("branch_indices", "codes", "others")
     )
 
 
@@ -50,7 +50,7 @@ def test_compiled_kernels_agree_on_consecutive_patterns_at_both_ends(name: str) 
     kernels = compiled(rules)
     for first in (0, rules.source.mask + 1 - count):
         result = kernels.allocate(count)
-        kernels.consecutive(np.uint64(first), result.places, result.codes, result.others)
+        kernels.consecutive(np.uint64(first), result.branch_indices, result.codes, result.others)
         inputs = (np.arange(count, dtype=np.uint64) + np.uint64(first)).astype(rules.source.storage)
         assert same(result, expect_by_kernels.expect(rules, inputs))
 

@@ -22,8 +22,8 @@ def test_staircase_and_definition_expect_the_same(name: str) -> None:
     inputs = inputs[:: max(1, inputs.size // 3000)]
     by_definition = expect_by_exact.expect(rules, inputs)
     by_step = expect_by_staircase.expect(rules, inputs)
-    assert np.array_equal(by_step.places, by_definition.places)
+    assert np.array_equal(by_step.branch_indices, by_definition.branch_indices)
     named = np.array([isinstance(branch.outcome, NAMES_PATTERNS) for branch in rules.branches])
-    here = named[by_definition.places]
+    here = named[by_definition.branch_indices]
     assert np.array_equal(by_step.codes[here], by_definition.codes[here])
     assert np.array_equal(by_step.others[here], by_definition.others[here])

@@ -37,7 +37,7 @@ def test_stretches_partition_the_source(source: Format) -> None:
 
 
 def expanded(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Per input the branch's place and both ranges, read off the staircase step by step."""
+    """Per input the branch's index and both ranges, read off the staircase step by step."""
     patterns = inputs.astype(np.uint64)
     stretch = stairs.stretches[np.searchsorted(stairs.stretches["first"], patterns, "right") - 1]
     inside = patterns - stretch["first"]
@@ -52,7 +52,7 @@ def expanded(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]
     mask = np.uint64(stairs.ruling.target.mask)
     lift, other_lift = periods * steps["rise"], periods * steps["other_rise"]
     return {
-        "place": steps["place"],
+        "branch_index": steps["branch_index"],
         "low": (steps["low"] + lift) & mask,
         "high": (steps["high"] + lift) & mask,
         "other_low": (steps["other_low"] + other_lift) & mask,
@@ -61,12 +61,12 @@ def expanded(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]
 
 
 def computed(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Per input the branch's place and both ranges, by the kernels."""
+    """Per input the branch's index and both ranges, by the kernels."""
     rules = stairs.ruling
     expected = expect_by_kernels.expect(rules, inputs)
     codes, others = expected.codes.astype(np.uint64), expected.others.astype(np.uint64)
     columns = {"low": codes, "high": codes.copy(), "other_low": others, "other_high": others.copy()}
-    for place, branch in enumerate(rules.branches):
+    for branch_index, branch in enumerate(rules.branches):
         match branch.strictest:
             case Exactly(code=code):
                 ranges = [range(code, code + 1)]
@@ -78,8 +78,8 @@ def computed(stairs: Staircase, inputs: NDArray[Any]) -> dict[str, NDArray[Any]]
                 continue
         ends = (ranges[0][0], ranges[0][-1], ranges[-1][0], ranges[-1][-1])
         for column, end in zip(columns.values(), ends, strict=True):
-            column[expected.places == place] = end
-    return {"place": expected.places, **columns}
+            column[expected.branch_indices == branch_index] = end
+    return {"branch_index": expected.branch_indices, **columns}
 
 
 def disagreements(stairs: Staircase, inputs: NDArray[Any]) -> list[str]:
@@ -139,7 +139,7 @@ def faults(stairs: Staircase) -> Iterator[tuple[str, int, Staircase]]:
             yield "code", at, planted(stairs, at, low=1, high=1)
             yield "other code", at, planted(stairs, at, other_low=1, other_high=1)
             yield "end", at, planted(stairs, at, high=1)
-            yield "place", at, planted(stairs, at, place=1)
+            yield "branch_index", at, planted(stairs, at, branch_index=1)
             if stairs.steps["offset"][at] > 0:
                 for move in (-1, 1):
                     steps = stairs.steps.copy()
@@ -168,4 +168,4 @@ def test_a_wrong_step_is_noticed(name: str) -> None:
     for kind, at, wrong in faults(stairs):
         assert disagreements(wrong, inputs) != [], (kind, at)
         kinds.add(kind)
-    assert {"code", "end", "place", "offset", "rise"} <= kinds
+    assert {"code", "end", "branch_index", "offset", "rise"} <= kinds

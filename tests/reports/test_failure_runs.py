@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.sweep.array_forms import forms
 from reports.diff import failure_runs
+from reports.diff.chunk_comparison import chunk_comparison
 from reports.diff.failure_runs import Runs, gather, no_runs
 
 GradedAnswers = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
 """Inputs in rising order, their answers, and the group of each: 0 if the answer is allowed."""
 
 try:
-    GATHERS = [gather, forms(True).gather]
+    GATHERS = [gather, chunk_comparison(compiled=True).gather]
 except ImportError:
     GATHERS = [gather]
 
@@ -109,7 +109,7 @@ def test_joining_the_runs_of_parts_gives_the_runs_of_the_whole(
     size = data[0].size
     edges = [0, *sorted(min(cut, size) for cut in cuts), size]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(failure_runs, "KEPT_RUNS", kept)
+        patch.setattr(failure_runs, "MOST_RUNS", kept)
         for gather_variant in GATHERS:
             for group, whole in gather_variant(*data):
                 parts = [runs_of_part(data, group, begin, end) for begin, end in pairwise(edges)]
@@ -125,7 +125,7 @@ def test_the_cap_keeps_the_first_runs_and_the_last_and_counts_all(
     data: GradedAnswers, kept: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(failure_runs, "KEPT_RUNS", kept)
+        patch.setattr(failure_runs, "MOST_RUNS", kept)
         for gather_variant in GATHERS:
             found = dict(gather_variant(*data))
             for group, all_rows in walk(data, signed_difference).items():
@@ -133,8 +133,8 @@ def test_the_cap_keeps_the_first_runs_and_the_last_and_counts_all(
                 assert runs.total == len(all_rows)
                 capped = all_rows[:kept] + all_rows[kept:][-1:]
                 assert run_rows(runs) == capped
-                assert run_rows(runs.kept) == all_rows[:kept]
-                assert runs.kept.total == len(all_rows)
+                assert run_rows(runs.listed) == all_rows[:kept]
+                assert runs.listed.total == len(all_rows)
 
 
 TEXTS = st.lists(st.sampled_from(["1", "2", "inf"]), min_size=1, max_size=9)
@@ -187,7 +187,7 @@ def test_patterns_of_128_bits_are_stored_as_integers() -> None:
 def test_runs_of_alternating_and_of_all_answers(
     gather_variant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failure_runs, "KEPT_RUNS", 1000)
+    monkeypatch.setattr(failure_runs, "MOST_RUNS", 1000)
     size = 10_001
     inputs = np.arange((1 << 64) - size, 1 << 64, dtype=np.uint64)
     answers = inputs * np.uint64(3)

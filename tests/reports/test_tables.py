@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_array
-from reports.diff.failure_runs import KEPT_RUNS, Runs
+from reports.diff.failure_runs import MOST_RUNS, Runs
 from reports.diff.judgement import Fault, Judgement
 from reports.run_store.storage import folder_at
 from reports.run_store.tables import (
@@ -60,7 +60,7 @@ def runs_of_texts(rows: int) -> Runs:
 
 def rows_of_several_groups() -> list[JudgedCase]:
     """Rows that fill several row groups of divergences."""
-    many = divergence(steps(KEPT_RUNS + 1, total=1 << 20), rule="clamps")
+    many = divergence(steps(MOST_RUNS + 1, total=1 << 20), rule="clamps")
     texts = judgement(FROM_TEXT, divergence(runs_of_texts(30_000)))
     return [
         ("ort", HALF, judgement(HALF, divergence(steps(5)), many)),
@@ -203,9 +203,9 @@ def test_the_columns_of_divergences(what: str, tmp_path: Path) -> None:
 
 
 def test_runs_past_the_cap_are_counted_and_not_listed(tmp_path: Path) -> None:
-    runs = steps(KEPT_RUNS + 1, total=1 << 20)
+    runs = steps(MOST_RUNS + 1, total=1 << 20)
     row = ("ort", HALF, judgement(HALF, divergence(runs)))
-    assert len(written_table(tmp_path, "divergences.parquet", [row])) == KEPT_RUNS
+    assert len(written_table(tmp_path, "divergences.parquet", [row])) == MOST_RUNS
     assert pq.read_table(tmp_path / "cases.parquet")["runs"].to_pylist() == [1 << 20]
 
 
@@ -229,11 +229,11 @@ def test_row_groups_depend_on_the_rows_alone(tmp_path: Path) -> None:
     write_tables(folder_at(str(tmp_path)), rows_of_several_groups())
     footer = pq.ParquetFile(tmp_path / "divergences.parquet").metadata
     sizes = [footer.row_group(place).num_rows for place in range(footer.num_row_groups)]
-    full, rest = divmod(2 * (KEPT_RUNS + 30_000) + 5, ROWS_PER_GROUP["divergences.parquet"])
+    full, rest = divmod(2 * (MOST_RUNS + 30_000) + 5, ROWS_PER_GROUP["divergences.parquet"])
     assert sizes == [ROWS_PER_GROUP["divergences.parquet"]] * full + [rest]
     # The same rows from judgements that are cut otherwise.
     apart = [
-        (backend, case, judgement(case, divergence(one.runs.kept.at(rows), one.rule)))
+        (backend, case, judgement(case, divergence(one.runs.listed.at(rows), one.rule)))
         for backend, case, found in rows_of_several_groups()
         for one in found.divergences
         for rows in (slice(1000), slice(1000, None))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.diff.failure_runs import KEPT_RUNS
+from reports.diff.failure_runs import MOST_RUNS
 from reports.diff.judgement import Judgement
 from reports.run_store.task_file import DamagedPartError, decode_task, encode_task, read_task_name
 from tests.reports.common import HALF, JUDGEMENTS, TEXTS, divergence, judgement, same, steps
@@ -28,10 +28,10 @@ def test_judgements_survive_encoding_and_decoding(name: str, found: list[Judgeme
 
 
 def test_the_last_run_survives_even_beyond_the_cap() -> None:
-    found = judgement(HALF, divergence(steps(KEPT_RUNS + 1, total=1 << 30)))
+    found = judgement(HALF, divergence(steps(MOST_RUNS + 1, total=1 << 30)))
     _, (again,) = decode_task(encode_task("task", [found]))
     assert same(found, again)
-    assert again.divergences[0].runs.last[-1] == 4 * KEPT_RUNS
+    assert again.divergences[0].runs.last[-1] == 4 * MOST_RUNS
 
 
 @pytest.mark.parametrize("at", [0, 8, len(SMALL) // 2, len(SMALL) - 33, len(SMALL) - 1])

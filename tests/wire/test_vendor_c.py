@@ -12,12 +12,12 @@ import pytest
 
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named, select
-from conformance.sweep.array_forms import fastest
 from conformance.sweep.engine import sweep
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
+from reports.diff.chunk_comparison import fastest_comparison
 from reports.diff.judgement import Judgement
 from tests.wire.conftest import SOURCE, BuildVendor
 
@@ -124,7 +124,7 @@ def test_a_sweep_finds_the_same_divergences_as_casts(
         for backend in (backend_judge.backend, _only_casts(backend_judge.backend)):
             fresh_meeting = BackendJudge(backend, {}, Settings())
             [judgement] = sweep(
-                fresh_meeting, [case], Dense(HI), LO, HI, fastest(), lambda *_: None
+                fresh_meeting, [case], Dense(HI), LO, HI, fastest_comparison(), lambda *_: None
             )
             assert judgement.inputs == HI - LO
             found.append(repr(judgement.divergences))

@@ -46,7 +46,7 @@ class Remembers(Compiles):
 
 
 class WrongInRankFive(Honest):
-    """Says that shapes are dear, and errs in one that most pairs are then not asked in."""
+    """Says that it compiles per shape, and errs in one that most pairs are then not asked in."""
 
     compiles_shapes = True
 

@@ -1,4 +1,4 @@
-"""``staircase_grades.grades`` compiled by numba, as one walk over inputs and stretches."""
+"""``compare_with_steps`` compiled by numba, as one walk over inputs and stretches."""
 
 from __future__ import annotations
 
@@ -9,19 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference.staircase import Staircase
-from oracles.reference.staircase_grades import ALLOWED, BROKEN, OPEN, Grades
+from reports.diff.staircase_grades import Compared
 
 
-def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Grades:
-    """Grade each answer: ``ALLOWED``, ``OPEN``, or ``BROKEN`` + the place of the broken branch."""
-    result = np.empty(inputs.size, np.uint8)
+def compare_with_steps(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Compared:
+    """Compare each answer with the step that its input lies on."""
+    outside, branch_indices = np.empty(inputs.size, bool), np.empty(inputs.size, np.uint8)
     mask = np.uint64(stairs.ruling.target.mask)
-    _grade(stairs.stretches, stairs.steps, mask, inputs, answers, result)
-    return result
+    _compare(stairs.stretches, stairs.steps, mask, inputs, answers, outside, branch_indices)
+    return outside, branch_indices
 
 
 @numba.njit(cache=True, nogil=True)
-def _grade(stretches: Any, steps: Any, mask: Any, inputs: Any, answers: Any, result: Any) -> None:
+def _compare(
+    stretches: Any,
+    steps: Any,
+    mask: Any,
+    inputs: Any,
+    answers: Any,
+    outside: Any,
+    branch_indices: Any,
+) -> None:
     at = 0
     while at < inputs.size:
         number = np.searchsorted(stretches["first"], np.uint64(inputs[at]), "right") - 1
@@ -41,29 +49,30 @@ def _grade(stretches: Any, steps: Any, mask: Any, inputs: Any, answers: Any, res
             # Compare lengths, not patterns: the end of a period may lie past 2**64 and wrap.
             left = min(end - offset - np.uint64(1), stretch["last"] - stretch["first"] - inside)
             last = stretch["first"] + inside + left
-            at = _grade_step(steps[step], periods, mask, last, inputs, answers, result, at)
+            here = steps[step]
+            after = _compare_with_step(here, periods, mask, last, inputs, answers, outside, at)
+            branch_indices[at:after] = here["branch_index"]
+            at = after
 
 
 @numba.njit(cache=True, nogil=True)
-def _grade_step(
+def _compare_with_step(
     step: Any,
     periods: Any,
     mask: Any,
     last: Any,
     inputs: Any,
     answers: Any,
-    result: Any,
+    outside: Any,
     at: Any,
 ) -> Any:
-    """Grade the inputs of one step in one period; return the index of the first input after it."""
+    """Compare the inputs of one step in one period; return the index of the first after it."""
     low = step["low"] + periods * step["rise"]
     other_low = step["other_low"] + periods * step["other_rise"]
     span, other_span = step["high"] - step["low"], step["other_high"] - step["other_low"]
-    broken = np.uint8(step["place"] + BROKEN)
-    not_broken = np.uint8(OPEN if span == mask else ALLOWED)
     while at < inputs.size and np.uint64(inputs[at]) <= last:
         code = np.uint64(answers[at])
         allowed = ((code - low) & mask <= span) | ((code - other_low) & mask <= other_span)
-        result[at] = not_broken if allowed and code <= mask else broken
+        outside[at] = not allowed or code > mask
         at += 1
     return at

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from conformance.running.selection import case_named
-from conformance.sweep.array_forms import forms
-from oracles.reference import chunk_check, expect_by_kernels
-from oracles.reference.chunk_table import (
+from oracles.reference import expect_by_kernels
+from oracles.reference.staircase import STEP, Step
+from reports.diff.allowed_answers import grade_answers
+from reports.diff.chunk_comparison import chunk_comparison
+from reports.diff.chunk_table import (
     ANYTHING,
     CODE,
     NEEDS_GRADING,
@@ -26,20 +28,20 @@ from oracles.reference.chunk_table import (
     Table,
     table,
 )
-from oracles.reference.staircase import STEP, Step
-from reports.diff.allowed_answers import grade_answers
 from specs.ruling import Ruling, ruling
 from tests.reference.distinct import numeric_rulings
-from tests.reference.test_staircase_grades import right_answers
+from tests.reports.test_staircase_grades import right_answers
 
-pytest.importorskip("numba", reason="the fast form needs the extra `fast`")
+pytest.importorskip("numba", reason="needs numba: the extra `fast`")
 
 DENSE = {name: rules for name, rules in numeric_rulings().items() if rules.source.bits == 32}
 LENGTHS = (1, 2, 3, 1000, 1025, 4999, 5000)
 END = 1 << 32
 SEED = 20_261_124
 Check = Callable[[Table, int, NDArray[Any]], bool]
-CHECKS: tuple[Check, ...] = (chunk_check.all_right, forms(True).all_right)
+CHECKS: tuple[Check, ...] = tuple(
+    chunk_comparison(compiled).all_right for compiled in (False, True)
+)
 
 
 class Chunk:

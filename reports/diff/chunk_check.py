@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference.chunk_table import ANYTHING, NEEDS_GRADING, RANGES, ROW, Table
+from reports.diff.chunk_table import ANYTHING, NEEDS_GRADING, RANGES, ROW, Table
 
 
 def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:

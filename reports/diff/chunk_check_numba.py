@@ -8,7 +8,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference.chunk_table import ANYTHING, CODE, RANGES, ROW, Table
+from oracles.reference.array_compare_numba import differs
+from reports.diff.chunk_table import ANYTHING, CODE, RANGES, ROW, Table
 
 
 def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
@@ -59,16 +60,6 @@ def _all_right(
 
 # So that as many answers as possible fit into a vector register, all values in the following loops
 # have the answers' own width. `|=` would widen them; hence `width(...)`.
-
-
-@numba.njit(cache=True, nogil=True)
-def differs(answers: Any, code: Any) -> Any:
-    """Whether any answer differs from a code."""
-    width = answers.dtype.type
-    wrong_bits = width(0)
-    for at in range(answers.size):
-        wrong_bits = width(wrong_bits | (answers[at] ^ code))
-    return wrong_bits != 0
 
 
 @numba.njit(cache=True, nogil=True)

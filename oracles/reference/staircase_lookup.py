@@ -1,4 +1,4 @@
-"""Grade answers input by input against a staircase, for any inputs in rising order."""
+"""Where inputs lie on a staircase: their steps, their branches, and how many are open."""
 
 from __future__ import annotations
 
@@ -9,39 +9,10 @@ from numpy.typing import NDArray
 
 from oracles.reference.staircase import Staircase
 
-Grades = NDArray[np.uint8]
-ALLOWED = 0
-"""The grade of an answer that is allowed."""
-BROKEN = 1
-"""``BROKEN + place`` is the grade of an answer that the branch of that place does not allow."""
-OPEN = 255
-"""The grade of any answer to an input that the document leaves open."""
 
-
-def grades(stairs: Staircase, inputs: NDArray[Any], answers: NDArray[Any]) -> Grades:
-    """Grade each answer: ``ALLOWED``, ``OPEN``, or ``BROKEN`` + the place of the broken branch.
-
-    An answer with a bit beyond its format is broken even where anything is allowed.
-    """
-    steps, periods = locate_steps(stairs, inputs)
-    mask = np.uint64(stairs.ruling.target.mask)
-    codes = answers.astype(np.uint64)
-    wrong = codes > mask
-    outside = np.ones(codes.shape, bool)
-    for low, high, rise in (("low", "high", "rise"), ("other_low", "other_high", "other_rise")):
-        span = stairs.column(high) - stairs.column(low)
-        lifted = stairs.column(low)[steps] + periods * stairs.column(rise)[steps]
-        outside &= ((codes - lifted) & mask) > span[steps]
-    wrong |= outside
-    anything = (stairs.column("high") - stairs.column("low") == mask)[steps]
-    not_broken = np.where(anything, np.uint8(OPEN), np.uint8(ALLOWED))
-    broken = (stairs.column("place") + BROKEN).astype(np.uint8)[steps]
-    return np.where(wrong, broken, not_broken)
-
-
-def branch_places(stairs: Staircase, inputs: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the place of the branch that applies to each input."""
-    return stairs.column("place")[locate_steps(stairs, inputs)[0]]
+def branch_indices_of(stairs: Staircase, inputs: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the index of the branch that applies to each input."""
+    return stairs.column("branch_index")[locate_steps(stairs, inputs)[0]]
 
 
 def is_one_step(stairs: Staircase, first: int, last: int) -> bool:

@@ -1,0 +1,51 @@
+"""The steps that compare a chunk of a sweep, in numpy or compiled by numba with equal results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from numpy.typing import NDArray
+
+from reports.diff import chunk_check, failure_runs, staircase_grades
+from reports.diff.chunk_table import Table
+from reports.diff.failure_runs import Gather
+from reports.diff.staircase_grades import CompareWithSteps
+
+
+@dataclass(frozen=True)
+class ChunkComparison:
+    """How a chunk is checked as a whole, compared input by input, and gathered into runs."""
+
+    name: str
+    all_right: Callable[[Table, int, NDArray[Any]], bool]
+    compare_with_steps: CompareWithSteps
+    gather: Gather
+
+
+@cache
+def chunk_comparison(compiled: bool) -> ChunkComparison:
+    """Return the steps compiled by numba, or numpy's."""
+    if not compiled:
+        return ChunkComparison(
+            "numpy",
+            chunk_check.all_right,
+            staircase_grades.compare_with_steps,
+            failure_runs.gather,
+        )
+    from reports.diff import chunk_check_numba, failure_runs_numba, staircase_grades_numba
+
+    return ChunkComparison(
+        "numba",
+        chunk_check_numba.all_right,
+        staircase_grades_numba.compare_with_steps,
+        failure_runs_numba.gather,
+    )
+
+
+def fastest_comparison() -> ChunkComparison:
+    """Return the compiled steps where numba is installed, else numpy's."""
+    return chunk_comparison(find_spec("numba") is not None)

@@ -1,0 +1,171 @@
+"""Grades by staircases equal the quick tier's comparison, in numpy and in numba."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from conformance.judging.quick_inputs import quick_inputs
+from oracles.reference import expect_by_kernels
+from oracles.reference.expectations import Expected
+from oracles.reference.staircase import staircase
+from reports.diff.allowed_answers import grade_answers
+from reports.diff.chunk_comparison import chunk_comparison
+from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
+from reports.diff.staircase_grades import grade_by_staircase
+from specs.outcomes import Anything, Either, Exactly, Nan
+from specs.ruling import Ruling
+from tests.reference.distinct import numeric_rulings
+
+RULINGS = numeric_rulings()
+SEED = 20_261_123
+MOST_INPUTS = 20_000
+
+
+def has(rules: Ruling, *kinds: type) -> bool:
+    return any(isinstance(branch.outcome, kinds) for branch in rules.branches)
+
+
+OPEN_IN_PART = [n for n, r in RULINGS.items() if has(r, Anything) and not r.is_open]
+WITH_FRACTIONS = [
+    name
+    for name in OPEN_IN_PART
+    if any(branch.input_class in ("fraction", "whole") for branch in RULINGS[name].branches)
+]
+RECOMMENDING = [n for n, r in RULINGS.items() if any(b.recommended for b in r.branches)]
+SPREAD = {
+    *RECOMMENDING[::9],
+    *[*RULINGS][::17],
+    *OPEN_IN_PART[::17],
+    *WITH_FRACTIONS[::17],
+    *[name for name, rules in RULINGS.items() if has(rules, Either)][::9],
+    *[name for name, rules in RULINGS.items() if has(rules, Nan)][::25],
+    *[name for name, rules in RULINGS.items() if rules.target.bits < 8][::17],
+}
+PICKED = [name for name in RULINGS if name in SPREAD]
+
+
+def some_inputs(rules: Ruling) -> NDArray[Any]:
+    inputs = quick_inputs(rules.source.name, rules.target.name, SEED, 1_000)
+    return inputs[:: max(1, inputs.size // MOST_INPUTS)]
+
+
+def right_answers(
+    rules: Ruling, expected: Expected, chance: np.random.Generator
+) -> NDArray[np.uint64]:
+    """Random answers that break nothing, not even a recommendation."""
+    size = expected.branch_indices.size
+    second = chance.random(size) < 0.5
+    answers = np.where(second, expected.others, expected.codes).astype(np.uint64)
+    for branch_index, branch in enumerate(rules.branches):
+        here = expected.branch_indices == branch_index
+        match branch.strictest:
+            case Exactly(code=code):
+                codes = np.full(size, code, np.uint64)
+            case Anything():
+                mask = rules.target.mask
+                codes = chance.integers(0, mask, size, np.uint64, endpoint=True)
+            case Nan(sign=sign):
+                ranges = [
+                    chance.integers(nans[0], nans[-1], size, np.uint64, endpoint=True)
+                    for nans in rules.target.nans(sign)
+                ]
+                codes = np.where(second, ranges[0], ranges[-1])
+            case _:
+                continue
+        answers[here] = codes[here]
+    return answers
+
+
+def expected_grades(
+    rules: Ruling, inputs: NDArray[Any], expected: Expected, answers: NDArray[Any]
+) -> Grades:
+    """The grades by the quick tier's comparison, which leaves the check of widths to its caller."""
+    grades = grade_answers(rules, inputs, expected, answers)
+    return np.where(answers > rules.target.mask, NOT_ALLOWED, grades)
+
+
+def flipped(
+    answers: NDArray[np.uint64], bits: int, chance: np.random.Generator
+) -> NDArray[np.uint64]:
+    """The answers with a random bit flipped in about half of them."""
+    bit = chance.integers(0, bits, answers.size, np.uint64)
+    return answers ^ ((np.uint64(1) << bit) * (chance.random(answers.size) < 0.5))
+
+
+@pytest.fixture(params=["numpy", "numba"])
+def graded(request: pytest.FixtureRequest) -> Any:
+    if request.param == "numba":
+        pytest.importorskip("numba", reason="needs numba (the extra `fast`)")
+    compare = chunk_comparison(request.param == "numba").compare_with_steps
+    return partial(grade_by_staircase, compare=compare)
+
+
+@pytest.mark.parametrize("name", PICKED)
+def test_grades_are_those_of_the_quick_tier(name: str, graded: Any) -> None:
+    rules, chance = RULINGS[name], np.random.default_rng(SEED)
+    stairs, inputs = staircase(rules), some_inputs(rules)
+    expected = expect_by_kernels.expect(rules, inputs)
+    storage = np.dtype(rules.target.storage)
+    right = right_answers(rules, expected, chance)
+    for answers in (
+        right,
+        flipped(right, rules.target.bits, chance),
+        flipped(right, 8 * storage.itemsize, chance),
+    ):
+        of_quick_tier = expected_grades(rules, inputs, expected, answers.astype(storage))
+        grades, branch_indices = graded(stairs, inputs, answers.astype(storage))
+        assert grades.dtype == np.uint8
+        assert np.array_equal(grades, of_quick_tier)
+        assert np.array_equal(branch_indices, expected.branch_indices)
+        if answers is right:
+            assert (grades == ALLOWED).all()
+
+
+@pytest.mark.parametrize("name", PICKED[::4])
+def test_an_answers_grade_does_not_depend_on_the_other_inputs(name: str, graded: Any) -> None:
+    rules, chance = RULINGS[name], np.random.default_rng(SEED)
+    stairs, inputs = staircase(rules), some_inputs(rules)
+    answers = chance.integers(0, rules.target.mask, inputs.size, np.uint64, endpoint=True)
+    answers = answers.astype(rules.target.storage)
+    whole, _ = graded(stairs, inputs, answers)
+    selection = np.flatnonzero(chance.random(inputs.size) < 0.1)
+    for where in (selection, selection[:1], selection[:0], slice(-3, None)):
+        grades, _ = graded(stairs, inputs[where], answers[where])
+        assert np.array_equal(grades, whole[where])
+
+
+@pytest.mark.parametrize("name", RECOMMENDING[::9])
+def test_an_answer_that_is_allowed_but_not_recommended(name: str, graded: Any) -> None:
+    rules = RULINGS[name]
+    inputs = quick_inputs(rules.source.name, rules.target.name, SEED, 1_000)
+    expected = expect_by_kernels.expect(rules, inputs)
+    answers = right_answers(rules, expected, np.random.default_rng(SEED))
+    worse = np.zeros(inputs.size, bool)
+    for index, branch in enumerate(rules.branches):
+        match branch.outcome, branch.recommended:
+            case Nan(), Nan(sign=sign):
+                code = rules.target.nans("+" if sign == "-" else "-")[0][-1]
+            case Either(options=options), Exactly() as recommended:
+                code = next(each.code for each in options if each != recommended)
+            case _:
+                continue
+        here = expected.branch_indices == index
+        answers[here], worse[here] = code, True
+    grades, _ = graded(staircase(rules), inputs, answers.astype(rules.target.storage))
+    assert worse.any()
+    assert np.array_equal(grades, np.where(worse, NOT_RECOMMENDED, ALLOWED))
+
+
+def test_the_selected_rulings_are_of_every_kind() -> None:
+    picked = [RULINGS[name] for name in PICKED]
+    assert any(rules.is_open for rules in picked)
+    assert any(has(rules, Either) for rules in picked)
+    assert any(has(rules, Nan) and not rules.target.has_signed_nan for rules in picked)
+    assert {rules.target.bits for rules in picked} == {1, 2, 4, 8, 16, 32, 64}
+    assert {rules.source.bits for rules in picked} >= {4, 8, 16, 32, 64}
+    assert len(WITH_FRACTIONS) > 9
