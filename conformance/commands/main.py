@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
 import typer
 
-from conformance.commands.backends import backends_command
-from conformance.commands.diff import diff_command
-from conformance.commands.explain import explain_command
-from conformance.commands.export import export_app
-from conformance.commands.gate import gate_command
-from conformance.commands.inputs import inputs_command
-from conformance.commands.judge import judge_command
-from conformance.commands.nightly import nightly_command
-from conformance.commands.report import report_command
-from conformance.commands.run import merge_command, run_command
-from conformance.commands.specs import specs_command
-from conformance.commands.verify import verify_command
 from specs.errors import CastigateError
 from specs.release import VERSION
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 
-app = typer.Typer(
-    name="castigate",
-    help="Tells, bit for bit, whether a framework converts numbers the way its documents say.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+COMMANDS = {
+    "specs": "specs_command",
+    "explain": "explain_command",
+    "backends": "backends_command",
+    "run": "run_command",
+    "merge": "merge_command",
+    "diff": "diff_command",
+    "report": "report_command",
+    "nightly": "nightly_command",
+    "export": "export_app",
+    "gate": "gate_command",
+    "verify": "verify_command",
+    "inputs": "inputs_command",
+    "judge": "judge_command",
+}
+"""The commands in the order of ``--help``, and what the module of each command exports."""
+MODULES = {"merge": "run"}
+"""The modules that are not named like their command."""
 
 
 def _show_version(is_asked: bool) -> None:
@@ -42,7 +42,6 @@ def _show_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     version: Annotated[
         bool,
@@ -52,19 +51,34 @@ def options(
     """Options of the command itself."""
 
 
-app.command(name="specs")(specs_command)
-app.command(name="explain")(explain_command)
-app.command(name="backends")(backends_command)
-app.command(name="run")(run_command)
-app.command(name="merge")(merge_command)
-app.command(name="diff")(diff_command)
-app.command(name="report")(report_command)
-app.command(name="nightly")(nightly_command)
-app.add_typer(export_app, name="export")
-app.command(name="gate")(gate_command)
-app.command(name="verify")(verify_command)
-app.command(name="inputs")(inputs_command)
-app.command(name="judge")(judge_command)
+def build_app(names: Iterable[str]) -> typer.Typer:
+    """Import some commands, and assemble them."""
+    app = typer.Typer(
+        name="castigate",
+        help="Tells, bit for bit, whether a framework converts numbers the way its documents say.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        callback=options,
+    )
+    for name in names:
+        module = import_module(f"conformance.commands.{MODULES.get(name, name)}")
+        command = getattr(module, COMMANDS[name])
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name=name)(command)
+    return app
+
+
+def commands_for(arguments: Sequence[str]) -> Iterable[str]:
+    """The command that the arguments name; all commands if they name none, as for ``--help``.
+
+    Importing all of them takes longer than most commands.
+    """
+    named = arguments[0] if arguments else ""
+    return [named] if named in COMMANDS else COMMANDS
 
 
 def main() -> None:
@@ -72,6 +86,7 @@ def main() -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
+        app = build_app(commands_for(sys.argv[1:]))
         code = app(prog_name="castigate", standalone_mode=False)
         # Flushed here because at exit Python would report a closed pipe by itself.
         sys.stdout.flush()
