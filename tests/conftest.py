@@ -1,12 +1,13 @@
-"""Which tests begin first: those that take long, lest one process be left with them."""
+"""Which tests run, and which begin first: those that take long, so that no process waits."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.nightly import mark_nightly
+
 LONG = (
     "conformance/test_run.py",
-    "proof/test_whole_proof.py",
     "conformance/test_ledger.py",
     "reference/test_agreement.py",
     "conformance/test_full_tier.py",
@@ -35,5 +36,6 @@ def _rank(item: pytest.Item) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort by how long a file takes; within a file the order stays."""
+    """Mark what runs at night; sort by how long a file takes, within a file the order stays."""
+    mark_nightly(items)
     items.sort(key=_rank)

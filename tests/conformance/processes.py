@@ -1,18 +1,24 @@
-"""Starts ``castigate`` as real processes, reads their runs, and finds processes still alive."""
+"""Runs ``castigate``, mostly as real processes, reads its runs, and finds processes still alive."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
+import pytest
+
+from conformance.commands.main import main
 
 ROOT = Path(__file__).parents[2]
 MAIN = "from conformance.commands.main import main; main()"
@@ -52,6 +58,20 @@ def castigate(*arguments: str, **more: Any) -> tuple[int, str, str]:
         raise
     assert "Traceback" not in out + err, err
     return process.returncode, out, err
+
+
+def castigate_in_process(*arguments: str) -> tuple[int, str, str]:
+    """The same without a process of its own, which is faster; an exception reaches the test."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        chdir(ROOT),
+        patch.object(sys, "argv", ["castigate", *arguments]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as left,
+    ):
+        main()
+    return int(left.value.code or 0), out.getvalue(), err.getvalue()
 
 
 def run(folder: Path, *arguments: str, **more: Any) -> int:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from conformance.commands.main import main
 from conformance.judging.quick_inputs import inputs_of
 from conformance.running.selection import case_named, select
 from specs.formats import format_named
@@ -22,23 +18,11 @@ from specs.loader import documents
 from specs.model.page_lines import cite_lines
 from specs.release import VERSION
 from specs.ruling import ruling
+from tests.conformance.processes import castigate_in_process as castigate
 
 DATA = Path(__file__).with_name("data")
 HALF = "onnx-cast:25/float16/float32"
 TO_E5M2 = "onnx-cast:25/float16/float8e5m2/saturate:0"
-
-
-def castigate(*arguments: str) -> tuple[int, str, str]:
-    """The exit code, stdout and stderr; what would be a traceback comes through to the test."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        patch.object(sys, "argv", ["castigate", *arguments]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as left,
-    ):
-        main()
-    return int(left.value.code or 0), out.getvalue(), err.getvalue()
 
 
 def explain_as_json(*arguments: str) -> Any:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from tests.conformance.processes import RUNNABLE, castigate
+from tests.conformance.processes import RUNNABLE, castigate, castigate_in_process
 
 POLICY = """\
 policy: small
@@ -231,7 +231,7 @@ def test_bad_usage_is_one_line(arguments: list[str], message: str, tmp_path: Pat
     if "--sign=/no/such" in arguments:
         pytest.importorskip("cryptography")
     out = [f"--out={tmp_path / 'gate'}"] if arguments[0] == "gate" else []
-    code, content, err = castigate(*arguments, *out)
+    code, content, err = castigate_in_process(*arguments, *out)
     assert (code, content, err.count("\n")) == (2, "", 1)
     assert message in err
     assert not (tmp_path / "gate").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from tests.conformance.processes import (
     RUNNABLE,
     backend,
     castigate,
+    castigate_in_process,
     contents,
     record,
     rows,
@@ -145,12 +146,11 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 TWO = (backend("ManyRuns"), backend("WrongRange"), ONNX, "--source=uint32", FULL, "--seed=7")
 
 
-@pytest.mark.parametrize("jobs", [2, 3])
-def test_tables_are_the_same_for_any_number_of_jobs(
-    jobs: int, whole_run: Path, tmp_path: Path
-) -> None:
-    assert run(tmp_path / "run", *TWO, f"--jobs={jobs}") == 1
-    assert tables(tmp_path / "run") == tables(whole_run)
+@pytest.mark.parametrize("more", [["--target=float16"], []], ids=["one pair", "all pairs"])
+def test_tables_are_the_same_for_any_number_of_jobs(more: list[str], tmp_path: Path) -> None:
+    for jobs in (1, 2, 3):
+        assert run(tmp_path / str(jobs), *TWO, *more, f"--jobs={jobs}") == 1
+        assert tables(tmp_path / str(jobs)) == tables(tmp_path / "1")
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +243,7 @@ def test_the_stored_command_line_names_no_folder_of_this_machine(tmp_path: Path)
 
 
 RIGHT = backend("Right")
+Command = Callable[..., tuple[int, str, str]]
 BAD_USAGE = [
     (["run"], "no backend is named; add --backend NAME; installed: reference"),
     (["run", "--backend=rot"], "unknown backend `rot`; did you mean `ort`?"),
@@ -269,9 +270,9 @@ BAD_USAGE = [
 ]
 
 
-def error_of(*arguments: str) -> str:
-    """What is said of arguments that cannot be used: one line, and nothing on stdout."""
-    code, out, err = castigate(*arguments)
+def error_of(*arguments: str, command: Command = castigate_in_process) -> str:
+    """The error about arguments that cannot be used: one line, and nothing on stdout."""
+    code, out, err = command(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert err.startswith("castigate: ")
     return err
@@ -287,7 +288,7 @@ def test_bad_usage_is_one_line_and_creates_no_folder(
 
 @pytest.mark.parametrize("arguments", [["run", "--resume"], ["run", RIGHT, "--resume"]])
 def test_resume_needs_out(arguments: list[str]) -> None:
-    assert "--resume needs --out" in error_of(*arguments)
+    assert "--resume needs --out" in error_of(*arguments, command=castigate)
 
 
 def test_merge_needs_shards_and_out() -> None:

@@ -1,0 +1,106 @@
+"""What is too slow for every change: CI runs a part of it, ``tox -e nightly-tests`` the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+NIGHTLY = {
+    # The definition is one value at a time in Python: CI takes some of the rulings and formats.
+    "reference/test_agreement.py::test_definition_and_kernels_agree_on_every_pattern_of_a": 12,
+    "reference/test_agreement.py::test_definition_and_kernels_agree_on_the_quick_inputs_of": 16,
+    "reference/test_agreement.py::test_kernels_compute_the_same_on_python_integers": 3,
+    "reference/test_staircase.py::test_staircase_and_kernels_agree": 10,
+    "reference/test_input_classes.py::": 3,
+    "reference/test_expect_by_staircase.py::": 4,
+    "reports/test_staircase_grades.py::test_grades_are_those": 4,
+    "reports/test_chunk_check.py::test_an_answer_made_wrong_by_a_flipped_bit": 6,
+    "reports/test_closed_forms.py::test_all_patterns_of_up_to_eight_bits": 8,
+    "reports/test_closed_forms.py::test_all_patterns_of_sixteen_bits": 4,
+    "reports/test_closed_forms.py::test_special_and_random_patterns": 6,
+    "reports/test_behavior_search.py::test_one_changed_answer": 5,
+    "specs/test_pairs.py::test_exact_means": 3,
+    "specs/test_pairs.py::test_rounds_means": 3,
+    "conformance/test_spelling.py::test_each_exact_decimal": 4,
+    "conformance/test_invariances.py::test_the_reference_answers_alike_everywhere": 2,
+    # The proof is an environment of its own; CI proves some rulings and finds every planted fault.
+    "proof/test_whole_proof.py::": 0,
+    "proof/test_smt_queries.py::test_kernels_are_proved": 4,
+    "proof/test_smt_queries.py::test_obligations_are_in_order": 0,
+    "proof/test_exhaustion.py::test_a_right_staircase": 3,
+    # Compiling takes seconds per ruling.
+    "reference/test_compiled_kernels.py::test_compiled_kernels_agree": 4,
+    "reports/test_behavior_search.py::test_the_compiled_tally": 3,
+    # Sweeps of 2**32 inputs: one fault among all inputs and one run with two jobs stay in CI.
+    "conformance/test_full_sweep.py::": 3,
+    "conformance/test_full_tier.py::test_both_ways_find_the_same": 4,
+    "conformance/test_full_tier.py::test_where_shapes": 0,
+    "conformance/test_run.py::test_full_counts_wrong_roundings": 0,
+    "conformance/test_run.py::test_full_counts_all_wrong_answers": 0,
+    "conformance/test_run.py::test_a_run_of_64_bit_sources": 0,
+    "conformance/test_run.py::test_tables_are_the_same": 2,
+    "conformance/test_run.py::test_merged_shards": 0,
+    "conformance/test_run.py::test_resume_repeats": 0,
+    "conformance/test_sweep.py::test_counts_are_exact_for_each": 4,
+    "conformance/test_sweep.py::test_the_parts_of_any_cut": 4,
+    "wire/test_vendor_c.py::test_a_sweep_finds": 0,
+    "wire/test_vendor_c.py::test_other_requests": 0,
+    "wire/test_program_oracle.py::test_run_at_full_tier": 0,
+    # Whole commands and their processes: CI keeps one of several that differ in one detail.
+    "conformance/test_crashes.py::test_a_death_is_the_verdict": 3,
+    "conformance/test_crashes.py::test_a_death_in_a_sweep": 2,
+    "conformance/test_crashes.py::test_a_death_is_the_same_in_shards": 0,
+    "conformance/test_crashes.py::test_a_backend_that_dies_costs": 0,
+    "conformance/test_crashes.py::test_who_cannot_be_loaded": 4,
+    "conformance/test_gate_command.py::test_divergences_of_the_baseline": 0,
+    "conformance/test_gate_command.py::test_the_time_limit": 0,
+    "conformance/test_helpers.py::test_short_runs_and_xdist": 0,
+    "conformance/test_helpers.py::test_pytest_judges_what_a_lost_helper": 2,
+    "conformance/test_history.py::test_a_failed_installation": 0,
+    "conformance/test_history.py::test_an_incomplete_environment": 0,
+    "conformance/test_history.py::test_a_folder_that_is_no_checkout": 0,
+    "conformance/test_kills.py::test_kills_at_random_moments": 0,
+    "conformance/test_ledger.py::test_a_partial_run_updates_nothing": 3,
+    "conformance/test_ledger.py::test_an_update_is_reproducible": 0,
+    "conformance/test_ledger.py::test_an_update_for_another_version": 0,
+    "conformance/test_ledger.py::test_a_run_that_lost_a_worker": 2,
+    "conformance/test_ledger.py::test_the_level_applies": 0,
+    "conformance/test_nightly.py::test_the_same_night_again": 0,
+    "conformance/test_nightly.py::test_the_options_of_a_night": 0,
+    "conformance/test_planted.py::test_the_suite_judges": 0,
+    "conformance/test_progress.py::test_a_bar_on_a_terminal": 3,
+    "conformance/test_progress.py::test_names_are_not_markup": 2,
+    "conformance/test_progress.py::test_the_death_of_a_worker": 0,
+    "conformance/test_progress.py::test_an_interrupt_at_any_moment": 3,
+    "conformance/test_suite.py::test_a_backend_that_xdist_workers": 3,
+    "conformance/test_suite.py::test_bad_usage_ends_with_advice": 3,
+    "conformance/test_judge_lines.py::test_a_spelling_is_written_back": 4,
+    "conformance/test_export_coverage.py::": 0,
+    "html/test_browser.py::test_a_page_is_accessible": 3,
+    "html/test_site.py::test_two_processes_write": 0,
+    "isolation/test_isolated_oracle.py::test_a_crash_names_only": 3,
+    "isolation/test_other_python.py::test_castigate_run_prints": 0,
+    "reports/test_killed_writers.py::test_a_killed_writer": 0,
+    "wire/test_hostile_program.py::test_an_invalid_reply": 4,
+    "wire/test_hostile_program.py::test_a_run_goes_on": 4,
+    "wire/test_hostile_program.py::test_castigate_run_prints": 3,
+    "wire/test_stderr_log.py::test_a_run_keeps_both_ends": 0,
+    "wire/test_vendor_c.py::test_a_fault_breaks": 4,
+    # Scripts load a framework anew; benchmarks are code that no user runs.
+    "adapters/test_contract.py::TestScripts": 4,
+    "test_benchmarks.py::": 0,
+}
+"""The beginning of a test's id, and of how many of its parameters CI runs one; 0: none."""
+
+
+def mark_nightly(items: list[pytest.Item]) -> None:
+    """Mark what CI leaves to the night."""
+    counts: Counter[str] = Counter()
+    for item in items:
+        name = item.nodeid.removeprefix("tests/")
+        for start, every in NIGHTLY.items():
+            if name.startswith(start):
+                if not every or counts[start] % every:
+                    item.add_marker(pytest.mark.nightly)
+                counts[start] += 1
