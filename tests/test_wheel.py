@@ -37,10 +37,12 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A Python that finds the unpacked wheel first."""
+    """Run a Python that finds the unpacked wheel first, in a folder without any conftest.py."""
+    elsewhere = folder.with_name("elsewhere")
+    elsewhere.mkdir(exist_ok=True)
     return subprocess.run(
         [sys.executable, *arguments],
-        cwd=folder.parent,
+        cwd=elsewhere,
         env=os.environ | {"PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
@@ -73,9 +75,9 @@ def test_the_command_works_outside_the_checkout(unpacked: Path) -> None:
 
 
 def test_the_suite_works_outside_the_checkout(unpacked: Path) -> None:
-    wanted = ["--backend=reference", "--document=pypto-cast:0.2", "-k", "int8", "-q"]
+    arguments = ["--backend=reference", "--document=pypto-cast:0.2", "-k", "int8", "-q"]
     done = run(
-        unpacked, "-m", "pytest", "--pyargs", "conformance", "-p", "no:cacheprovider", *wanted
+        unpacked, "-m", "pytest", "--pyargs", "conformance", "-p", "no:cacheprovider", *arguments
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "pypto-cast:0.2" in done.stdout

@@ -92,7 +92,7 @@ class TestParsing:
                 assert not parse_claim(text).covers(document.name, "another")
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "output"),
         [
             ("cinn-casts", "`cinn-casts`, which is no document; did you mean `cinn-cast`? "),
             ("cinn-casts:tvm", "which is no document; did you mean `cinn-cast:tvm`? "),

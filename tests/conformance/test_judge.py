@@ -136,7 +136,7 @@ OPEN = [
 ]
 
 
-@pytest.mark.parametrize(("case", "given_"), OPEN)
+@pytest.mark.parametrize(("case", "spelled"), OPEN)
 def test_an_open_input_takes_any_answer(case: str, spelled: str) -> None:
     target = format_named(case_named(case).target)
     for answer in (0, 1, target.mask, target.sign_bit):
@@ -186,7 +186,7 @@ KNOWN: list[tuple[str, Any, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "given_", "answer", "expected"), KNOWN)
+@pytest.mark.parametrize(("case", "spelled", "answer", "expected"), KNOWN)
 def test_texts_errors_and_examples(case: str, spelled: Any, answer: Any, expected: str) -> None:
     assert verdict(case, spelled, answer) == expected
 
