@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from oracles.isolation.remote_errors import Crashed as ProcessDied
+from oracles.isolation.remote_errors import ProcessDied
 from oracles.protocol import Bits, Unsupported
 from reports.diff.judgement import Fault
 from specs.formats import Format

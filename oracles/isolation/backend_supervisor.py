@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from oracles.isolation.frames import Frame, FrameError, Pieces
-from oracles.isolation.remote_errors import CannotRestart, Crashed
+from oracles.isolation.remote_errors import CannotRestart, ProcessDied
 from oracles.isolation.supervised_process import (
     ProcessFailed,
     ProcessTimeout,
@@ -95,7 +95,7 @@ class BackendSupervisor(Generic[Info]):
             self._kill()
 
     def ask(self, request: dict[str, Any], arrays: Mapping[str, Bits], seconds: float) -> Any:
-        """Return the backend's answer; raise its exception, or Crashed if its process failed."""
+        """Return the backend's answer; raise its exception, or ProcessDied."""
         answer, memory_is_full = self._ask_once(request, arrays, seconds)
         if memory_is_full:
             # Earlier requests may have used up the memory: only a new process can tell.
@@ -115,10 +115,10 @@ class BackendSupervisor(Generic[Info]):
     def wait_for(self, number: int, seconds: float) -> Any:
         """Return the answer to a request that ``ask_ahead`` has sent, as ``ask`` does.
 
-        Raises Crashed too if no answer can come any more: the caller has to ask again.
+        Raises ProcessDied too if no answer can come any more: the caller has to ask again.
         """
         if number not in [pending.number for pending in self._pending]:
-            raise Crashed("the process was asked something else before this answer was read")
+            raise ProcessDied("the process was asked something else before this answer was read")
         with self._killed_on_failure():
             while self._pending[0].number != number:
                 self._receive(seconds)
@@ -165,16 +165,16 @@ class BackendSupervisor(Generic[Info]):
 
     @contextmanager
     def _killed_on_failure(self) -> Iterator[None]:
-        """Kill the process if an exchange fails, and turn its failure into Crashed."""
+        """Kill the process if an exchange fails, and turn its failure into ProcessDied."""
         try:
             yield
         except (ProcessFailed, ProcessTimeout) as failure:
             self._kill()
             silent = isinstance(failure, ProcessTimeout)
-            raise Crashed(f"the process {failure}", silent=silent) from None
+            raise ProcessDied(f"the process {failure}", silent=silent) from None
         except FrameError as error:
             self._kill()
-            raise Crashed(f"the process {describe_invalid_reply(error)}") from None
+            raise ProcessDied(f"the process {describe_invalid_reply(error)}") from None
         except BaseException:
             self._kill()  # the rest of this reply must not be read as the next one
             raise

@@ -8,7 +8,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from oracles.isolation.remote_errors import CannotRestart, Crashed, RemoteBaseException
+from oracles.isolation.remote_errors import CannotRestart, ProcessDied, RemoteBaseException
 from oracles.protocol import Bits
 
 MAX_CRASHES = 40
@@ -19,7 +19,7 @@ MIN_BISECT_TIMEOUT = 1.0
 
 Ask = Callable[[Bits, float], Any]
 """Asks about inputs with a timeout in seconds; returns the answer or raises."""
-Probe = Callable[[Bits], Crashed | None]
+Probe = Callable[[Bits], ProcessDied | None]
 """Asks about some of the inputs, and returns the crash if there is one."""
 
 
@@ -35,7 +35,7 @@ class CrashBisector:
     seconds: float
 
     def ask(self, ask: Ask, bits: Bits) -> Any:
-        """Return the answer; raise Crashed with the fewest inputs found if a crash repeats.
+        """Return the answer; raise ProcessDied with the fewest inputs found if a crash repeats.
 
         A crash that does not repeat is ignored: then the second answer counts.
         """
@@ -43,7 +43,7 @@ class CrashBisector:
             return ask(bits, self.seconds)
         except CannotRestart:
             raise
-        except Crashed as first:
+        except ProcessDied as first:
             crash, seconds = first, self.seconds
             if crash.silent:
                 seconds = min(seconds, max(MIN_BISECT_TIMEOUT, seconds / BISECT_TIMEOUT_SHARE))
@@ -51,32 +51,32 @@ class CrashBisector:
         try:
             smallest = smallest_crash(bits, probe, confirm)
         except CannotRestart as lost:
-            raise Crashed(f"{crash}; {lost}", bits, crash.silent) from None
+            raise ProcessDied(f"{crash}; {lost}", bits, crash.silent) from None
         if smallest is not None:
             raise smallest
         try:
             return ask(bits, self.seconds)
-        except Crashed as again:
+        except ProcessDied as again:
             raise again.on(bits) from None
 
-    def _probe_anew(self, ask: Ask, bits: Bits) -> Crashed | None:
+    def _probe_anew(self, ask: Ask, bits: Bits) -> ProcessDied | None:
         self.close()
         return self._probe(ask, self.seconds, bits)
 
-    def _probe(self, ask: Ask, seconds: float, bits: Bits) -> Crashed | None:
+    def _probe(self, ask: Ask, seconds: float, bits: Bits) -> ProcessDied | None:
         """Return the crash that a request causes; an answer or an exception is none."""
         try:
             ask(bits, seconds)
         except CannotRestart:
             raise
-        except Crashed as crash:
+        except ProcessDied as crash:
             return crash
         except (Exception, RemoteBaseException):
             return None
         return None
 
 
-def smallest_crash(inputs: Bits, probe: Probe, confirm: Probe) -> Crashed | None:
+def smallest_crash(inputs: Bits, probe: Probe, confirm: Probe) -> ProcessDied | None:
     """Return the crash on as few of the inputs as can be found, or None if no part crashes.
 
     The process has just crashed on all of them. ``probe`` may use a process that has answered
@@ -97,7 +97,7 @@ def smallest_crash(inputs: Bits, probe: Probe, confirm: Probe) -> Crashed | None
     return None if crash is None or crash.silent else crash
 
 
-def _bisect(part: Bits, probe: Probe) -> tuple[Bits, Crashed | None]:
+def _bisect(part: Bits, probe: Probe) -> tuple[Bits, ProcessDied | None]:
     """Halve the inputs while one half crashes.
 
     Returns the smallest part that should crash, and the crash on the smallest part that was seen

@@ -12,7 +12,7 @@ from oracles.isolation.crash_bisect import CrashBisector
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.message_codec import encode_call, encode_case
 from oracles.isolation.python_client import PythonClient
-from oracles.isolation.remote_errors import Crashed, remote_error
+from oracles.isolation.remote_errors import ProcessDied, remote_error
 from oracles.protocol import Bits, Bound, Returned
 from specs.calls import Call
 from specs.cases import Case
@@ -54,7 +54,7 @@ class IsolatedOracle:
         self._supervisor.close()
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return the oracle's answer, or raise its error, or Crashed with the guilty inputs."""
+        """Return the oracle's answer, or raise its error, or ProcessDied with the guilty inputs."""
         answer: Bits = self._bisected(partial(self._ask, "cast", case), bits)
         return answer
 
@@ -64,7 +64,7 @@ class IsolatedOracle:
         arrays = {str(place): bits for place, bits in enumerate(many)}
         try:
             answers: dict[str, Bits] = self._supervisor.ask(request, arrays, self._seconds)
-        except Crashed:
+        except ProcessDied:
             return []  # the caller casts the rest one by one, and gets the crash there
         return list(answers.values())
 
@@ -118,5 +118,5 @@ def _crash_as_exception() -> Iterator[None]:
     """Turn a crash into an Exception, for requests that no verdict depends on."""
     try:
         yield
-    except Crashed as crash:
-        raise remote_error(("Crashed", "Exception"), str(crash)) from None
+    except ProcessDied as crash:
+        raise remote_error(("ProcessDied", "Exception"), str(crash)) from None

@@ -13,7 +13,7 @@ MAX_TEXT = 20_000
 CACHED_CLASSES = 256
 
 
-class Crashed(BaseException):
+class ProcessDied(BaseException):
     """A backend's process died, timed out or sent an invalid reply.
 
     It is not an ``Exception``: an exception may be the right answer, a crash never is. ``inputs``
@@ -26,12 +26,12 @@ class Crashed(BaseException):
         self.inputs = inputs
         self.silent = silent
 
-    def on(self, inputs: Bits) -> Crashed:
+    def on(self, inputs: Bits) -> ProcessDied:
         """Return the same crash with these inputs as its cause."""
-        return Crashed(str(self), inputs, self.silent)
+        return ProcessDied(str(self), inputs, self.silent)
 
 
-class CannotRestart(Crashed):
+class CannotRestart(ProcessDied):
     """The backend's process ended, and no new one could be started."""
 
 

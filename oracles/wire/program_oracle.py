@@ -56,7 +56,7 @@ class ProgramOracle:
         return ", ".join([f"{case.source}->{case.target}", *parts])
 
     def cast(self, case: Case, bits: Bits) -> Bits:
-        """Return the program's answer, or raise its error, or Crashed with the guilty inputs."""
+        """Return the answer; raise the program's error, or ProcessDied with the guilty inputs."""
         self._check_offered("cast", case)
         answer: Bits = self._bisector.ask(partial(self._ask, "cast", case), bits)
         return answer

@@ -8,7 +8,7 @@ import numpy as np
 
 from oracles.isolation.backend_supervisor import BackendSupervisor
 from oracles.isolation.crash_bisect import CrashBisector
-from oracles.isolation.remote_errors import Crashed
+from oracles.isolation.remote_errors import ProcessDied
 from oracles.protocol import Bits
 from oracles.wire.schema import Hello
 from oracles.wire.shared_memory import SLOT_BYTES, SLOTS
@@ -66,7 +66,7 @@ class ProgramSweep:
         self._block = None
         try:
             answers = self._next_block(begin)
-        except Crashed:
+        except ProcessDied:
             self._sent_ahead.clear()
             count = self._count(begin)
             bits = np.arange(begin, begin + count, dtype=np.uint64).astype(self._storage)

@@ -14,10 +14,13 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from specs.errors import DocumentError
+from specs.model.cache import cache_entry
 
 Location = tuple[str | int, ...]
 """The path of keys and indices from the top of a file to one part of it."""
 CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
+PACKAGES = Path(__file__).parents[2]
+"""Castigate's own files, which are parsed once per machine: every process reads some of them."""
 INTEGER = re.compile(r"[-+]?[0-9]{1,18}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
 
 
@@ -43,9 +46,22 @@ class YamlFile:
 def read_yaml(path: Path) -> YamlFile:
     """Parse a file; raise DocumentError if it is unreadable, empty, or not the YAML we accept."""
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
+        text = content.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise DocumentError(f"{path}: cannot be read: {error}") from None
+    if not path.is_relative_to(PACKAGES):
+        return _parse(path, text)
+    entry = cache_entry("yaml", Path(__file__).read_bytes(), content)
+    match entry.read():
+        case {"data": data, "lines": list(lines)}:
+            return YamlFile(path, data, {tuple(location): line for location, line in lines})
+    file = _parse(path, text)
+    entry.write({"data": file.data, "lines": list(file.lines.items())})
+    return file
+
+
+def _parse(path: Path, text: str) -> YamlFile:
     try:
         node = YAML(typ="safe", pure=True).compose(text)
         if node is None:

@@ -14,7 +14,7 @@ import pytest
 from conformance.running.selection import case_named
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
-from oracles.isolation.remote_errors import Crashed
+from oracles.isolation.remote_errors import ProcessDied
 from oracles.protocol import WithBitcastMemory
 from oracles.registry import Backend
 from specs.errors import CastigateError
@@ -54,8 +54,8 @@ def planted(mark: Path) -> Iterator[LoadPlanted]:
     assert set(children(os.getpid())) == before
 
 
-def crash(oracle: Any, bits: Any = INPUTS, case: Any = CASE) -> Crashed:
-    with pytest.raises(Crashed) as caught:
+def crash(oracle: Any, bits: Any = INPUTS, case: Any = CASE) -> ProcessDied:
+    with pytest.raises(ProcessDied) as caught:
         oracle.cast(case, bits)
     return caught.value
 
@@ -191,11 +191,11 @@ def test_a_backend_that_crashes_at_random_is_mostly_answered(
     planted: LoadPlanted, mark: Path
 ) -> None:
     oracle = planted("DiesAtRandom")
-    crashes: list[Crashed] = []
+    crashes: list[ProcessDied] = []
     for _ in range(8):
         try:
             assert_answered(oracle)
-        except Crashed as crashed:
+        except ProcessDied as crashed:
             crashes.append(crashed)
     assert len(crashes) < 4
     for crashed in crashes:

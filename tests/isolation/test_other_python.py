@@ -13,7 +13,7 @@ import pytest
 from conformance.running.selection import case_named
 from oracles.isolation.launch_config import launch_configs
 from oracles.isolation.loading import close, load_isolated
-from oracles.isolation.remote_errors import Crashed
+from oracles.isolation.remote_errors import ProcessDied
 from specs.errors import CastigateError
 from specs.release import VERSION
 from tests.conformance.processes import castigate
@@ -52,7 +52,7 @@ def test_a_backend_runs_in_the_python_that_is_named(tmp_path: Path) -> None:
     backend = load_isolated(NAME, found[NAME])
     try:
         assert backend.version == str(tmp_path / "env")
-        with pytest.raises(Crashed) as caught:
+        with pytest.raises(ProcessDied) as caught:
             backend.oracle.cast(case_named(CASE), np.array([1, 0x95], np.uint8))
         assert caught.value.inputs is not None
         assert caught.value.inputs.tolist() == [0x95]

@@ -18,7 +18,7 @@ from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
-from oracles.isolation.remote_errors import Crashed
+from oracles.isolation.remote_errors import ProcessDied
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
 from oracles.wire.stderr_log import MAX_BYTES
@@ -110,7 +110,7 @@ CRASHES = {
 def test_an_invalid_reply_is_a_crash_on_the_guilty_input(deed: str, hostile: LoadHostile) -> None:
     oracle = hostile(deed).oracle
     assert_answered(oracle)
-    with pytest.raises(Crashed) as caught:
+    with pytest.raises(ProcessDied) as caught:
         oracle.cast(CASE, INPUTS)
     message = str(caught.value)
     # The length of this header depends on the number of digits of the request's number.
@@ -153,7 +153,7 @@ def test_a_crash_in_a_sweep_names_the_guilty_input(hostile: LoadHostile) -> None
     oracle: Any = hostile("exit").oracle
     harmless = oracle.sweep(CASE, 0, GUILTY)
     assert harmless(0, GUILTY).tolist() == [code & 15 for code in range(GUILTY)]
-    with pytest.raises(Crashed, match="ended by itself with code 7") as caught:
+    with pytest.raises(ProcessDied, match="ended by itself with code 7") as caught:
         oracle.sweep(CASE, 0, 256)(0, 256)
     assert caught.value.inputs is not None
     assert caught.value.inputs.tolist() == [GUILTY]

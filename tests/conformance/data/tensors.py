@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.isolation.remote_errors import Crashed
+from oracles.isolation.remote_errors import ProcessDied
 from specs.cases import Case
 from tests.conformance.data.placed import RIGHT, Compiles, Honest, OpenTail, Tail
 
@@ -30,7 +30,7 @@ class OpenRaisesLater(OpenTail):
 class DiesOfScalars(Honest):
     def cast(self, case: Case, bits: Any) -> Any:
         if bits.ndim == 0:
-            raise Crashed("killed by signal 11 (SIGSEGV)")
+            raise ProcessDied("killed by signal 11 (SIGSEGV)")
         return super().cast(case, bits)
 
 

@@ -1,0 +1,43 @@
+"""A folder of computed results, each under a digest of all that it was computed from."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """One result as a JSON file; a cache that cannot be read or written is no error."""
+
+    path: Path
+
+    def read(self) -> Any | None:
+        """The result, or None if it is not there or damaged."""
+        try:
+            return json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def write(self, result: Any) -> None:
+        """Store a result, whole or not at all."""
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with NamedTemporaryFile("w", dir=self.path.parent, delete=False) as file:
+                json.dump(result, file)
+            os.replace(file.name, self.path)
+
+
+def cache_entry(kind: str, *inputs: bytes) -> CacheEntry:
+    """The entry of what is computed from these inputs, in the user's cache folder."""
+    digest = sha256()
+    for each in inputs:
+        digest.update(len(each).to_bytes(8, "little") + each)
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return CacheEntry(Path(folder) / "castigate" / kind / f"{digest.hexdigest()}.json")

@@ -1,0 +1,65 @@
+"""What the cache folder holds is used, and what is wrong with it is no error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specs.loader import DOCUMENTS
+from specs.model import yaml_source
+from specs.model.cache import cache_entry
+from specs.model.yaml_source import read_yaml
+
+SHIPPED = DOCUMENTS / "pypto_cast.yaml"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "castigate" / "yaml"
+
+
+def test_a_cached_file_reads_as_the_parsed_one(folder: Path) -> None:
+    parsed = read_yaml(SHIPPED)
+    [entry] = folder.iterdir()
+    before = entry.stat().st_mtime_ns
+    assert read_yaml(SHIPPED) == parsed
+    assert [entry.stat().st_mtime_ns] == [before]
+    assert parsed.line(("versions",)) > 1
+
+
+def test_a_cached_file_is_not_parsed_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = read_yaml(SHIPPED)
+    monkeypatch.setattr(yaml_source, "_parse", None)
+    assert read_yaml(SHIPPED) == parsed
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"data": 1}', b"\xff"])
+def test_a_damaged_entry_is_replaced(folder: Path, damage: bytes) -> None:
+    parsed = read_yaml(SHIPPED)
+    [entry] = folder.iterdir()
+    whole = entry.read_bytes()
+    entry.write_bytes(damage)
+    assert read_yaml(SHIPPED) == parsed
+    assert entry.read_bytes() == whole
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert read_yaml(SHIPPED).data["document"] == "pypto-cast"
+
+
+def test_other_inputs_have_another_entry(folder: Path) -> None:
+    entries = {cache_entry("yaml", *inputs).path for inputs in ([b"ab"], [b"a", b"b"], [b"ba"])}
+    assert len(entries) == 3
+
+
+def test_a_file_of_the_user_is_not_kept(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.yaml"
+    copy.write_bytes(SHIPPED.read_bytes())
+    assert read_yaml(copy).data == read_yaml(SHIPPED).data
+    assert len([*folder.iterdir()]) == 1
