@@ -67,7 +67,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "python3.11 -m venv .venv && .venv/bin/pip install -q -c constraints.txt tox"
         " && .venv/bin/tox -q -e nightly",
         "python3.11 -m venv .venv && .venv/bin/pip install -q -c constraints.txt tox"
-        " && .venv/bin/tox -q -e tests,lint,types,frameworks",
+        " && .venv/bin/tox -q -p 2 -e tests,types,lint,frameworks",
         "python3.11 -m venv .venv && . .venv/bin/activate",
         "pip install -c constraints.txt -e '.[nightly,dev]'",
         "pip install -c constraints.txt -e '.[ort,torch,dev]'",

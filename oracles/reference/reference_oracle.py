@@ -49,9 +49,7 @@ class Reference:
         """Answer a case by the kernels; raise RejectedError if the document rejects it."""
         rules = ruling(replace(case, example=None))
         if rules.is_rejection:
-            raise RejectedError(
-                f"`{case.document}:{case.version}` does not list {case.source} to {case.target}"
-            )
+            raise RejectedError(f"{case.document}:{case.version} does not list this pair")
         flat = bits.reshape(-1)
         if rules.source.kind == "text":
             values = [kernel_text.answer_text(rules, text) for text in flat.tolist()]
@@ -73,9 +71,7 @@ class Reference:
         """Return the same bits in the shape that the document gives; zeros where that is open."""
         rules = bitcast_ruling(case)
         if rules.is_rejection:
-            raise RejectedError(
-                f"`{case.document}:{case.version}` rejects this case by its rule `{rules.rule}`"
-            )
+            raise RejectedError(f"{case.document}:{case.version} refuses this: {rules.rule}")
         if rules.result is None:
             return np.zeros(bits.shape, rules.target.storage)
         return by_memory(rules, bits) if fills_bytes(rules) else by_integer(rules, bits)
