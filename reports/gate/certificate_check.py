@@ -87,11 +87,17 @@ def _check_suite(certificate: dict[str, Any], named: str) -> None:
     """Only the same version of Castigate is certain to reach the same verdicts."""
     here = {"name": "castigate", "version": VERSION, "digest": suite_digest()}
     suite = certificate.get("suite")
-    if suite != here:
-        raise CastigateError(
-            f"{named} was made by {_quote(suite)}, but this is castigate {VERSION} "
-            f"of digest {suite_digest()}; verify it with the version that made it"
-        )
+    if suite == here:
+        return
+    match suite:
+        case {"version": str(version), "digest": str(digest)}:
+            maker = f"castigate {_shorten(version)} of digest {_shorten(digest)}"
+        case _:
+            maker = "an unknown suite"
+    raise CastigateError(
+        f"{named} was made by {maker}, but this is castigate {VERSION} "
+        f"of digest {suite_digest()}; verify it with the version that made it"
+    )
 
 
 def _check_settings(policy: Policy, store: RunStore) -> None:
@@ -135,5 +141,8 @@ def _differences(certified: Any, recomputed: Any, path: str) -> Iterator[str]:
 
 
 def _quote(value: Any) -> str:
-    text = f"{len(value)} entries" if isinstance(value, list | dict) else repr(value)
+    return _shorten(f"{len(value)} entries" if isinstance(value, list | dict) else repr(value))
+
+
+def _shorten(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
