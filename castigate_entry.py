@@ -74,7 +74,7 @@ def hidden_package() -> str:
 
 
 def _hiding(package: str) -> list[Path]:
-    """What has been imported, or would be by a new process, in the place of a package."""
+    """Return the paths that hide a package, imported already or found by a new process."""
     own = HERE / package / "__init__.py"
     found = [Path(path) for path in (_imported(package), _importable(package)) if path]
     return [path for path in found if not (path == own or (path.exists() and path.samefile(own)))]

@@ -1,4 +1,4 @@
-"""What goes with every figure: medians, where it was measured, and how it is shown and kept."""
+"""Computes medians, describes the machine, and prints and stores figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmarks of the sweep are told on the command line."""
+"""Command-line options of the sweep benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What judging costs: whole sweeps beside the same casts alone, in one run.
+"""Measures the cost of judging: whole sweeps beside the same casts alone, in one run.
 
 Ratios are taken within a repetition and their median is shown: they hold where a machine's speed
 drifts, the seconds do not. Within a repetition the tasks take turns, a part of the range each time,

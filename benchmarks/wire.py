@@ -1,4 +1,4 @@
-"""What a pipe costs: torch behind the wire protocol beside torch in the same process, in one run.
+"""Measures the cost of a pipe: torch by wire protocol beside torch in process, in one run.
 
 Each is swept and judged alike. Ratios are taken within a repetition and their median is shown.
 """

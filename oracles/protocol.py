@@ -35,7 +35,7 @@ class NotInstalled(Exception):
 
 @runtime_checkable
 class Oracle(Protocol):
-    """What every adapter must have: a name, a version and ``cast``."""
+    """The members that every adapter must have: a name, a version and ``cast``."""
 
     name: str
     version: str
@@ -163,7 +163,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Returned:
-    """What a call returned, and the state of its receiver afterwards.
+    """Holds the return value of a call, and the state of its receiver afterwards.
 
     Tensors are keyed by their members' names. ``outputs`` is what a layer computes afterwards for
     each dtype of the call's ``inputs``: a tensor, or the layer's error in one line.

@@ -100,7 +100,7 @@ class Replaced:
 
 @dataclass
 class Coverage:
-    """What encodes each line of a page, or why nothing has to.
+    """Maps each line of a page to its encoders, or to the reason why it needs none.
 
     ``reasons`` are those that documents give under `not-encoded`. ``replaced`` has, for a line of
     a version's section, the encoded line of another section whose text it replaces.
@@ -266,7 +266,7 @@ def _load(path: Path) -> Document:
 
 @cache
 def coverage(document: Document) -> Coverage | None:
-    """What encodes each line of a document's page.
+    """Return the encoders of each line of a document's page.
 
     None if the digests of the page are missing, or no document of the page points at its lines.
     """

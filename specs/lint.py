@@ -20,7 +20,7 @@ from specs.tensor_rules import prove_tensors
 
 @dataclass(frozen=True)
 class Proof:
-    """What was proved about a document, in counts."""
+    """Counts the cases, versions and rules for which a document was proved."""
 
     document: str
     versions: int

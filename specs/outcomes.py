@@ -1,4 +1,4 @@
-"""What a rule allows for an input: one frozen dataclass per kind of outcome."""
+"""Outcomes that a rule allows for an input: one frozen dataclass per kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is too slow for every change: CI runs a part of it, ``tox -e nightly-tests`` the rest."""
+"""Lists tests that are too slow for every change; ``tox -e nightly-tests`` runs them."""
 
 from __future__ import annotations
 

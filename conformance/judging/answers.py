@@ -1,4 +1,4 @@
-"""What comes of asking a backend: one of five values, and the checks that an answer must pass."""
+"""The five results of asking a backend, and the checks that an answer must pass."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _range_of(source: Format, part: Bits) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose for a whole run."""
+    """Holds the options of a whole run."""
 
     seed: int = 0
     max_examples: int = 1000
@@ -202,7 +202,7 @@ class BackendJudge:
         return self._verdict(case, "crashed", crash_message(format_named(case.source), crashed))
 
     def road(self, case: Case) -> str:
-        """What selects the kernel that answers a case; empty where no kernel can be swept."""
+        """Return the key of the kernel that answers a case; empty if it cannot be swept."""
         oracle = self.backend.oracle
         if not isinstance(oracle, WithRoad):
             return case.id
@@ -329,7 +329,7 @@ class BackendJudge:
         return self._asked_rows[1]
 
     def _call_faults(self, case: Case, rules: Ruling, inputs: Bits) -> Iterator[Fault]:
-        """What is wrong about a call besides its values, where the document promises anything."""
+        """Yield the faults of a call besides its values, where the document promises anything."""
         if not rules.is_open_dtype:
 
             def make(call: Call, held: Mapping[str, Bits]) -> Answered[Returned] | NoAnswer:

@@ -83,7 +83,7 @@ def _fragile_floats(form: Format) -> list[int]:
 
 
 def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> Fault | None:
-    """What is wrong about an answer by every reading of the document; None if one allows it."""
+    """Describe the fault that every reading of the document finds; None if one finds none."""
     found: Fault | None = None
     for reading in ruling.readings:
         fault = _fault_by(reading, bits, answer)
@@ -94,7 +94,7 @@ def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> Fault | None:
 
 
 def _fault_by(ruling: BitcastRuling, bits: Bits, answer: Bits) -> Fault | None:
-    """What is wrong about an answer by one reading; None if nothing is."""
+    """Describe the fault of an answer by one reading; None if it has none."""
     fault = partial(Fault, "answer", ruling.rule, ruling.clause)
     if ruling.is_rejection:
         wanted = f" with {ruling.error_class}" if ruling.error_class else ""
@@ -146,7 +146,7 @@ def _hexadecimal(form: Format, pattern: Any) -> str:
 
 @dataclass(frozen=True)
 class BitcastOutcome:
-    """What asking one bitcast found; ``inputs`` counts the elements that were answered."""
+    """Holds the result of one bitcast; ``inputs`` counts the elements that were answered."""
 
     fault: Fault | None
     inputs: int

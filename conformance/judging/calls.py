@@ -55,7 +55,7 @@ def answer_of(oracle: Oracle, case: Case, bits: Bits) -> Bits:
 
 
 def held_by(case: Case, bits: Bits) -> dict[str, Bits]:
-    """What the members of a case's receiver hold: the bits in the one asked about, 3 elsewhere."""
+    """Fill the members of a case's receiver: the bits in the one asked about, 3 elsewhere."""
     return {
         member.name: bits
         if member.name == member_of(case)

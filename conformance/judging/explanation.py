@@ -79,7 +79,7 @@ def _answer(backend: Backend, case: Case, rules: Ruling, given: int | str) -> An
 
 
 def no_answer(missing: NoAnswer) -> dict[str, str]:
-    """What stands in an answer's place: its kind and the reason."""
+    """Describe a missing answer: its kind and the reason."""
     match missing:
         case Declined():
             kind = "unsupported"

@@ -1,4 +1,4 @@
-"""What a run asks a backend, by name: every case, and after a pair's cases what is asked of it."""
+"""Lists the questions to a backend by name: every case, then the questions about its pair."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RECORD, INVARIANCE = "castigate", "castigate-invariance"
 
 @dataclass(frozen=True)
 class Question:
-    """What comes of it is recorded as that of a case, or of a pair."""
+    """Judges one case, or one pair of dtypes, and records the result under its name."""
 
     name: str
     pair: str
@@ -33,7 +33,7 @@ class Question:
 
 
 def judges_of(backends: Iterable[Backend], settings: Settings, cases: list[Case]) -> list[AnyJudge]:
-    """Who judges each backend."""
+    """Create the judge of each backend."""
     plain = [BackendJudge(backend, smoke(backend), settings) for backend in backends]
     return [FullJudge(own, cases) for own in plain] if settings.tier == "full" else [*plain]
 

@@ -220,7 +220,7 @@ def check_example_input(rules: Ruling, given: int | str) -> None:
 def allowed_list(
     rules: Ruling, allowed: Allowed, given: int | str, level: str = "required"
 ) -> list[Any] | str:
-    """What is allowed: patterns as a list, texts as objects, anything else as one word."""
+    """List allowed patterns or texts as JSON; describe any other outcome by one word."""
     words = describe_allowed(rules, allowed, given, level)
     if allowed.codes:
         return list(words)

@@ -137,7 +137,7 @@ def is_full_pattern(form: Format, given: OutputDatum) -> bool:
 def as_pattern(
     form: Format, given: InputDatum, what: str, shape: Shape | None = None
 ) -> dict[str, Any] | str:
-    """What a spelling stands for: a pattern, or the patterns of a tensor."""
+    """Convert a spelling to a pattern, or to the patterns of a tensor."""
     if isinstance(given, TensorDatum | NestedDatum):
         return tensor_words(form, tensor(form, given, what, shape, any_byte=True))
     return form.hexadecimal(int(datum(form, given, what)))

@@ -45,7 +45,7 @@ MAX_CRASHES = 2
 MAX_KILLS = 25
 """A case whose process is killed so often from outside, for want of memory say, has crashed."""
 SECONDS_OF_SILENCE = 300.0
-"""What a worker may take for its own work; the time limit of an answer is added to it."""
+"""Seconds that a worker may be silent, besides the time limit of an answer."""
 
 
 class Listener(Protocol):
@@ -178,7 +178,7 @@ class ProcessPool:
         return self._greet(new)
 
     def order(self, task: Task, store: RunStore) -> TaskOrder:
-        """What a worker must know to do a task."""
+        """Build the message that hands a task to a worker."""
         is_asked_again = task.name not in self._hopeless
         return TaskOrder(task, store, self._crashed.get(task.name, {}), is_asked_again)
 

@@ -40,7 +40,7 @@ TIME_OVER = "the time for all cases was over"
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What to run: the backends, the cases, the tier and the limits."""
+    """Holds the options of a run: the backends, the cases, the tier and the limits."""
 
     backends: tuple[str, ...]
     selection: Selection

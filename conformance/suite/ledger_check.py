@@ -139,7 +139,7 @@ def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Jud
 
 
 def _advice(backend: str, word: LedgerStatus) -> str:
-    """What to do about an item that differs from the ledger."""
+    """Advise the user about an item that differs from the ledger."""
     update = f"pytest --pyargs conformance --backend={backend} --update-ledger"
     match word:
         case "stale":

@@ -47,7 +47,7 @@ Findings = dict[Key, Judged]
 
 @dataclass(frozen=True)
 class HelperConfig:
-    """What a helper needs to ask the same questions as pytest."""
+    """Holds the settings with which a helper asks the same questions as pytest."""
 
     launch_configs: dict[str, LaunchConfig]
     settings: Settings

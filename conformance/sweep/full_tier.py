@@ -36,7 +36,7 @@ class FullJudge:
         return completed(quick, self._swept(case.source, case.target, road)[ruling(case)])
 
     def _sweep_road(self, source: str, target: str, road: str) -> dict[Ruling, Judgement]:
-        """What every ruling of a road says to one cast of all inputs."""
+        """Judge one cast of all inputs by every ruling that shares the road."""
         cases = [case for case in self._cases if (case.source, case.target) == (source, target)]
         roads = {case.id: self.quick_judge.road(case) for case in cases}
         found: dict[Ruling, Judgement] = {}

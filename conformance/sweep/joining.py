@@ -1,4 +1,4 @@
-"""What was found out about parts of a case's inputs, as one: associative, in rising order."""
+"""Joins judgements on consecutive parts of a case's inputs; any grouping gives the same result."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ Written by `tox -e behaviors`, not by hand. Of every cast from float32 to an int
 
 @dataclass(frozen=True)
 class Region:
-    """What a backend does on the open inputs of one pair."""
+    """Describes a backend's answers to the open inputs of one pair."""
 
     backend: str
     version: str

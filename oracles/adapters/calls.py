@@ -1,4 +1,4 @@
-"""What torch, paddle and CINN share in making the calls that a document writes."""
+"""Makes the calls that a document writes; shared by the adapters of torch, paddle and CINN."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ MAX_STARTS = 3
 """How often a process is started if something else kills it before it is ready."""
 
 Info = TypeVar("Info", covariant=True)
-"""What a process reports about itself when it starts."""
+"""The message in which a starting process describes itself."""
 
 
 @dataclass(frozen=True)

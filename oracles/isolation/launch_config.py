@@ -52,7 +52,7 @@ class LaunchConfig:
 
     @property
     def install_hint(self) -> str:
-        """What to do if the interpreter does not have this version of Castigate."""
+        """Advice for an interpreter that lacks this version of Castigate."""
         return f"install this version there: {self.interpreter} -m pip install castigate=={VERSION}"
 
 

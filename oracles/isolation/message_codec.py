@@ -41,7 +41,7 @@ OPTIONAL_METHODS = (
 
 @dataclass(frozen=True)
 class OracleDescription:
-    """What a backend's process reports about its oracle; ``offers`` names optional methods."""
+    """Describes the oracle of a backend's process; ``offers`` names its optional methods."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""What is to be proved: rulings grouped by pair and rounding, obligations, and running them."""
+"""Groups rulings by pair and rounding into proof obligations, and proves them in parallel."""
 
 from __future__ import annotations
 

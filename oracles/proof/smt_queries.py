@@ -23,7 +23,7 @@ from oracles.reference.machine_words import WIDTH, Word, select_words
 from specs.ruling import Ruling
 
 Statement = Literal["exact integers", "smt-lib"]
-"""What kernels are compared with: ``smt_statement``, or SMT-LIB's conversions."""
+"""The two definitions with which kernels are compared: ours, and SMT-LIB's conversions."""
 
 OPERATORS = {
     "add": "BV_ADD",

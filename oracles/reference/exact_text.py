@@ -35,7 +35,7 @@ MOST_DIGITS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """What kind of literal a text is, and its value if it is a number."""
+    """Classifies a text as a literal, with its value if it is a number."""
 
     kind: AtomKind
     number: Number | None = None

@@ -1,4 +1,4 @@
-"""What a ruling allows, computed by the definition, one input after another."""
+"""Computes by the exact definition what a ruling allows, one input at a time."""
 
 from __future__ import annotations
 

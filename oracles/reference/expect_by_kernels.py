@@ -1,4 +1,4 @@
-"""What a ruling allows, computed by the kernels: on a whole array, one word or a traced term."""
+"""Computes by the kernels what a ruling allows, for an array, a word or a traced term."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from specs.ruling import Ruling
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the input classes test: a decoded input, its cast, and facts about both formats."""
+    """Holds the facts that input classes test: a decoded input, its cast, and both formats."""
 
     parts: Unpacked
     converted: Converted

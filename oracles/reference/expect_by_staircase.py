@@ -1,4 +1,4 @@
-"""What a ruling allows for rising patterns, read off its staircase."""
+"""Looks up what a ruling allows for rising patterns on its staircase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ruling allows: ``Allowed`` for one input, ``Expected`` for an array of inputs.
+"""Data types for the allowed answers: ``Allowed`` for one input, ``Expected`` for an array.
 
 ``expect_by_exact``, ``expect_by_staircase`` and ``expect_by_kernels`` compute them independently. A
 ``branch_index`` counts in ``ruling.branches``.

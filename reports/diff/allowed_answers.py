@@ -178,7 +178,7 @@ def _allows(target: Format, outcome: Outcome, codes: tuple[int, ...], answer: in
 def describe_allowed(
     ruling: Ruling, allowed: Allowed, datum: int | str, level: str = "required"
 ) -> tuple[str, ...]:
-    """What is allowed for an input: hex patterns, a text, or one of ``OUTCOME_NAMES``.
+    """Describe what is allowed for an input: hex patterns, a text, or a name of ``OUTCOME_NAMES``.
 
     At the level ``recommended``, only what the rule recommends, if it recommends a part of it.
     """

@@ -31,7 +31,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with an answer as a whole: its shape, its dtype, or that there is one at all.
+    """Describes a fault of a whole answer: its shape, its dtype, or that it was not refused.
 
     ``kind`` says what came back: an `answer`, an `error`, or an opt-out (`unsupported`).
     """

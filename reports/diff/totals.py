@@ -20,7 +20,7 @@ from specs.loader import documents
 
 
 def count_record(case: Case, judgement: Judgement) -> dict[str, Any]:
-    """What ``Totals`` counts of a judgement, as plain data that other processes can send."""
+    """Holds what ``Totals`` needs of a judgement, as plain data to send between processes."""
     return {
         "case": case.id,
         "backend": judgement.backend,

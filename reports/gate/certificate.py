@@ -76,7 +76,7 @@ def _package_folder(layer: str) -> Path:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a certificate is computed from; ``baseline`` is None if the policy needs none."""
+    """Holds the inputs of a certificate; ``baseline`` is None if the policy needs none."""
 
     policy: Policy
     store: RunStore

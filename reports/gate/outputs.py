@@ -25,7 +25,7 @@ REQUIREMENTS = {
     "coverage": "the policy's minimum coverage is reached",
     "time-limit": "the run ends within the policy's time limit",
 }
-"""What a policy requires, by the kind of failure that breaks it."""
+"""The requirements of a policy, by the kind of failure that breaks each."""
 
 
 def gate_junit(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:

@@ -44,7 +44,7 @@ class PolicyDivergence:
 
     @property
     def reason(self) -> str:
-        """What is wrong; equal for all cases that belong to one failure."""
+        """A description that all cases of one failure share."""
         if self.broken is None:
             text = self.cell.verdict
         else:

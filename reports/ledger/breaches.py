@@ -1,4 +1,4 @@
-"""What a failing judgement breaks, as a ledger lists it: one breach per rule.
+"""Converts a failing judgement into the breaches that a ledger lists, one per rule.
 
 Ledgers store the digests of regions. Whatever ``_digest`` hashes must stay the same, the texts of
 faults included, or every ledger changes.
@@ -165,7 +165,7 @@ def _digest(content: list[Any]) -> str:
 
 
 def _constant_text(case: Case, message: str) -> str:
-    """What is the same in every run and case: an error's class, or our text without the dtypes."""
+    """Reduce a message to its constant part: an error's class, or our text without dtypes."""
     error = ERROR_CLASS.search(message)
     if error is not None:
         return error[1]

@@ -49,7 +49,7 @@ class Ledger:
     listings: dict[str, list[Listing]] = field(default_factory=dict)
 
     def at(self, case: str, version: str) -> list[Listing]:
-        """What is listed for a case and one version of the backend."""
+        """Return the listings of a case that apply to one version of the backend."""
         return [each for each in self.listings.get(case, ()) if version in each.span]
 
     def counted(self, version: str) -> tuple[int, int]:

@@ -158,7 +158,7 @@ def record_differences(one: RunRecord, other: RunRecord) -> list[tuple[str, str]
 
 
 def _facts(record: RunRecord) -> dict[str, str]:
-    """What affects the answers, by name, as a user would write it; unset options are left out."""
+    """List the options that affect answers as a user writes them; leave out unset ones."""
     selected, shard = record.selection, record.shard
     values = {
         "castigate": record.suite,

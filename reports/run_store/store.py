@@ -37,7 +37,7 @@ class RunStore:
         self.folder.write(_part_path(task), encode_task(task, judgements))
 
     def read(self, task: str) -> list[Judgement]:
-        """What a finished task found; raise an error if its part is missing or damaged."""
+        """Read the judgements of a task; raise an error if its part is missing or damaged."""
         path = _part_path(task)
         data = self.folder.read(path)
         try:

@@ -138,7 +138,7 @@ def _decode_judgement(
 
 
 def _runs_json(runs: Runs) -> dict[str, Any]:
-    """What the batch of the runs does not hold: their total, and what each column contains."""
+    """Complements the batch of runs: their total, and the kind of each column."""
     return {"total": runs.total} | {name: _kind(getattr(runs, name)) for name in DATUM_COLUMNS}
 
 

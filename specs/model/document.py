@@ -324,7 +324,7 @@ class FormEntry(PointedEntry):
     clause: Text
     when: dict[str, WordList] = {}
     on: ReceiverKind | None = None
-    """What this form is called on, if it is not the document's receiver."""
+    """The receiver of this form's call, where it differs from the document's."""
     args: list[ArgumentText] = []
     kwargs: dict[Identifier, ArgumentText] = {}
     returns: Annotated[

@@ -1,4 +1,4 @@
-"""What every adapter does, on every road: bits in, one cast or bitcast, bits out."""
+"""The contract of every adapter, on every road: bits in, one cast or bitcast, bits out."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ FEW_SECONDS = "import conformance.running.process_pool as pool; pool.SECONDS_OF_
 
 @pytest.fixture(scope="module")
 def right(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What is found of a backend that does not die."""
+    """Run a backend that survives, to compare with those that die."""
     folder = tmp_path_factory.mktemp("right")
     assert run(folder / "int4", backend("Right"), *INT4) == 0
     assert run(folder / "uint32", backend("Right"), ONNX, "--source=uint32") == 0

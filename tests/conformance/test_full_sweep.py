@@ -91,7 +91,7 @@ Found = dict[tuple[str, str], list[tuple[int, int]]]
 
 @dataclass(frozen=True)
 class Fault:
-    """What is spoilt, and what must be found of it."""
+    """A planted fault, and the divergence that a sweep must find."""
 
     case: str
     spoil: Spoil

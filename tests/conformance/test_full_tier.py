@@ -30,7 +30,7 @@ def suite(*arguments: str) -> tuple[int, str]:
 
 
 def recorded(file: Path) -> dict[str, dict[str, Any]]:
-    """What the items of a run of the suite have recorded, by their cases."""
+    """Return the records of a suite's items, by case."""
     found = {}
     for item in ElementTree.parse(file).iter("testcase"):
         [value] = [each.get("value", "") for each in item.iter("property")]
@@ -41,7 +41,7 @@ def recorded(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def kept(folder: Path) -> dict[str, dict[str, Any]]:
-    """What a run has kept of its cases, in the same words."""
+    """Return the same records from a stored run."""
     return {
         row["case"]: {
             **{name: row[name] for name in ("case", "backend", "document", "version", "verdict")},

@@ -175,7 +175,7 @@ def test_a_gate_that_ran_nothing_certifies_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def keys(tmp_path: Path) -> list[str]:
-    """What signs and what checks, where there is a package for it."""
+    """Create a private and a public key; skip the test without the package for it."""
     if find_spec("cryptography") is None:
         return []
     from cryptography.hazmat.primitives import serialization

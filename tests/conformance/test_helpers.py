@@ -42,7 +42,7 @@ def run(folder: Path, name: str, *arguments: str) -> tuple[int, str, list[str], 
 
 @pytest.fixture(scope="module")
 def found_without_helpers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What a single xdist worker finds, which has no helpers."""
+    """Run the suite in a single xdist worker, which has no helpers."""
     folder = tmp_path_factory.mktemp("alone")
     code, _, found, notes = run(folder, "Noting", *MANY, "-n", "1")
     assert (code, notes) == (FAILED, ["asked", "loaded"])

@@ -1,4 +1,4 @@
-"""What is said of a pair where asking again in other tensors ends early, or must be cheap."""
+"""Verdicts on a pair whose invariance test ends early or must use few tensors."""
 
 from __future__ import annotations
 

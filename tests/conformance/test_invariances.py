@@ -1,4 +1,4 @@
-"""What an element answers may not depend on its place: each planted dependence is found."""
+"""An element's answer must not depend on its position: each planted dependence is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``castigate judge`` makes of lines and files: one bad line costs nothing but itself."""
+"""``castigate judge`` reports each bad line and judges all others."""
 
 from __future__ import annotations
 

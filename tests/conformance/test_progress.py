@@ -1,4 +1,4 @@
-"""What a run shows while it goes on, and how it is interrupted."""
+"""The progress display of a run, and its interruption."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_the_death_of_a_worker_is_shown_above_the_bar(tmp_path: Path) -> None:
 
 
 def interrupt(process: subprocess.Popen[str]) -> str:
-    """What is said after Ctrl-C, which reaches the whole group; nobody is left."""
+    """Interrupt the process group; return its output after checking that no process is left."""
     found = children(process.pid)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=SECONDS_TO_END)

@@ -39,7 +39,7 @@ from tests.reference.distinct import numeric_rulings
 
 
 def walked(oracle: Planted, name: str, inputs: Any) -> list[Divergence]:
-    """What a comparison of every single answer finds, the worst level first."""
+    """Find divergences by comparing each answer alone, the worst level first."""
     case = case_named(name)
     rules = ruling(case)
     expected = expect_by_kernels.expect(rules, inputs)

@@ -1,4 +1,4 @@
-"""What the cache folder holds is used, and what is wrong with it is no error."""
+"""Cached results are used; a damaged or unusable cache is not an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program writes to stderr is kept with its run, and a certificate is bound to it."""
+"""A run stores a program's stderr, and a certificate is bound to it."""
 
 from __future__ import annotations
 
