@@ -24,7 +24,7 @@ RECORD, INVARIANCE = "castigate", "castigate-invariance"
 
 @dataclass(frozen=True)
 class Question:
-    """Judges one case, or one pair of dtypes, and records the result under its name."""
+    """One judgement to be made, of a case or of a pair; ``record`` is the key of its result."""
 
     name: str
     pair: str
@@ -41,7 +41,7 @@ def judges_of(backends: Iterable[Backend], settings: Settings, cases: list[Case]
 def by_backend(
     backend_judges: Sequence[AnyJudge], cases: Sequence[Case]
 ) -> Iterator[tuple[Backend, Callable[[], Iterator[Question]]]]:
-    """Each backend, and what gives the questions to it."""
+    """Yield each backend with a function that lists its questions."""
     plain = [each.quick_judge if isinstance(each, FullJudge) else each for each in backend_judges]
     for backend_judge, own in zip(backend_judges, plain, strict=True):
         yield own.backend, partial(_questions, backend_judge, own, first_of(plain, own), cases)

@@ -175,7 +175,7 @@ def test_a_gate_that_ran_nothing_certifies_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def keys(tmp_path: Path) -> list[str]:
-    """Create a private and a public key; skip the test without the package for it."""
+    """The options that sign and check a certificate; none where cryptography is missing."""
     if find_spec("cryptography") is None:
         return []
     from cryptography.hazmat.primitives import serialization
