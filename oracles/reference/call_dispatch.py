@@ -60,7 +60,7 @@ def _paddle_to(args: Arguments, kwargs: Keywords) -> Decision:
 def _torch_to(args: Arguments, kwargs: Keywords) -> Decision:
     for argument in (*args, *kwargs.values()):
         if argument.kind == "dtype-name":
-            raise RefusedError(f"`{argument.value}` is a text, not a dtype object")
+            raise RefusedError(f"the text `{argument.value}` is no dtype")
     return _to(TORCH_TO, CUDA_DEVICES, args, kwargs)
 
 
@@ -74,11 +74,11 @@ def _to(
     else:
         first = "device" if args[0] == NONE else _role(args[0], devices)
     if first not in signatures:
-        raise RefusedError(f"to() has no signature that begins with `{first}`")
+        raise RefusedError(f"to() has no form that begins with an argument `{first}`")
     bound = _bind("to", signatures[first], args, kwargs)
     for name in ("device", "dtype", "other"):
         if name in bound and bound[name] != NONE and _role(bound[name], devices) != name:
-            raise RefusedError(f"`{bound[name].value}` is not valid for the parameter `{name}`")
+            raise RefusedError(f"`{bound[name].value}` is no {name}")
     copies = bound.get("copy") == TRUE
     other = bound.get("other")
     if other is not None:
@@ -92,16 +92,13 @@ def _bind(
 ) -> dict[str, Argument]:
     """Bind arguments to parameter names, as Python does."""
     if len(args) > len(parameters):
-        raise RefusedError(
-            f"{method}() takes at most {len(parameters)} arguments if the first is"
-            f" `{parameters[0]}`; it got {len(args)}"
-        )
+        raise RefusedError(f"{method}() takes at most {len(parameters)} arguments of this form")
     bound = dict(zip(parameters, args, strict=False))
     for name in kwargs:
         if name not in parameters:
             raise RefusedError(f"{method}() has no parameter `{name}` beside `{parameters[0]}`")
         if name in bound:
-            raise RefusedError(f"{method}() got `{name}` by position and by keyword")
+            raise RefusedError(f"{method}() is given `{name}` twice")
     return bound | kwargs
 
 
@@ -122,15 +119,15 @@ def _role(argument: Argument, devices: Mapping[str, str] = DEVICES) -> str:
             return "other"
         case Argument("input"):
             return "input"
-    raise RefusedError(f"`{argument.value}` is neither a dtype nor a device nor a tensor")
+    raise RefusedError(f"`{argument.value}` is neither dtype nor device nor tensor")
 
 
 def _one_dtype(method: str, args: Arguments, kwargs: Keywords) -> Decision:
     bound = _bind(method, ("dst_type",), args, kwargs)
     if "dst_type" not in bound:
-        raise RefusedError(f"{method}() lacks its argument `dst_type`")
+        raise RefusedError(f"{method}() takes one argument, dst_type")
     if _role(bound["dst_type"]) != "dtype":
-        raise RefusedError(f"`{bound['dst_type'].value}` is not a dtype")
+        raise RefusedError(f"`{bound['dst_type'].value}` is no dtype")
     return Decision(bound["dst_type"].value)
 
 
@@ -154,16 +151,16 @@ def _sharded_to(args: Arguments, kwargs: Keywords) -> Decision:
         case [Argument("device" | "device-name" | "dtype-name", text)] if text in CUDA_DEVICES:
             return Decision(device=_target_device(text), copies=copies)
         case [Argument(_, value)]:
-            raise RefusedError(f"`{value}` is neither a dtype nor a device nor a tensor")
+            raise RefusedError(f"`{value}` is neither dtype nor device nor tensor")
         case [Argument("device" | "device-name", text), Argument("dtype", dtype)]:
             return Decision(dtype, _target_device(text), copies)
         case [Argument(_, value), _]:
-            raise RefusedError(f"`{value}` is not a device: it has no `type`")
+            raise RefusedError(f"`{value}` is no device: it has no `type`")
     new_dtype, device = kwargs.get("dtype"), kwargs.get("device")
     if new_dtype is not None and new_dtype.kind != "dtype" and new_dtype != NONE:
-        raise RefusedError(f"`{new_dtype.value}` is not a dtype")
+        raise RefusedError(f"`{new_dtype.value}` is no dtype")
     if device is not None and device.kind not in ("device", "device-name"):
-        raise RefusedError(f"`{device.value}` is not a device: it has no `type`")
+        raise RefusedError(f"`{device.value}` is no device: it has no `type`")
     return Decision(_value(new_dtype), _target_device(device.value) if device else None, copies)
 
 
@@ -191,7 +188,7 @@ def _builder_call(
         if name not in bound:
             raise RefusedError(f"{method}() lacks its argument `{name}`")
         if _role(bound[name]) != role:
-            raise RefusedError(f"`{bound[name].value}` is not valid for the parameter `{name}`")
+            raise RefusedError(f"`{bound[name].value}` is no `{name}`")
     return Decision(bound[dtype].value)
 
 

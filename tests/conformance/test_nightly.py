@@ -29,7 +29,7 @@ FORMS = ("cases.csv", "junit.xml", "summary.md")
 
 
 def night(folder: Path, *backends: str) -> tuple[int, str, str]:
-    asked = [*map(backend, backends), "--document=pypto-cast:0.2"]
+    asked = [*map(backend, backends), "--document=pypto-cast:seed"]
     return castigate("nightly", *asked, f"--out={folder}")
 
 
@@ -167,7 +167,7 @@ def test_the_options_of_a_night_select_its_cases(tmp_path: Path) -> None:
     [run] = {*(tmp_path / "runs").iterdir()} - {unfinished}
     printed = record(run)
     assert (code, len(printed["backends"]), printed["tier"]) == (0, 1, "quick")
-    assert printed["selection"]["documents"] == ["pypto-cast:0.2"]
+    assert printed["selection"]["documents"] == ["pypto-cast:seed"]
     *totals, last = out.splitlines()
     assert any("conforms" in line for line in totals)
     assert last.endswith(" cases, 1 backends")

@@ -331,6 +331,6 @@ class TestResultsOfCalls:
         assert result.tensors[""].bits.tolist() == result.receiver[""].bits.tolist() == [ONE_F32, 5]
 
     def test_an_unknown_name_is_refused(self) -> None:
-        message = "`flaot64` is neither a dtype nor a device nor a tensor"
+        message = "`flaot64` is neither dtype nor device nor tensor"
         with pytest.raises(RefusedError, match=message):
             returned("paddle-tensor-to:1.0/float32/float32/form:no-such-name")
