@@ -26,7 +26,7 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 RoundingStep = Literal["truncate", "floor", "ceil", "round-half-even", "round-half-away"]
 PatternStep = Literal["flush-subnormals", "drop-sign"]
-LastStep = Literal["low-bits", "saturate", "to-infinity", "to-nan", "nonzero"]
+LastStep = Literal["low-bits", "saturate", "to-infinity", "to-nan", "nonzero", "any-bit"]
 Constant = Literal[
     "zero", "minus-zero", "one", "smallest", "minimum", "maximum", "infinity", "minus-infinity",
     "nan",
@@ -41,6 +41,8 @@ ROUNDING_STEPS: dict[RoundingStep, Rounding] = {
     "round-half-away": "nearest-away",
 }
 LAST_STEPS = get_args(LastStep)
+NOT_ROUNDING = ("nonzero", "any-bit")
+"""The last steps that do not round."""
 
 
 def _dtype(name: str) -> Format:
@@ -136,7 +138,7 @@ class Behavior(StrictModel):
                 )
             if index < last and isinstance(step, Nan):
                 raise ValueError("`nan: …` stands after the step that makes the answer; move it")
-            rounds = isinstance(step, Into) or (step in LAST_STEPS and step != "nonzero")
+            rounds = isinstance(step, Into) or (step in LAST_STEPS and step not in NOT_ROUNDING)
             if rounds and not set(self.steps[:index]) & set(ROUNDING_STEPS):
                 words = ", ".join(ROUNDING_STEPS)
                 raise ValueError(f"it is not said how it rounds: add one of {words}")

@@ -7,6 +7,7 @@ import pytest
 from tests.nightly import mark_nightly
 
 LONG = (
+    "test_docs.py",
     "conformance/test_run.py",
     "conformance/test_ledger.py",
     "reference/test_agreement.py",
@@ -26,6 +27,7 @@ LONG = (
     "adapters/test_contract.py",
     "adapters/test_torch_compile.py",
     "wire/",
+    "test_wheel.py",
 )
 SHORT = len(LONG)
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "run": "run_command",
     "merge": "merge_command",
     "diff": "diff_command",
+    "findings": "findings_command",
     "report": "report_command",
     "nightly": "nightly_command",
     "export": "export_app",

@@ -25,6 +25,7 @@ from conformance.running.run import RunRequest, finish_run, run
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import installed
 from reports.html.site import check_output_folder
+from reports.ledger.run_check import RunLedgers
 from reports.run_store.record import Selection, current_time
 
 
@@ -45,8 +46,12 @@ def nightly_command(
     jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    no_ledger: Annotated[
+        bool,
+        typer.Option("--no-ledger", help="Exit as castigate run does, known failures included."),
+    ] = False,
 ) -> None:
-    """Run every installed backend, compare with the nights before, and write the report."""
+    """Run every installed backend, compare with ledgers and past nights, and write the report."""
     nights = Nights(out)
     # Checked before the run, so that no night is run in vain.
     check_output_folder(nights.report)
@@ -62,11 +67,17 @@ def nightly_command(
         with progress_reporter() as progress:
             jobs = jobs or os.cpu_count() or 1
             store = run(request, folder, jobs, False, sys.argv, progress)
-        totals = finish_run(store)
+        ledgers = None if no_ledger else RunLedgers(store.record)
+        totals = finish_run(store, ledgers=ledgers)
         report = nights.render(lambda line: typer.echo(f"castigate: {line}", err=True))
     except KeyboardInterrupt:
         typer.echo(f"castigate: interrupted{how_to_resume(folder)}", err=True)
         raise typer.Exit(130) from None
-    print_totals(totals)
+    print_totals(totals, report.findings, report.record)
+    code = totals.exit_code
+    if ledgers is not None:
+        for line in ledgers.lines():
+            typer.echo(line)
+        code = code if code not in (0, 1) else int(bool(ledgers.news))
     typer.echo(f"{nights.report / 'index.html'}: {describe_report(report)}")
-    raise typer.Exit(totals.exit_code)
+    raise typer.Exit(code)

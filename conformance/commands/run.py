@@ -31,7 +31,10 @@ from oracles.isolation.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import available_backends
 from reports.diff.summary_tables import MIN_WIDTH
 from reports.diff.totals import Totals
-from reports.run_store.record import Selection, Shard, current_time
+from reports.findings.finding import Findings
+from reports.findings.finding_text import findings_lines
+from reports.findings.read_findings import read_findings
+from reports.run_store.record import RunRecord, Selection, Shard, current_time
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore, read_record
 from specs.errors import CastigateError
@@ -130,14 +133,15 @@ def _finish(store: RunStore, folder: str) -> NoReturn:
     """Write the tables, print the totals, and exit with the run's code."""
     totals = finish_run(store)
     if store.record.shard is None:
-        print_totals(totals)
+        print_totals(totals, read_findings(store), store.record)
     typer.echo(f"{folder}: {totals.inputs:,} inputs")
     raise typer.Exit(totals.exit_code)
 
 
-def print_totals(totals: Totals) -> None:
-    """Print the broken rules and all verdicts as tables."""
+def print_totals(totals: Totals, findings: Findings, record: RunRecord) -> None:
+    """Print the findings, and all verdicts as a table."""
+    versions = {each.name: each.version for each in record.backends}
+    for line in findings_lines(findings, versions):
+        typer.echo(line)
     width = max(MIN_WIDTH, get_terminal_size().columns)
-    if totals.failures:
-        typer.echo(f"{totals.broken_rule_table(width)}\n")
     typer.echo(f"{totals.verdict_table(width)}\n")

@@ -17,6 +17,7 @@ from conformance.sweep.joining import assembled
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
 from reports.diff.judgement import Judgement
 from reports.diff.totals import Totals, count_record
+from reports.ledger.run_check import RunLedgers
 from reports.run_store.merge import merge_record
 from reports.run_store.open_run import open_shard
 from reports.run_store.record import (
@@ -133,12 +134,14 @@ def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunSto
     return store
 
 
-def finish_run(store: RunStore, only: list[Case] | None = None) -> Totals:
+def finish_run(
+    store: RunStore, only: list[Case] | None = None, ledgers: RunLedgers | None = None
+) -> Totals:
     """Write the tables of a run whose tasks are all done, or complete a shard; count verdicts."""
     record, totals = store.record, Totals()
     cases = only or selected_cases(record.selection)
     if record.shard is None:
-        rows = _rows(store, cases, totals)
+        rows = _rows(store, cases, totals, ledgers)
     else:
         rows = iter(())
         known = {case.id: case for case in cases}
@@ -149,10 +152,14 @@ def finish_run(store: RunStore, only: list[Case] | None = None) -> Totals:
     return totals
 
 
-def _rows(store: RunStore, cases: list[Case], totals: Totals) -> Iterator[JudgedCase]:
+def _rows(
+    store: RunStore, cases: list[Case], totals: Totals, ledgers: RunLedgers | None
+) -> Iterator[JudgedCase]:
     for backend in store.record.backends:
         for case, judgement in assembled(store.read, backend.name, cases, store.record.tier):
             totals.add(count_record(case, judgement))
+            if ledgers is not None:
+                ledgers.add(case, judgement)
             yield backend.name, case, judgement
 
 

@@ -127,6 +127,9 @@ class Evaluation:
                 return state.then(state.format, pattern, state.defined | nan)
             case "nonzero":
                 return state.then(self.target, state.select(state.parts.zero, 0, 1), state.defined)
+            case "any-bit":
+                is_clear = state.pattern == 0
+                return state.then(self.target, state.select(is_clear, 0, 1), state.defined)
             case _:
                 return _rounded(state, self.target, step)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reports.diff.verdicts import NO_ANSWER, NOT_RUN
+from reports.findings.failing_inputs import FailingInputs
 from specs.cases import Case
 from specs.operations import is_bitcast
 
@@ -30,7 +31,7 @@ class BrokenRule:
     """A rule that a backend breaks in one case: the failing inputs, and the smallest of them.
 
     ``digest`` is a digest of the listed runs of inputs with their answers, so two broken rules
-    with equal digests fail alike.
+    with equal digests fail alike. ``failing`` has these runs, if the case fails.
     """
 
     rule: str
@@ -44,6 +45,7 @@ class BrokenRule:
     digest: str
     segments: tuple[int, ...]
     shown_runs: tuple[ShownRun, ...]
+    failing: FailingInputs | None = field(default=None, compare=False, repr=False)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -94,6 +96,11 @@ class Cell:
     def is_answered(self) -> bool:
         """Whether the backend gave answers that can be compared with those of others."""
         return self.verdict not in (*NOT_RUN, *NO_ANSWER)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the backend was asked and did not decline."""
+        return self.verdict not in NOT_RUN
 
     @property
     def failure_fingerprint(self) -> tuple[str, ...]:

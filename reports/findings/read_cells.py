@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from reports.diff.failure_runs import MOST_RUNS
+from reports.diff.verdicts import FAILING, VERDICTS
 from reports.findings.cells import BrokenRule, Cell, CellKey, ShownRun
+from reports.findings.failing_inputs import failing_inputs
 from reports.findings.number_line import segments
 from reports.run_store.open_run import REPAIR_ADVICE, read_batches
 from reports.run_store.store import RunStore
@@ -23,13 +25,17 @@ OWNER = ("backend", "case", "rule", "level")
 """The columns that say which broken rule a row of ``divergences.parquet`` belongs to."""
 
 
-def read_cells(store: RunStore) -> Iterator[Cell]:
-    """Yield the cells of a run in the order of its table, or raise an error if tables disagree."""
+def read_cells(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
+    """Yield the cells with some verdicts in the order of the table; raise if tables disagree."""
     divergences = _DivergenceRows(store)
     for batch in read_batches(store, "cases.parquet"):
         for row in batch.to_pylist():
-            broken = tuple(_broken_rule(row, each, divergences) for each in row.pop("broken"))
-            yield Cell(**row, broken=broken)
+            rules = row.pop("broken")
+            if row["verdict"] in verdicts:
+                broken = tuple(_broken_rule(row, each, divergences) for each in rules)
+                yield Cell(**row, broken=broken)
+            else:
+                divergences.slices(sum(min(each["runs"], MOST_RUNS) for each in rules))
 
 
 def read_verdicts(store: RunStore) -> Iterator[tuple[CellKey, str]]:
@@ -47,8 +53,8 @@ class _DivergenceRows:
         self._batches = read_batches(store, "divergences.parquet")
         self._rest: Any = None
 
-    def take(self, count: int, owner: tuple[str, str, str, str]) -> Any:
-        """Return the next rows, or raise an error if they belong to another broken rule."""
+    def slices(self, count: int) -> list[Any]:
+        """Return the next rows as slices of batches; fewer rows if there are no more."""
         slices, missing = [], count
         while missing:
             if self._rest is None or not self._rest.num_rows:
@@ -59,8 +65,13 @@ class _DivergenceRows:
             self._rest = self._rest.slice(taken.num_rows)
             missing -= taken.num_rows
             slices.append(taken)
+        return slices
+
+    def take(self, count: int, owner: tuple[str, str, str, str]) -> Any:
+        """Return the next rows, or raise an error if they belong to another broken rule."""
+        slices = self.slices(count)
         rows = pa.Table.from_batches(slices).combine_chunks() if slices else None
-        if missing or rows is None or _owners(rows) != {owner}:
+        if rows is None or rows.num_rows != count or _owners(rows) != {owner}:
             raise CastigateError(
                 f"{self._name} does not belong to its cases.parquet: "
                 f"the runs of {owner[1]} are not in their place; {REPAIR_ADVICE}"
@@ -87,6 +98,7 @@ def _broken_rule(
         digest=_digest(listed, columns["wrong"]),
         segments=_segments(source, listed),
         shown_runs=tuple(_shown_runs(source, target, listed)),
+        failing=failing_inputs(listed, columns["wrong"]) if row["verdict"] in FAILING else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -12,6 +12,9 @@ from reports.diff.verdicts import VERDICT_DIGITS
 from reports.findings.case_rules import CaseRule, case_rules
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import Change, run_changes
+from reports.findings.find import find_findings
+from reports.findings.finding import Finding, Findings
+from reports.findings.finding_changes import FindingChange, finding_changes
 from reports.findings.open_answers import Lines, explain_open_answers
 from reports.findings.read_cells import read_cells, read_verdicts
 from reports.findings.verdict_signs import NO_VERDICT
@@ -35,7 +38,7 @@ class Report:
     """The runs of a report, oldest first; all fields but the first are about the last run.
 
     ``history`` has the verdicts of a cell as one character per run, ``trend`` the verdict counts
-    of each run, ``behaviors`` the explanations of open answers.
+    of each run, ``behaviors`` the explanations of open answers, ``findings`` those of each backend.
     """
 
     records: tuple[RunRecord, ...]
@@ -44,6 +47,8 @@ class Report:
     changes: dict[CellKey, list[Change]]
     trend: tuple[VerdictCounts, ...]
     behaviors: dict[CellKey, Lines]
+    findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    finding_changes: list[FindingChange] = field(default_factory=list)
 
     @property
     def record(self) -> RunRecord:
@@ -96,6 +101,8 @@ def read_report(runs: Sequence[str]) -> Report:
             )
     now = _cells_by_key(stores[-1])
     before = _cells_by_key(stores[-2]) if len(stores) > 1 else {}
+    answers = RunAnswers(stores[-1])
+    findings = find_findings(now.values(), answers.values)
     verdicts = [dict(read_verdicts(store)) for store in stores[:-1]]
     verdicts.append({key: cell.verdict for key, cell in now.items()})
     return Report(
@@ -104,8 +111,24 @@ def read_report(runs: Sequence[str]) -> Report:
         {key: _history(key, verdicts) for key in now},
         run_changes(before, now),
         tuple(map(_verdict_counts, verdicts)),
-        explain_open_answers(RunAnswers(stores[-1]), now),
+        explain_open_answers(answers, now),
+        findings,
+        _finding_changes(stores, before, findings),
     )
+
+
+def _finding_changes(
+    stores: Sequence[RunStore], cells: Mapping[CellKey, Cell], now: Findings
+) -> list[FindingChange]:
+    """The changes of the backends that the last two runs have."""
+    if len(stores) < 2:
+        return []
+    earlier, later = ({each.name for each in store.record.backends} for store in stores[-2:])
+    common = earlier & later
+    before = find_findings(
+        (cell for cell in cells.values() if cell.backend in common), RunAnswers(stores[-2]).values
+    )
+    return finding_changes(before, {name: now[name] for name in now if name in common})
 
 
 def _cells_by_key(store: RunStore) -> dict[CellKey, Cell]:

@@ -48,14 +48,14 @@ def case_details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _file_content(report: Report, document: str, cases: Iterable[Cell]) -> dict[str, Any]:
-    findings, texts, answers, rules = (SharedValues() for _ in range(4))
+    broken, texts, answers, rules = (SharedValues() for _ in range(4))
     page = rules_page_file(document)
     lines = lines_of_rules(documents()[document]) if page else {}
     texts.index_of("", "")
     return {
         "cases": {
             one.case: [
-                _cell(report, cell, findings, texts)
+                _cell(report, cell, broken, texts)
                 # Two cells with the same number have the same answers, bit for bit.
                 | {"answers": cell.answers and answers.index_of((cell.asked, cell.answers), None)}
                 for cell in report.cells_of_case(one.case)
@@ -72,7 +72,7 @@ def _file_content(report: Report, document: str, cases: Iterable[Cell]) -> dict[
             rule: {clause: cite_lines(spans) for clause, spans in clauses.items()}
             for rule, clauses in lines.items()
         },
-        "findings": findings.values,
+        "broken": broken.values,
         "texts": texts.values,
     }
 
@@ -87,9 +87,7 @@ def _rule_rows(rules: Iterable[CaseRule]) -> tuple[tuple[str, ...], ...]:
     return tuple((*rule, ", ".join(dict.fromkeys(inputs))) for rule, inputs in found.items())
 
 
-def _cell(
-    report: Report, cell: Cell, findings: SharedValues, texts: SharedValues
-) -> dict[str, Any]:
+def _cell(report: Report, cell: Cell, broken: SharedValues, texts: SharedValues) -> dict[str, Any]:
     key = cell.backend, cell.case
     return {
         "backend": report.backends.index(cell.backend),
@@ -97,8 +95,8 @@ def _cell(
         "inputs": cell.inputs,
         "open": cell.open,
         "answered": cell.is_answered,
-        "findings": [
-            findings.index_of((cell.target, each), lambda each=each: _finding(cell, each))
+        "broken": [
+            broken.index_of((cell.target, each), lambda each=each: _broken_rule(cell, each))
             for each in cell.broken
         ],
         "message": texts.index_of(cell.message, cell.message),
@@ -110,7 +108,7 @@ def _cell(
     }
 
 
-def _finding(cell: Cell, broken: BrokenRule) -> dict[str, Any]:
+def _broken_rule(cell: Cell, broken: BrokenRule) -> dict[str, Any]:
     source, target = format_named(cell.source), format_named(cell.target)
     return {
         "rule": broken.rule,

@@ -9,6 +9,7 @@ from typing import Any
 from reports.findings.changes import Change, setup_differences
 from reports.findings.report import Report, Version
 from reports.findings.verdict_signs import NO_VERDICT
+from reports.html.findings import backend_findings
 from reports.html.page_data import version_page
 from specs.loader import documents
 
@@ -34,6 +35,7 @@ def front_page(report: Report) -> dict[str, Any]:
     changes = [change for each in report.changes.values() for change in each]
     return {
         "facts": _facts(report),
+        "found": backend_findings(report),
         "rows": [_version_row(report, version) for version in report.cases],
         "broken": _rule_summaries(report),
         "previous": previous,

@@ -18,6 +18,7 @@ from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
 from reports.html.behaviors import behaviors_by_pair
 from reports.html.case_details import case_details
+from reports.html.findings import SIGNS, finding_pages
 from reports.html.front_page import front_page
 from reports.html.open_points import open_points
 from reports.html.page_data import data_file, index_data, version_page
@@ -34,6 +35,8 @@ from specs.errors import CastigateError
 from specs.loader import documents
 
 STATIC = Path(__file__).with_name("static")
+FIELD_NAMES = {3: ("sign", "exponent", "mantissa"), 2: ("sign", "rest"), 1: ("rest",)}
+"""The fields of a pattern by how many it has."""
 MARK = "castigate-report"
 """An empty file that marks a folder as a report, which may be replaced."""
 
@@ -130,6 +133,8 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
         "rules_page_file": rules_page_file,
         "cited_lines": cited_lines,
         "reported": {document for document, _ in report.cases},
+        "field_names": FIELD_NAMES,
+        "finding_kinds": SIGNS,
     }
 
     def page(template: str, **variables: Any) -> str:
@@ -141,6 +146,8 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
     yield "open.html", page("open.html", points=list(open_points(report)))
     for name in ("cases.html", "case.html", "pairs.html", "pair.html"):
         yield name, page(name)
+    for file, variables in finding_pages(report):
+        yield file, page("finding.html", **variables)
     for each in rules_pages(report):
         yield rules_page_file(each.document.name), page("page.html", page=each)
     for version in report.cases:

@@ -1,4 +1,4 @@
-"""``summary.md``: verdicts, changes and failures of a run, for the page of a CI job."""
+"""``summary.md``: findings, verdicts and changes of a run, for the page of a CI job."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from reports.diff.verdicts import FAILING, VERDICTS
+from reports.diff.verdicts import VERDICTS
 from reports.findings.changes import CHANGES, setup_differences
+from reports.findings.finding_text import extent_words
 from reports.findings.report import Report
 
 SHOWN = 20
-"""How many changes, and how many rows of failures, are listed."""
+"""How many changes are listed."""
 MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
 
 def summary_md(report: Report) -> str:
     """Return the page as Markdown."""
     return "\n".join(
-        [*_head(report), *_verdicts(report), *_changes(report), *_failures(report), ""]
+        [*_head(report), *_findings(report), *_verdicts(report), *_changes(report), ""]
     )
 
 
@@ -67,28 +68,23 @@ def _changes(report: Report) -> Iterator[str]:
     yield ""
 
 
-def _failures(report: Report) -> Iterator[str]:
-    """Yield the section on broken rules of claimed documents, errors and crashes."""
-    cases: Counter[tuple[str, str, str]] = Counter()
-    examples: dict[tuple[str, str, str], str] = {}
-    for cell in report.cells.values():
-        rules = [broken.rule for broken in cell.broken] or [cell.verdict]
-        if cell.verdict in FAILING:
-            for rule in dict.fromkeys(rules):
-                key = cell.backend, cell.document, rule
-                cases[key] += 1
-                examples.setdefault(key, cell.case)
-    yield "## Failures"
+def _findings(report: Report) -> Iterator[str]:
+    """Yield the section on the root causes of all failures."""
+    yield "## Findings"
     yield ""
-    if not cases:
+    if not report.findings:
         yield "None."
         return
-    yield from markdown_table(
-        ("backend", "document", "rule", "cases", "example"),
-        ([*key, f"{count:,}", examples[key]] for key, count in cases.most_common(SHOWN)),
-    )
-    if len(cases) > SHOWN:
-        yield f"{len(cases) - SHOWN:,} more rows."
+    changes = {change.finding.id: change for change in report.finding_changes}
+    for backend, findings in report.findings.items():
+        yield f"### {escape_markdown(backend)}"
+        yield ""
+        for each in findings:
+            change = changes.get(each.id)
+            words = f" ({' '.join(filter(None, (change.kind, change.words)))})" if change else ""
+            yield f"- **{each.kind}**: {escape_markdown(each.says)}{words}  "
+            yield f"  {escape_markdown(extent_words(each))}"
+        yield ""
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
+
+from numpy.typing import NDArray
 
 from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_array
 from reports.run_store.open_run import read_batches
@@ -51,6 +54,10 @@ class RunAnswers:
         if asked is None or answers is None:
             return None
         return InputsAndAnswers(self.array(asked), self.array(answers))
+
+    def values(self, digest: str) -> NDArray[Any]:
+        """The patterns or texts of a digest."""
+        return self.array(digest).values
 
     def _decode(self, digest: str) -> DatumArray:
         try:

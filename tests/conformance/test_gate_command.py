@@ -16,7 +16,7 @@ from tests.conformance.processes import RUNNABLE, castigate, castigate_in_proces
 POLICY = """\
 policy: small
 title: A small one
-documents: ['pypto-cast:0.2']
+documents: ['pypto-cast:seed']
 levels: [required, recommended]
 tier: quick
 max-examples: 20
@@ -84,7 +84,7 @@ def test_a_correct_backend_passes(passed: Path) -> None:
     content = certificate(passed)
     assert (content["result"], content["failures"], content["divergences"]) == ("pass", [], [])
     assert content["asked"] == {
-        "documents": ["pypto-cast:0.2"],
+        "documents": ["pypto-cast:seed"],
         "tier": "quick",
         "seed": 0,
         "max-examples": 20,
@@ -205,7 +205,7 @@ def test_the_time_limit_ends_a_run_and_its_certificate_is_signed(
     assert code == 1, err
     assert "not-run: pypto-cast: was not run: " in out
     content = certificate(tmp_path)
-    rows = content["cases"]["table"]["pypto-cast:0.2"]
+    rows = content["cases"]["table"]["pypto-cast:seed"]
     assert any(row.startswith("not-run 0 ") for row in rows.values())
     code, out, _ = verify(tmp_path, *keys[1:])
     assert code == 1

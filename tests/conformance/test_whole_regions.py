@@ -47,13 +47,15 @@ def sentences(odd: int | None) -> list[str]:
 
 
 def test_every_open_input_is_counted() -> None:
-    assert sentences(None) == [f"float32→uint8, every open input: zero: 100 % of {OPEN:,} inputs"]
+    assert sentences(None) == [
+        f"float32→uint8, every open input: gives zero: 100 % of {OPEN:,} inputs"
+    ]
 
 
 def test_an_exception_that_the_telling_inputs_do_not_show_is_told() -> None:
     lines = sentences(ODD)
     [line] = [line for line in lines if "unexplained" in line]
-    assert "NaN: unexplained: zero, but not for 1 of " in line
+    assert "NaN: unexplained: gives zero, but not for 1 of " in line
     assert line.endswith(f"{ODD:#010x} → 0x01")
 
 

@@ -24,7 +24,7 @@ TO_INT8 = "onnx-cast:25/float32/int8"
 INPUTS = {0.5: 0, 3.0: 3, 300.0: 44, -129.0: 127, 1e20: 0, float("inf"): 0, float("nan"): 0}
 """Inputs with the low 8 bits of their value in int32 (the minimum of int32 if out of range)."""
 OPEN_INPUTS = 5
-LOW_BITS = "truncate to int32 (its minimum when out of range or NaN), keep the low bits"
+LOW_BITS = "truncates to int32 (its minimum when out of range or NaN) and keeps the low bits"
 
 
 def keep_low_bits(backend: str, case: Case) -> Judgement | None:
@@ -123,9 +123,9 @@ def test_equal_answers_to_different_inputs_are_explained_separately(tmp_path: Pa
     }
     found = read_report([run_with_answers(tmp_path / "run", **answers)]).behaviors
     assert {backend: lines for (backend, _), lines in found.items()} == {
-        "ort": ("every open input: zero: 100 % of 2 inputs",),
-        "torch": ("every open input: zero: 100 % of 2 inputs",),
-        "other": ("every open input: zero: 100 % of 1 inputs",),
+        "ort": ("every open input: gives zero: 100 % of 2 inputs",),
+        "torch": ("every open input: gives zero: 100 % of 2 inputs",),
+        "other": ("every open input: gives zero: 100 % of 1 inputs",),
     }
 
 
@@ -188,5 +188,5 @@ def test_complex_inputs_are_explained_by_their_real_parts(tmp_path: Path, source
         mode="form:name/member:weight",
     )
     assert explain_open_answers(kept, {("a", "case"): open_case}) == {
-        ("a", "case"): ("every open input: zero: 100 % of 2 inputs",)
+        ("a", "case"): ("every open input: gives zero: 100 % of 2 inputs",)
     }

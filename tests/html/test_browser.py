@@ -224,7 +224,7 @@ def test_a_rule_links_to_its_broken_cases_and_back(chromium: Any, tmp_path: Path
     page.wait_for_selector("#case[data-shown]")
     rules = page.locator("[aria-label='Rules of this case']")
     assert "constraint 1 lines 12, 94" in rules.inner_text()
-    page.click(".finding h4 a")
+    page.click(".broken h4 a")
     page.wait_for_url("**/page-pypto-cast.html#clamp")
     page.click("tr[id='clamp'] a.lines >> nth=0")
     shown = page.locator("tr:target")

@@ -104,7 +104,7 @@ def test_every_cell_has_its_details(run: str, site: Path) -> None:
             assert (cell["inputs"], cell["open"]) == (row["inputs"], row["open"])
             assert found["texts"][cell["message"]] == row["message"]
             assert found["texts"][cell["script"]] == row["reproduction"]
-            findings = [found["findings"][each] for each in cell["findings"]]
+            findings = [found["broken"][each] for each in cell["broken"]]
             assert [each["rule"] for each in findings] == [each["rule"] for each in row["broken"]]
             assert sum(each["wrong"] for each in findings) == row["wrong"]
             for each, broken in zip(findings, row["broken"], strict=True):
@@ -131,7 +131,7 @@ def test_texts_of_a_backend_are_never_markup(tmp_path: Path) -> None:
     write_site([run], tmp_path / "site")
     found = data(tmp_path / "site", "onnx-cast.int8")
     assert HOSTILE in found["texts"]
-    assert any(HOSTILE in each["stretches"][0] for each in found["findings"])
+    assert any(HOSTILE in each["stretches"][0] for each in found["broken"])
     for page in (tmp_path / "site").glob("*.html"):
         text = page.read_text()
         assert HOSTILE not in text
@@ -217,7 +217,7 @@ def test_front_page_names_a_different_seed(tmp_path: Path) -> None:
 def test_groups_of_backends_do_not_depend_on_claims(site: Path) -> None:
     index, found = data(site, "index"), data(site, "onnx-cast.float32")
     cells = found["cases"]["onnx-cast:25/float32/float8e4m3fn/saturate:1"]
-    findings = {BACKENDS[cell["backend"]]: cell["findings"] for cell in cells}
+    findings = {BACKENDS[cell["backend"]]: cell["broken"] for cell in cells}
     assert findings["torch"] == findings["vendor:fast"] != findings["ort"] == []
     # In the case with most groups: those two backends, and the one that conforms.
     assert index["pairs"]["float32/float8e4m3fn"] == 2

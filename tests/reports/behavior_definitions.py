@@ -29,6 +29,7 @@ class Value:
     is_nan: bool = False
     subnormal: bool = False
     has_signed_zero: bool = True
+    any_bit: bool = True
 
     @cached_property
     def truncated(self) -> int | None:
@@ -56,7 +57,9 @@ def meaning(source: Format, code: int) -> Value:
     smallest_normal = power(source.lowest_exponent) if source.kind == "float" else 0
     subnormal = 0 < abs(number) < smallest_normal
     signed_zero = source.entry.zero == "signed"
-    return Value(negative, number, subnormal=subnormal, has_signed_zero=signed_zero)
+    return Value(
+        negative, number, subnormal=subnormal, has_signed_zero=signed_zero, any_bit=code != 0
+    )
 
 
 # Integers
@@ -124,6 +127,7 @@ INTEGERS: dict[str, Definition] = {
 }
 BOOLEANS: dict[str, Definition] = {
     "nonzero": lambda v, t: int(v.number != 0),
+    "any-bit": lambda v, t: int(v.any_bit),
     "lowest-bit": lambda v, t: v.truncated,
     "truncated-nonzero": lambda v, t: int(or_minimum(32, v.truncated) != 0),
 }

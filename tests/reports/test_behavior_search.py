@@ -234,7 +234,7 @@ def test_if_narrowing_leaves_no_behavior_everything_is_unexplained() -> None:
 def test_a_sentence_joins_regions_with_commas_and_one_and() -> None:
     found = tally_of({"zero": 1}, {"zero": {}})
     line = Explanation(("NaN", "zeros", "infinities"), "zero", 1_000, ())
-    expected = "float32→int8, NaN, zeros and infinities: zero: 100 % of 1,000 inputs"
+    expected = "float32→int8, NaN, zeros and infinities: gives zero: 100 % of 1,000 inputs"
     assert sentence(found, line) == expected
 
 

@@ -79,8 +79,8 @@ castigate.follow(document.getElementById("case"), async (id, element) => {
       make("span", { class: "quiet" }, `${found.runs[0]} to ${found.runs.at(-1)} UTC`));
   }
 
-  function finding(each) {
-    const section = make("div", { class: "finding" }, make("h4", {}, ruleLink(each.rule), " ",
+  function brokenRule(each) {
+    const section = make("div", { class: "broken" }, make("h4", {}, ruleLink(each.rule), " ",
       make("span", { class: "level" }, each.level), " ", make("span", { class: "clause" }, clauseText(each.rule, each.clause))));
     if (each.smallest) {
       const counts = `${castigate.several(each.wrong, "input")} in ${castigate.several(each.runs, "run")}`;
@@ -96,19 +96,19 @@ castigate.follow(document.getElementById("case"), async (id, element) => {
   function backend(cell, row) {
     const { name, version } = found.backends[cell.backend];
     const verdict = castigate.verdict(found, one, cell.backend);
-    const alike = cells.filter((each) => each !== cell && cell.findings.length
-      && each.findings.join() === cell.findings.join());
+    const alike = cells.filter((each) => each !== cell && cell.broken.length
+      && each.broken.join() === cell.broken.join());
     const names = alike.map((each) => found.backends[each.backend].name).join(", ");
-    const findings = cell.findings.map((each) => finding(data.findings[each]));
+    const rules = cell.broken.map((each) => brokenRule(data.broken[each]));
     const numbers = [];
     if (cell.inputs) {
       numbers.push(castigate.several(cell.inputs, "input"));
-      const wrong = cell.findings.reduce((sum, each) => sum + data.findings[each].wrong, 0);
+      const wrong = cell.broken.reduce((sum, each) => sum + data.broken[each].wrong, 0);
       if (wrong) numbers.push(castigate.several(wrong, "wrong answer"));
       if (cell.open) numbers.push(`${castigate.number(cell.open)} open`);
     }
     const script = data.texts[cell.script];
-    return make("section", { class: `backend${cell.findings.length || script ? "" : " brief"}`, "aria-labelledby": `backend-${row}` },
+    return make("section", { class: `backend${cell.broken.length || script ? "" : " brief"}`, "aria-labelledby": `backend-${row}` },
       make("h3", { id: `backend-${row}` }, castigate.badge(verdict), " ", name, " ", make("small", {}, version)),
       make("p", { class: "numbers" }, numbers.join(", "), alike.some((each) => each.backend > cell.backend) ? `; fails in the same way as ${names}` : ""),
       data.texts[cell.message] ? make("p", { class: "message" }, data.texts[cell.message]) : "",
@@ -118,7 +118,7 @@ castigate.follow(document.getElementById("case"), async (id, element) => {
         castigate.changeBadge(found.changes.find((each) => each.name === kind)), " since the previous run: ", make("code", {}, rule)))) : "",
       // Divergences that are shown above for another backend are folded.
       alike.some((each) => each.backend < cell.backend)
-        ? make("details", {}, make("summary", {}, `Same divergences as ${names}`), findings) : findings,
+        ? make("details", {}, make("summary", {}, `Same divergences as ${names}`), rules) : rules,
       script ? make("details", { class: "script" }, make("summary", {}, "Script that reproduces it"), copyButton(script, `Copy the script for ${name}`),
         make("pre", { tabindex: 0 }, make("code", {}, script))) : "",
       found.runs.length > 1 ? history(cell) : "");

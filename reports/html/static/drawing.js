@@ -14,10 +14,10 @@ castigate.drawing = (() => {
   }
 
   // A table of the smallest failing input, the allowed results, and the answer.
-  function example(finding) {
-    const rows = [["input", finding.smallest]];
-    finding.allowed.forEach((each) => rows.push(["expected", each]));
-    rows.push(["answer", finding.answer]);
+  function example(broken) {
+    const rows = [["input", broken.smallest]];
+    broken.allowed.forEach((each) => rows.push(["expected", each]));
+    rows.push(["answer", broken.answer]);
     return make("table", { class: "example" }, make("tbody", {}, ...rows.map(([name, drawn]) => make(
       "tr", { class: `x-${name}` },
       make("th", { scope: "row" }, name),
@@ -59,12 +59,12 @@ castigate.drawing = (() => {
     return `${answer} … ${last}${straight ? `, rising by ${slope}` : ""}`;
   }
 
-  function stretches(finding) {
-    const rows = finding.stretches.map((each) => make("tr", {},
+  function stretches(broken) {
+    const rows = broken.stretches.map((each) => make("tr", {},
       make("td", {}, make("code", {}, each[2] === 1 ? each[0] : `${each[0]} … ${each[1]}`)),
       make("td", { class: "number" }, castigate.number(each[2])),
       make("td", {}, make("code", {}, answers(each)))));
-    const left = finding.runs - finding.stretches.length;
+    const left = broken.runs - broken.stretches.length;
     if (left > 0) {
       rows.splice(-1, 0, make("tr", {}, make("td", { colspan: 3, class: "quiet" }, castigate.several(left, "more run"))));
     }

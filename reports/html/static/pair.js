@@ -20,7 +20,7 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
     const grouped = new Map();
     for (const cell of all[one.id]) {
       const verdict = castigate.verdict(found, one, cell.backend);
-      const key = cell.answered || cell.findings.length ? `answers ${cell.findings.join()}` : verdict.name;
+      const key = cell.answered || cell.broken.length ? `answers ${cell.broken.join()}` : verdict.name;
       grouped.set(key, [...(grouped.get(key) || []), cell]);
     }
     return grouped;
@@ -92,8 +92,8 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
   }
 
   function groupBox(one, [does, cells]) {
-    const { findings, texts } = data.get(one.version.document);
-    const shown = cells[0].findings.map((each) => findings[each]);
+    const { broken, texts } = data.get(one.version.document);
+    const shown = cells[0].broken.map((each) => broken[each]);
     const message = texts[cells[0].message];
     return make("div", { class: "camp" },
       make("h4", {}, cells.map((cell) => [castigate.badge(castigate.verdict(found, one, cell.backend)), ` ${found.backends[cell.backend].name} `])),

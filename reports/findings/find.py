@@ -1,0 +1,231 @@
+"""Finds the root causes behind the failures of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from oracles.reference import expect_by_exact
+from reports.diff.allowed_answers import describe_allowed
+from reports.diff.divergences import datum_of, index_of_simplest
+from reports.diff.verdicts import FAILING
+from reports.findings.cells import BrokenRule, Cell
+from reports.findings.failing_inputs import FailingInputs
+from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding, Kind
+from reports.findings.intervals import region_words
+from reports.findings.mechanisms import Mask, Mechanism
+from reports.findings.number_line import segments
+from reports.findings.wrong_answers import AskedInputs, WrongAnswers, explain_wrong_answers
+from specs.editions import edition
+from specs.formats import Format, format_named
+from specs.loader import document_named
+from specs.operations import is_bitcast
+from specs.ruling import ruling
+
+REJECTED = ("error",)
+"""What a rule allows that wants a case refused."""
+ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): (.*)", re.DOTALL)
+"""The class of an error within a message, and its text."""
+EXHAUSTIVE_BITS, SWEPT_BITS = 16, 32
+"""The widest sources of which the tiers `quick` and `full` ask every input."""
+LONGEST_TEXT = 90
+"""Characters of a message within a sentence."""
+
+
+class Cause(NamedTuple):
+    """What identifies a finding of a backend."""
+
+    kind: Kind
+    name: str
+
+
+@dataclass
+class _Draft:
+    """A finding while its cases are collected."""
+
+    says: str
+    mechanism: Mechanism | None = None
+    explained: list[ExplainedCase] = field(default_factory=list)
+
+
+Drafts = dict[Cause, _Draft]
+
+
+def find_findings(cells: Iterable[Cell], asked: AskedInputs) -> dict[str, tuple[Finding, ...]]:
+    """The findings of each backend that fails, the most severe first, then those of most cases."""
+    by_backend: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.verdict in FAILING:
+            by_backend.setdefault(cell.backend, []).append(cell)
+    return {
+        backend: tuple(_sorted_findings(backend, _drafts(failing, asked)))
+        for backend, failing in by_backend.items()
+    }
+
+
+def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
+    found = [
+        Finding(cause.name, backend, cause.kind, _sentence(draft), tuple(draft.explained))
+        for cause, draft in drafts.items()
+    ]
+    return sorted(
+        found,
+        key=lambda each: (
+            each.name == UNEXPLAINED,
+            KINDS.index(each.kind),
+            -len(each.cases),
+            each.name,
+        ),
+    )
+
+
+def _drafts(cells: Iterable[Cell], asked: AskedInputs) -> Drafts:
+    drafts: Drafts = {}
+    wrong: list[WrongAnswers] = []
+    for cell in cells:
+        for broken in cell.broken or (None,):
+            if broken is None or broken.failing is None or broken.allowed == REJECTED:
+                cause, says = _cause_without_values(cell, broken)
+                drafts.setdefault(cause, _Draft(says)).explained.append(_refusal(cell, broken))
+            else:
+                wrong.append(WrongAnswers.of(cell, broken, broken.failing))
+    explain_wrong_answers(wrong, asked)
+    for each in wrong:
+        for mechanism, runs in each.explained.items():
+            cause = Cause("wrong value", mechanism.name)
+            draft = drafts.setdefault(cause, _Draft(mechanism.says, mechanism))
+            draft.explained.append(_explained_case(each, runs, asked))
+        if each.left.any():
+            says = "gives wrong values that no closed form explains"
+            draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
+            draft.explained.append(_explained_case(each, each.left, asked))
+    return drafts
+
+
+def _cause_without_values(cell: Cell, broken: BrokenRule | None) -> tuple[Cause, str]:
+    """The cause of a failure that is not a wrong value, and its sentence."""
+    if broken is not None and _wants_refusal(cell, broken):
+        listed = edition(document_named(cell.document), cell.version).listed
+        if (cell.source, cell.target) not in listed:
+            cause = Cause("accepts what is not listed", f"accepts-unlisted-{cell.document}")
+            return cause, f"casts pairs that the version of {cell.document} does not list"
+        says = f"answers where {cell.document} wants an error ({broken.clause})"
+        return Cause("lost refusal", f"accepts-{broken.rule}"), says
+    if cell.verdict == "crashed":
+        how = f": {_shortened(cell.message)}" if cell.message else ""
+        return Cause("crash", "dies"), f"its process dies{how}"
+    error = ERROR_CLASS.search(cell.message)
+    if error is not None:
+        says = f"raises {error[1]}: {_shortened(error[2])}"
+        return Cause("wrong refusal", f"raises-{error[1]}"), says
+    if broken is not None:
+        return Cause("wrong value", broken.rule), _shortened(cell.message)
+    return Cause("wrong refusal", "no-answer"), _shortened(cell.message)
+
+
+def _wants_refusal(cell: Cell, broken: BrokenRule) -> bool:
+    """Whether a broken rule wants the case refused; a fault does not say so by what it allows."""
+    if broken.allowed == REJECTED:
+        return True
+    case = cell.as_case
+    return not is_bitcast(case) and not broken.allowed and ruling(case).is_rejection
+
+
+def _shortened(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= LONGEST_TEXT else f"{words[: LONGEST_TEXT - 1].rstrip()}…"
+
+
+def _refusal(cell: Cell, broken: BrokenRule | None) -> ExplainedCase:
+    """The share of a case that is refused, or that is not refused though it should be."""
+    if broken is None:
+        return ExplainedCase(cell, "", "", "", 0, True, "", "", cell.message, ())
+    return ExplainedCase(
+        cell,
+        broken.rule,
+        broken.clause,
+        broken.level,
+        broken.wrong,
+        True,
+        "",
+        broken.smallest or "",
+        broken.answer or cell.message,
+        broken.allowed,
+    )
+
+
+def _explained_case(wrong: WrongAnswers, runs: Mask, asked: AskedInputs) -> ExplainedCase:
+    """The share of a case that lies in some runs of inputs, with the simplest of them."""
+    cell, failing = wrong.cell, wrong.failing.at(runs)
+    source, target = format_named(cell.source), format_named(cell.target)
+    asked_inputs = asked(cell.asked) if cell.asked is not None else None
+    inputs, answers = failing.samples.inputs, failing.samples.answers
+    at = index_of_simplest(source, inputs, inputs == inputs)
+    given, answer = (datum_of(column[at]) for column in (inputs, answers))
+    if isinstance(given, str) and source.kind != "text":
+        given = int(given, 16)  # A pattern of more than 64 bits.
+    rules = ruling(wrong.case)
+    allowed = expect_by_exact.allow(rules, given)
+    return ExplainedCase(
+        cell,
+        wrong.broken.rule,
+        wrong.broken.clause,
+        wrong.broken.level,
+        int(failing.count.sum()),
+        failing.is_complete and _is_exhaustive(source, cell),
+        region_words(source, failing, asked_inputs),
+        given if isinstance(given, str) else source.hexadecimal(given),
+        answer if isinstance(answer, str) else target.hexadecimal(answer),
+        describe_allowed(rules, allowed, given, wrong.broken.level),
+        wrong.broken.digest,
+        _segments(source, failing),
+    )
+
+
+def _segments(source: Format, failing: FailingInputs) -> tuple[int, ...]:
+    if source.kind == "text" or failing.first.dtype == object:
+        return ()
+    return segments(source, failing.first, failing.last)
+
+
+def _is_exhaustive(source: Format, cell: Cell) -> bool:
+    """Whether every input was asked: of up to 16 bits always, of 32 bits in a sweep."""
+    return source.is_numeric and source.bits <= (EXHAUSTIVE_BITS if cell.asked else SWEPT_BITS)
+
+
+def _sentence(draft: _Draft) -> str:
+    """The sentence of a finding, with the region where the mechanism does not tell it."""
+    if draft.mechanism is None or draft.mechanism.tells_where:
+        return draft.says
+    regions = {each.region for each in draft.explained if each.is_exact and each.region}
+    if len({region.replace("|x|", "x") for region in regions}) == 1:
+        regions = {max(regions)}  # `|` sorts after `x`: the words for both signs.
+    required = {
+        _required_words(format_named(each.cell.target), each.allowed) for each in draft.explained
+    }
+    where = f" for {regions.pop()}" if len(regions) == 1 else ""
+    wants = (
+        f", where {words} is required" if len(required) == 1 and (words := required.pop()) else ""
+    )
+    return f"{draft.says}{where}{wants}"
+
+
+def _required_words(target: Format, allowed: tuple[str, ...]) -> str:
+    """What is required, in a word that fits several dtypes; empty if there is none."""
+    match allowed:
+        case ["any-nan" | "+nan" | "-nan"]:
+            return "NaN"
+        case [code] if code.startswith("0x") and target.kind in ("float", "integer", "boolean"):
+            magnitude = int(code, 16) & ~(target.sign_bit if target.kind == "float" else 0)
+            if (
+                target.kind == "float"
+                and target.entry.infinity
+                and magnitude == target.infinity_code
+            ):
+                return "infinity"
+            if magnitude == target.max_code and target.kind != "boolean":
+                return "the largest value"
+            return "zero" if magnitude == 0 else ""
+    return ""

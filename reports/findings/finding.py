@@ -1,0 +1,101 @@
+"""A finding: one root cause of one backend, and all that it explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+from reports.findings.cells import Cell
+
+Kind = Literal[
+    "wrong value",
+    "lost refusal",
+    "wrong refusal",
+    "crash",
+    "depends on layout",
+    "accepts what is not listed",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""The kinds of findings, the most severe first."""
+LONGEST = 1 << 16
+"""Sorts an example that is missing behind all others."""
+UNEXPLAINED = "unexplained"
+"""The name of the finding that holds what no mechanism explains."""
+
+
+@dataclass(frozen=True)
+class ExplainedCase:
+    """The share of a finding in one case: the rule that is broken, and on which inputs.
+
+    ``inputs`` is at least as large as stated where ``is_exact`` is False. Without failing inputs
+    (a refusal, a crash) ``answer`` says what happened. ``digest`` is that of the broken rule;
+    ``segments`` are the failing inputs as parts of the number line.
+    """
+
+    cell: Cell
+    rule: str
+    clause: str
+    level: str
+    inputs: int
+    is_exact: bool
+    region: str
+    smallest: str
+    answer: str
+    allowed: tuple[str, ...]
+    digest: str = ""
+    segments: tuple[int, ...] = ()
+
+    @property
+    def script(self) -> str:
+        """The adapter's script that shows the answer to ``smallest``; empty if there is none."""
+        shown = [broken.smallest for broken in self.cell.broken[:1]]
+        return self.cell.reproduction if shown == [self.smallest] else ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One root cause: its name, a sentence, and the cases that it explains, simplest first.
+
+    The name does not depend on pairs, versions or counts, so that it is the same in other runs.
+    """
+
+    name: str
+    backend: str
+    kind: Kind
+    says: str
+    explained: tuple[ExplainedCase, ...]
+
+    @property
+    def id(self) -> str:
+        """The name together with the backend."""
+        return f"{self.backend}/{self.name}"
+
+    @cached_property
+    def cases(self) -> tuple[str, ...]:
+        """The ids of the cases, each once."""
+        return tuple(dict.fromkeys(each.cell.case for each in self.explained))
+
+    @cached_property
+    def inputs(self) -> int:
+        """How many wrong answers it explains, in all cases together."""
+        return sum(each.inputs for each in self.explained)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the number of inputs is exact."""
+        return all(each.is_exact for each in self.explained)
+
+    @property
+    def simplest(self) -> ExplainedCase:
+        """The case with the shortest example, of those with a script; of equals, the latest one."""
+
+        def length(each: ExplainedCase) -> tuple[bool, int]:
+            return not each.script, len(each.smallest) or LONGEST
+
+        return min(reversed(self.explained), key=length)
+
+
+Findings = Mapping[str, Sequence[Finding]]
+"""The findings of each backend that has any."""

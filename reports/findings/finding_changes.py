@@ -1,0 +1,39 @@
+"""Compares the findings of two runs: which are new, changed or fixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reports.findings.finding import Finding, Findings
+
+
+@dataclass(frozen=True)
+class FindingChange:
+    """How a finding changed: `new`, `changed` or `fixed`; ``words`` say from what to what."""
+
+    kind: str
+    finding: Finding
+    words: str = ""
+
+
+def finding_changes(before: Findings, now: Findings) -> list[FindingChange]:
+    """List the changes of the backends that both runs have; new ones first, fixed ones last."""
+    old, new = (
+        {each.id: each for found in findings.values() for each in found}
+        for findings in (before, now)
+    )
+    changes = [FindingChange("new", each) for name, each in new.items() if name not in old]
+    for name, each in new.items():
+        if name in old and (words := _difference(old[name], each)):
+            changes.append(FindingChange("changed", each, words))
+    return changes + [FindingChange("fixed", each) for name, each in old.items() if name not in new]
+
+
+def _difference(before: Finding, now: Finding) -> str:
+    """What differs between two findings of the same name; empty if nothing does."""
+    if set(before.cases) != set(now.cases):
+        return f"from {len(before.cases):,} to {len(now.cases):,} cases"
+    if before.inputs != now.inputs:
+        return f"from {before.inputs:,} to {now.inputs:,} inputs"
+    regions = [[(each.cell.case, each.digest) for each in one.explained] for one in (before, now)]
+    return "" if regions[0] == regions[1] else "other inputs or answers"

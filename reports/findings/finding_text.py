@@ -1,0 +1,156 @@
+"""Findings as lines of text and as data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from reports.counterexample.drawing import datum_with_value
+from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, Findings, Kind
+from specs.formats import format_named
+
+MOST_DTYPES = 3
+"""Dtypes that are named in a line before the others are only counted."""
+OUTCOME_WORDS = {
+    "any-nan": "a NaN",
+    "+nan": "a positive NaN",
+    "-nan": "a negative NaN",
+    "error": "an error",
+    "plain-text": "plain notation",
+    "plain-value": "plain notation",
+    "parses-to-input": "a text of that value",
+}
+"""What is allowed, where that is not a pattern."""
+
+NOT_SHARED: tuple[Kind, ...] = ("wrong refusal", "crash")
+"""Kinds whose findings may have the same name on several backends for different reasons."""
+
+
+def find_sharing(findings: Findings, finding: Finding) -> list[str]:
+    """The other backends that have the same finding."""
+    if finding.kind in NOT_SHARED or finding.name == UNEXPLAINED:
+        return []
+    return [
+        backend
+        for backend, found in findings.items()
+        if backend != finding.backend
+        and any((each.kind, each.name) == (finding.kind, finding.name) for each in found)
+    ]
+
+
+def findings_lines(findings: Findings, versions: Mapping[str, str]) -> Iterator[str]:
+    """All findings: a heading per backend, and two lines per finding."""
+    for backend, found in findings.items():
+        cases = len({case for each in found for case in each.cases})
+        yield (
+            f"{backend} {versions[backend]}: {_counted(len(found), 'finding')}, "
+            f"{_counted(cases, 'failing case')}"
+        )
+        for finding in found:
+            yield f"  {finding.kind}: {finding.says}"
+            yield f"    {finding.name}: {extent_words(finding)}"
+            shared = find_sharing(findings, finding)
+            if shared:
+                yield f"    also in {', '.join(shared)}"
+        yield ""
+
+
+def extent_words(finding: Finding) -> str:
+    """How far a finding reaches: cases, pairs, inputs, and its simplest input."""
+    words = f"{_counted(len(finding.cases), 'case')}, {pairs_words(finding)}"
+    if finding.inputs:
+        words += f", {'' if finding.is_exact else 'at least '}{_counted(finding.inputs, 'input')}"
+    example = example_words(finding.simplest)
+    return f"{words}; {example}" if example else words
+
+
+def example_words(explained: ExplainedCase) -> str:
+    """The simplest input with its answer; empty if there is none."""
+    if not explained.smallest:
+        return ""
+    given, answer = (
+        datum_words(explained.cell.source, explained.smallest),
+        datum_words(explained.cell.target, explained.answer),
+    )
+    return f"{given} gives {answer}, not {allowed_words(explained)}"
+
+
+def allowed_words(explained: ExplainedCase) -> str:
+    """What is allowed for the simplest input of a case."""
+    return " or ".join(datum_words(explained.cell.target, each) for each in explained.allowed)
+
+
+def datum_words(dtype: str, text: str) -> str:
+    """A pattern in hex with its value, a text of the string dtype in quotes, or an outcome."""
+    if text in OUTCOME_WORDS:
+        return OUTCOME_WORDS[text]
+    form = format_named(dtype)
+    if form.kind == "text":
+        return repr(text)
+    return datum_with_value(form, int(text, 16)) if text.startswith("0x") else text
+
+
+def pairs_words(finding: Finding) -> str:
+    """The dtype pairs, sources with the same targets together."""
+    targets: dict[str, list[str]] = {}
+    for each in finding.explained:
+        known = targets.setdefault(each.cell.source, [])
+        if each.cell.target not in known:
+            known.append(each.cell.target)
+    sources: dict[tuple[str, ...], list[str]] = {}
+    for source, reached in targets.items():
+        sources.setdefault(tuple(reached), []).append(source)
+    *most, last = [f"{_few(names)} to {_few(reached)}" for reached, names in sources.items()]
+    if len(most) < MOST_DTYPES:
+        return "; ".join([*most, last])
+    pairs = sum(map(len, targets.values()))
+    return f"{most[0]}; {pairs} pairs in all"
+
+
+def _few(names: Sequence[str]) -> str:
+    if len(names) <= MOST_DTYPES:
+        return _listed(names)
+    shown = names[: MOST_DTYPES - 1]
+    return _listed([*shown, f"{len(names) - len(shown)} more"])
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def finding_record(finding: Finding, findings: Findings, version: str) -> dict[str, Any]:
+    """A finding as data for JSON."""
+    simplest = finding.simplest
+    return {
+        "id": finding.id,
+        "backend": finding.backend,
+        "version": version,
+        "kind": finding.kind,
+        "finding": finding.says,
+        "inputs": finding.inputs,
+        "exact": finding.is_exact,
+        "rules": sorted({each.rule for each in finding.explained if each.rule}),
+        "clauses": sorted({each.clause for each in finding.explained if each.clause}),
+        "shared": find_sharing(findings, finding),
+        "example": {
+            "case": simplest.cell.case,
+            "input": simplest.smallest,
+            "answer": simplest.answer,
+            "allowed": list(simplest.allowed),
+        },
+        "cases": [
+            {
+                "case": each.cell.case,
+                "rule": each.rule,
+                "region": each.region,
+                "inputs": each.inputs,
+                "exact": each.is_exact,
+            }
+            for each in finding.explained
+        ],
+    }

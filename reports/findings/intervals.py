@@ -1,0 +1,244 @@
+"""Failing inputs as intervals of values, in words: ``480 ≤ |x| < 496``, ``NaN``, ``x > 65504``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.exact import Number, decode
+from oracles.reference.exact_text import exact_decimal
+from oracles.reference.kernel_text import shortest_text
+from reports.findings.failing_inputs import FailingInputs
+from specs.formats import Format
+
+MOST_INTERVALS = 3
+"""More intervals than this are not written out."""
+MOST_TEXTS = 3
+"""More texts than this are not written out."""
+ONE = np.uint64(1)
+LONGEST = 10
+"""Characters of a decimal that is written in full."""
+
+
+@dataclass(frozen=True)
+class PatternRange:
+    """Consecutive patterns of one kind; ``falls`` if later patterns have smaller magnitudes."""
+
+    first: int
+    last: int
+    falls: bool = False
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Magnitudes that fail, of values with one sign.
+
+    ``below`` and ``above`` are the nearest magnitudes that were asked and do not fail; None if
+    there are none of that kind.
+    """
+
+    low: int
+    high: int
+    below: int | None
+    above: int | None
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The failing intervals of values with one sign, as slices of the magnitudes that were asked.
+
+    ``begin`` and ``end`` are the places of the first and the last magnitude of each interval.
+    """
+
+    asked: NDArray[np.uint64]
+    begin: NDArray[np.intp]
+    end: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return self.begin.size
+
+    def __iter__(self) -> Iterator[Interval]:
+        for begin, end in zip(self.begin.tolist(), self.end.tolist(), strict=True):
+            yield Interval(
+                int(self.asked[begin]),
+                int(self.asked[end]),
+                int(self.asked[begin - 1]) if begin else None,
+                int(self.asked[end + 1]) if end + 1 < self.asked.size else None,
+            )
+
+    def is_alike(self, other: Intervals) -> bool:
+        """Whether these are the same magnitudes as others."""
+        return all(
+            np.array_equal(one.asked[ends], two.asked[more])
+            for one, two, ends, more in (
+                (self, other, self.begin, other.begin),
+                (self, other, self.end, other.end),
+            )
+        )
+
+
+def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | None) -> str:
+    """Put failing inputs into words; ``asked`` has all inputs asked, None if that was every one."""
+    if source.kind == "text":
+        return _texts(failing.first.tolist())
+    if not source.is_numeric or failing.first.dtype == object:
+        return ""
+    words = list(_special_values(source, failing))
+    finite = {
+        sign: _intervals(source, patterns, failing, asked)
+        for sign, patterns in _finite(source).items()
+    }
+    if "-" in finite and finite["-"].is_alike(finite["+"]):
+        words = _interval_words(source, finite["+"], "|x|") + words
+    else:
+        for sign, intervals in finite.items():
+            words = _interval_words(source, intervals, "x" if sign == "+" else "-x") + words
+    return _listed(words)
+
+
+def _finite(source: Format) -> dict[str, PatternRange]:
+    """The patterns of finite values other than zero, by sign."""
+    start = 0 if source.entry.zero == "none" else 1
+    found = {"+": PatternRange(start, source.max_code)}
+    if source.is_integral and source.is_signed:
+        found["-"] = PatternRange(source.sign_bit, source.mask, falls=True)
+    elif source.is_signed:
+        found["-"] = PatternRange(start | source.sign_bit, source.max_code | source.sign_bit)
+    return found
+
+
+def _special_values(source: Format, failing: FailingInputs) -> Iterator[str]:
+    """Yield the words for zeros, infinities and NaNs that fail."""
+    zeros = [0] if source.entry.zero != "none" else []
+    if source.entry.zero == "signed":
+        zeros.append(source.sign_bit)
+    yield from _words_of_signs("zeros", "0", _failing_codes(failing, zeros))
+    if source.kind == "float" and source.entry.infinity:
+        codes = [source.infinity_code]
+        codes += [source.infinity_code | source.sign_bit] if source.is_signed else []
+        yield from _words_of_signs("infinities", "infinity", _failing_codes(failing, codes))
+    if any(_overlaps(failing, codes[0], codes[-1]) for codes in source.nan_codes):
+        yield "NaN"
+
+
+def _failing_codes(failing: FailingInputs, codes: Sequence[int]) -> list[bool]:
+    return [_overlaps(failing, code, code) for code in codes]
+
+
+def _words_of_signs(both: str, one: str, fails: Sequence[bool]) -> Iterator[str]:
+    match fails:
+        case [True, True]:
+            yield both
+        case [True, *_]:
+            yield one
+        case [False, True]:
+            yield f"-{one}"
+
+
+def _overlaps(failing: FailingInputs, first: int, last: int) -> bool:
+    return bool(((failing.first <= np.uint64(last)) & (failing.last >= np.uint64(first))).any())
+
+
+def _intervals(
+    source: Format, patterns: PatternRange, failing: FailingInputs, asked: NDArray[Any] | None
+) -> Intervals:
+    """The failing intervals among some patterns, in the order of magnitudes."""
+    first, last = np.uint64(patterns.first), np.uint64(patterns.last)
+    here = (failing.first <= last) & (failing.last >= first)
+    starts = np.maximum(failing.first[here], first)
+    ends = np.minimum(failing.last[here], last)
+    if asked is None:
+        known = np.unique(np.concatenate([starts, starts - ONE, ends, ends + ONE]))
+        known = known[(known >= first) & (known <= last)]
+    else:
+        known = asked[(asked >= first) & (asked <= last)].astype(np.uint64)
+    begin, end = np.searchsorted(known, starts), np.searchsorted(known, ends)
+    # Runs become one interval if no input between them was asked.
+    is_new = np.append(True, begin[1:] != end[:-1] + 1)[: begin.size]
+    begin, end = begin[is_new], end[np.append(is_new[1:], True)[: end.size]]
+    if not patterns.falls:
+        sign_bit = np.uint64(source.sign_bit if source.kind == "float" else 0)
+        return Intervals(known & ~sign_bit, begin, end)
+    magnitudes = (np.uint64(0) - known) & np.uint64(source.mask)
+    newest = known.size - 1
+    return Intervals(magnitudes[::-1], newest - end[::-1], newest - begin[::-1])
+
+
+def _interval_words(source: Format, intervals: Intervals, name: str) -> list[str]:
+    if len(intervals) <= MOST_INTERVALS:
+        return [_inequality(source, each, name) for each in intervals]
+    ends = (intervals.asked[intervals.begin[0]], intervals.asked[intervals.end[-1]])
+    low, high = (_number(source, int(code)) for code in ends)
+    return [f"{len(intervals):,} intervals with {low} ≤ {name} ≤ {high}"]
+
+
+def _inequality(source: Format, interval: Interval, name: str) -> str:
+    if interval.low == interval.high:
+        return f"{name} = {_number(source, interval.low)}"
+    left = right = ""
+    if interval.below is not None:
+        left = _rounder(source, interval.low, interval.below, interval.below == interval.low - 1)
+    if interval.above is not None:
+        right = _rounder(source, interval.high, interval.above, interval.above == interval.high + 1)
+    match left, right:
+        case "", "":
+            return "every finite value but zero" if name == "|x|" else f"{name} > 0"
+        case _, "":
+            return f"{name} {left.replace('≤', '≥').replace('<', '>')}"
+        case "", _:
+            return f"{name} {right}"
+    sign, _, number = left.partition(" ")
+    return f"{number} {sign} {name} {right}"
+
+
+def _rounder(source: Format, inside: int, outside: int, is_next: bool) -> str:
+    """A bound by the last value inside, or by the first one outside if that is the rounder number.
+
+    Of 494 and 496, that is 496: it has fewer significant bits.
+    """
+
+    def roundness(magnitude: int) -> tuple[int, int]:
+        odd_part = _value(source, magnitude).significand
+        return len(_number(source, magnitude)), odd_part // (odd_part & -odd_part)
+
+    if is_next and roundness(outside) < roundness(inside):
+        return f"< {_number(source, outside)}"
+    return f"≤ {_number(source, inside)}"
+
+
+def _value(source: Format, magnitude: int) -> Number:
+    number = Number(0, magnitude, 0) if source.is_integral else decode(source, magnitude)
+    assert isinstance(number, Number)
+    return number
+
+
+def _number(source: Format, magnitude: int) -> str:
+    """A magnitude as a decimal or a power of two, so that it is short."""
+    number = _value(source, magnitude)
+    significand, exponent = number.significand, number.exponent
+    exact = exact_decimal(significand, exponent)
+    for text in (exact, shortest_text(source, magnitude)):
+        if len(text) <= LONGEST:
+            return text
+    if significand & (significand - 1) == 0:
+        return f"2^{exponent + significand.bit_length() - 1}"
+    whole, _, fraction = exact.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    power = len(whole) - 1 if whole != "0" else -(len(fraction) - len(fraction.lstrip("0")) + 1)
+    return f"{digits[0]}.{digits[1:9].rstrip('0') or '0'}e{power}"
+
+
+def _texts(texts: list[str]) -> str:
+    shown = [repr(text) for text in texts[:MOST_TEXTS]]
+    if len(texts) > MOST_TEXTS:
+        shown.append(f"{len(texts) - MOST_TEXTS:,} more texts")
+    return _listed(shown)
+
+
+def _listed(words: Sequence[str]) -> str:
+    *most, last = words or [""]
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,80 @@
+"""A finding as the text of an issue for the framework's tracker, in Markdown."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from reports.findings.finding import ExplainedCase, Finding
+from reports.findings.finding_text import allowed_words, datum_words, pairs_words
+from reports.run_store.record import RunRecord
+from specs.loader import documents
+
+MOST_ROWS = 20
+"""Rows of the table of an issue."""
+FENCE = "```"
+
+
+def issue_text(finding: Finding, record: RunRecord) -> str:
+    """The whole issue: a title, what happens and what is required, a script, and where else."""
+    return "\n".join(_lines(finding, record))
+
+
+def script_or_command(finding: Finding) -> str:
+    """A script that shows the finding's example: the adapter's own, or a command of castigate."""
+    shown = finding.simplest
+    if shown.script or not shown.smallest:
+        return shown.script or shown.cell.reproduction
+    backend, given = shlex.quote(finding.backend), shlex.quote(shown.smallest)
+    return f"castigate explain {shown.cell.case} --backend {backend} -- {given}"
+
+
+def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
+    shown = finding.simplest
+    yield f"# Cast {pairs_words(finding)}: {finding.says}"
+    yield ""
+    version = next(each.version for each in record.backends if each.name == finding.backend)
+    machines = {f"Python {each.python}, {each.platform}" for each in record.environments}
+    yield f"{finding.backend} {version}, {'; '.join(sorted(machines))}"
+    yield ""
+    yield from _example(shown)
+    script = script_or_command(finding)
+    if script:
+        yield ""
+        yield f"{FENCE}{'python' if shown.script else 'sh'}"
+        yield from script.strip().splitlines()
+        yield FENCE
+    yield ""
+    yield from _extent(finding)
+
+
+def _example(shown: ExplainedCase) -> Iterator[str]:
+    """What the simplest example gives, and what the document says about it."""
+    cell, title = shown.cell, documents()[shown.cell.document].entry.title
+    mode = f" with {cell.mode.replace('/', ', ').replace(':', ' = ')}" if cell.mode else ""
+    yield f"A cast from {cell.source} to {cell.target}{mode}:"
+    yield ""
+    if shown.smallest:
+        yield f"- input: {datum_words(cell.source, shown.smallest)}"
+    if shown.allowed:
+        yield f"- expected: {allowed_words(shown)}"
+    yield f"- actual: {datum_words(cell.target, shown.answer) if shown.smallest else shown.answer}"
+    if shown.clause:
+        strength = "requires" if shown.level == "required" else "recommends"
+        yield f"- {title}, version {cell.version}, {strength} this: {shown.clause}"
+
+
+def _extent(finding: Finding) -> Iterator[str]:
+    """A table of the pairs and modes, each with its inputs and in how many versions it fails."""
+    rows: dict[tuple[str, str, str], list[ExplainedCase]] = {}
+    for each in finding.explained:
+        rows.setdefault((each.cell.source, each.cell.target, each.cell.mode), []).append(each)
+    yield "| from | to | mode | wrong inputs | which |"
+    yield "|---|---|---|---|---|"
+    for (source, target, mode), found in list(rows.items())[:MOST_ROWS]:
+        most = max(found, key=lambda each: each.inputs)
+        count = f"{'' if most.is_exact else 'at least '}{most.inputs:,}" if most.inputs else "all"
+        yield f"| {source} | {target} | {mode.replace('/', ', ')} | {count} | {most.region} |"
+    if len(rows) > MOST_ROWS:
+        yield ""
+        yield f"{len(rows) - MOST_ROWS} more pairs and modes."

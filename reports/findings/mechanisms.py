@@ -1,0 +1,340 @@
+"""Mechanisms: how a backend may have come to a wrong answer, and which answers each explains.
+
+Most say what the backend does instead of what the document wants: it rounds twice, ignores a
+parameter, or follows another version. The others are the closed forms of ``specs/behaviors.yaml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference import expect_by_exact, expect_by_kernels
+from oracles.reference.exact import Number, decode
+from oracles.reference.exact_text import NUMBER, exact_decimal
+from oracles.reference.expectations import Expected
+from oracles.reference.kernel_text import shortest_text
+from oracles.reference.reference_oracle import Reference
+from reports.behaviors.closed_forms import applies_to, evaluate, has_behaviors
+from reports.diff.allowed_answers import grade_answers, is_nan
+from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
+from specs.behaviors import Answer, Via, behaviors
+from specs.cases import Case
+from specs.editions import edition
+from specs.errors import CastigateError
+from specs.formats import Format, format_named
+from specs.loader import document_named
+from specs.ruling import Ruling, ruling
+
+BETWEEN = ("float32", "float16", "bfloat16", "float64")
+"""The dtypes through which a backend may convert."""
+DIGITS = range(6, 18)
+"""How many significant digits a backend may write."""
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class RoundsTwice:
+    """Converts to another dtype first, and that result to the target."""
+
+    through: str
+    tells_where = True
+
+    @property
+    def name(self) -> str:
+        return f"rounds-twice-through-{self.through}"
+
+    @property
+    def says(self) -> str:
+        return f"rounds twice, through {self.through}"
+
+
+@dataclass(frozen=True)
+class NanSign:
+    """Gives a NaN, but of another sign than the document wants."""
+
+    tells_where = True
+    name = "nan-sign"
+    says = "loses the sign of a NaN"
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """Gives the input back, where source and target are the same."""
+
+    tells_where = False
+    name = "unchanged"
+    says = "gives the input back as it is"
+
+
+@dataclass(frozen=True)
+class OtherMode:
+    """Answers as if a parameter had another value."""
+
+    parameter: str
+    value: str
+    tells_where = True
+
+    @property
+    def name(self) -> str:
+        return f"as-{self.parameter}-{self.value}"
+
+    @property
+    def says(self) -> str:
+        return f"answers as with {self.parameter} = {self.value} where it has another value"
+
+
+@dataclass(frozen=True)
+class OtherVersion:
+    """Answers as another version of the document requires."""
+
+    document: str
+    version: str
+    tells_where = True
+
+    @property
+    def name(self) -> str:
+        return f"as-{self.document}-{self.version}"
+
+    @property
+    def says(self) -> str:
+        return f"answers as {self.document}:{self.version} requires, in other versions too"
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """Answers what a behavior answers."""
+
+    behavior: str
+    tells_where = False
+
+    @property
+    def name(self) -> str:
+        return self.behavior
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the answer is the same for every input."""
+        return any(isinstance(step, Answer) for step in behaviors()[self.behavior].steps)
+
+    @property
+    def says(self) -> str:
+        return behaviors()[self.behavior].says
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """Writes numbers as text with an exponent."""
+
+    tells_where = True
+    name = "writes-an-exponent"
+    says = "writes numbers with an exponent"
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Writes numbers as text with so many significant digits."""
+
+    digits: int
+    tells_where = True
+
+    @property
+    def name(self) -> str:
+        return f"writes-{self.digits}-digits"
+
+    @property
+    def says(self) -> str:
+        return f"writes at most {self.digits} significant digits, with an exponent if it is short"
+
+
+FOLLOWS_OTHER_RULES = (OtherMode, OtherVersion)
+"""Mechanisms that are no cause unless they also tell where the answers are wrong."""
+Mechanism = (
+    NanSign | RoundsTwice | Unchanged | OtherMode | OtherVersion | ClosedForm | Exponent | Digits
+)
+
+
+def candidates(case: Case) -> Iterator[Mechanism]:
+    """The mechanisms that can explain answers to a case; of two that explain alike, the first."""
+    source, target = format_named(case.source), format_named(case.target)
+    document = document_named(case.document)
+    if target.kind == "text":
+        yield from map(Digits, DIGITS)
+        yield Exponent()
+        return
+    if target.has_signed_nan:
+        yield NanSign()
+    forms = list(_closed_forms(source, target))
+    yield from (form for form in forms if form.is_constant)
+    yield from (RoundsTwice(each) for each in BETWEEN if each not in (case.source, case.target))
+    if source == target:
+        yield Unchanged()
+    for name, parameter in edition(document, case.version).parameters():
+        for value in parameter.values:
+            if case.mode.get(name, value) != value:
+                yield OtherMode(name, value)
+    for version in document.entry.versions:
+        if version != case.version:
+            yield OtherVersion(case.document, version)
+    yield from (form for form in forms if not form.is_constant)
+
+
+def _closed_forms(source: Format, target: Format) -> Iterator[ClosedForm]:
+    if has_behaviors(source, target):
+        for name, behavior in behaviors().items():
+            # ``RoundsTwice`` says more than a form that rounds to another float first.
+            is_double = any(isinstance(step, Via) for step in behavior.steps)
+            if applies_to(behavior, source, target) and not is_double:
+                yield ClosedForm(name)
+
+
+def other_case(mechanism: Mechanism, case: Case) -> Case | None:
+    """The case whose rules a mechanism follows instead, if it is one of that kind."""
+    match mechanism:
+        case RoundsTwice(through):
+            return replace(case, source=through)
+        case OtherMode(parameter, value):
+            modes = tuple((name, value if name == parameter else old) for name, old in case.modes)
+            return replace(case, modes=modes)
+        case OtherVersion(_, version):
+            return replace(case, version=version)
+    return None
+
+
+def explained(
+    mechanism: Mechanism, case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str
+) -> Mask:
+    """Which answers a mechanism gives, so that by it they break no rule of that level."""
+    source, target = format_named(case.source), format_named(case.target)
+    match mechanism:
+        case RoundsTwice() | OtherMode() | OtherVersion():
+            other = other_case(mechanism, case)
+            given = _inputs_of_other(mechanism, case, inputs)
+            if other is None or given is None:
+                return np.zeros(inputs.shape, bool)
+            found = _allowed(other, given, answers, level)
+            if not isinstance(mechanism, RoundsTwice) or source.kind == "text":
+                return found
+            # A second rounding does not change NaNs.
+            return found & ~is_nan(source, inputs)
+        case NanSign():
+            return is_nan(source, inputs) & is_nan(target, answers)
+        case Unchanged():
+            return _equal(target, inputs, answers)
+        case Exponent():
+            plain = np.array([_without_exponent(each) for each in answers], object)
+            return _allowed(case, inputs, plain, level)
+        case Digits(digits):
+            values = (exact_value(source, code) for code in inputs.tolist())
+            pairs = zip(values, answers, strict=True)
+            return np.array([_has_digits(*pair, digits) for pair in pairs], bool)
+        case ClosedForm(behavior):
+            codes, defined = evaluate(behaviors()[behavior], source, target, inputs)
+            # Of a NaN that comes out as a NaN only the sign can be wrong.
+            both_nan = is_nan(source, inputs) & is_nan(target, answers)
+            return defined & _equal(target, codes, answers) & ~both_nan
+
+
+def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> Mask | None:
+    """On which inputs a mechanism breaks a rule of its own case; None if that is not computed."""
+    source, target = format_named(case.source), format_named(case.target)
+    rules = answered_ruling(case)
+    if rules is None or not (source.is_numeric and target.is_numeric):
+        return None
+    match mechanism:
+        case RoundsTwice() | OtherMode() | OtherVersion():
+            other = other_case(mechanism, case)
+            given = _inputs_of_other(mechanism, case, inputs)
+            if other is None or given is None or answered_ruling(other) is None:
+                return None
+            codes, defined = Reference().cast(other, given), np.ones(inputs.shape, bool)
+        case ClosedForm(behavior):
+            codes, defined = evaluate(behaviors()[behavior], source, target, inputs)
+        case Unchanged():
+            codes, defined = inputs, np.ones(inputs.shape, bool)
+        case _:
+            return None
+    is_wrong = grade_answers(rules, inputs, expected_of(rules, inputs), codes) != ALLOWED
+    # No mechanism says which of several NaNs comes out.
+    failures: Mask = defined & is_wrong & ~is_nan(source, inputs)
+    return failures
+
+
+def _inputs_of_other(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> NDArray[Any] | None:
+    """The inputs that the other case is asked; None if the document does not define them."""
+    if not isinstance(mechanism, RoundsTwice):
+        return inputs
+    first = replace(case, target=mechanism.through, modes=())
+    return Reference().cast(first, inputs) if answered_ruling(first) is not None else None
+
+
+@lru_cache(1 << 14)
+def answered_ruling(case: Case) -> Ruling | None:
+    """The ruling of a case that its document wants answered; None if there is no such case."""
+    try:
+        rules = ruling(case)
+    except (CastigateError, KeyError):
+        return None
+    return None if rules.is_rejection or rules.is_open else rules
+
+
+def expected_of(rules: Ruling, inputs: NDArray[Any]) -> Expected:
+    """What a ruling allows for each input, by the kernels where they can tell."""
+    is_numeric = rules.source.is_numeric and rules.target.is_numeric and not rules.worked
+    expect = expect_by_kernels.expect if is_numeric else expect_by_exact.expect
+    return expect(rules, inputs)
+
+
+def _allowed(case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str) -> Mask:
+    """Which answers break no rule of another case; where that is open, the nearest value is due."""
+    rules = answered_ruling(case)
+    if rules is None:
+        return np.zeros(inputs.shape, bool)
+    expected = expected_of(rules, inputs)
+    grades = grade_answers(rules, inputs, expected, answers)
+    found: Mask = grades < (NOT_ALLOWED if level == "required" else NOT_RECOMMENDED)
+    is_open = np.isin(expected.branch_indices, rules.open_branches)
+    if is_open.any():
+        found &= ~is_open
+        nearest = behaviors()["nearest"]
+        if applies_to(nearest, rules.source, rules.target):
+            codes, defined = evaluate(nearest, rules.source, rules.target, inputs)
+            found |= is_open & defined & _equal(rules.target, codes, answers)
+    return found
+
+
+def _equal(target: Format, codes: NDArray[Any], answers: NDArray[Any]) -> Mask:
+    """Which patterns are equal; all NaNs are."""
+    equal: Mask = codes == answers
+    if target.nan_codes:
+        equal |= is_nan(target, codes) & is_nan(target, answers)
+    return equal
+
+
+def _without_exponent(text: Any) -> Any:
+    """A number's text in plain notation; any other answer as it is."""
+    if not (isinstance(text, str) and NUMBER.fullmatch(text)):
+        return text
+    return f"{Decimal(text):f}"
+
+
+def _has_digits(value: str, text: Any, digits: int) -> bool:
+    """Whether a text is a value rounded to so many significant digits."""
+    try:
+        return Decimal(text) == Decimal(f"{Decimal(value):.{digits - 1}e}")
+    except (InvalidOperation, TypeError):
+        return False
+
+
+def exact_value(dtype: Format, code: int) -> str:
+    """A pattern's value as an exact decimal; the word for one that is no number."""
+    number = decode(dtype, code)
+    if not isinstance(number, Number):
+        return shortest_text(dtype, code)
+    return "-" * number.sign + exact_decimal(number.significand, number.exponent)

@@ -1,0 +1,198 @@
+"""Wrong answers, and the few mechanisms that explain them: in each case, which runs of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.findings.cells import BrokenRule, Cell
+from reports.findings.failing_inputs import FailingInputs
+from reports.findings.mechanisms import (
+    FOLLOWS_OTHER_RULES,
+    Mask,
+    Mechanism,
+    answered_ruling,
+    candidates,
+    explained,
+    other_case,
+    predicted_failures,
+)
+from specs.cases import Case
+from specs.formats import format_named
+
+FIRST_TRIED = 1024
+"""Runs on which a mechanism is tried first; only if it explains some of them, on all."""
+MOST_PREDICTED = 4096
+"""Inputs for which it is computed whether a mechanism would fail, if it fails on some of them."""
+NEARLY_ALL = 0.9
+"""The share of inputs that must fail for a mechanism to be consistent; other faults hide some."""
+AskedInputs = Callable[[str], NDArray[Any]]
+"""Reads the array of a digest."""
+
+
+@dataclass
+class WrongAnswers:
+    """The wrong answers under one broken rule, and the mechanisms that may explain them.
+
+    ``options`` has the runs of inputs that each mechanism explains. It is ``consistent`` if nearly
+    all inputs fail on which it would give a wrong answer, so that it also explains where.
+    ``explained`` is what was chosen; ``left`` are the runs that nothing explains so far.
+    """
+
+    cell: Cell
+    case: Case
+    broken: BrokenRule
+    failing: FailingInputs
+    left: Mask
+    options: dict[Mechanism, Mask] = field(default_factory=dict)
+    consistent: set[Mechanism] = field(default_factory=set)
+    explained: dict[Mechanism, Mask] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cell: Cell, broken: BrokenRule, failing: FailingInputs) -> WrongAnswers:
+        """The wrong answers of a broken rule, none of them explained."""
+        return cls(cell, cell.as_case, broken, failing, np.ones(failing.count.size, bool))
+
+    def share(self, runs: Mask) -> float:
+        """The share of the wrong answers that lie in some runs."""
+        return float(self.failing.count[runs].sum()) / float(self.failing.count.sum())
+
+    def take(self, mechanism: Mechanism) -> None:
+        """Explain by a mechanism what it can and nothing else has explained."""
+        runs = self.left & self.options.get(mechanism, False)
+        if runs.any():
+            self.left &= ~runs
+            self.explained[mechanism] = runs
+
+
+def explain_wrong_answers(wrong: Sequence[WrongAnswers], asked: AskedInputs) -> None:
+    """Choose the mechanisms that explain most: first those that also tell where it goes wrong.
+
+    Such a mechanism is a cause, and explains whatever it can in other cases too.
+    """
+    search = _Search(asked)
+    for each in wrong:
+        search.fill_options(each)
+    chosen: list[Mechanism] = []
+    _choose(wrong, chosen, True)
+    _choose(wrong, chosen, False)
+    for each in wrong:
+        # Of many runs only some were tried: what is left may have further explanations.
+        if each.left.any():
+            search.fill_options(each)
+    _choose(wrong, chosen, False)
+
+
+def _choose(wrong: Sequence[WrongAnswers], chosen: list[Mechanism], is_consistent: bool) -> None:
+    """Explain by one mechanism after the other, until none explains more."""
+    while best := _best(wrong, is_consistent, chosen):
+        chosen.append(best)
+        for each in wrong:
+            each.take(best)
+
+
+def _best(
+    wrong: Sequence[WrongAnswers], is_consistent: bool, chosen: Collection[Mechanism]
+) -> Mechanism | None:
+    """The mechanism that explains the largest share of what is left.
+
+    Of equals it is one that explains something else already, or else the simplest.
+    """
+    gains: dict[Mechanism, float] = {}
+    ranks: dict[Mechanism, int] = {}
+    for each in wrong:
+        if not each.left.any():
+            continue
+        for rank, (mechanism, runs) in enumerate(each.options.items()):
+            if is_consistent and mechanism not in each.consistent:
+                continue
+            ranks[mechanism] = max(rank, ranks.get(mechanism, 0))
+            if gain := each.share(runs & each.left):
+                gains[mechanism] = gains.get(mechanism, 0) + gain
+
+    def merit(mechanism: Mechanism) -> tuple[float, bool, int]:
+        return round(gains[mechanism], 6), mechanism in chosen, -ranks[mechanism]
+
+    return max(gains, key=merit, default=None)
+
+
+class _Search:
+    """Evaluates mechanisms on wrong answers; cases with equal rules and answers share results."""
+
+    def __init__(self, asked: AskedInputs) -> None:
+        self._asked = asked
+        self._runs: dict[object, Mask] = {}
+        self._is_consistent: dict[object, bool] = {}
+
+    def fill_options(self, wrong: WrongAnswers) -> None:
+        """Fill in which of the runs left each mechanism explains, and whether it tells where."""
+        part = wrong.failing.at(wrong.left)
+        source, target = format_named(wrong.case.source), format_named(wrong.case.target)
+        few = np.sort(np.random.default_rng(0).permutation(part.count.size)[:FIRST_TRIED])
+        wrong.options.clear()
+        for mechanism in candidates(wrong.case):
+            other = other_case(mechanism, wrong.case)
+            rules = answered_ruling(other) if other is not None else None
+            if other is not None and rules is None:
+                continue
+            meaning = rules.meaning if rules is not None else (source, target, wrong.broken.rule)
+            key = (
+                mechanism,
+                meaning,
+                wrong.broken.digest,
+                wrong.broken.level,
+                wrong.left.tobytes(),
+            )
+            if key not in self._runs:
+                tried = _explained_runs(mechanism, wrong, part.at(few))
+                is_all = few.size == part.count.size
+                self._runs[key] = (
+                    tried if is_all or not tried.any() else _explained_runs(mechanism, wrong, part)
+                )
+            if not self._runs[key].any():
+                continue
+            if self._tells_where(mechanism, wrong, meaning):
+                wrong.consistent.add(mechanism)
+            elif isinstance(mechanism, FOLLOWS_OTHER_RULES):
+                continue
+            wrong.options[mechanism] = np.zeros_like(wrong.left)
+            wrong.options[mechanism][wrong.left] = self._runs[key]
+
+    def _tells_where(self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object) -> bool:
+        rules, cell = answered_ruling(wrong.case), wrong.cell
+        if cell.asked is None or rules is None:
+            return False
+        digests = tuple(each.digest for each in cell.broken)
+        key = (mechanism, meaning, rules.meaning, cell.asked, digests)
+        if key not in self._is_consistent:
+            inputs = self._asked(cell.asked)
+            some = inputs[:: -(-inputs.size // MOST_PREDICTED)]
+            shares = (_failing_share(mechanism, wrong, part) for part in (some, inputs))
+            self._is_consistent[key] = next(filter(None, shares), 0.0) >= NEARLY_ALL
+        return self._is_consistent[key]
+
+
+def _explained_runs(mechanism: Mechanism, wrong: WrongAnswers, part: FailingInputs) -> Mask:
+    """Which of some runs of failing inputs a mechanism explains."""
+    source, target = format_named(wrong.case.source), format_named(wrong.case.target)
+    inputs, answers = part.samples.of(source, target)
+    holds = explained(mechanism, wrong.case, inputs, answers, wrong.broken.level)
+    return part.samples.whole_runs(holds)
+
+
+def _failing_share(mechanism: Mechanism, wrong: WrongAnswers, inputs: NDArray[Any]) -> float | None:
+    """Of the inputs on which a mechanism is wrong, the share that fails; None if there are none."""
+    predicted = predicted_failures(mechanism, wrong.case, inputs)
+    if predicted is None or not predicted.any():
+        return None
+    wanted = inputs[predicted].astype(np.uint64)
+    fails = np.zeros(wanted.shape, bool)
+    for broken in wrong.cell.broken:
+        if broken.failing is not None and broken.failing.first.dtype != object:
+            nearest = np.searchsorted(broken.failing.first, wanted, "right") - 1
+            fails |= (nearest >= 0) & (wanted <= broken.failing.last[nearest])
+    return float(fails.mean())

@@ -1,0 +1,174 @@
+"""The findings on the front page, and a page for each of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from reports.counterexample.drawing import DatumColumns, allowed_columns, datum_columns
+from reports.findings.finding import KINDS, ExplainedCase, Finding
+from reports.findings.finding_text import extent_words, find_sharing
+from reports.findings.issue_text import script_or_command
+from reports.findings.number_line import number_line
+from reports.findings.report import Report
+from specs.formats import Format, format_named
+
+SIGNS = dict(zip(KINDS, "✕∅!†≠+", strict=True))
+"""The sign of each kind of finding, so that no page depends on color alone."""
+MOST_ROWS = 40
+"""Rows of a finding's table of pairs before the others are folded away."""
+
+
+def finding_page(finding: Finding) -> str:
+    """The file name of a finding's page."""
+    return f"finding-{re.sub(r'[^a-zA-Z0-9_.-]+', '-', finding.id)}.html"
+
+
+@dataclass(frozen=True)
+class FindingLine:
+    """A finding on the front page: two lines, and how it changed since the previous run."""
+
+    finding: Finding
+    page: str
+    extent: str
+    change: str
+    change_words: str
+    shared: list[str]
+
+
+@dataclass(frozen=True)
+class BackendFindings:
+    """A backend on the front page: how many findings of each kind, and how they changed."""
+
+    name: str
+    version: str
+    cases: int
+    failing: int
+    kinds: Counter[str]
+    changes: Counter[str]
+    lines: list[FindingLine]
+    fixed: list[Finding]
+
+
+def backend_findings(report: Report) -> list[BackendFindings]:
+    """The findings of every backend, those with most findings first."""
+    found = [_backend(report, each.name, each.version) for each in report.record.backends]
+    return sorted(found, key=lambda each: -len(each.lines))
+
+
+def _backend(report: Report, name: str, version: str) -> BackendFindings:
+    findings = report.findings.get(name, ())
+    changes = [change for change in report.finding_changes if change.finding.backend == name]
+    by_id = {change.finding.id: change for change in changes}
+    lines = [
+        FindingLine(
+            each,
+            finding_page(each),
+            extent_words(each),
+            by_id[each.id].kind if each.id in by_id else "",
+            by_id[each.id].words if each.id in by_id else "",
+            find_sharing(report.findings, each),
+        )
+        for each in findings
+    ]
+    judged = [cell for cell in report.cells.values() if cell.backend == name and cell.is_judged]
+    return BackendFindings(
+        name,
+        version,
+        len(judged),
+        len({case for each in findings for case in each.cases}),
+        Counter(each.kind for each in findings),
+        Counter(change.kind for change in changes),
+        lines,
+        [change.finding for change in changes if change.kind == "fixed"],
+    )
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """A dtype pair and mode in a finding's table, and its share in each version."""
+
+    source: str
+    target: str
+    mode: str
+    region: str
+    versions: dict[str, ExplainedCase]
+
+
+def finding_pages(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the file name and the template's variables of each finding's page."""
+    for findings in report.findings.values():
+        for each in findings:
+            yield finding_page(each), _variables(report, each)
+
+
+def _variables(report: Report, finding: Finding) -> dict[str, Any]:
+    rows = _pair_rows(finding)
+    shown = finding.simplest
+    source, target = format_named(shown.cell.source), format_named(shown.cell.target)
+    others = {
+        each.backend: finding_page(each)
+        for name in find_sharing(report.findings, finding)
+        for each in report.findings[name]
+        if (each.kind, each.name) == (finding.kind, finding.name)
+    }
+    return {
+        "finding": finding,
+        "sign": SIGNS[finding.kind],
+        "version": next(
+            each.version for each in report.record.backends if each.name == finding.backend
+        ),
+        "extent": extent_words(finding),
+        "change": next(
+            (each for each in report.finding_changes if each.finding.id == finding.id), None
+        ),
+        "shown": shown,
+        "example": _example(source, target, shown) if shown.smallest else [],
+        "line": number_line(source) if shown.segments else None,
+        "rules": sorted(
+            {
+                (each.cell.document, each.rule, each.clause, each.level)
+                for each in finding.explained
+                if each.rule
+            }
+        ),
+        "versions": sorted({version for row in rows for version in row.versions}, key=_version_key),
+        "rows": rows[:MOST_ROWS],
+        "more_rows": rows[MOST_ROWS:],
+        "script": script_or_command(finding),
+        "others": others,
+    }
+
+
+def _pair_rows(finding: Finding) -> list[PairRow]:
+    rows: dict[tuple[str, str, str, str], dict[str, ExplainedCase]] = {}
+    for each in finding.explained:
+        cell = each.cell
+        versions = rows.setdefault((cell.source, cell.target, cell.mode, each.region), {})
+        versions.setdefault(f"{cell.document}:{cell.version}", each)
+    return [PairRow(*key, versions) for key, versions in rows.items()]
+
+
+def _version_key(version: str) -> tuple[str, list[tuple[int, str]]]:
+    """The key that sorts versions of a document by their numbers."""
+    document, _, number = version.partition(":")
+    parts = re.findall(r"\d+|\D+", number)
+    return document, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+
+
+def _example(
+    source: Format, target: Format, shown: ExplainedCase
+) -> list[tuple[str, DatumColumns]]:
+    """Input, allowed answers and answer as rows of pattern, fields and value."""
+    rows = [("input", _columns(source, shown.smallest))]
+    rows += [("expected", allowed_columns(target, each)) for each in shown.allowed]
+    return [*rows, ("answer", _columns(target, shown.answer))]
+
+
+def _columns(form: Format, text: str) -> DatumColumns:
+    if form.kind == "text" or not text.startswith("0x"):
+        return text, "", ""
+    return datum_columns(form, int(text, 16))

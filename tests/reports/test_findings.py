@@ -1,0 +1,244 @@
+"""Findings of runs with planted faults: each is named by its cause, with region and counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reports.findings.finding import UNEXPLAINED, Finding
+from reports.findings.finding_text import finding_record, findings_lines
+from reports.findings.read_findings import read_findings
+from reports.findings.report import read_report
+from reports.html.site import write_site
+from specs.cases import Case
+from specs.formats import format_named
+from tests.conformance.processes import castigate, castigate_in_process
+from tests.reports.judged_run import (
+    RIGHT,
+    Answer,
+    cases_of,
+    judged_run,
+    raising,
+    through,
+    where,
+    with_mode,
+)
+
+TO_FLOAT8 = cases_of(
+    "onnx-cast:25/float16/float8e4m3fn/",
+    "onnx-cast:25/bfloat16/float8e4m3fn/",
+    "onnx-cast:25/int16/float8e4m3fn/",
+)
+NARROW = cases_of(
+    "onnx-cast:25/float64/float16/",
+    "onnx-cast:25/float64/bfloat16/",
+    "onnx-cast:25/int32/bfloat16/",
+)
+
+
+def findings(folder: Path, answer: Answer, cases: list[Case]) -> tuple[Finding, ...]:
+    store = judged_run(folder, {"faulty": answer}, cases)
+    return read_findings(store).get("faulty", ())
+
+
+def test_a_right_backend_has_none(tmp_path: Path) -> None:
+    assert findings(tmp_path / "run", RIGHT.cast, TO_FLOAT8) == ()
+
+
+def test_double_rounding_is_named_as_such(tmp_path: Path) -> None:
+    [found] = findings(tmp_path / "run", through("float32"), NARROW)
+    assert found.id == "faulty/rounds-twice-through-float32"
+    assert (found.kind, found.says) == ("wrong value", "rounds twice, through float32")
+    assert found.cases == tuple(case.id for case in NARROW)
+    assert not found.is_exact
+
+
+def test_an_ignored_parameter_is_named(tmp_path: Path) -> None:
+    [found] = findings(tmp_path / "run", with_mode("saturate", "1"), TO_FLOAT8)
+    assert found.name == "as-saturate-1"
+    assert found.says == "answers as with saturate = 1 where it has another value"
+    assert all("saturate:0" in case for case in found.cases)
+    assert len(found.cases) == 3
+
+
+def between(case: Case, bits: np.ndarray) -> np.ndarray:
+    """Inputs from 480 up to but not including 496, of both signs, without saturation."""
+    source = format_named(case.source)
+    values = {
+        "float16": lambda: np.abs(bits.view(np.float16).astype(float)),
+        "bfloat16": lambda: np.abs((bits.astype(np.uint32) << 16).view(np.float32)),
+        "int16": lambda: np.abs(bits.view(np.int16).astype(int)),
+    }
+    magnitudes = values[source.name]()
+    return (magnitudes >= 480) & (magnitudes < 496) & (case.mode["saturate"] == "0")
+
+
+def test_a_region_is_told_in_values(tmp_path: Path) -> None:
+    answer = where(between, lambda case: 0x7E)
+    found, *others = findings(tmp_path / "run", answer, TO_FLOAT8)
+    # The positive inputs; the negative ones get a value of the other sign, for another reason.
+    assert "480 ≤" in found.says
+    assert "< 496" in found.says
+    assert found.says.endswith(", where NaN is required")
+    assert found.is_exact
+    assert sum(each.inputs for each in (found, *others)) == 2 * (2**6 + 2**3 + 2**4)
+
+
+def test_one_wrong_pattern_is_told_with_its_value(tmp_path: Path) -> None:
+    answer = where(lambda case, bits: bits == 0x3C00, lambda case: 0x40)
+    cases = cases_of("onnx-cast:25/float16/float8e4m3fn/saturate:1")
+    [found] = findings(tmp_path / "run", answer, cases)
+    [line] = [
+        line for line in findings_lines({"faulty": [found]}, {"faulty": "1"}) if "0x3c00" in line
+    ]
+    assert (
+        "1 case, float16 to float8e4m3fn, 1 input; 0x3c00 (1) gives 0x40 (2), not 0x38 (1)" in line
+    )
+    assert found.explained[0].region == "x = 1"
+
+
+def test_what_no_form_explains_is_counted(tmp_path: Path) -> None:
+    wrong = where(lambda case, bits: bits % 7 == 3, lambda case: 0x31)
+    *_, found = findings(tmp_path / "run", wrong, TO_FLOAT8[:2])
+    assert found.name == UNEXPLAINED
+    assert found.inputs > 10_000
+
+
+@pytest.mark.parametrize(
+    ("cases", "kind", "name", "says"),
+    [
+        (
+            cases_of("onnx-cast:25/float16/int4"),
+            "wrong refusal",
+            "raises-ValueError",
+            "raises ValueError: no such kernel",
+        ),
+        (
+            cases_of("onnx-cast:6/float16/int4"),
+            None,
+            "",
+            "",
+        ),
+    ],
+)
+def test_an_error_is_wrong_only_where_an_answer_is_due(
+    tmp_path: Path, cases: list[Case], kind: str | None, name: str, says: str
+) -> None:
+    found = findings(tmp_path / "run", raising(ValueError("no such kernel")), cases)
+    assert [(each.kind, each.name, each.says) for each in found] == (
+        [(kind, name, says)] if kind else []
+    )
+
+
+def test_pairs_that_are_not_listed_are_one_finding(tmp_path: Path) -> None:
+    def cast(case: Case, bits: np.ndarray) -> np.ndarray:
+        return np.zeros(bits.shape, format_named(case.target).storage)
+
+    cases = cases_of("onnx-cast:6/float16/int4", "onnx-cast:9/float16/uint4")
+    [found] = findings(tmp_path / "run", cast, cases)
+    assert (found.kind, found.name) == (
+        "accepts what is not listed",
+        "accepts-unlisted-onnx-cast",
+    )
+    assert len(found.cases) == 2
+
+
+def test_the_seed_does_not_change_names_and_sentences(tmp_path: Path) -> None:
+    seen = []
+    for seed in (0, 1):
+        folder = tmp_path / str(seed)
+        store = judged_run(folder, {"faulty": through("float32")}, NARROW, seed)
+        seen.append([(each.id, each.says, each.cases) for each in read_findings(store)["faulty"]])
+    assert seen[0] == seen[1]
+
+
+def test_backends_share_findings_of_the_same_name(tmp_path: Path) -> None:
+    backends = {"one": through("float32"), "two": through("float32"), "three": RIGHT.cast}
+    store = judged_run(tmp_path / "run", backends, NARROW[:1])
+    found = read_findings(store)
+    assert set(found) == {"one", "two"}
+    [first] = found["one"]
+    assert finding_record(first, found, "1")["shared"] == ["two"]
+    text = "\n".join(findings_lines(found, dict.fromkeys(backends, "1")))
+    assert re.search(r"^one 1: 1 finding, 1 failing case$", text, re.MULTILINE)
+    assert "also in two" in text
+
+
+def one_fault(names: tuple[str, ...], answer: int) -> Answer:
+    """Right answers but for 1 in some cases."""
+
+    def wrong(case: Case, bits: np.ndarray) -> np.ndarray:
+        return (bits == 0x3C00) & (case.id in names)
+
+    return where(wrong, lambda case: answer)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        ((1, 0x40), (1, 0x40), []),
+        ((0, 0x40), (1, 0x40), [("new", "")]),
+        ((1, 0x40), (0, 0x40), [("fixed", "")]),
+        ((1, 0x40), (2, 0x40), [("changed", "from 1 to 2 cases")]),
+        ((1, 0x40), (1, 0x41), [("changed", "other inputs or answers")]),
+    ],
+)
+def test_two_runs_are_compared_by_findings(
+    tmp_path: Path, before: tuple[int, int], now: tuple[int, int], expected: list[tuple[str, str]]
+) -> None:
+    cases = cases_of("onnx-cast:25/float16/float8e4m3fn/", "onnx-cast:24/float16/float8e4m3fn/")
+    ids = tuple(case.id for case in cases)
+    for name, (count, answer) in (("before", before), ("now", now)):
+        judged_run(tmp_path / name, {"faulty": one_fault(ids[:count], answer)}, cases)
+    report = read_report([str(tmp_path / "before"), str(tmp_path / "now")])
+    assert [(each.kind, each.words) for each in report.finding_changes] == expected
+    assert {each.finding.name for each in report.finding_changes} <= {UNEXPLAINED}
+
+
+def test_a_backend_that_one_run_lacks_is_not_compared(tmp_path: Path) -> None:
+    cases = NARROW[:1]
+    judged_run(tmp_path / "before", {"one": RIGHT.cast}, cases)
+    judged_run(tmp_path / "now", {"one": RIGHT.cast, "two": through("float32")}, cases)
+    report = read_report([str(tmp_path / "before"), str(tmp_path / "now")])
+    assert set(report.findings) == {"two"}
+    assert report.finding_changes == []
+
+
+def test_the_command_prints_what_was_found(tmp_path: Path) -> None:
+    backends = {"one": through("float32"), "two": RIGHT.cast}
+    run = judged_run(tmp_path / "run", backends, NARROW[:1]).folder.display_name
+    code, out, err = castigate_in_process("findings", run)
+    assert (code, err) == (1, "")
+    assert "rounds-twice-through-float32: 1 case, float64 to float16, at least " in out
+    assert out.rstrip().endswith("two 1: 0 findings, 0 failing cases")
+    code, out, _ = castigate_in_process("findings", run, "--backend", "two")
+    assert (code, out.strip()) == (0, "two 1: 0 findings, 0 failing cases")
+    code, out, _ = castigate_in_process("findings", run, "--json")
+    [record] = map(json.loads, out.splitlines())
+    assert (record["id"], record["kind"]) == ("one/rounds-twice-through-float32", "wrong value")
+    assert [each["case"] for each in record["cases"]] == [NARROW[0].id]
+
+
+def test_an_unknown_backend_is_one_line(tmp_path: Path) -> None:
+    run = judged_run(tmp_path / "run", {"one": RIGHT.cast}, NARROW[:1]).folder.display_name
+    code, out, err = castigate("findings", run, "--backend", "onn")
+    assert (code, out) == (2, "")
+    assert err == f"castigate: run {run} has no backend `onn`; did you mean `one`?\n"
+
+
+def test_the_report_has_a_page_per_finding(tmp_path: Path) -> None:
+    runs = []
+    for name, answer in (("before", RIGHT.cast), ("now", with_mode("saturate", "1"))):
+        runs.append(str(tmp_path / name))
+        judged_run(tmp_path / name, {"faulty": answer}, TO_FLOAT8)
+    write_site(runs, tmp_path / "site")
+    front = (tmp_path / "site" / "index.html").read_text()
+    assert 'href="finding-faulty-as-saturate-1.html"' in front
+    assert "answers as with saturate = 1 where it has another value" in front
+    page = (tmp_path / "site" / "finding-faulty-as-saturate-1.html").read_text()
+    for each in ("wrong value", "new", "case.html#onnx-cast:25/int16/float8e4m3fn/saturate:0"):
+        assert each in page
