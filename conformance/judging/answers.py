@@ -34,10 +34,14 @@ class Declined:
 
 @dataclass(frozen=True)
 class Raised:
-    """The backend raised an error; ``inputs`` names those on which it does, where that is known."""
+    """The backend raised an error.
+
+    ``inputs`` names those on which it does, and ``smallest`` is one of them, where that is known.
+    """
 
     error: Exception
     inputs: str = ""
+    smallest: Bits | None = None
 
     @property
     def text(self) -> str:

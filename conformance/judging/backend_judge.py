@@ -62,14 +62,18 @@ from specs.ruling import Ruling, ruling
 AskBits = Callable[[Bits], Answer]
 
 
-def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> str:
-    """Name an input on which a backend raises, found by bisection; of texts also how many do."""
+def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, Bits | None]:
+    """Name an input on which a backend raises, found by bisection; of texts also how many do.
+
+    The second result is that input, if it raises alone.
+    """
     if source.kind == "text":
         guilty = [index for index in range(inputs.size) if _raises(inputs[index : index + 1], ask)]
         if not guilty:
-            return "on no text alone, only on all of them together"
+            return "on no text alone, only on all of them together", None
         worst = min(guilty, key=lambda index: simplicity(source, inputs[index]))
-        return f"on {len(guilty)} of {inputs.size} texts, the smallest {inputs[worst]!r}"
+        words = f"on {len(guilty)} of {inputs.size} texts, the smallest {inputs[worst]!r}"
+        return words, inputs[worst : worst + 1]
     part = inputs
     while part.size > 1:
         half = part.size // 2
@@ -79,7 +83,7 @@ def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> str:
             part = part[half:]
         else:
             break
-    return _range_of(source, part)
+    return _range_of(source, part), part if part.size == 1 else None
 
 
 def _raises(inputs: Bits, ask: AskBits) -> bool:
@@ -194,6 +198,10 @@ class BackendJudge:
                 return self._verdict(case, "unsupported", reason)
             case Crashed() as crashed:
                 return self.crashed(case, crashed)
+            case Raised(smallest=smallest) if smallest is not None:
+                script = self.reproduction(case, ruling(case), smallest)
+                failed = self.failed(case)
+                return self._verdict(case, failed, missing.text, inputs=inputs, reproduction=script)
             case Raised() | Malformed():
                 return self._verdict(case, self.failed(case), missing.text, inputs=inputs)
 
@@ -347,8 +355,10 @@ class BackendJudge:
 
     def located(self, case: Case, rules: Ruling, inputs: Bits, error: Exception) -> Raised:
         """The error together with the inputs on which it is raised."""
-        guilty = inputs_that_raise(rules.source, inputs, lambda part: self.ask(case, rules, part))
-        return Raised(error, guilty)
+        words, one = inputs_that_raise(
+            rules.source, inputs, lambda part: self.ask(case, rules, part)
+        )
+        return Raised(error, words, one)
 
     def _compared(
         self,

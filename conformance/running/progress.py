@@ -14,6 +14,9 @@ from conformance.running.plan import Task
 SECONDS_BETWEEN_LINES = 5.0
 TASK_WEIGHT = 1 << 22
 """Added to a task's inputs in the share of work done, so that tasks with few inputs count too."""
+SECONDS_BEFORE_ESTIMATE, SHARE_BEFORE_ESTIMATE = 2.0, 0.01
+"""What must be over before the time left is estimated: earlier estimates are wild."""
+UNITS = {"G": 1e9, "M": 1e6, "k": 1e3}
 COLUMNS_OF_NUMBERS = 70
 MIN_COLUMNS_WITH_BAR = 100
 
@@ -48,11 +51,33 @@ class BackendProgress:
 
     def __str__(self) -> str:
         spent = monotonic() - self._started
-        left = f"{spent * (1 / self.share - 1):.0f} s left" if self.share else "begun"
         return (
-            f"{self.tasks_done} of {self.tasks} tasks, {self.inputs / 1e9:.2f} G inputs, "
-            f"{self.inputs / 1e9 / max(spent, 0.1):.2f} G/s, {self.wrong:,} wrong, {left}"
+            f"{self.tasks_done} of {self.tasks} tasks, {_amount(self.inputs)} inputs, "
+            f"{_amount(self.inputs / max(spent, 0.1))}/s, {self.wrong:,} wrong, {self._time(spent)}"
         )
+
+    def _time(self, spent: float) -> str:
+        """How long it took, or may still take once enough is done to tell."""
+        if self.tasks_done == self.tasks:
+            return f"done in {_duration(spent)}"
+        if spent < SECONDS_BEFORE_ESTIMATE or self.share < SHARE_BEFORE_ESTIMATE:
+            return "begun"
+        return f"{_duration(spent * (1 / self.share - 1))} left"
+
+
+def _amount(number: float) -> str:
+    """A count in the unit in which it has at most three digits before the point."""
+    for unit, size in UNITS.items():
+        if number >= size:
+            return f"{number / size:.2f} {unit}"
+    return f"{number:.0f}"
+
+
+def _duration(seconds: float) -> str:
+    """Seconds, minutes or hours, in whole numbers."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
 
 
 class ProgressReporter:

@@ -104,7 +104,7 @@ class Cell:
 
     @property
     def failure_fingerprint(self) -> tuple[str, ...]:
-        """Fingerprint of the broken rules, used to group backends that fail alike or not at all."""
+        """What the answers break, or why there are none: equal for cells that fail alike."""
         if not self.is_answered and not self.broken:
             return (self.verdict,)
         return tuple(f"{each.rule} {each.level} {each.digest}" for each in self.broken)

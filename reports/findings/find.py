@@ -205,7 +205,7 @@ def _sentence(draft: _Draft) -> str:
     required = {
         _required_words(format_named(each.cell.target), each.allowed) for each in draft.explained
     }
-    where = f" for {regions.pop()}" if len(regions) == 1 else ""
+    where = f", for {regions.pop()}" if len(regions) == 1 else ""
     wants = (
         f", where {words} is required" if len(required) == 1 and (words := required.pop()) else ""
     )
@@ -217,7 +217,7 @@ def _required_words(target: Format, allowed: tuple[str, ...]) -> str:
     match allowed:
         case ["any-nan" | "+nan" | "-nan"]:
             return "NaN"
-        case [code] if code.startswith("0x") and target.kind in ("float", "integer", "boolean"):
+        case [code] if code.startswith("0x") and target.kind in ("float", "integer"):
             magnitude = int(code, 16) & ~(target.sign_bit if target.kind == "float" else 0)
             if (
                 target.kind == "float"
@@ -225,7 +225,7 @@ def _required_words(target: Format, allowed: tuple[str, ...]) -> str:
                 and magnitude == target.infinity_code
             ):
                 return "infinity"
-            if magnitude == target.max_code and target.kind != "boolean":
+            if magnitude == target.max_code:
                 return "the largest value"
             return "zero" if magnitude == 0 else ""
     return ""

@@ -20,6 +20,8 @@ MOST_INTERVALS = 3
 MOST_TEXTS = 3
 """More texts than this are not written out."""
 ONE = np.uint64(1)
+NEGATIVE = "-x"
+"""The name of the magnitude of negative values."""
 LONGEST = 10
 """Characters of a decimal that is written in full."""
 
@@ -96,7 +98,7 @@ def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | N
         words = _interval_words(source, finite["+"], "|x|") + words
     else:
         for sign, intervals in finite.items():
-            words = _interval_words(source, intervals, "x" if sign == "+" else "-x") + words
+            words = _interval_words(source, intervals, "x" if sign == "+" else NEGATIVE) + words
     return _listed(words)
 
 
@@ -173,29 +175,39 @@ def _interval_words(source: Format, intervals: Intervals, name: str) -> list[str
         return [_inequality(source, each, name) for each in intervals]
     ends = (intervals.asked[intervals.begin[0]], intervals.asked[intervals.end[-1]])
     low, high = (_number(source, int(code)) for code in ends)
-    return [f"{len(intervals):,} intervals with {low} ≤ {name} ≤ {high}"]
+    if name == NEGATIVE:
+        low, high = f"-{high}", f"-{low}"
+    return [f"{len(intervals):,} intervals with {low} ≤ {name.lstrip('-')} ≤ {high}"]
 
 
 def _inequality(source: Format, interval: Interval, name: str) -> str:
+    """An interval in words; ``name`` is `x`, `|x|` or `-x`, whose magnitudes it holds."""
     if interval.low == interval.high:
-        return f"{name} = {_number(source, interval.low)}"
-    left = right = ""
+        number = _number(source, interval.low)
+        return f"x = -{number}" if name == NEGATIVE else f"{name} = {number}"
+    # Each bound is a sign and a number; between 0 and the smallest value there is nothing to bound.
+    low = high = ("", "")
     if interval.below is not None:
-        left = _rounder(source, interval.low, interval.below, interval.below == interval.low - 1)
+        low = _rounder(source, interval.low, interval.below, interval.below == interval.low - 1)
     if interval.above is not None:
-        right = _rounder(source, interval.high, interval.above, interval.above == interval.high + 1)
-    match left, right:
-        case "", "":
-            return "every finite value but zero" if name == "|x|" else f"{name} > 0"
-        case _, "":
-            return f"{name} {left.replace('≤', '≥').replace('<', '>')}"
-        case "", _:
-            return f"{name} {right}"
-    sign, _, number = left.partition(" ")
-    return f"{number} {sign} {name} {right}"
+        high = _rounder(source, interval.high, interval.above, interval.above == interval.high + 1)
+    if low == high == ("", ""):
+        return {"|x|": "every finite value but zero", "x": "x > 0", NEGATIVE: "x < 0"}[name]
+    if high == ("", ""):
+        sign, number = low
+        if name == NEGATIVE:
+            return f"x {sign} -{number}"
+        return f"{name} {sign.replace('≤', '≥').replace('<', '>')} {number}"
+    if low == ("", "") and name == "|x|":
+        return f"|x| {high[0]} {high[1]}"
+    low = low if low[1] else ("<", "0")
+    if name == NEGATIVE:
+        lower = low[1] if low[1] == "0" else f"-{low[1]}"
+        return f"-{high[1]} {high[0]} x {low[0]} {lower}"
+    return f"{low[1]} {low[0]} {name} {high[0]} {high[1]}"
 
 
-def _rounder(source: Format, inside: int, outside: int, is_next: bool) -> str:
+def _rounder(source: Format, inside: int, outside: int, is_next: bool) -> tuple[str, str]:
     """A bound by the last value inside, or by the first one outside if that is the rounder number.
 
     Of 494 and 496, that is 496: it has fewer significant bits.
@@ -206,8 +218,8 @@ def _rounder(source: Format, inside: int, outside: int, is_next: bool) -> str:
         return len(_number(source, magnitude)), odd_part // (odd_part & -odd_part)
 
     if is_next and roundness(outside) < roundness(inside):
-        return f"< {_number(source, outside)}"
-    return f"≤ {_number(source, inside)}"
+        return "<", _number(source, outside)
+    return "≤", _number(source, inside)
 
 
 def _value(source: Format, magnitude: int) -> Number:

@@ -21,6 +21,9 @@ from reports.findings.verdict_signs import (
 from specs.formats import formats
 from specs.loader import documents
 
+ALL_OF = ": 100 % of "
+"""What follows a behavior that explains every input: their number."""
+
 
 def index_data(report: Report) -> dict[str, Any]:
     """Return the index: backends, runs, verdicts, dtypes, and the cases of every version."""
@@ -43,7 +46,6 @@ def index_data(report: Report) -> dict[str, Any]:
         ],
         "dtypes": {name: number_line(form) for name, form in formats().items()},
         "versions": [_version(report, version) for version in report.cases],
-        "pairs": _groups_per_pair(report),
     }
 
 
@@ -67,6 +69,8 @@ def _version(report: Report, version: Version) -> dict[str, Any]:
         "document": document,
         "version": number,
         "title": documents()[document].entry.title,
+        "operation": documents()[document].entry.operation,
+        "newest": version == _newest_version(report, document),
         "page": version_page(version),
         "modes": modes,
         # Indexes of the source, target and mode of the first case, then of the second, and so on.
@@ -83,6 +87,34 @@ def _version(report: Report, version: Version) -> dict[str, Any]:
         "changes": [dict(_change_kinds(report, backend, cases)) for backend in report.backends],
         "broken": [_cases_by_rule(report, backend, cases) for backend in report.backends],
     }
+
+
+def _newest_version(report: Report, document: str) -> Version:
+    """The last version of a document that the run has."""
+    return [version for version in report.cases if version[0] == document][-1]
+
+
+def open_answers_data(report: Report) -> dict[str, Any]:
+    """What backends do on open inputs of casts, by pair, in the last version of each document.
+
+    Sentences are stored once, and referred to by their index.
+    """
+    texts: dict[str, int] = {}
+    pairs: dict[str, dict[str, list[int]]] = {}
+    for (backend, _), cell in report.cells.items():
+        lines = report.behaviors.get((backend, cell.case), ())
+        is_cast = documents()[cell.document].entry.operation == "cast"
+        newest = _newest_version(report, cell.document)
+        if lines and is_cast and (cell.document, cell.version) == newest:
+            known = pairs.setdefault(f"{cell.source}/{cell.target}", {})
+            indexes = known.setdefault(backend, [])
+            for line in lines:
+                # Each case counts its own inputs; the behavior is what they share.
+                behavior, _, _ = line.partition(ALL_OF)
+                index = texts.setdefault(behavior, len(texts))
+                if index not in indexes:
+                    indexes.append(index)
+    return {"texts": list(texts), "pairs": pairs}
 
 
 def _digits(report: Report, backend: str, cases: list[Cell]) -> Iterator[str]:
@@ -110,15 +142,3 @@ def _cases_by_rule(report: Report, backend: str, cases: list[Cell]) -> dict[str,
         for rule in sorted({each.rule for each in cell.broken} if cell is not None else ()):
             found.setdefault(rule, []).append(index)
     return dict(sorted(found.items()))
-
-
-def _groups_per_pair(report: Report) -> dict[str, int]:
-    """Into how many groups the backends fall on each dtype pair, in the case with most groups."""
-    found: dict[str, int] = {}
-    for cases in report.cases.values():
-        for one in cases:
-            answered = [cell for cell in report.cells_of_case(one.case) if cell.is_answered]
-            pair = f"{one.source}/{one.target}"
-            groups = len({cell.failure_fingerprint for cell in answered})
-            found[pair] = max(found.get(pair, 0), groups)
-    return found

@@ -21,7 +21,7 @@ from reports.html.case_details import case_details
 from reports.html.findings import SIGNS, finding_pages
 from reports.html.front_page import front_page
 from reports.html.open_points import open_points
-from reports.html.page_data import data_file, index_data, version_page
+from reports.html.page_data import data_file, index_data, open_answers_data, version_page
 from reports.html.rules_page import (
     cited_lines,
     rule_row_file,
@@ -37,6 +37,8 @@ from specs.loader import documents
 STATIC = Path(__file__).with_name("static")
 FIELD_NAMES = {3: ("sign", "exponent", "mantissa"), 2: ("sign", "rest"), 1: ("rest",)}
 """The fields of a pattern by how many it has."""
+OPERATIONS = ("cast", "call", "bitcast")
+"""The operations of documents; each has a page of its own."""
 MARK = "castigate-report"
 """An empty file that marks a folder as a report, which may be replaced."""
 
@@ -106,6 +108,7 @@ def _write_files(report: Report, folder: Path) -> None:
         (folder / "static" / file.name).write_bytes(file.read_bytes())
     (folder / "data").mkdir()
     (folder / "data" / "index.js").write_bytes(data_file("index", index_data(report)))
+    (folder / "data" / "open.js").write_bytes(data_file("open", open_answers_data(report)))
     for name, data in case_details(report):
         (folder / "data" / f"{name}.js").write_bytes(data_file(name, data))
     (folder / MARK).touch()
@@ -144,8 +147,10 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
     yield "behaviours.html", page("behaviours.html", pairs=behaviors_by_pair(report))
     yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
-    for name in ("cases.html", "case.html", "pairs.html", "pair.html"):
+    for name in ("cases.html", "case.html", "pair.html"):
         yield name, page(name)
+    for operation in OPERATIONS:
+        yield f"{operation}s.html", page("use.html", operation=operation)
     for file, variables in finding_pages(report):
         yield file, page("finding.html", **variables)
     for each in rules_pages(report):

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from conformance.running import progress
+from conformance.running.plan import Task
 from tests.conformance.processes import (
     BOOL,
     FULL,
@@ -35,8 +37,10 @@ fcntl = pytest.importorskip("fcntl", reason="terminals are those of Unix")
 pty = pytest.importorskip("pty", reason="terminals are those of Unix")
 termios = pytest.importorskip("termios", reason="terminals are those of Unix")
 
-NUMBERS = r"(\d+) of (\d+) tasks, (\d+\.\d\d) G inputs, \d+\.\d\d G/s, ([\d,]+) wrong, (.+)"
-LEFT = r"begun|\d+ s left"
+AMOUNT = r"\d+(?:\.\d\d [kMG])?"
+NUMBERS = rf"(\d+) of (\d+) tasks, ({AMOUNT}) inputs, {AMOUNT}/s, ([\d,]+) wrong, (.+)"
+LEFT = r"begun|\d+ (s|min|h) left|done in \d+ (s|min|h)"
+UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 SLOWED = {"RUNNABLE_PAUSE": "0.0002"}
 OFTEN = "import conformance.running.progress as progress; progress.SECONDS_BETWEEN_LINES = 0.1; "
 needs_proc = pytest.mark.skipif(
@@ -66,6 +70,11 @@ def seen_on_a_terminal(columns: int, *arguments: str, **more: Any) -> tuple[int,
     return process.returncode, out, [line for line in re.split(r"[\r\n]+", plain) if line.strip()]
 
 
+def amount(text: str) -> float:
+    number, _, unit = text.partition(" ")
+    return float(number) * UNITS[unit]
+
+
 def test_without_a_terminal_plain_lines_go_to_stderr(tmp_path: Path) -> None:
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
     code, out, err = castigate("run", *given, f"--out={tmp_path / 'run'}", before=OFTEN, env=SLOWED)
@@ -76,8 +85,9 @@ def test_without_a_terminal_plain_lines_go_to_stderr(tmp_path: Path) -> None:
     assert None not in found
     numbers = [match.groups() for match in found if match]
     assert all(re.fullmatch(LEFT, left) for *_, left in numbers)
-    assert numbers == sorted(numbers, key=lambda row: (int(row[0]), float(row[2])))
-    assert numbers[-1] == ("17", "17", "4.29", f"{0x1100:,}", "0 s left")
+    assert numbers == sorted(numbers, key=lambda row: (int(row[0]), amount(row[2])))
+    assert numbers[-1][:-1] == ("17", "17", "4.29 G", f"{0x1100:,}")
+    assert numbers[-1][-1].startswith("done in ")
     assert "\x1b" not in out + err
     assert "tasks" not in out
     assert out.endswith(f"run: {1 << 32:,} inputs\n")
@@ -121,7 +131,8 @@ def test_a_bar_on_a_terminal_shows_backend_share_speed_and_wrong_answers(
     assert all(re.fullmatch(LEFT, match[5]) for match in found if match)
     assert len({match[3] for match in found if match}) > 3
     assert found[-1] is not None
-    assert found[-1].groups() == ("17", "17", "4.29", f"{0x1100:,}", "0 s left")
+    assert found[-1].groups()[:-1] == ("17", "17", "4.29 G", f"{0x1100:,}")
+    assert found[-1][5].startswith("done in ")
     assert all("Range" in line.partition(" ")[0] for line in seen if "task" in line)
     if columns == 200:
         assert all(line.startswith(f"{RUNNABLE}:WrongRange ") for line in seen)
@@ -181,3 +192,26 @@ def test_an_interrupt_at_any_moment_is_one_line(seed: int, tmp_path: Path) -> No
     assert all(re.match(rf"{RUNNABLE}:Right: ", line) for line in lines[:-1])
     if not (tmp_path / "run").exists():
         assert "--resume" not in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("spent", "done", "expected"),
+    [
+        (1.0, 5, "begun"),
+        (100.0, 0, "begun"),
+        (10.0, 5, "10 s left"),
+        (600.0, 5, "10 min left"),
+        (36_000.0, 5, "10 h left"),
+        (36_000.0, 10, "done in 10 h"),
+    ],
+)
+def test_the_time_left_is_told_once_it_can_be_estimated(
+    spent: float, done: int, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [Task(str(number), ()) for number in range(10)]
+    monkeypatch.setattr(progress, "monotonic", lambda: 0.0)
+    shown = progress.BackendProgress("ort", tasks)
+    for task in tasks[:done]:
+        shown.finish_task(task)
+    monkeypatch.setattr(progress, "monotonic", lambda: spent)
+    assert str(shown).endswith(f", {expected}")

@@ -23,7 +23,9 @@ PAGES = (
     "trend.html",
     "behaviours.html",
     "cases.html",
-    "pairs.html",
+    "casts.html",
+    "bitcasts.html",
+    "calls.html",
     "page-pypto-cast.html",
     "document-onnx-cast-25.html",
     "document-pypto-cast-0.2.html",
@@ -93,7 +95,9 @@ class Reader:
             "pair.": "#pair[data-shown]",
             "document": "#matrices a",
             "cases": "#list tbody tr",
-            "pairs": "#pairs td a",
+            "casts": "#uses td a",
+            "bitcasts": "#main[data-shown]",
+            "calls": "#main[data-shown]",
         }
         for begin, mark in marks.items():
             if name.startswith(begin) and not (begin == "case" and name.startswith("cases")):
@@ -106,6 +110,29 @@ def reader(chromium: Any, site: str) -> Iterator[Reader]:
     yield one
     one.context.close()
     assert one.wrong == []
+
+
+def test_a_field_says_what_each_backend_does(reader: Reader) -> None:
+    page = reader.open("casts.html")
+    pair = '#uses td a[href="pair.html#float32/float8e4m3fn"]'
+    assert page.locator(f"{pair} span").count() == 3
+    page.focus(pair)
+    page.wait_for_selector("#shown tbody tr")
+    assert page.locator("#shown h2").inner_text() == "float32 → float8e4m3fn"
+    assert "torch" in page.locator("#shown tbody").inner_text()
+    assert "violates" in page.locator("#shown tbody").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.getAttribute('href')") != (
+        "pair.html#float32/float8e4m3fn"
+    )
+
+
+def test_casts_are_filtered_by_mode(reader: Reader) -> None:
+    page = reader.open("casts.html")
+    every = page.locator("#uses td a").count()
+    page.select_option("select[name=mode]", "saturate:0")
+    assert 0 < page.locator("#uses td a").count() < every
+    assert page.url.endswith("#mode=saturate%3A0")
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 import reports.html.site
 from reports.diff.judgement import Judgement
 from reports.diff.verdicts import VERDICTS
+from reports.findings.report import read_report
+from reports.html.page_data import open_answers_data
 from reports.html.site import MARK, write_site
 from reports.run_store.record import Shard
 from specs.cases import Case
@@ -215,13 +218,22 @@ def test_front_page_names_a_different_seed(tmp_path: Path) -> None:
 
 
 def test_groups_of_backends_do_not_depend_on_claims(site: Path) -> None:
-    index, found = data(site, "index"), data(site, "onnx-cast.float32")
+    found = data(site, "onnx-cast.float32")
     cells = found["cases"]["onnx-cast:25/float32/float8e4m3fn/saturate:1"]
-    findings = {BACKENDS[cell["backend"]]: cell["broken"] for cell in cells}
-    assert findings["torch"] == findings["vendor:fast"] != findings["ort"] == []
-    # In the case with most groups: those two backends, and the one that conforms.
-    assert index["pairs"]["float32/float8e4m3fn"] == 2
-    assert index["pairs"]["float32/float16"] == 1
+    broken = {BACKENDS[cell["backend"]]: cell["broken"] for cell in cells}
+    assert broken["torch"] == broken["vendor:fast"] != broken["ort"] == []
+
+
+def test_open_answers_are_told_by_pair_and_backend(tmp_path: Path) -> None:
+    report = read_report([planted_run(tmp_path / "run", backends=["ort"])])
+    case = "onnx-cast:25/float32/int16"
+    other = "pypto-cast:0.2/float32/int16/mode:CAST_ODD/satmode:on"
+    lines = {
+        ("ort", case): ("a: 100 % of 2 inputs", "b"),
+        ("ort", other): ("b", "a: 100 % of 3 inputs", "c"),
+    }
+    told = open_answers_data(replace(report, behaviors=lines))
+    assert told == {"texts": ["a", "b", "c"], "pairs": {"float32/int16": {"ort": [0, 1, 2]}}}
 
 
 def test_case_details_show_whose_answers_are_identical(site: Path) -> None:

@@ -132,6 +132,9 @@ def test_an_error_is_wrong_only_where_an_answer_is_due(
     assert [(each.kind, each.name, each.says) for each in found] == (
         [(kind, name, says)] if kind else []
     )
+    for each in found:
+        command = f"castigate explain {cases[0].id} --backend faulty -- 0x0000"
+        assert each.simplest.cell.reproduction == command
 
 
 def test_pairs_that_are_not_listed_are_one_finding(tmp_path: Path) -> None:
@@ -221,6 +224,30 @@ def test_the_command_prints_what_was_found(tmp_path: Path) -> None:
     [record] = map(json.loads, out.splitlines())
     assert (record["id"], record["kind"]) == ("one/rounds-twice-through-float32", "wrong value")
     assert [each["case"] for each in record["cases"]] == [NARROW[0].id]
+
+
+def test_a_finding_is_printed_as_an_issue(tmp_path: Path) -> None:
+    run = judged_run(tmp_path / "run", {"one": through("float32")}, NARROW[:1])
+    arguments = ("findings", run.folder.display_name, "--issue", "one/rounds-twice-through-float32")
+    code, out, err = castigate_in_process(*arguments)
+    assert (code, err) == (0, "")
+    title, _, machine, *_ = out.splitlines()
+    assert title == "# Cast float64 to float16: rounds twice, through float32"
+    assert machine == "one 1, Python 3.11.7, Linux"
+    for part in (
+        "A cast from float64 to float16:",
+        "- ONNX Cast, version 25, recommends this: ",
+        f"castigate explain {NARROW[0].id} --backend one -- 0x",
+        "| float64 | float16 |  | at least ",
+    ):
+        assert part in out
+
+
+def test_an_unknown_finding_is_one_line(tmp_path: Path) -> None:
+    run = judged_run(tmp_path / "run", {"one": through("float32")}, NARROW[:1])
+    code, out, err = castigate("findings", run.folder.display_name, "--issue=one/rounds-twice")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "has no finding `one/rounds-twice`; did you mean `one/rounds-twice-through-" in err
 
 
 def test_an_unknown_backend_is_one_line(tmp_path: Path) -> None:

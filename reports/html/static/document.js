@@ -47,30 +47,10 @@
     return figure;
   }
 
-  // The Tab key stops once per matrix; the arrow keys move from sign to sign.
+  // The Tab key stops once per matrix.
   function makeReachable(figure) {
     const links = [...figure.querySelectorAll("td:not(.off) > a")];
     if (!links.some((link) => link.tabIndex === 0) && links.length) links[0].tabIndex = 0;
-  }
-
-  function move(event) {
-    const steps = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
-    const step = steps[event.key];
-    const here = event.target.closest("td");
-    if (!step || !here) return;
-    event.preventDefault();
-    const { rows } = here.closest("table");
-    let [row, column] = [here.parentElement.rowIndex + step[0], here.cellIndex + step[1]];
-    while (rows[row] && rows[row].cells[column]) {
-      const link = rows[row].cells[column].querySelector("a");
-      if (link) {
-        event.target.tabIndex = -1;
-        link.tabIndex = 0;
-        link.focus();
-        return;
-      }
-      [row, column] = [row + step[0], column + step[1]];
-    }
   }
 
   const sections = version.modes.map((mode, row) => {
@@ -88,7 +68,7 @@
   });
   const matrices = document.getElementById("matrices");
   matrices.append(...sections);
-  matrices.addEventListener("keydown", move);
+  matrices.addEventListener("keydown", castigate.moveInMatrix);
 
   // Show and return how many of a matrix's verdicts match the filters.
   function count(figure, matching) {

@@ -48,19 +48,20 @@ castigate.filters = (found, draw) => {
   fromFragment();
 };
 
+// Whether a case matches the filters that are about cases.
+castigate.matchesCase = (one, state) => {
+  const words = (state.q || "").toLowerCase().split(/\s+/).filter(Boolean);
+  return (!state.document || `${one.version.document}:${one.version.version}` === state.document)
+    && (!state.from || one.source === state.from)
+    && (!state.to || one.target === state.to)
+    && (!state.mode || (one.mode || "none") === state.mode)
+    && words.every((word) => one.id.toLowerCase().includes(word));
+};
+
 // Return a function from a case to the backends whose verdict on it matches the filters.
 castigate.matcher = (found, state) => {
-  const words = (state.q || "").toLowerCase().split(/\s+/).filter(Boolean);
   const backends = found.backends.map((_, backend) => backend)
     .filter((backend) => !state.backend || found.backends[backend].name === state.backend);
-
-  function matchesCase(one) {
-    return (!state.document || `${one.version.document}:${one.version.version}` === state.document)
-      && (!state.from || one.source === state.from)
-      && (!state.to || one.target === state.to)
-      && (!state.mode || (one.mode || "none") === state.mode)
-      && words.every((word) => one.id.toLowerCase().includes(word));
-  }
 
   function matchesVerdict(one, backend) {
     const verdict = castigate.verdict(found, one, backend);
@@ -71,5 +72,5 @@ castigate.matcher = (found, state) => {
       && (!state.rule || castigate.breaks(one, backend, state.rule));
   }
 
-  return (one) => (matchesCase(one) ? backends.filter((backend) => matchesVerdict(one, backend)) : []);
+  return (one) => (castigate.matchesCase(one, state) ? backends.filter((backend) => matchesVerdict(one, backend)) : []);
 };

@@ -113,6 +113,27 @@ const castigate = (() => {
     return `${number(count)} ${count === 1 ? one : many}`;
   }
 
+  // Handle arrow keys in a matrix: they move the focus from link to link.
+  function moveInMatrix(event) {
+    const steps = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
+    const step = steps[event.key];
+    const here = event.target.closest("td");
+    if (!step || !here) return;
+    event.preventDefault();
+    const { rows } = here.closest("table");
+    let [row, column] = [here.parentElement.rowIndex + step[0], here.cellIndex + step[1]];
+    while (rows[row] && rows[row].cells[column]) {
+      const link = rows[row].cells[column].querySelector("a");
+      if (link) {
+        event.target.tabIndex = -1;
+        link.tabIndex = 0;
+        link.focus();
+        return;
+      }
+      [row, column] = [row + step[0], column + step[1]];
+    }
+  }
+
   // Draw what the fragment names, now and whenever it changes; show a note if that fails.
   function follow(element, draw) {
     async function show() {
@@ -129,5 +150,5 @@ const castigate = (() => {
     show();
   }
 
-  return { receive, load, index, verdict, changes, breaks, make, sign, badge, changeBadge, caseLink, number, several, follow };
+  return { receive, load, index, verdict, changes, breaks, make, sign, badge, changeBadge, caseLink, number, several, moveInMatrix, follow };
 })();
