@@ -28,6 +28,9 @@ REJECTED = ("error",)
 """What a rule allows that wants a case refused."""
 ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): (.*)", re.DOTALL)
 """The class of an error within a message, and its text."""
+WORD, NOT_IN_NAMES = re.compile(r"\w+"), re.compile(r"[^a-z0-9]+")
+LONGEST_NAME = 50
+"""Characters of a name that is made from a message."""
 EXHAUSTIVE_BITS, SWEPT_BITS = 16, 32
 """The widest sources of which the tiers `quick` and `full` ask every input."""
 LONGEST_TEXT = 90
@@ -121,7 +124,10 @@ def _cause_without_values(cell: Cell, broken: BrokenRule | None) -> tuple[Cause,
         says = f"raises {error[1]}: {_shortened(error[2])}"
         return Cause("wrong refusal", f"raises-{error[1]}"), says
     if broken is not None:
-        return Cause("wrong value", broken.rule), _shortened(cell.message)
+        says = _shortened(_without_dtypes(cell))
+        return Cause(
+            "wrong value", NOT_IN_NAMES.sub("-", says.lower()).strip("-")[:LONGEST_NAME]
+        ), says
     return Cause("wrong refusal", "no-answer"), _shortened(cell.message)
 
 
@@ -131,6 +137,12 @@ def _wants_refusal(cell: Cell, broken: BrokenRule) -> bool:
         return True
     case = cell.as_case
     return not is_bitcast(case) and not broken.allowed and ruling(case).is_rejection
+
+
+def _without_dtypes(cell: Cell) -> str:
+    """A cell's message with the roles of its dtypes in place of their names."""
+    roles = {cell.target: "the target dtype", cell.source: "the source dtype"}
+    return WORD.sub(lambda word: roles.get(word[0], word[0]), cell.message)
 
 
 def _shortened(text: str) -> str:

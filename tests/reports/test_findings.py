@@ -9,14 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from reports.diff.judgement import Fault, Judgement
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import finding_record, findings_lines
 from reports.findings.read_findings import read_findings
 from reports.findings.report import read_report
 from reports.html.site import write_site
+from reports.run_store.open_run import open_run
 from specs.cases import Case
 from specs.formats import format_named
 from tests.conformance.processes import castigate, castigate_in_process
+from tests.html.planted import HALF, one_cell, planted_run
 from tests.reports.judged_run import (
     RIGHT,
     Answer,
@@ -269,3 +272,15 @@ def test_the_report_has_a_page_per_finding(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "finding-faulty-as-saturate-1.html").read_text()
     for each in ("wrong value", "new", "case.html#onnx-cast:25/int16/float8e4m3fn/saturate:0"):
         assert each in page
+
+
+def test_a_fault_is_named_by_its_message_without_dtypes(tmp_path: Path) -> None:
+    text = "gives float32 instead of float16 (nothing was converted)"
+    fault = Fault("answer", "whole", "§ 1", "required", text)
+    wrong = Judgement(HALF, "ort", "violates", text, inputs=2, faults=(fault,))
+    run = planted_run(tmp_path / "run", one_cell("ort", HALF, wrong), ["ort"])
+    [found] = [each for each in read_findings(open_run(run))["ort"] if HALF in each.cases]
+    assert found.says == (
+        "gives the source dtype instead of the target dtype (nothing was converted)"
+    )
+    assert found.name == "gives-the-source-dtype-instead-of-the-target-dtype"
