@@ -1,47 +1,82 @@
-"""Which behaviors explain the backends' answers to open inputs, by dtype pair."""
+"""What the backends do on open inputs: a table of target families and backends."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reports.findings.report import Report
-from specs.formats import formats
+from reports.html.page_data import ALL_OF
+from specs.formats import Format, format_named, formats
+
+NARROW_BITS = 8
+"""The widest of the narrow floats."""
+FAMILIES = (
+    "signed integers",
+    "unsigned integers",
+    "bool",
+    f"floats of at most {NARROW_BITS} bits",
+    "wider floats",
+    "complex numbers and texts",
+)
+"""The families of targets, in the order of the table."""
 
 
 @dataclass
-class SharedBehavior:
-    """One sentence about open answers, the backends that it describes, and an example case."""
+class PairsOfBehavior:
+    """A sentence about open answers, and a case of each pair to which it applies."""
 
     text: str
-    backends: list[str]
-    example: str
+    cases: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
-class PairBehaviors:
-    """The behaviors on one dtype pair: explanations before exceptions, the most shared first."""
+class FamilyRow:
+    """A family of targets, and what each backend does with it, that of most pairs first."""
 
-    source: str
-    target: str
-    behaviors: list[SharedBehavior]
+    family: str
+    behaviors: dict[str, list[PairsOfBehavior]]
 
 
-def behaviors_by_pair(report: Report) -> list[PairBehaviors]:
-    """List the pairs on which a backend answered open inputs, in the order of the formats."""
-    found: dict[tuple[str, str], dict[str, SharedBehavior]] = {}
-    for (backend, case), lines in report.behaviors.items():
-        cell = report.cells[backend, case]
-        behaviors = found.setdefault((cell.source, cell.target), {})
-        for text in lines:
-            behavior = behaviors.setdefault(text, SharedBehavior(text, [], case))
-            if backend not in behavior.backends:
-                behavior.backends.append(backend)
+def family_of(target: Format) -> str:
+    """The family of a target."""
+    signed, unsigned, boolean, narrow, wide, others = FAMILIES
+    match target.kind:
+        case "integer":
+            return signed if target.is_signed else unsigned
+        case "boolean":
+            return boolean
+        case "float":
+            return narrow if target.bits <= NARROW_BITS else wide
+    return others
+
+
+def behaviors_by_family(report: Report) -> list[FamilyRow]:
+    """The rows of the table: every family for which a backend answered open inputs."""
     order = list(formats())
+    found: dict[tuple[str, str], dict[str, PairsOfBehavior]] = {}
+    cells = sorted(
+        ((report.cells[key], lines) for key, lines in report.behaviors.items()),
+        key=lambda item: (order.index(item[0].source), order.index(item[0].target)),
+    )
+    for cell, lines in cells:
+        here = found.setdefault((family_of(format_named(cell.target)), cell.backend), {})
+        for line in lines:
+            text = line.partition(ALL_OF)[0]
+            behavior = here.setdefault(text, PairsOfBehavior(text))
+            behavior.cases.setdefault(f"{cell.source} → {cell.target}", cell.case)
     return [
-        PairBehaviors(*pair, sorted(found[pair].values(), key=_sort_key))
-        for pair in sorted(found, key=lambda pair: tuple(map(order.index, pair)))
+        FamilyRow(
+            family,
+            {
+                backend: sorted(behaviors.values(), key=_sort_key)
+                for (other, backend), behaviors in found.items()
+                if other == family
+            },
+        )
+        for family in FAMILIES
+        if any(family == other for other, _ in found)
     ]
 
 
-def _sort_key(behavior: SharedBehavior) -> tuple[bool, int, str]:
-    return "unexplained" in behavior.text, -len(behavior.backends), behavior.text
+def _sort_key(behavior: PairsOfBehavior) -> tuple[bool, int, str]:
+    return "unexplained" in behavior.text, -len(behavior.cases), behavior.text

@@ -101,7 +101,7 @@ def _cell(report: Report, cell: Cell, broken: SharedValues, texts: SharedValues)
         ],
         "message": texts.index_of(cell.message, cell.message),
         "script": texts.index_of(cell.reproduction, cell.reproduction),
-        "behaviours": [texts.index_of(line, line) for line in report.behaviors.get(key, ())],
+        "behaviors": [texts.index_of(line, line) for line in report.behaviors.get(key, ())],
         "changes": [
             [change.kind, change.rule, change.level] for change in report.changes.get(key, ())
         ],

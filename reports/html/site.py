@@ -16,7 +16,7 @@ from reports.diff.verdicts import VERDICTS, WRONG
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
-from reports.html.behaviors import behaviors_by_pair
+from reports.html.behaviors import behaviors_by_family
 from reports.html.case_details import case_details
 from reports.html.findings import SIGNS, finding_pages
 from reports.html.front_page import front_page
@@ -144,7 +144,7 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
         return environment.get_template(template).render(**variables)
 
     yield "index.html", page("index.html", **front_page(report))
-    yield "behaviours.html", page("behaviours.html", pairs=behaviors_by_pair(report))
+    yield "behaviors.html", page("behaviors.html", rows=behaviors_by_family(report))
     yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
     for name in ("cases.html", "case.html", "pair.html"):

@@ -23,7 +23,7 @@ PAGES = (
     "finding-vendor-fast-no-answer.html",
     "open.html",
     "trend.html",
-    "behaviours.html",
+    "behaviors.html",
     "cases.html",
     "casts.html",
     "bitcasts.html",

@@ -12,7 +12,7 @@ import pytest
 
 from reports.diff.judgement import Judgement
 from reports.findings.report import Report, read_report
-from reports.html.behaviors import PairBehaviors, SharedBehavior, behaviors_by_pair
+from reports.html.behaviors import FamilyRow, PairsOfBehavior, behaviors_by_family
 from reports.html.front_page import RuleSummary, front_page
 from reports.html.site import write_site
 from reports.html.trend import Point, trends
@@ -169,45 +169,31 @@ def report(tmp_path: Path) -> Report:
     return read_report([planted_run(tmp_path / "run", judged(), ["ort", "torch", "vendor:fast"])])
 
 
-def test_behaviors_are_listed_by_pair_with_the_most_shared_first(report: Report) -> None:
+def test_behaviors_are_listed_by_family_with_those_of_most_pairs_first(report: Report) -> None:
     int16, int8 = "onnx-cast:25/float32/int16", "onnx-cast:25/float32/int8"
-    half, int16_odd = (
-        "onnx-cast:25/float32/float16",
-        "pypto-cast:0.2/float32/int16/mode:CAST_ODD/satmode:on",
-    )
-    from_int8 = "onnx-cast:25/int8/float16"
-    to_bool = "onnx-cast:25/float32/bool"
+    odd = "pypto-cast:0.2/float32/int16/mode:CAST_ODD/satmode:on"
+    half, to_bool = "onnx-cast:25/int8/float16", "onnx-cast:25/float32/bool"
     lines = {
-        ("ort", from_int8): ("a",),
-        ("ort", to_bool): ("a",),
-        ("ort", int8): ("b", "unexplained: c"),
-        ("ort", int16): ("z", "y"),
+        ("ort", to_bool): ("a: 100 % of 2 inputs",),
+        ("ort", int8): ("b: 100 % of 2 inputs", "unexplained: c"),
+        ("ort", int16): ("z", "b: 100 % of 3 inputs"),
+        ("ort", odd): ("z",),
         ("ort", half): ("a",),
-        ("torch", int8): ("a", "unexplained: c"),
-        ("torch", int16): ("a",),
-        ("torch", int16_odd): ("a",),
-        ("vendor:fast", int16): ("a",),
+        ("torch", int8): ("a",),
     }
-    assert behaviors_by_pair(replace(report, behaviors=lines)) == [
-        PairBehaviors("float32", "float16", [SharedBehavior("a", ["ort"], half)]),
-        PairBehaviors(
-            "float32",
-            "int16",
-            [
-                SharedBehavior("a", ["torch", "vendor:fast"], int16),
-                SharedBehavior("y", ["ort"], int16),
-                SharedBehavior("z", ["ort"], int16),
-            ],
+    to_int8, to_int16 = {"float32 → int8": int8}, {"float32 → int16": int16}
+    assert behaviors_by_family(replace(report, behaviors=lines)) == [
+        FamilyRow(
+            "signed integers",
+            {
+                "ort": [
+                    PairsOfBehavior("b", to_int16 | to_int8),
+                    PairsOfBehavior("z", to_int16),
+                    PairsOfBehavior("unexplained: c", to_int8),
+                ],
+                "torch": [PairsOfBehavior("a", to_int8)],
+            },
         ),
-        PairBehaviors(
-            "float32",
-            "int8",
-            [
-                SharedBehavior("a", ["torch"], int8),
-                SharedBehavior("b", ["ort"], int8),
-                SharedBehavior("unexplained: c", ["ort", "torch"], int8),
-            ],
-        ),
-        PairBehaviors("float32", "bool", [SharedBehavior("a", ["ort"], to_bool)]),
-        PairBehaviors("int8", "float16", [SharedBehavior("a", ["ort"], from_int8)]),
+        FamilyRow("bool", {"ort": [PairsOfBehavior("a", {"float32 → bool": to_bool})]}),
+        FamilyRow("wider floats", {"ort": [PairsOfBehavior("a", {"int8 → float16": half})]}),
     ]

@@ -112,8 +112,8 @@ castigate.follow(document.getElementById("case"), async (id, element) => {
       make("h3", { id: `backend-${row}` }, castigate.badge(verdict), " ", name, " ", make("small", {}, version)),
       make("p", { class: "numbers" }, numbers.join(", "), alike.some((each) => each.backend > cell.backend) ? `; fails in the same way as ${names}` : ""),
       data.texts[cell.message] ? make("p", { class: "message" }, data.texts[cell.message]) : "",
-      cell.behaviours.length ? make("div", { class: "behaviors" }, make("h4", {}, "On open inputs"),
-        make("ul", {}, cell.behaviours.map((each) => make("li", {}, data.texts[each])))) : "",
+      cell.behaviors.length ? make("div", { class: "behaviors" }, make("h4", {}, "On open inputs"),
+        make("ul", {}, cell.behaviors.map((each) => make("li", {}, data.texts[each])))) : "",
       cell.changes.length ? make("ul", { class: "changes" }, cell.changes.map(([kind, rule]) => make("li", {},
         castigate.changeBadge(found.changes.find((each) => each.name === kind)), " since the previous run: ", make("code", {}, rule)))) : "",
       // Divergences that are shown above for another backend are folded.

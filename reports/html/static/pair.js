@@ -82,13 +82,13 @@ castigate.follow(document.getElementById("pair"), async (name, element) => {
   // What the backends of a group do on open inputs, listed together where it is the same.
   function behaviors(cells, texts) {
     const grouped = new Map();
-    for (const cell of cells.filter((each) => each.behaviours.length)) {
-      const key = cell.behaviours.join();
+    for (const cell of cells.filter((each) => each.behaviors.length)) {
+      const key = cell.behaviors.join();
       grouped.set(key, [...(grouped.get(key) || []), cell]);
     }
     return [...grouped.values()].map((some) => make("div", { class: "behaviors" },
       make("p", { class: "quiet" }, `${some.map((cell) => found.backends[cell.backend].name).join(", ")}, on open inputs:`),
-      make("ul", {}, some[0].behaviours.map((each) => make("li", {}, texts[each])))));
+      make("ul", {}, some[0].behaviors.map((each) => make("li", {}, texts[each])))));
   }
 
   function groupBox(one, [does, cells]) {
