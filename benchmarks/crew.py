@@ -71,7 +71,7 @@ class Crew:
             link.close()
 
     def first(self, task: Task, *arguments: Any) -> Any:
-        """What the first process finds while the others rest."""
+        """Do a task in the first process alone, and return its result."""
         return self.timed(task, [arguments]).found[0]
 
     def timed(self, task: Task, parts: Sequence[tuple[Any, ...]]) -> Timed:

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 Set = tuple[Any, ...]
-"""What may come out: ``("all",)``, ``("nan", sign)``, ``("codes",)`` with the codes in arrays
-beside it, ``("code", one)``, or the word for an outcome that is compared as a whole."""
+"""The answers that are allowed: ``("all",)``, ``("nan", sign)``, ``("codes",)`` with the codes in
+arrays beside it, ``("code", one)``, or the word for an outcome that is compared as a whole."""
 ALL: Set = ("all",)
 
 
 @dataclass
 class Told:
-    """What one checkout says of a case: per branch its sets and rule, per input its branch."""
+    """One checkout's ruling of a case: sets and rule of each branch, branch of each input."""
 
     key: str
     rules: list[str]
@@ -43,7 +43,7 @@ class Told:
 
 
 def told(name: str, known: frozenset[str]) -> Told:
-    """What this process's checkout says of a case; without arrays where the key is known."""
+    """Return this checkout's ruling of a case, without its arrays if the key is known."""
     from conformance.judging.quick_inputs import inputs_of
     from conformance.running.selection import case_named
     from specs.operations import is_bitcast
@@ -92,7 +92,7 @@ def _expected(rules: Any, inputs: Any) -> Any:
 
 
 def _sets(branch: Any) -> tuple[Set, Set]:
-    """What breaks no required rule, and what breaks nothing at all."""
+    """The answers that break no required rule, and those that break no rule at all."""
     whole, part = _set(branch.outcome), _set(branch.outcome)
     if branch.recommended is not None:
         part = _set(branch.recommended)
@@ -202,7 +202,7 @@ class Other:
 
 @dataclass
 class Tally:
-    """What became of one document."""
+    """The differences between the two encodings of one document."""
 
     cases: int = 0
     inputs: int = 0

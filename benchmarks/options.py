@@ -19,7 +19,7 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
     "ort": ("float32/float8e4m3fn",),
     "ml_dtypes": ("float32/float8e4m3fn",),
 }
-"""What is measured of a backend where no pair is named; of others the first of torch's."""
+"""The pairs that are measured if none is named; backends that are not here get torch's first."""
 Measured = tuple[str, str, str]
 """A backend, a source and a target."""
 

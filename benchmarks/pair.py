@@ -50,7 +50,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Checked:
-    """What the checker alone took, of a processor's time, for answers that were in the cache."""
+    """The processor time of the checker alone, on answers that were in the cache."""
 
     elements: int
     seconds: float
@@ -67,7 +67,7 @@ class Pair:
     cases: list[Case] = field(default_factory=list)
 
     def alone(self, lo: int, hi: int) -> int:
-        """What a sweep cannot do without: put inputs into a buffer and have it cast."""
+        """Fill a buffer with inputs and have it cast, which no sweep can avoid."""
         buffer = np.zeros(min(CHUNK, hi - lo), format_named(self.asked.source).storage)
         Dense(hi).fill(buffer, lo)
         call = self._bound(buffer)
@@ -107,7 +107,7 @@ class Pair:
         return Checked(elements, seconds, refused)
 
     def told(self) -> Chosen:
-        """What was chosen."""
+        """The options that were chosen."""
         return self.chosen
 
     def _bound(self, buffer: Bits) -> Callable[[], Bits]:
@@ -189,7 +189,7 @@ def _judging(judge: BackendJudge, shared: list[Case], others: list[Case], size: 
 
 
 def _spread(lo: int, hi: int, size: int) -> list[int]:
-    """Where chunks begin that are spread evenly over a range."""
+    """The first inputs of chunks that are spread evenly over a range."""
     chunks = max(1, (hi - lo) // size)
     count = min(PROBES, chunks)
     return [lo + chunks * place // count * size for place in range(count)]

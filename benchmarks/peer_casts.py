@@ -36,7 +36,7 @@ class Target:
 
     @property
     def rules(self) -> Ruling:
-        """What the document says."""
+        """The rules of the case."""
         return ruling(self.case)
 
     @property

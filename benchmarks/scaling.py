@@ -33,7 +33,7 @@ class Scaled:
         return [one / several for one, several in zip(self.one, self.several, strict=True)]
 
     def figures(self) -> dict[str, Any]:
-        """What JSON keeps."""
+        """The figures as plain data for JSON."""
         more = {"speed_up": self.speed_up, "median_speed_up": median(self.speed_up)}
         return {**asdict(self), **more}
 

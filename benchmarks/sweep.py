@@ -60,12 +60,12 @@ class Result:
         return _ratio(self.processor, form)
 
     def of_each_table(self, form: str, tables: int) -> list[float]:
-        """What each further table cost, as a part of the sweep with the first."""
+        """The cost of each further table, relative to the sweep with the first."""
         pairs = zip(self.seconds[_tables(form, tables)], self.seconds[form], strict=True)
         return [(several - one) / one / (tables - 1) for several, one in pairs]
 
     def figures(self, form: str) -> dict[str, Any]:
-        """What JSON keeps: every figure, and those that are made of them."""
+        """All measured and derived figures as plain data for JSON."""
         names = [name for name in NAMES.values() if name in self.seconds]
         ratio = {name: self.ratio(name) for name in names}
         processors = {name: self.ratio_of_processors(name) for name in names}

@@ -163,7 +163,7 @@ class Command:
     text: str
     shown: tuple[str, ...]
     first: int
-    """Where its output begins, as an index into the page's lines."""
+    """The index of the first line of its output on the page."""
     indent: str
 
 
@@ -269,7 +269,7 @@ def run(text: str, folder: Path) -> tuple[int, str]:
 
 
 RUNS: dict[str, tuple[str, Path]] = {}
-"""What each `castigate run` printed, and the folder in which it left its run."""
+"""The output of each `castigate run`, and the folder of its run."""
 
 
 def run_once(text: str, folder: Path) -> tuple[int, str]:
@@ -303,7 +303,7 @@ def fits(shown: list[str], real: list[str]) -> bool:
 
 
 def refreshed(shown: list[str], real: list[str]) -> list[str]:
-    """What the page should show: the real output, cut where the page cuts it now.
+    """Cut the real output where the page cuts it now; the page should show the result.
 
     The part before the first cut is as many lines from the beginning, the part after the last as
     many from the end; a part between two cuts begins at the line that is most like its first one.

@@ -15,7 +15,7 @@ SECONDS_BETWEEN_LINES = 5.0
 TASK_WEIGHT = 1 << 22
 """Added to a task's inputs in the share of work done, so that tasks with few inputs count too."""
 SECONDS_BEFORE_ESTIMATE, SHARE_BEFORE_ESTIMATE = 2.0, 0.01
-"""What must be over before the time left is estimated: earlier estimates are wild."""
+"""The time left is not estimated before this much time and this share of the work are over."""
 UNITS = {"G": 1e9, "M": 1e6, "k": 1e3}
 COLUMNS_OF_NUMBERS = 70
 MIN_COLUMNS_WITH_BAR = 100

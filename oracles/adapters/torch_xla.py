@@ -38,7 +38,7 @@ TYPES: Mapping[str, str] = {
 """XLA's names of the dtypes that torch_xla has on its device."""
 
 ENVIRONMENT: Mapping[str, str] = {"PJRT_DEVICE": "CPU", "NPROC": "1"}
-"""Where XLA runs, and on how many threads; XLA reads both once, when it creates the device."""
+"""XLA's device and number of threads; it reads both once, when it creates the device."""
 
 
 class TorchXla:

@@ -104,7 +104,7 @@ class Cell:
 
     @property
     def failure_fingerprint(self) -> tuple[str, ...]:
-        """What the answers break, or why there are none: equal for cells that fail alike."""
+        """The broken rules, or the verdict if no answer came; equal for cells that fail alike."""
         if not self.is_answered and not self.broken:
             return (self.verdict,)
         return tuple(f"{each.rule} {each.level} {each.digest}" for each in self.broken)

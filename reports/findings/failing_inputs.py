@@ -1,88 +1,99 @@
-"""The failing inputs of a broken rule: runs of patterns, and samples of them with their answers."""
+"""The failing inputs of a broken rule, as a run's tables hold them, with the answers to them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reports.diff.failure_runs import Runs
 from specs.formats import Format
 
-PER_RUN = 64
-"""Samples of a long run: both ends, and some between."""
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class FailingInputs:
-    """The listed runs of failing inputs of one broken rule, as columns in input order.
+    """The listed runs of failing inputs, and how many inputs each has.
 
     Texts, and patterns of more than 64 bits, are runs of one input each. ``total`` counts all
     failing inputs, also those of runs that are not listed.
     """
 
     total: int
-    first: NDArray[Any]
-    last: NDArray[Any]
+    runs: Runs
     count: NDArray[np.uint64]
-    answer: NDArray[Any]
-    last_answer: NDArray[Any]
-    slope: NDArray[np.int64]
-    straight: NDArray[np.bool_]
 
     @property
     def is_complete(self) -> bool:
         """Whether every failing input lies in a listed run."""
         return int(self.count.sum()) == self.total
 
-    def at(self, runs: NDArray[Any]) -> FailingInputs:
-        """The runs of a mask or of indices, as if they were all."""
-        columns = [getattr(self, each.name)[runs] for each in fields(self)[1:]]
-        is_all = columns[0].size == self.count.size
-        return FailingInputs(self.total if is_all else int(columns[2].sum()), *columns)
+    @property
+    def are_words(self) -> bool:
+        """Whether the inputs are patterns of at most 64 bits, which have an order."""
+        return self.runs.first.dtype != object
 
-    @cached_property
-    def samples(self) -> Samples:
-        """Inputs of each run whose answers are known: of short runs all, of long ones some."""
-        # Texts in a run are known only where all are the same.
-        is_known = self.straight & ((self.answer.dtype != object) | (self.slope == 0))
-        most = np.where(is_known, np.uint64(PER_RUN), np.uint64(2))
-        sizes = np.minimum(most, self.count).astype(np.int64)
-        runs = np.repeat(np.arange(sizes.size), sizes)
-        nth = np.arange(runs.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        if self.first.dtype == object:
-            return Samples(runs, self.first, self.answer)
-        longest = self.count[runs] - np.uint64(1)
-        gaps = np.maximum(sizes[runs] - 1, 1).astype(np.uint64)
-        is_last = nth == sizes[runs] - 1
-        offsets = np.where(is_last, longest, nth.astype(np.uint64) * (longest // gaps))
-        inputs = self.first[runs] + offsets
-        if self.answer.dtype == object:
-            return Samples(
-                runs, inputs, np.where(nth == 0, self.answer[runs], self.last_answer[runs])
-            )
-        rising = self.answer[runs] + self.slope[runs].view(np.uint64) * offsets
-        return Samples(runs, inputs, np.where(is_last, self.last_answer[runs], rising))
+    def at(self, some: Mask) -> FailingInputs:
+        """Some of the runs, as if they were all."""
+        count = self.count[some]
+        total = self.total if some.all() else int(count.sum())
+        return FailingInputs(total, self.runs.at(some), count)
+
+    def holds(self, inputs: NDArray[np.uint64]) -> Mask:
+        """Which inputs lie in one of the runs."""
+        nearest = self._nearest(inputs)
+        inside: Mask = (nearest >= 0) & (inputs <= self.runs.last[nearest])
+        return inside
+
+    def samples(self, asked: NDArray[Any] | None, answers: NDArray[Any] | None) -> Samples:
+        """The failing inputs among those asked, with their answers.
+
+        Without them, the ends of each run: a sweep stores no other answers.
+        """
+        runs = self.runs
+        if asked is not None and answers is not None and self.are_words:
+            inputs = asked.astype(np.uint64)
+            inside = self.holds(inputs)
+            return Samples(self._nearest(inputs[inside]), inputs[inside], answers[inside])
+        numbers = np.arange(runs.first.size)
+        several = np.flatnonzero(self.count > 1)
+        order = np.argsort(np.concatenate([numbers, several]), kind="stable")
+        ends = (
+            np.concatenate([one, other[several]])[order]
+            for one, other in ((runs.first, runs.last), (runs.answer, runs.last_answer))
+        )
+        return Samples(np.concatenate([numbers, several])[order], *ends)
+
+    def _nearest(self, inputs: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """The last run that begins at or before each input; -1 if none does."""
+        nearest: NDArray[np.intp] = np.searchsorted(self.runs.first, inputs, "right") - 1
+        return nearest
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Failing inputs with their answers, and the run of each, in rising order."""
+    """Failing inputs with their answers, and the number of the run of each, in rising order."""
 
-    runs: NDArray[np.intp]
+    numbers: NDArray[np.intp]
     inputs: NDArray[Any]
     answers: NDArray[Any]
 
-    def of(self, source: Format, target: Format) -> tuple[NDArray[Any], NDArray[Any]]:
+    def of_runs(self, some: Mask) -> Samples:
+        """The samples of some runs."""
+        here = some[self.numbers]
+        return Samples(self.numbers[here], self.inputs[here], self.answers[here])
+
+    def stored_as(self, source: Format, target: Format) -> tuple[NDArray[Any], NDArray[Any]]:
         """Inputs and answers in the storage of their formats."""
         return _stored(self.inputs, source), _stored(self.answers, target)
 
-    def whole_runs(self, holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """For each run, whether something holds for all of its samples."""
-        starts = np.flatnonzero(np.append(True, self.runs[1:] != self.runs[:-1]))
-        whole: NDArray[np.bool_] = np.logical_and.reduceat(holds, starts)
+    def whole_runs(self, holds: Mask) -> Mask:
+        """For each run that has samples, whether something holds for all of them."""
+        starts = np.flatnonzero(np.append(True, self.numbers[1:] != self.numbers[:-1]))
+        whole: Mask = np.logical_and.reduceat(holds, starts)
         return whole
 
 
@@ -90,7 +101,7 @@ def _stored(column: NDArray[Any], form: Format) -> NDArray[Any]:
     return column if column.dtype == object else column.astype(form.storage)
 
 
-def failing_inputs(rows: Any, total: int) -> FailingInputs:
+def failing_inputs(rows: Any, total: int, runs: int) -> FailingInputs:
     """The failing inputs in rows of ``divergences.parquet`` that belong to one broken rule."""
 
     def column(name: str, text: str) -> NDArray[Any]:
@@ -98,15 +109,14 @@ def failing_inputs(rows: Any, total: int) -> FailingInputs:
         values: NDArray[Any] = rows[chosen].to_numpy()
         return values
 
-    is_text = not rows["text"].null_count
     first = column("first", "text")
-    return FailingInputs(
-        total,
+    listed = Runs(
+        runs,
         first,
-        first if is_text else rows["last"].to_numpy(),
-        rows["count"].to_numpy(),
+        rows["last"].to_numpy() if rows["text"].null_count else first,
         column("answer", "answer_text"),
         column("last_answer", "last_answer_text"),
         rows["slope"].to_numpy(),
         rows["straight"].to_numpy(),
     )
+    return FailingInputs(total, listed, rows["count"].to_numpy())

@@ -7,25 +7,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from oracles.reference import expect_by_exact
 from reports.diff.allowed_answers import describe_allowed
 from reports.diff.divergences import datum_of, index_of_simplest
 from reports.diff.verdicts import FAILING
 from reports.findings.cells import BrokenRule, Cell
-from reports.findings.failing_inputs import FailingInputs
+from reports.findings.failing_inputs import Mask
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding, Kind
 from reports.findings.intervals import region_words
-from reports.findings.mechanisms import Mask, Mechanism
+from reports.findings.mechanisms import Mechanism, known_ruling
 from reports.findings.number_line import segments
-from reports.findings.wrong_answers import AskedInputs, WrongAnswers, explain_wrong_answers
+from reports.findings.wrong_answers import StoredArrays, WrongAnswers, explain_wrong_answers
 from specs.editions import edition
 from specs.formats import Format, format_named
 from specs.loader import document_named
-from specs.operations import is_bitcast
-from specs.ruling import ruling
 
 REJECTED = ("error",)
-"""What a rule allows that wants a case refused."""
+"""The words for what a rule allows that wants a case refused."""
 ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): (.*)", re.DOTALL)
 """The class of an error within a message, and its text."""
 WORD, NOT_IN_NAMES = re.compile(r"\w+"), re.compile(r"[^a-z0-9]+")
@@ -38,7 +38,7 @@ LONGEST_TEXT = 90
 
 
 class Cause(NamedTuple):
-    """What identifies a finding of a backend."""
+    """The kind and the name of a finding; a backend has at most one finding of each."""
 
     kind: Kind
     name: str
@@ -56,14 +56,14 @@ class _Draft:
 Drafts = dict[Cause, _Draft]
 
 
-def find_findings(cells: Iterable[Cell], asked: AskedInputs) -> dict[str, tuple[Finding, ...]]:
+def find_findings(cells: Iterable[Cell], stored: StoredArrays) -> dict[str, tuple[Finding, ...]]:
     """The findings of each backend that fails, the most severe first, then those of most cases."""
     by_backend: dict[str, list[Cell]] = {}
     for cell in cells:
         if cell.verdict in FAILING:
             by_backend.setdefault(cell.backend, []).append(cell)
     return {
-        backend: tuple(_sorted_findings(backend, _drafts(failing, asked)))
+        backend: tuple(_sorted_findings(backend, _drafts(failing, stored)))
         for backend, failing in by_backend.items()
     }
 
@@ -84,7 +84,7 @@ def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
     )
 
 
-def _drafts(cells: Iterable[Cell], asked: AskedInputs) -> Drafts:
+def _drafts(cells: Iterable[Cell], stored: StoredArrays) -> Drafts:
     drafts: Drafts = {}
     wrong: list[WrongAnswers] = []
     for cell in cells:
@@ -93,17 +93,17 @@ def _drafts(cells: Iterable[Cell], asked: AskedInputs) -> Drafts:
                 cause, says = _cause_without_values(cell, broken)
                 drafts.setdefault(cause, _Draft(says)).explained.append(_refusal(cell, broken))
             else:
-                wrong.append(WrongAnswers.of(cell, broken, broken.failing))
-    explain_wrong_answers(wrong, asked)
+                wrong.append(WrongAnswers.of(cell, broken, broken.failing, stored))
+    explain_wrong_answers(wrong, stored)
     for each in wrong:
         for mechanism, runs in each.explained.items():
             cause = Cause("wrong value", mechanism.name)
             draft = drafts.setdefault(cause, _Draft(mechanism.says, mechanism))
-            draft.explained.append(_explained_case(each, runs, asked))
+            draft.explained.append(_explained_case(each, runs, stored))
         if each.left.any():
             says = "gives wrong values that no closed form explains"
             draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
-            draft.explained.append(_explained_case(each, each.left, asked))
+            draft.explained.append(_explained_case(each, each.left, stored))
     return drafts
 
 
@@ -135,8 +135,8 @@ def _wants_refusal(cell: Cell, broken: BrokenRule) -> bool:
     """Whether a broken rule wants the case refused; a fault does not say so by what it allows."""
     if broken.allowed == REJECTED:
         return True
-    case = cell.as_case
-    return not is_bitcast(case) and not broken.allowed and ruling(case).is_rejection
+    rules = known_ruling(cell.as_case)
+    return not broken.allowed and rules is not None and rules.is_rejection
 
 
 def _without_dtypes(cell: Cell) -> str:
@@ -159,7 +159,8 @@ def _refusal(cell: Cell, broken: BrokenRule | None) -> ExplainedCase:
         broken.rule,
         broken.clause,
         broken.level,
-        broken.wrong,
+        # Of a case that must be refused, the inputs that were asked say nothing about the others.
+        0,
         True,
         "",
         broken.smallest or "",
@@ -168,18 +169,14 @@ def _refusal(cell: Cell, broken: BrokenRule | None) -> ExplainedCase:
     )
 
 
-def _explained_case(wrong: WrongAnswers, runs: Mask, asked: AskedInputs) -> ExplainedCase:
+def _explained_case(wrong: WrongAnswers, runs: Mask, stored: StoredArrays) -> ExplainedCase:
     """The share of a case that lies in some runs of inputs, with the simplest of them."""
-    cell, failing = wrong.cell, wrong.failing.at(runs)
+    cell, failing, samples = wrong.cell, wrong.failing.at(runs), wrong.samples.of_runs(runs)
     source, target = format_named(cell.source), format_named(cell.target)
-    asked_inputs = asked(cell.asked) if cell.asked is not None else None
-    inputs, answers = failing.samples.inputs, failing.samples.answers
-    at = index_of_simplest(source, inputs, inputs == inputs)
-    given, answer = (datum_of(column[at]) for column in (inputs, answers))
+    at = index_of_simplest(source, samples.inputs, np.ones(samples.inputs.shape, bool))
+    given, answer = (datum_of(column[at]) for column in (samples.inputs, samples.answers))
     if isinstance(given, str) and source.kind != "text":
         given = int(given, 16)  # A pattern of more than 64 bits.
-    rules = ruling(wrong.case)
-    allowed = expect_by_exact.allow(rules, given)
     return ExplainedCase(
         cell,
         wrong.broken.rule,
@@ -187,19 +184,24 @@ def _explained_case(wrong: WrongAnswers, runs: Mask, asked: AskedInputs) -> Expl
         wrong.broken.level,
         int(failing.count.sum()),
         failing.is_complete and _is_exhaustive(source, cell),
-        region_words(source, failing, asked_inputs),
+        region_words(source, failing, stored(cell.asked) if cell.asked is not None else None),
         given if isinstance(given, str) else source.hexadecimal(given),
         answer if isinstance(answer, str) else target.hexadecimal(answer),
-        describe_allowed(rules, allowed, given, wrong.broken.level),
+        _allowed(wrong, given),
         wrong.broken.digest,
-        _segments(source, failing),
+        segments(source, failing.runs.first, failing.runs.last)
+        if failing.are_words and source.kind != "text"
+        else (),
     )
 
 
-def _segments(source: Format, failing: FailingInputs) -> tuple[int, ...]:
-    if source.kind == "text" or failing.first.dtype == object:
-        return ()
-    return segments(source, failing.first, failing.last)
+def _allowed(wrong: WrongAnswers, given: int | str) -> tuple[str, ...]:
+    """The words for what is allowed for an input; those of the run if the rules have changed."""
+    rules = known_ruling(wrong.case)
+    if rules is None:
+        return wrong.broken.allowed
+    allowed = expect_by_exact.allow(rules, given)
+    return describe_allowed(rules, allowed, given, wrong.broken.level)
 
 
 def _is_exhaustive(source: Format, cell: Cell) -> bool:
@@ -225,7 +227,7 @@ def _sentence(draft: _Draft) -> str:
 
 
 def _required_words(target: Format, allowed: tuple[str, ...]) -> str:
-    """What is required, in a word that fits several dtypes; empty if there is none."""
+    """Name what is required by a word that fits several dtypes; empty if there is none."""
     match allowed:
         case ["any-nan" | "+nan" | "-nan"]:
             return "NaN"
@@ -239,5 +241,5 @@ def _required_words(target: Format, allowed: tuple[str, ...]) -> str:
                 return "infinity"
             if magnitude == target.max_code:
                 return "the largest value"
-            return "zero" if magnitude == 0 else ""
+            return "zero" if magnitude == 0 and target.has_zero else ""
     return ""

@@ -20,7 +20,7 @@ OUTCOME_WORDS = {
     "plain-value": "plain notation",
     "parses-to-input": "a text of that value",
 }
-"""What is allowed, where that is not a pattern."""
+"""The words for outcomes that are not patterns."""
 
 NOT_SHARED: tuple[Kind, ...] = ("wrong refusal", "crash")
 """Kinds whose findings may have the same name on several backends for different reasons."""
@@ -76,7 +76,7 @@ def example_words(explained: ExplainedCase) -> str:
 
 
 def allowed_words(explained: ExplainedCase) -> str:
-    """What is allowed for the simplest input of a case."""
+    """Name what is allowed for the simplest input of a case."""
     return " or ".join(datum_words(explained.cell.target, each) for each in explained.allowed)
 
 

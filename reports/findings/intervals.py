@@ -86,8 +86,8 @@ class Intervals:
 def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | None) -> str:
     """Put failing inputs into words; ``asked`` has all inputs asked, None if that was every one."""
     if source.kind == "text":
-        return _texts(failing.first.tolist())
-    if not source.is_numeric or failing.first.dtype == object:
+        return _texts(failing.runs.first.tolist())
+    if not (source.is_numeric and failing.are_words):
         return ""
     words = list(_special_values(source, failing))
     finite = {
@@ -142,7 +142,8 @@ def _words_of_signs(both: str, one: str, fails: Sequence[bool]) -> Iterator[str]
 
 
 def _overlaps(failing: FailingInputs, first: int, last: int) -> bool:
-    return bool(((failing.first <= np.uint64(last)) & (failing.last >= np.uint64(first))).any())
+    runs = failing.runs
+    return bool(((runs.first <= np.uint64(last)) & (runs.last >= np.uint64(first))).any())
 
 
 def _intervals(
@@ -150,9 +151,10 @@ def _intervals(
 ) -> Intervals:
     """The failing intervals among some patterns, in the order of magnitudes."""
     first, last = np.uint64(patterns.first), np.uint64(patterns.last)
-    here = (failing.first <= last) & (failing.last >= first)
-    starts = np.maximum(failing.first[here], first)
-    ends = np.minimum(failing.last[here], last)
+    runs = failing.runs
+    here = (runs.first <= last) & (runs.last >= first)
+    starts = np.maximum(runs.first[here], first)
+    ends = np.minimum(runs.last[here], last)
     if asked is None:
         known = np.unique(np.concatenate([starts, starts - ONE, ends, ends + ONE]))
         known = known[(known >= first) & (known <= last)]

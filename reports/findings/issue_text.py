@@ -31,7 +31,8 @@ def script_or_command(finding: Finding) -> str:
 
 def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
     shown = finding.simplest
-    yield f"# Cast {pairs_words(finding)}: {finding.says}"
+    operation = documents()[shown.cell.document].entry.operation
+    yield f"# {operation.title()} {pairs_words(finding)}: {finding.says}"
     yield ""
     version = next(each.version for each in record.backends if each.name == finding.backend)
     machines = {f"Python {each.python}, {each.platform}" for each in record.environments}
@@ -41,7 +42,7 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
     script = script_or_command(finding)
     if script:
         yield ""
-        yield f"{FENCE}{'python' if shown.script else 'sh'}"
+        yield f"{FENCE}{'sh' if script.startswith('castigate ') else 'python'}"
         yield from script.strip().splitlines()
         yield FENCE
     yield ""
@@ -49,10 +50,10 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
 
 
 def _example(shown: ExplainedCase) -> Iterator[str]:
-    """What the simplest example gives, and what the document says about it."""
-    cell, title = shown.cell, documents()[shown.cell.document].entry.title
+    """Yield the simplest input, the answer, and the clause of the document."""
+    cell, entry = shown.cell, documents()[shown.cell.document].entry
     mode = f" with {cell.mode.replace('/', ', ').replace(':', ' = ')}" if cell.mode else ""
-    yield f"A cast from {cell.source} to {cell.target}{mode}:"
+    yield f"A {entry.operation} from {cell.source} to {cell.target}{mode}:"
     yield ""
     if shown.smallest:
         yield f"- input: {datum_words(cell.source, shown.smallest)}"
@@ -61,11 +62,11 @@ def _example(shown: ExplainedCase) -> Iterator[str]:
     yield f"- actual: {datum_words(cell.target, shown.answer) if shown.smallest else shown.answer}"
     if shown.clause:
         strength = "requires" if shown.level == "required" else "recommends"
-        yield f"- {title}, version {cell.version}, {strength} this: {shown.clause}"
+        yield f"- {entry.title}, version {cell.version}, {strength} this: {shown.clause}"
 
 
 def _extent(finding: Finding) -> Iterator[str]:
-    """A table of the pairs and modes, each with its inputs and in how many versions it fails."""
+    """Yield a table of the pairs and modes, each with its wrong inputs."""
     rows: dict[tuple[str, str, str], list[ExplainedCase]] = {}
     for each in finding.explained:
         rows.setdefault((each.cell.source, each.cell.target, each.cell.mode), []).append(each)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -19,11 +19,11 @@ from oracles.reference import expect_by_exact, expect_by_kernels
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import NUMBER, exact_decimal
 from oracles.reference.expectations import Expected
-from oracles.reference.kernel_text import shortest_text
 from oracles.reference.reference_oracle import Reference
 from reports.behaviors.closed_forms import applies_to, evaluate, has_behaviors
 from reports.diff.allowed_answers import grade_answers, is_nan
 from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
+from reports.findings.failing_inputs import Mask
 from specs.behaviors import Answer, Via, behaviors
 from specs.cases import Case
 from specs.editions import edition
@@ -36,7 +36,6 @@ BETWEEN = ("float32", "float16", "bfloat16", "float64")
 """The dtypes through which a backend may convert."""
 DIGITS = range(6, 18)
 """How many significant digits a backend may write."""
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class NanSign:
 
     tells_where = True
     name = "nan-sign"
-    says = "loses the sign of a NaN"
+    says = "gives a NaN of the wrong sign"
 
 
 @dataclass(frozen=True)
@@ -138,25 +137,25 @@ class Exponent:
 
 
 @dataclass(frozen=True)
-class Digits:
-    """Writes numbers as text with so many significant digits."""
+class Printf:
+    """Writes numbers as text with so many significant digits, like C's ``printf``."""
 
     digits: int
     tells_where = True
 
     @property
     def name(self) -> str:
-        return f"writes-{self.digits}-digits"
+        return f"printf-{self.digits}g"
 
     @property
     def says(self) -> str:
-        return f"writes at most {self.digits} significant digits, with an exponent if it is short"
+        return f"writes numbers as printf does with %.{self.digits}g"
 
 
 FOLLOWS_OTHER_RULES = (OtherMode, OtherVersion)
 """Mechanisms that are no cause unless they also tell where the answers are wrong."""
 Mechanism = (
-    NanSign | RoundsTwice | Unchanged | OtherMode | OtherVersion | ClosedForm | Exponent | Digits
+    NanSign | RoundsTwice | Unchanged | OtherMode | OtherVersion | ClosedForm | Exponent | Printf
 )
 
 
@@ -165,7 +164,7 @@ def candidates(case: Case) -> Iterator[Mechanism]:
     source, target = format_named(case.source), format_named(case.target)
     document = document_named(case.document)
     if target.kind == "text":
-        yield from map(Digits, DIGITS)
+        yield from map(Printf, DIGITS)
         yield Exponent()
         return
     if target.has_signed_nan:
@@ -230,10 +229,10 @@ def explained(
         case Exponent():
             plain = np.array([_without_exponent(each) for each in answers], object)
             return _allowed(case, inputs, plain, level)
-        case Digits(digits):
-            values = (exact_value(source, code) for code in inputs.tolist())
-            pairs = zip(values, answers, strict=True)
-            return np.array([_has_digits(*pair, digits) for pair in pairs], bool)
+        case Printf(digits):
+            texts = [_printf(source, code, digits) for code in inputs.tolist()]
+            printed: Mask = np.array(texts, object) == answers
+            return printed
         case ClosedForm(behavior):
             codes, defined = evaluate(behaviors()[behavior], source, target, inputs)
             # Of a NaN that comes out as a NaN only the sign can be wrong.
@@ -275,17 +274,22 @@ def _inputs_of_other(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> 
 
 
 @lru_cache(1 << 14)
-def answered_ruling(case: Case) -> Ruling | None:
-    """The ruling of a case that its document wants answered; None if there is no such case."""
+def known_ruling(case: Case) -> Ruling | None:
+    """The ruling of a case; None for a bitcast, and for a case that the document has no longer."""
     try:
-        rules = ruling(case)
+        return ruling(case)
     except (CastigateError, KeyError):
         return None
-    return None if rules.is_rejection or rules.is_open else rules
+
+
+def answered_ruling(case: Case) -> Ruling | None:
+    """The ruling of a case that its document wants answered; None if there is no such case."""
+    rules = known_ruling(case)
+    return None if rules is None or rules.is_rejection or rules.is_open else rules
 
 
 def expected_of(rules: Ruling, inputs: NDArray[Any]) -> Expected:
-    """What a ruling allows for each input, by the kernels where they can tell."""
+    """Compute what a ruling allows for each input, by the kernels where they can tell."""
     is_numeric = rules.source.is_numeric and rules.target.is_numeric and not rules.worked
     expect = expect_by_kernels.expect if is_numeric else expect_by_exact.expect
     return expect(rules, inputs)
@@ -324,17 +328,11 @@ def _without_exponent(text: Any) -> Any:
     return f"{Decimal(text):f}"
 
 
-def _has_digits(value: str, text: Any, digits: int) -> bool:
-    """Whether a text is a value rounded to so many significant digits."""
-    try:
-        return Decimal(text) == Decimal(f"{Decimal(value):.{digits - 1}e}")
-    except (InvalidOperation, TypeError):
-        return False
-
-
-def exact_value(dtype: Format, code: int) -> str:
-    """A pattern's value as an exact decimal; the word for one that is no number."""
+def _printf(dtype: Format, code: int, digits: int) -> str:
+    """A number as text with so many significant digits; empty for NaNs and infinities."""
     number = decode(dtype, code)
     if not isinstance(number, Number):
-        return shortest_text(dtype, code)
-    return "-" * number.sign + exact_decimal(number.significand, number.exponent)
+        return ""
+    # No format has more digits or a wider range than Python's own floats.
+    exact = exact_decimal(number.significand, number.exponent)
+    return f"{float('-' * number.sign + exact):.{digits}g}"

@@ -98,7 +98,9 @@ def _broken_rule(
         digest=_digest(listed, columns["wrong"]),
         segments=_segments(source, listed),
         shown_runs=tuple(_shown_runs(source, target, listed)),
-        failing=failing_inputs(listed, columns["wrong"]) if row["verdict"] in FAILING else None,
+        failing=failing_inputs(listed, columns["wrong"], columns["runs"])
+        if row["verdict"] in FAILING
+        else None,
     )
 
 

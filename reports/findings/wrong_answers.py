@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.findings.cells import BrokenRule, Cell
-from reports.findings.failing_inputs import FailingInputs
+from reports.findings.failing_inputs import FailingInputs, Mask, Samples
 from reports.findings.mechanisms import (
     FOLLOWS_OTHER_RULES,
-    Mask,
     Mechanism,
     answered_ruling,
     candidates,
@@ -30,8 +29,8 @@ MOST_PREDICTED = 4096
 """Inputs for which it is computed whether a mechanism would fail, if it fails on some of them."""
 NEARLY_ALL = 0.9
 """The share of inputs that must fail for a mechanism to be consistent; other faults hide some."""
-AskedInputs = Callable[[str], NDArray[Any]]
-"""Reads the array of a digest."""
+StoredArrays = Callable[[str], NDArray[Any]]
+"""Reads the inputs or answers that a run stores under a digest."""
 
 
 @dataclass
@@ -47,15 +46,22 @@ class WrongAnswers:
     case: Case
     broken: BrokenRule
     failing: FailingInputs
+    samples: Samples
     left: Mask
     options: dict[Mechanism, Mask] = field(default_factory=dict)
     consistent: set[Mechanism] = field(default_factory=set)
     explained: dict[Mechanism, Mask] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, cell: Cell, broken: BrokenRule, failing: FailingInputs) -> WrongAnswers:
+    def of(
+        cls, cell: Cell, broken: BrokenRule, failing: FailingInputs, stored: StoredArrays
+    ) -> WrongAnswers:
         """The wrong answers of a broken rule, none of them explained."""
-        return cls(cell, cell.as_case, broken, failing, np.ones(failing.count.size, bool))
+        asked, answers = (
+            stored(digest) if digest is not None else None for digest in (cell.asked, cell.answers)
+        )
+        every = np.ones(failing.count.size, bool)
+        return cls(cell, cell.as_case, broken, failing, failing.samples(asked, answers), every)
 
     def share(self, runs: Mask) -> float:
         """The share of the wrong answers that lie in some runs."""
@@ -69,12 +75,12 @@ class WrongAnswers:
             self.explained[mechanism] = runs
 
 
-def explain_wrong_answers(wrong: Sequence[WrongAnswers], asked: AskedInputs) -> None:
+def explain_wrong_answers(wrong: Sequence[WrongAnswers], stored: StoredArrays) -> None:
     """Choose the mechanisms that explain most: first those that also tell where it goes wrong.
 
     Such a mechanism is a cause, and explains whatever it can in other cases too.
     """
-    search = _Search(asked)
+    search = _Search(stored)
     for each in wrong:
         search.fill_options(each)
     chosen: list[Mechanism] = []
@@ -123,16 +129,14 @@ def _best(
 class _Search:
     """Evaluates mechanisms on wrong answers; cases with equal rules and answers share results."""
 
-    def __init__(self, asked: AskedInputs) -> None:
-        self._asked = asked
+    def __init__(self, stored: StoredArrays) -> None:
+        self._stored = stored
         self._runs: dict[object, Mask] = {}
         self._is_consistent: dict[object, bool] = {}
 
     def fill_options(self, wrong: WrongAnswers) -> None:
         """Fill in which of the runs left each mechanism explains, and whether it tells where."""
-        part = wrong.failing.at(wrong.left)
         source, target = format_named(wrong.case.source), format_named(wrong.case.target)
-        few = np.sort(np.random.default_rng(0).permutation(part.count.size)[:FIRST_TRIED])
         wrong.options.clear()
         for mechanism in candidates(wrong.case):
             other = other_case(mechanism, wrong.case)
@@ -140,48 +144,52 @@ class _Search:
             if other is not None and rules is None:
                 continue
             meaning = rules.meaning if rules is not None else (source, target, wrong.broken.rule)
-            key = (
-                mechanism,
-                meaning,
-                wrong.broken.digest,
-                wrong.broken.level,
-                wrong.left.tobytes(),
-            )
-            if key not in self._runs:
-                tried = _explained_runs(mechanism, wrong, part.at(few))
-                is_all = few.size == part.count.size
-                self._runs[key] = (
-                    tried if is_all or not tried.any() else _explained_runs(mechanism, wrong, part)
-                )
-            if not self._runs[key].any():
+            runs = self._explained_runs(mechanism, wrong, meaning)
+            if not runs.any():
                 continue
             if self._tells_where(mechanism, wrong, meaning):
                 wrong.consistent.add(mechanism)
             elif isinstance(mechanism, FOLLOWS_OTHER_RULES):
                 continue
-            wrong.options[mechanism] = np.zeros_like(wrong.left)
-            wrong.options[mechanism][wrong.left] = self._runs[key]
+            wrong.options[mechanism] = runs
+
+    def _explained_runs(self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object) -> Mask:
+        """Which of the runs left a mechanism explains; of many runs, some are tried first."""
+        broken, left = wrong.broken, wrong.left
+        key = (mechanism, meaning, broken.digest, broken.level, left.tobytes())
+        if key not in self._runs:
+            few = np.zeros_like(left)
+            few[np.random.default_rng(0).permutation(np.flatnonzero(left))[:FIRST_TRIED]] = True
+            found = _explained_among(mechanism, wrong, few)
+            if found.any() and not np.array_equal(few, left):
+                found = _explained_among(mechanism, wrong, left)
+            self._runs[key] = found
+        return self._runs[key]
 
     def _tells_where(self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object) -> bool:
+        """Whether nearly all inputs fail on which the mechanism would give a wrong answer."""
         rules, cell = answered_ruling(wrong.case), wrong.cell
         if cell.asked is None or rules is None:
             return False
         digests = tuple(each.digest for each in cell.broken)
         key = (mechanism, meaning, rules.meaning, cell.asked, digests)
         if key not in self._is_consistent:
-            inputs = self._asked(cell.asked)
+            inputs = self._stored(cell.asked)
             some = inputs[:: -(-inputs.size // MOST_PREDICTED)]
             shares = (_failing_share(mechanism, wrong, part) for part in (some, inputs))
             self._is_consistent[key] = next(filter(None, shares), 0.0) >= NEARLY_ALL
         return self._is_consistent[key]
 
 
-def _explained_runs(mechanism: Mechanism, wrong: WrongAnswers, part: FailingInputs) -> Mask:
-    """Which of some runs of failing inputs a mechanism explains."""
+def _explained_among(mechanism: Mechanism, wrong: WrongAnswers, some: Mask) -> Mask:
+    """Which of some runs a mechanism explains: those of which it gives every known answer."""
+    samples = wrong.samples.of_runs(some)
     source, target = format_named(wrong.case.source), format_named(wrong.case.target)
-    inputs, answers = part.samples.of(source, target)
+    inputs, answers = samples.stored_as(source, target)
     holds = explained(mechanism, wrong.case, inputs, answers, wrong.broken.level)
-    return part.samples.whole_runs(holds)
+    found = np.zeros_like(some)
+    found[some] = samples.whole_runs(holds)
+    return found
 
 
 def _failing_share(mechanism: Mechanism, wrong: WrongAnswers, inputs: NDArray[Any]) -> float | None:
@@ -192,7 +200,6 @@ def _failing_share(mechanism: Mechanism, wrong: WrongAnswers, inputs: NDArray[An
     wanted = inputs[predicted].astype(np.uint64)
     fails = np.zeros(wanted.shape, bool)
     for broken in wrong.cell.broken:
-        if broken.failing is not None and broken.failing.first.dtype != object:
-            nearest = np.searchsorted(broken.failing.first, wanted, "right") - 1
-            fails |= (nearest >= 0) & (wanted <= broken.failing.last[nearest])
+        if broken.failing is not None and broken.failing.are_words:
+            fails |= broken.failing.holds(wanted)
     return float(fails.mean())

@@ -1,4 +1,4 @@
-"""What the backends do on open inputs: a table of target families and backends."""
+"""A table of what the backends do on open inputs: target families and backends."""
 
 from __future__ import annotations
 

@@ -135,7 +135,11 @@ def _variables(report: Report, finding: Finding) -> dict[str, Any]:
                 if each.rule
             }
         ),
-        "versions": sorted({version for row in rows for version in row.versions}, key=_version_key),
+        "versions": [
+            name
+            for name in map(":".join, report.cases)
+            if any(name in row.versions for row in rows)
+        ],
         "rows": rows[:MOST_ROWS],
         "more_rows": rows[MOST_ROWS:],
         "script": script_or_command(finding),
@@ -150,13 +154,6 @@ def _pair_rows(finding: Finding) -> list[PairRow]:
         versions = rows.setdefault((cell.source, cell.target, cell.mode, each.region), {})
         versions.setdefault(f"{cell.document}:{cell.version}", each)
     return [PairRow(*key, versions) for key, versions in rows.items()]
-
-
-def _version_key(version: str) -> tuple[str, list[tuple[int, str]]]:
-    """The key that sorts versions of a document by their numbers."""
-    document, _, number = version.partition(":")
-    parts = re.findall(r"\d+|\D+", number)
-    return document, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def _example(

@@ -22,7 +22,7 @@ from specs.formats import formats
 from specs.loader import documents
 
 ALL_OF = ": 100 % of "
-"""What follows a behavior that explains every input: their number."""
+"""Separates a behavior from the number of inputs that it explains."""
 
 
 def index_data(report: Report) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _newest_version(report: Report, document: str) -> Version:
 
 
 def open_answers_data(report: Report) -> dict[str, Any]:
-    """What backends do on open inputs of casts, by pair, in the last version of each document.
+    """Collect the behaviors on open inputs of casts, by pair, in each document's last version.
 
     Sentences are stored once, and referred to by their index.
     """

@@ -54,7 +54,7 @@ class RunLedgers:
             self.news.append(News(backend, case.id, compared.message))
 
     def lines(self) -> Iterator[str]:
-        """What is not as the ledgers say, and a last line that sums it up."""
+        """Yield a line per case that differs from its ledger, and a last line with the counts."""
         for name, ledger in self.unused.items():
             yield f"{name}: its ledger is not used; it was written with {ledger.options}"
         for each in self.news[:MOST_NEWS]:

@@ -88,7 +88,7 @@ class Road:
     """Cases that ``cast`` and ``bind`` refuse, with the pattern of the reason."""
     scripts_check_dtypes: bool = True
     bitcasts: Literal["keeps", "scales", "adds", "own"] | None = None
-    """What a change of width does to the shape: refused, the last dimension, a new one."""
+    """How a change of width is treated: refused (None), by scaling a dimension or adding one."""
     viewable: frozenset[str] = frozenset()
     view_pairs: frozenset[str] = frozenset()
     """The dtypes, and further pairs, that are read as one another."""

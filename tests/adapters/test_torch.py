@@ -1,4 +1,4 @@
-"""What torch has beyond the contract: views of other widths, pairs of codes, the variant `view`."""
+"""The torch adapter beyond the contract: views of other widths, packed codes, variant `view`."""
 
 from __future__ import annotations
 

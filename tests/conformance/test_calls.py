@@ -313,7 +313,7 @@ FAULTS: dict[str, tuple[str, Change, str, str, str]] = {
 
 
 def clause_of(case: Case, rule: str) -> str:
-    """Where the page promises what is broken."""
+    """The clause of the promise that is broken."""
     entry = document_named(case.document).entry
     if rule.startswith("form:"):
         return entry.forms[case.mode["form"]].clause

@@ -19,7 +19,7 @@ Definition = Callable[["Value", Format], int | None]
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """What a pattern means; ``number`` is None for a NaN and an infinity.
+    """The meaning of a pattern; ``number`` is None for a NaN and an infinity.
 
     Compared by identity, so that caches keyed by a value are fast.
     """

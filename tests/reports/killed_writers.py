@@ -22,7 +22,7 @@ TASKS = ("one", "two", "three")
 
 
 def judgements_of(task: str) -> Any:
-    """What a task found: half a megabyte of runs, so that a kill often hits their writing."""
+    """Return half a megabyte of runs, so that a kill often hits their writing."""
     return [judgement(HALF, divergence(steps(10_000 + len(task)), rule=task))]
 
 

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 from reports.diff.judgement import Fault, Judgement
+from reports.findings import mechanisms
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import finding_record, findings_lines
+from reports.findings.mechanisms import known_ruling
 from reports.findings.read_findings import read_findings
 from reports.findings.report import read_report
 from reports.html.site import write_site
 from reports.run_store.open_run import open_run
 from specs.cases import Case
+from specs.errors import CastigateError
 from specs.formats import format_named
 from tests.conformance.processes import castigate, castigate_in_process
 from tests.html.planted import HALF, one_cell, planted_run
@@ -102,6 +105,39 @@ def test_one_wrong_pattern_is_told_with_its_value(tmp_path: Path) -> None:
         "1 case, float16 to float8e4m3fn, 1 input; 0x3c00 (1) gives 0x40 (2), not 0x38 (1)" in line
     )
     assert found.explained[0].region == "x = 1"
+
+
+def test_every_stored_answer_is_tried(tmp_path: Path) -> None:
+    wrong = np.array([0x00, 0x41, 0x42, 0x00], np.uint8)
+
+    def cast(case: Case, bits: np.ndarray) -> np.ndarray:
+        answers = RIGHT.cast(case, bits).copy()
+        for offset, answer in enumerate(wrong):
+            answers[bits == 0x3C00 + offset] = answer
+        return answers
+
+    cases = cases_of("onnx-cast:25/float16/float8e4m3fn/saturate:1")
+    [found] = findings(tmp_path / "run", cast, cases)
+    # Both ends of the run are zero, but not what lies between.
+    assert (found.name, found.inputs) == (UNEXPLAINED, 4)
+
+
+def test_a_run_of_rules_that_have_changed_has_findings_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = judged_run(tmp_path / "run", {"faulty": through("float32")}, NARROW[:1])
+
+    def missing(case: Case) -> None:
+        raise CastigateError(f"gap: no rule applies to {case.id}")
+
+    known_ruling.cache_clear()
+    monkeypatch.setattr(mechanisms, "ruling", missing)
+    try:
+        found = read_findings(store)["faulty"]
+    finally:
+        known_ruling.cache_clear()
+    assert {case for each in found for case in each.cases} == {NARROW[0].id}
+    assert all(each.simplest.allowed for each in found)
 
 
 def test_what_no_form_explains_is_counted(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from reports.diff.failure_runs import gather
 from reports.findings.failing_inputs import FailingInputs
 from reports.findings.intervals import _finite, _intervals, region_words
 from specs.formats import Format, format_named
+from tests.reports.common import steps
 
 NARROW = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e8m0", "int8", "uint8")
 
@@ -21,9 +24,7 @@ def failing(source: Format, codes: list[int]) -> FailingInputs:
     [(_, runs)] = gather(inputs, answers, groups)
     first, last = (column.astype(np.uint64) for column in (runs.first, runs.last))
     count = last - first + np.uint64(1)
-    return FailingInputs(
-        inputs.size, first, last, count, runs.answer, runs.last_answer, runs.slope, runs.straight
-    )
+    return FailingInputs(inputs.size, replace(runs, first=first, last=last), count)
 
 
 def every(source: Format) -> np.ndarray:
@@ -78,15 +79,9 @@ def test_regions_read_well(name: str, codes: list[int], words: str) -> None:
 
 def test_a_sweep_tells_its_regions_without_a_list_of_inputs() -> None:
     source = format_named("float32")
-    one = FailingInputs(
-        1 << 20,
-        np.array([0x43F00000], np.uint64),
-        np.array([0x43F7FFFF], np.uint64),
-        np.array([1 << 19], np.uint64),
-        *(np.array([0x7E], np.uint64) for _ in range(2)),
-        np.zeros(1, np.int64),
-        np.ones(1, bool),
-    )
+    first, last = np.array([0x43F00000], np.uint64), np.array([0x43F7FFFF], np.uint64)
+    runs = replace(steps(1), first=first, last=last)
+    one = FailingInputs(1 << 19, runs, np.array([1 << 19], np.uint64))
     assert region_words(source, one, None) == "480 ≤ x < 496"
 
 

@@ -1,4 +1,4 @@
-"""What a ledger lists of a judgement: its rule, its region, an example and a behavior."""
+"""A ledger lists the rule, the region, an example and the behavior of a judgement."""
 
 from __future__ import annotations
 
