@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -28,7 +29,8 @@ from conformance.judging.answers import (
     value_of,
 )
 from conformance.judging.calls import answer_of, call_by, call_faults
-from conformance.judging.quick_inputs import inputs_of
+from conformance.judging.failing_stretches import WIDEST_BITS, GradedAnswers, follow
+from conformance.judging.quick_inputs import EXHAUSTIVE_BITS, inputs_of
 from conformance.judging.shape_choice import shapes_of
 from conformance.judging.shapes import shape_faults
 from oracles.protocol import (
@@ -42,14 +44,18 @@ from oracles.protocol import (
 )
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference
+from oracles.reference.staircase import staircase
 from oracles.registry import Backend
 from reports.counterexample.drawing import datum_text
 from reports.diff.allowed_answers import Expectations, grade_answers
 from reports.diff.answer_arrays import DatumArray
 from reports.diff.answer_arrays import InputsAndAnswers as KeptAnswers
+from reports.diff.chunk_comparison import fastest_comparison
 from reports.diff.divergences import datum_of, find_divergences, simplicity
+from reports.diff.failure_runs import gather
 from reports.diff.grades import NOT_ALLOWED, Grades
 from reports.diff.judgement import Divergence, Fault, Judgement
+from reports.diff.staircase_grades import grade_by_staircase
 from reports.diff.verdicts import Verdict
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.calls import Call
@@ -60,6 +66,22 @@ from specs.operations import is_bitcast
 from specs.ruling import Ruling, ruling
 
 AskBits = Callable[[Bits], Answer]
+ROW = 1 << 16
+"""Elements of each row in which failing inputs are followed."""
+FOLLOWED_KEPT = 16
+"""Cases of which the followed inputs are remembered: those of one pair share roads and rules."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The divergences of a case whose failing inputs were followed, each with its smallest input.
+
+    ``inputs`` were asked beyond those of the quick tier.
+    """
+
+    divergences: tuple[tuple[Divergence, Bits], ...]
+    inputs: int
+    reaches_ends: bool
 
 
 def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, Bits | None]:
@@ -126,6 +148,7 @@ class BackendJudge:
         self.broken = broken
         self.settings = settings
         self._asked_rows: tuple[object, list[Bits]] = None, []
+        self._followed: dict[object, Followed] = {}
         self.expectations = Expectations(independent=isinstance(backend.oracle, Reference))
 
     @cached_property
@@ -303,9 +326,57 @@ class BackendJudge:
         return replace(
             compared,
             message="; ".join(part for part in messages if part),
-            inputs=inputs.size,
+            inputs=compared.inputs - asked.size + inputs.size,
             open_inputs=int(is_open.sum()),
         )
+
+    def _follow(self, case: Case, rules: Ruling, known: GradedAnswers) -> Followed:
+        """Follow the failing inputs of a case; cases on one road that answer alike share it."""
+        road = self.road(case) if receiver_of(case.document) is None else ""
+        key = (road or case.id, rules, known.inputs.tobytes(), known.answers.tobytes())
+        if key not in self._followed:
+            while len(self._followed) >= FOLLOWED_KEPT:
+                del self._followed[next(iter(self._followed))]
+            self._followed[key] = self._follow_on_road(case, rules, known)
+        return self._followed[key]
+
+    def _follow_on_road(self, case: Case, rules: Ruling, known: GradedAnswers) -> Followed:
+        whole = None
+        if self._can_follow(case, rules) and known.fails.any():
+            with suppress(Unanswered):
+                whole = follow(known, partial(self._graded, case, rules))
+        every = whole or known
+        found = find_divergences(
+            rules,
+            every.inputs,
+            every.branch_indices,
+            every.answers,
+            every.grades,
+            fastest_comparison().gather if whole else gather,
+        )
+        divergences = tuple((each, every.inputs[at : at + 1].copy()) for each, at in found)
+        return Followed(divergences, every.inputs.size - known.inputs.size, whole is not None)
+
+    def _can_follow(self, case: Case, rules: Ruling) -> bool:
+        """Whether more inputs can be asked: not of a sweep, nor where answers depend on lengths."""
+        return (
+            self.settings.tier == "quick"
+            and case.example is None
+            and not (rules.is_rejection or rules.is_open or row_limits_of(self.backend.oracle))
+            and rules.source.is_numeric
+            and rules.target.is_numeric
+            and EXHAUSTIVE_BITS < rules.source.bits <= WIDEST_BITS
+        )
+
+    def _graded(self, case: Case, rules: Ruling, inputs: Bits) -> GradedAnswers:
+        """The graded answers to many inputs, in rows of one length."""
+        answers = np.empty(inputs.size, rules.target.storage)
+        for first in range(0, inputs.size, ROW):
+            part = inputs[first : first + ROW]
+            answer = value_of(self.ask(case, rules, np.resize(part, ROW)))
+            answers[first : first + part.size] = answer[: part.size]
+        stairs, compare = staircase(rules), fastest_comparison().compare_with_steps
+        return GradedAnswers(inputs, answers, *grade_by_staircase(stairs, inputs, answers, compare))
 
     def _across_limits(
         self,
@@ -370,16 +441,23 @@ class BackendJudge:
         grades: Grades,
         faults: Sequence[Fault] = (),
     ) -> Judgement:
-        found = list(find_divergences(rules, inputs, expected.branch_indices, answer, grades))
+        graded = GradedAnswers(inputs, answer, grades, expected.branch_indices)
+        followed = self._follow(case, rules, graded)
         answered = KeptAnswers(DatumArray(case.source, inputs), DatumArray(case.target, answer))
-        return replace(self._faulty(case, rules, inputs, found, faults), answered=answered)
+        judgement = self._faulty(case, rules, inputs, followed.divergences, faults)
+        return replace(
+            judgement,
+            inputs=judgement.inputs + followed.inputs,
+            reaches_ends=followed.reaches_ends,
+            answered=answered,
+        )
 
     def _faulty(
         self,
         case: Case,
         rules: Ruling,
         inputs: Bits,
-        found: Sequence[tuple[Divergence, int]],
+        found: Sequence[tuple[Divergence, Bits]],
         faults: Sequence[Fault],
     ) -> Judgement:
         """The verdict that follows from wrong values and from other faults."""
@@ -395,7 +473,7 @@ class BackendJudge:
             inputs=inputs.size,
             divergences=tuple(divergence for divergence, _ in found),
             faults=counted,
-            reproduction=self.reproduction(case, rules, inputs[found[0][1] :][:1]) if found else "",
+            reproduction=self.reproduction(case, rules, found[0][1]) if found else "",
         )
 
     def graded(self, case: Case, levels: set[str], is_open: bool) -> Verdict:

@@ -170,6 +170,7 @@ class RulingCheck:
             return self.found
         opened = open_inputs(self._stairs, lo, hi) if self._is_dense else self._opened
         self._add(self.found.verdict, inputs=hi - lo, open_inputs=opened)
+        self.found = replace(self.found, reaches_ends=self._is_dense)
         if not self.found.divergences:
             return self.found
         smallest = np.array([self.found.divergences[0].smallest], self.rules.source.storage)

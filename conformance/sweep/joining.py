@@ -40,6 +40,7 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
         message="; ".join(messages),
         inputs=one.inputs + later.inputs,
         open_inputs=one.open_inputs + later.open_inputs,
+        reaches_ends=one.reaches_ends and later.reaches_ends,
         divergences=divergences,
         reproduction=_reproduction(divergences, one, later),
     )
@@ -57,6 +58,7 @@ def completed(quick: Judgement, swept: Judgement) -> Judgement:
         message="; ".join(messages),
         inputs=swept.inputs,
         open_inputs=swept.open_inputs,
+        reaches_ends=swept.reaches_ends,
         divergences=swept.divergences,
         reproduction=swept.reproduction or quick.reproduction,
     )

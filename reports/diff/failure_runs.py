@@ -7,8 +7,9 @@ the runs of the whole. The number of stored runs is capped; the count of all run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from numpy.typing import NDArray
 
 MOST_RUNS = 1 << 16
 """Runs that are kept of one rule: more than a target of 16 bits has steps."""
+COLUMNS = ("first", "last", "answer", "last_answer", "slope", "straight")
+WORD = (1 << 64) - 1
+SHIFTS, FACTORS = (30, 27, 31), (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+"""The constants of splitmix64, which maps words to words one to one."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,8 @@ class Runs:
 
     The last run is there only so that a later part can be joined to it. ``total`` counts all runs.
     Inputs and answers are patterns or texts. ``slope`` is the second answer of a run minus the
-    first; a run is ``straight`` if all its answers rise by that much (modulo 2**64).
+    first; a run is ``straight`` if all its answers rise by that much (modulo 2**64). ``checksum``
+    covers every input of all runs with its answer, in any order.
     """
 
     total: int
@@ -34,6 +40,7 @@ class Runs:
     last_answer: NDArray[Any]
     slope: NDArray[np.int64]
     straight: NDArray[np.bool_]
+    checksum: int = 0
 
     @cached_property
     def listed(self) -> Runs:
@@ -41,13 +48,13 @@ class Runs:
         return self.at(slice(MOST_RUNS))
 
     def at(self, where: Any) -> Runs:
-        """The rows at an index, a slice or a mask; the total stays."""
-        return Runs(self.total, *(column[where] for column in self.columns))
+        """The rows at an index, a slice or a mask; what concerns the whole stays."""
+        return Runs(self.total, *(column[where] for column in self.columns), self.checksum)
 
     @property
     def columns(self) -> tuple[NDArray[Any], ...]:
         """All columns, in the order of the fields."""
-        return tuple(getattr(self, column.name) for column in fields(self)[1:])
+        return tuple(getattr(self, name) for name in COLUMNS)
 
     def joined(self, later: Runs) -> Runs:
         """These runs and those of the inputs that come next; a run may continue over the seam."""
@@ -56,18 +63,20 @@ class Runs:
         if not later.total:
             return self
         end, start = self.at(slice(-1, None)), later.at(slice(0, 1))
+        total, checksum = self.total + later.total, self.checksum + later.checksum & WORD
         if not _continues(end, start):
-            return _concatenated([self, later], self.total + later.total)
+            return _concatenated([self, later], total, checksum)
         seam = _joined_at_seam(end, start)
         parts = [self.at(slice(-1)), seam, later.at(slice(1, None))]
-        return _concatenated(parts, self.total + later.total - 1)
+        return _concatenated(parts, total - 1, checksum)
 
     def merged(self, other: Runs) -> Runs:
         """These runs and those of other inputs that lie between them; no two runs become one."""
         both = [np.concatenate(pair) for pair in zip(self.columns, other.columns, strict=True)]
         order = np.argsort(both[0], kind="stable")
-        total = self.total + other.total
-        return Runs(total, *(column[order[_within_cap(order.size)]] for column in both))
+        shown = order[_within_cap(order.size)]
+        checksum = self.checksum + other.checksum & WORD
+        return Runs(self.total + other.total, *(column[shown] for column in both), checksum)
 
 
 Gather = Callable[[NDArray[Any], NDArray[Any], NDArray[np.uint8]], Iterator[tuple[int, Runs]]]
@@ -91,13 +100,41 @@ def gather(
     starts = np.concatenate([np.zeros(1, np.intp), starts])
     runs = _build(inputs, answers, starts)
     owners = groups[starts]
+    hashes = _hashes(inputs, answers)
     for group in np.unique(owners).tolist():
-        yield group, capped(runs, np.flatnonzero(owners == group))
+        checksum = int(hashes[groups == group].sum(dtype=np.uint64))
+        yield group, capped(runs, np.flatnonzero(owners == group), checksum)
 
 
-def capped(runs: Runs, where: NDArray[np.intp]) -> Runs:
+def capped(runs: Runs, where: NDArray[np.intp], checksum: int) -> Runs:
     """The runs at some rows as a whole of their own, with its own total, capped."""
-    return replace(runs.at(where[_within_cap(where.size)]), total=where.size)
+    shown = runs.at(where[_within_cap(where.size)])
+    return replace(shown, total=where.size, checksum=checksum)
+
+
+def _hashes(inputs: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.uint64]:
+    """A word per input, which another answer changes."""
+    return _mixed(_mixed(_words(inputs)) ^ _words(answers))
+
+
+def _words(column: NDArray[Any]) -> NDArray[np.uint64]:
+    """Each pattern as a word; of a text, or of a pattern of 128 bits, a digest."""
+    if column.dtype != object and column.dtype.kind != "V":
+        return column.astype(np.uint64)
+    encoded = (
+        each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each.tobytes()
+        for each in column
+    )
+    digests = b"".join(blake2b(each, digest_size=8).digest() for each in encoded)
+    return np.frombuffer(digests, np.uint64)
+
+
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finalizer of splitmix64."""
+    first, second, third = map(np.uint64, SHIFTS)
+    words = (words ^ words >> first) * np.uint64(FACTORS[0])
+    words = (words ^ words >> second) * np.uint64(FACTORS[1])
+    return words ^ words >> third
 
 
 def _is_successor(inputs: NDArray[Any]) -> NDArray[np.bool_]:
@@ -171,9 +208,9 @@ def _joined_at_seam(end: Runs, start: Runs) -> Runs:
     )
 
 
-def _concatenated(parts: list[Runs], total: int) -> Runs:
+def _concatenated(parts: list[Runs], total: int, checksum: int) -> Runs:
     columns = zip(*(part.columns for part in parts), strict=True)
-    joined = Runs(total, *map(np.concatenate, columns))
+    joined = Runs(total, *map(np.concatenate, columns), checksum)
     return joined.at(_within_cap(joined.first.size))
 
 

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.diff.failure_runs import Runs, capped
+from reports.diff.failure_runs import FACTORS, SHIFTS, Runs, capped
 
 
 def gather(
@@ -23,10 +23,12 @@ def gather(
         np.empty(total, np.bool_),
     )
     group_of_run = np.empty(total, np.uint8)
-    _fill(inputs, answers, groups, columns, group_of_run)
+    checksums = np.empty(total, np.uint64)
+    _fill(inputs, answers, groups, columns, group_of_run, checksums)
     runs = Runs(total, *columns)
     for group in np.unique(group_of_run).tolist():
-        yield group, capped(runs, np.flatnonzero(group_of_run == group))
+        where = np.flatnonzero(group_of_run == group)
+        yield group, capped(runs, where, int(checksums[where].sum(dtype=np.uint64)))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -57,7 +59,9 @@ def _count(inputs: Any, groups: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill(inputs: Any, answers: Any, groups: Any, columns: Any, group_of_run: Any) -> None:
+def _fill(
+    inputs: Any, answers: Any, groups: Any, columns: Any, group_of_run: Any, checksums: Any
+) -> None:
     """Fill one row per run."""
     first, last, answer, last_answer, slope, straight = columns
     row, at = 0, 0
@@ -75,6 +79,10 @@ def _fill(inputs: Any, answers: Any, groups: Any, columns: Any, group_of_run: An
         while inside < end and _rise(answers, inside) == rise:
             inside += 1
         slope[row], straight[row] = rise, inside >= end
+        checksum = np.uint64(0)
+        for each in range(at, end):
+            checksum += _mixed(_mixed(np.uint64(inputs[each])) ^ np.uint64(answers[each]))
+        checksums[row] = checksum
         row, at = row + 1, end
 
 
@@ -82,3 +90,11 @@ def _fill(inputs: Any, answers: Any, groups: Any, columns: Any, group_of_run: An
 def _rise(answers: Any, at: Any) -> Any:
     """An answer minus the one before, modulo 2**64."""
     return np.int64(np.uint64(answers[at]) - np.uint64(answers[at - 1]))
+
+
+@numba.njit(cache=True, nogil=True)
+def _mixed(word: Any) -> Any:
+    """The finalizer of splitmix64."""
+    word = (word ^ word >> np.uint64(SHIFTS[0])) * np.uint64(FACTORS[0])
+    word = (word ^ word >> np.uint64(SHIFTS[1])) * np.uint64(FACTORS[1])
+    return word ^ word >> np.uint64(SHIFTS[2])

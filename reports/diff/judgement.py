@@ -50,7 +50,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a case on a backend, with all that is needed to explain it."""
+    """The verdict on a case on a backend, with all that is needed to explain it.
+
+    ``reaches_ends`` says that every stretch of failing inputs was followed to its ends.
+    """
 
     case: str
     backend: str
@@ -58,6 +61,7 @@ class Judgement:
     message: str = ""
     inputs: int = 0
     open_inputs: int = 0
+    reaches_ends: bool = False
     divergences: tuple[Divergence, ...] = field(default=())
     faults: tuple[Fault, ...] = ()
     reproduction: str = ""

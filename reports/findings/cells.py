@@ -30,8 +30,8 @@ class ShownRun(NamedTuple):
 class BrokenRule:
     """A rule that a backend breaks in one case: the failing inputs, and the smallest of them.
 
-    ``digest`` is a digest of the listed runs of inputs with their answers, so two broken rules
-    with equal digests fail alike. ``failing`` has these runs, if the case fails.
+    ``digest`` covers every failing input with its answer, so two broken rules with equal digests
+    fail alike. ``failing`` has the listed runs, if the case fails.
     """
 
     rule: str
@@ -39,10 +39,10 @@ class BrokenRule:
     level: str
     wrong: int
     runs: int
+    digest: str
     smallest: str | None
     answer: str | None
     allowed: tuple[str, ...]
-    digest: str
     segments: tuple[int, ...]
     shown_runs: tuple[ShownRun, ...]
     failing: FailingInputs | None = field(default=None, compare=False, repr=False)
@@ -70,6 +70,7 @@ class Cell:
     open: int
     wrong: int
     runs: int
+    reaches_ends: bool
     broken: tuple[BrokenRule, ...]
     reproduction: str
     asked: str | None

@@ -12,6 +12,7 @@ from reports.diff.failure_runs import Runs
 from specs.formats import Format
 
 Mask = NDArray[np.bool_]
+COLUMNS = ("numbers", "inputs", "answers")
 
 
 @dataclass(frozen=True)
@@ -51,21 +52,22 @@ class FailingInputs:
     def samples(self, asked: NDArray[Any] | None, answers: NDArray[Any] | None) -> Samples:
         """The failing inputs among those asked, with their answers.
 
-        Without them, the ends of each run: a sweep stores no other answers.
+        Of a run that holds none of them, its ends: a sweep stores no other answers.
         """
         runs = self.runs
-        if asked is not None and answers is not None and self.are_words:
-            inputs = asked.astype(np.uint64)
-            inside = self.holds(inputs)
-            return Samples(self._nearest(inputs[inside]), inputs[inside], answers[inside])
-        numbers = np.arange(runs.first.size)
-        several = np.flatnonzero(self.count > 1)
-        order = np.argsort(np.concatenate([numbers, several]), kind="stable")
-        ends = (
-            np.concatenate([one, other[several]])[order]
-            for one, other in ((runs.first, runs.last), (runs.answer, runs.last_answer))
-        )
-        return Samples(np.concatenate([numbers, several])[order], *ends)
+        if asked is None or answers is None or not self.are_words:
+            return self._ends(np.arange(runs.first.size))
+        inputs = asked.astype(np.uint64)
+        inside = self.holds(inputs)
+        stored = Samples(self._nearest(inputs[inside]), inputs[inside], answers[inside])
+        ends = self._ends(np.setdiff1d(np.arange(runs.first.size), stored.numbers))
+        return stored.merged(ends) if ends.numbers.size else stored
+
+    def _ends(self, numbers: NDArray[np.intp]) -> Samples:
+        """The first input of each of some runs, and the last if it is another."""
+        runs, several = self.runs, numbers[self.count[numbers] > 1]
+        first = Samples(numbers, runs.first[numbers], runs.answer[numbers])
+        return first.merged(Samples(several, runs.last[several], runs.last_answer[several]))
 
     def _nearest(self, inputs: NDArray[np.uint64]) -> NDArray[np.intp]:
         """The last run that begins at or before each input; -1 if none does."""
@@ -80,6 +82,12 @@ class Samples:
     numbers: NDArray[np.intp]
     inputs: NDArray[Any]
     answers: NDArray[Any]
+
+    def merged(self, others: Samples) -> Samples:
+        """These samples and others, each run's together."""
+        order = np.argsort(np.concatenate([self.numbers, others.numbers]), kind="stable")
+        columns = ((getattr(each, name) for each in (self, others)) for name in COLUMNS)
+        return Samples(*(np.concatenate(list(column))[order] for column in columns))
 
     def of_runs(self, some: Mask) -> Samples:
         """The samples of some runs."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracles.reference import expect_by_exact
 from reports.diff.allowed_answers import describe_allowed
@@ -31,8 +32,8 @@ ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): (.*)", re.DOTALL)
 WORD, NOT_IN_NAMES = re.compile(r"\w+"), re.compile(r"[^a-z0-9]+")
 LONGEST_NAME = 50
 """Characters of a name that is made from a message."""
-EXHAUSTIVE_BITS, SWEPT_BITS = 16, 32
-"""The widest sources of which the tiers `quick` and `full` ask every input."""
+EXHAUSTIVE_BITS = 16
+"""The widest sources of which every tier asks every input."""
 LONGEST_TEXT = 90
 """Characters of a message within a sentence."""
 
@@ -173,6 +174,7 @@ def _explained_case(wrong: WrongAnswers, runs: Mask, stored: StoredArrays) -> Ex
     """The share of a case that lies in some runs of inputs, with the simplest of them."""
     cell, failing, samples = wrong.cell, wrong.failing.at(runs), wrong.samples.of_runs(runs)
     source, target = format_named(cell.source), format_named(cell.target)
+    knows_ends = cell.reaches_ends or _is_exhaustive(source)
     at = index_of_simplest(source, samples.inputs, np.ones(samples.inputs.shape, bool))
     given, answer = (datum_of(column[at]) for column in (samples.inputs, samples.answers))
     if isinstance(given, str) and source.kind != "text":
@@ -183,8 +185,8 @@ def _explained_case(wrong: WrongAnswers, runs: Mask, stored: StoredArrays) -> Ex
         wrong.broken.clause,
         wrong.broken.level,
         int(failing.count.sum()),
-        failing.is_complete and _is_exhaustive(source, cell),
-        region_words(source, failing, stored(cell.asked) if cell.asked is not None else None),
+        failing.is_complete and knows_ends,
+        region_words(source, failing, None if knows_ends else _asked(cell, stored)),
         given if isinstance(given, str) else source.hexadecimal(given),
         answer if isinstance(answer, str) else target.hexadecimal(answer),
         _allowed(wrong, given),
@@ -204,9 +206,13 @@ def _allowed(wrong: WrongAnswers, given: int | str) -> tuple[str, ...]:
     return describe_allowed(rules, allowed, given, wrong.broken.level)
 
 
-def _is_exhaustive(source: Format, cell: Cell) -> bool:
-    """Whether every input was asked: of up to 16 bits always, of 32 bits in a sweep."""
-    return source.is_numeric and source.bits <= (EXHAUSTIVE_BITS if cell.asked else SWEPT_BITS)
+def _is_exhaustive(source: Format) -> bool:
+    """Whether every tier asks all inputs."""
+    return source.is_numeric and source.bits <= EXHAUSTIVE_BITS
+
+
+def _asked(cell: Cell, stored: StoredArrays) -> NDArray[Any] | None:
+    return stored(cell.asked) if cell.asked is not None else None
 
 
 def _sentence(draft: _Draft) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -90,30 +89,17 @@ def _broken_rule(
     source, target = format_named(row["source"]), format_named(row["target"])
     columns["allowed"] = tuple(columns["allowed"])
     if not columns["runs"]:
-        return BrokenRule(**columns, digest="", segments=(), shown_runs=())
+        return BrokenRule(**columns, segments=(), shown_runs=())
     owner = row["backend"], row["case"], columns["rule"], columns["level"]
     listed = divergences.take(min(columns["runs"], MOST_RUNS), owner).drop_columns(list(OWNER))
     return BrokenRule(
         **columns,
-        digest=_digest(listed, columns["wrong"]),
         segments=_segments(source, listed),
         shown_runs=tuple(_shown_runs(source, target, listed)),
         failing=failing_inputs(listed, columns["wrong"], columns["runs"])
         if row["verdict"] in FAILING
         else None,
     )
-
-
-def _digest(listed: Any, wrong: int) -> str:
-    """A short digest of runs and answers; a slice's offset into its batch does not affect it."""
-    digest = sha256(f"{wrong}".encode())
-    for name, column in zip(listed.column_names, listed.columns, strict=True):
-        if column.null_count == len(column):
-            continue
-        is_plain = not (column.null_count or pa.types.is_string(column.type))
-        data = column.to_numpy().tobytes() if is_plain else repr(column.to_pylist()).encode()
-        digest.update(name.encode() + data)
-    return digest.hexdigest()[:16]
 
 
 def _segments(source: Format, listed: Any) -> tuple[int, ...]:
@@ -142,5 +128,6 @@ def _shown_runs(source: Format, target: Format, listed: Any) -> Iterator[ShownRu
             target.hexadecimal(row["answer"]) if answer is None else answer,
             target.hexadecimal(row["last_answer"]) if last_answer is None else last_answer,
             row["slope"],
-            row["straight"],
+            # Texts do not rise: of several, a page shows the first and the last.
+            row["straight"] and (answer is None or row["slope"] == 0),
         )

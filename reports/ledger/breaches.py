@@ -154,10 +154,8 @@ def _breach(case: Case, verdict: str, rule: str, parts: list[Divergence | Fault]
 
 
 def _region(divergence: Divergence) -> Iterator[Any]:
-    """The runs of wrong answers, column by column."""
-    runs = divergence.runs
-    yield [divergence.rule, divergence.level, divergence.count, runs.total]
-    yield from (np.asarray(column).tolist() for column in runs.columns)
+    """What is wrong, every input with its answer."""
+    yield [divergence.rule, divergence.level, divergence.count, divergence.runs.checksum]
 
 
 def _digest(content: list[Any]) -> str:

@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from specs.errors import CastigateError
 from specs.release import VERSION
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 PACKAGES = ("numpy", "numba", "pyarrow")
 """Packages whose versions a run records."""
 LOCAL_FOLDERS = re.compile(r"(^|[\s=:'\",])(?:file://)?/(?:[^/\s=:'\",]+/)*(?=[^/\s])")
@@ -73,7 +73,7 @@ class Environment(StrictModel):
 class RunRecord(StrictModel):
     """All of ``run.json``."""
 
-    format: Literal[1] = FORMAT_VERSION
+    format: Literal[2] = FORMAT_VERSION
     suite: str = VERSION
     documents: dict[str, str]
     backends: tuple[BackendRecord, ...]

@@ -36,6 +36,7 @@ BROKEN_RULE = pa.struct(
         ("level", TEXT),
         ("wrong", COUNT),
         ("runs", COUNT),
+        ("digest", TEXT),
         ("smallest", TEXT),
         ("answer", TEXT),
         ("allowed", list_of(TEXT)),
@@ -46,6 +47,7 @@ CASES = pa.schema(
         *((name, TEXT) for name in ("backend", "case", "document", "version", "source", "target")),
         *((name, TEXT) for name in ("mode", "verdict", "message")),
         *((name, COUNT) for name in ("inputs", "open", "wrong", "runs")),
+        ("reaches_ends", pa.bool_()),
         ("broken", list_of(BROKEN_RULE)),
         ("reproduction", TEXT),
         ("asked", TEXT),
@@ -174,6 +176,7 @@ def case_row(backend: str, case: Case, judgement: Judgement) -> dict[str, Any]:
         "open": judgement.open_inputs,
         "wrong": judgement.wrong,
         "runs": sum(divergence.runs.total for divergence in judgement.divergences),
+        "reaches_ends": judgement.reaches_ends,
         "broken": [_broken_rule(case, broken) for broken in judgement.broken_rules],
         "reproduction": escape_surrogates(judgement.reproduction),
     }
@@ -193,12 +196,14 @@ def _broken_rule(case: Case, broken: Divergence | Fault) -> dict[str, Any]:
         case Divergence():
             return rule | {
                 "runs": broken.runs.total,
+                "digest": f"{broken.runs.checksum:016x}",
                 "smallest": _datum_text(format_named(case.source), broken.smallest),
                 "answer": _datum_text(format_named(case.target), broken.answer),
                 "allowed": [escape_surrogates(text) for text in broken.allowed],
             }
         case Fault():
-            return rule | {"runs": 0, "smallest": None, "answer": None, "allowed": []}
+            none = {"runs": 0, "digest": "", "smallest": None, "answer": None, "allowed": []}
+            return rule | none
 
 
 def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[Any]:

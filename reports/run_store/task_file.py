@@ -19,7 +19,7 @@ from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_arra
 from reports.diff.failure_runs import Runs
 from reports.diff.judgement import Divergence, Fault, Judgement
 
-METADATA_KEY = b"castigate part 3"
+METADATA_KEY = b"castigate part 4"
 """The key of the JSON in the metadata; its number changes with the format."""
 CHECKSUM_BYTES = sha256().digest_size
 DATUM_COLUMNS = ("first", "last", "answer", "last_answer")
@@ -138,8 +138,9 @@ def _decode_judgement(
 
 
 def _runs_json(runs: Runs) -> dict[str, Any]:
-    """Complements the batch of runs: their total, and the kind of each column."""
-    return {"total": runs.total} | {name: _kind(getattr(runs, name)) for name in DATUM_COLUMNS}
+    """Complements the batch of runs: what concerns all of them, and the kind of each column."""
+    whole = {"total": runs.total, "checksum": runs.checksum}
+    return whole | {name: _kind(getattr(runs, name)) for name in DATUM_COLUMNS}
 
 
 def _kind(column: NDArray[Any]) -> str:
@@ -178,7 +179,8 @@ def _decode_runs(content: dict[str, Any], run_batches: Any) -> Runs:
     data = (_decode_column(batch, name, content[name]) for name in DATUM_COLUMNS)
     others = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("slope", "straight"))
     # Copied, because a view would keep the bytes of the whole part in memory.
-    return Runs(content["total"], *data, *(column.copy() for column in others))
+    columns = (*data, *(column.copy() for column in others))
+    return Runs(content["total"], *columns, content["checksum"])
 
 
 def _decode_column(batch: Any, name: str, kind: str) -> NDArray[Any]:

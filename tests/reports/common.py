@@ -55,7 +55,8 @@ def steps(rows: int, total: int | None = None, width: int = 1) -> Runs:
     answer = first >> np.uint64(8)
     last = first + np.uint64(width - 1)
     rise, straight = np.zeros(rows, np.int64), np.ones(rows, np.bool_)
-    return Runs(rows if total is None else total, first, last, answer, answer, rise, straight)
+    total = rows if total is None else total
+    return Runs(total, first, last, answer, answer, rise, straight, 7 * total + width)
 
 
 def divergence(runs: Runs, rule: str = "rounds", **changes: Any) -> Divergence:
@@ -117,6 +118,7 @@ def some_runs(draw: st.DrawFn) -> Runs:
         data(got),
         np.array(column(LONG), np.int64),
         np.array(column(st.booleans()), np.bool_),
+        draw(WORDS),
     )
 
 
@@ -145,6 +147,7 @@ JUDGEMENTS = st.builds(
     TEXTS,
     COUNTS,
     COUNTS,
+    st.booleans(),
     st.lists(DIVERGENCES, max_size=3).map(tuple),
     st.lists(st.builds(Fault, *[st.text(max_size=8)] * 4, TEXTS), max_size=2).map(tuple),
     TEXTS,

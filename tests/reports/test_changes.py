@@ -19,7 +19,7 @@ BROKEN = BrokenRule(
 
 
 def cell(*broken: BrokenRule, verdict: str = "violates") -> Cell:
-    return Cell("ort", *CASE, verdict, "", 9, 0, 3, 2, broken, "", None, None)
+    return Cell("ort", *CASE, verdict, "", 9, 0, 3, 2, False, broken, "", None, None)
 
 
 def test_changes_are_sorted_by_kind_then_by_rule() -> None:

@@ -79,7 +79,7 @@ def run_rows(runs: Runs) -> list[tuple[Any, ...]]:
 def same(one: Runs, other: Runs) -> bool:
     columns = zip(one.columns, other.columns, strict=True)
     alike = all(np.array_equal(a, b) and (a.dtype == b.dtype or not a.size) for a, b in columns)
-    return alike and one.total == other.total
+    return alike and (one.total, one.checksum) == (other.total, other.checksum)
 
 
 def runs_of_part(data: GradedAnswers, group: int, begin: int, end: int) -> Runs:
@@ -97,6 +97,25 @@ def test_gather_finds_the_same_runs_as_a_walk(gather_variant: Any, data: GradedA
     assert all(runs.total == len(run_rows(runs)) for runs in found.values())
     whole = dict(gather(*data))
     assert all(same(runs, whole[group]) for group, runs in found.items())
+
+
+@settings(deadline=None)
+@given(graded_answers().filter(lambda data: data[2].any()), st.data())
+def test_another_answer_anywhere_gives_another_checksum(
+    data: GradedAnswers, choice: st.DataObject
+) -> None:
+    inputs, answers, groups = data
+    at = choice.draw(st.sampled_from(np.flatnonzero(groups).tolist()))
+    changed = answers.copy()
+    changed[at] ^= np.uint64(choice.draw(st.integers(1, (1 << 64) - 1)))
+    group = int(groups[at])
+    for gather_variant in GATHERS:
+        before = dict(gather_variant(inputs, answers, groups))
+        after = dict(gather_variant(inputs, changed, groups))
+        assert after.pop(group).checksum != before.pop(group).checksum
+        assert {key: runs.checksum for key, runs in after.items()} == {
+            key: runs.checksum for key, runs in before.items()
+        }
 
 
 @settings(deadline=None)

@@ -91,7 +91,7 @@ def test_markdown_has_findings_verdicts_and_changes(report: Report) -> None:
     assert "1 new, 0 changed, 0 fixed, 0 unanswered." in page
     assert f"- new: ort, {escape_markdown(HALF)}, rounds" in page
     [line] = [line for line in page.splitlines() if "float32 to float16" in line]
-    assert line.startswith("  1 case, float32 to float16, 1 input; ")
+    assert line.startswith("  1 case, float32 to float16, at least 1 input; ")
 
 
 def test_markdown_of_a_first_run_has_no_changes(runs: tuple[str, str]) -> None:

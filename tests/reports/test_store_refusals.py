@@ -165,13 +165,13 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "a record that is a list": (
         _with_record_text("[]"),
         open_run,
-        "OUT/run.json has format null, castigate 0.1.0 reads format 1; "
+        "OUT/run.json has format null, castigate 0.1.0 reads format 2; "
         "use the version that wrote it",
     ),
     "another format": (
-        _with_record_text(_record_text(format=2)),
+        _with_record_text(_record_text(format=1)),
         open_run,
-        "OUT/run.json has format 2, castigate 0.1.0 reads format 1; use the version that wrote it",
+        "OUT/run.json has format 1, castigate 0.1.0 reads format 2; use the version that wrote it",
     ),
     "an unknown word": (
         _with_record_text(_record_text(colour="red")),

@@ -95,6 +95,7 @@ def test_the_columns_of_cases(tmp_path: Path) -> None:
             "open": 7,
             "wrong": 70_000,
             "runs": 70_000,
+            "reaches_ends": False,
             "broken": [
                 {
                     "rule": "rounds",
@@ -102,6 +103,7 @@ def test_the_columns_of_cases(tmp_path: Path) -> None:
                     "level": "required",
                     "wrong": 70_000,
                     "runs": 70_000,
+                    "digest": "0000000000077a11",
                     "smallest": "a\\ud800\0",
                     "answer": "0x7f",
                     "allowed": ["0x0000", "any-nan"],
@@ -112,6 +114,7 @@ def test_the_columns_of_cases(tmp_path: Path) -> None:
                     "level": "required",
                     "wrong": 0,
                     "runs": 0,
+                    "digest": "",
                     "smallest": None,
                     "answer": None,
                     "allowed": [],

@@ -1,0 +1,115 @@
+"""Follows failing inputs to the ends of their stretches, so that the quick tier knows regions.
+
+The quick tier asks a selection of a wide source. Around each of them that fails, every pattern is
+asked, outward until a stretch of them is answered right. Sources of more than 32 bits are not
+followed: no sweep could check what is then called exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from reports.diff.grades import ALLOWED, Grades
+
+MOST_FOLLOWED = 1 << 24
+"""Inputs that are asked of one case: as many as float32 has NaNs."""
+FIRST_REACH = 8
+WIDEST_BITS = 32
+
+
+@dataclass(frozen=True)
+class GradedAnswers:
+    """Inputs in rising order, with the answer to each, its grade and its branch of the rules."""
+
+    inputs: Bits
+    answers: Bits
+    grades: Grades
+    branch_indices: NDArray[np.uint8]
+
+    @property
+    def fails(self) -> NDArray[np.bool_]:
+        """Which answers are not allowed."""
+        return self.grades != ALLOWED
+
+
+Ask = Callable[[Bits], GradedAnswers]
+"""Asks further inputs."""
+
+
+def follow(known: GradedAnswers, ask: Ask) -> GradedAnswers | None:
+    """The known answers, and those of all stretches of failing inputs; None if one has no end."""
+    parts = [known]
+    codes, fails = known.inputs.astype(np.int64), known.fails
+    gaps = np.diff(codes) - 1
+    inside = fails[:-1] & fails[1:] & (gaps > 0)
+    if gaps[inside].sum() > MOST_FOLLOWED:
+        return None
+    if inside.any():
+        parts.append(ask(_patterns(codes[:-1][inside] + 1, gaps[inside], known.inputs.dtype)))
+    at_edge = (fails[:-1] != fails[1:]) & (gaps > 0)
+    edges = _Edges(codes[:-1][at_edge] + 1, gaps[at_edge], fails[:-1][at_edge])
+    reach, left = FIRST_REACH, MOST_FOLLOWED - int(gaps[inside].sum())
+    while edges.sizes.size:
+        blocks = np.minimum(edges.sizes, reach)
+        left -= int(blocks.sum())
+        if left < 0:
+            return None
+        firsts = np.where(edges.rises, edges.firsts, edges.firsts + edges.sizes - blocks)
+        found = ask(_patterns(firsts, blocks, known.inputs.dtype))
+        parts.append(found)
+        edges = edges.beyond(blocks, _outermost(found.fails, blocks, edges.rises))
+        reach *= 2
+    return _merged(parts)
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """Ranges of inputs not asked yet, each between one that fails and one that does not.
+
+    A range ``rises`` if it is asked from its first input on, because the one before it fails.
+    """
+
+    firsts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    rises: NDArray[np.bool_]
+
+    def beyond(self, blocks: NDArray[np.int64], outermost: NDArray[np.int64]) -> _Edges:
+        """What is left of the ranges of which the outer half of a block still fails somewhere."""
+        is_open = (2 * outermost > blocks) & (blocks < self.sizes)
+        firsts = self.firsts + np.where(self.rises, blocks, 0)
+        return _Edges(firsts[is_open], (self.sizes - blocks)[is_open], self.rises[is_open])
+
+
+def _outermost(
+    fails: NDArray[np.bool_], blocks: NDArray[np.int64], rises: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """How far into each block the outermost failing input lies; 0 if none fails."""
+    starts = np.cumsum(blocks) - blocks
+    inside = np.arange(fails.size) - np.repeat(starts, blocks)
+    depths = np.where(np.repeat(rises, blocks), inside + 1, np.repeat(blocks, blocks) - inside)
+    deepest: NDArray[np.int64] = np.maximum.reduceat(np.where(fails, depths, 0), starts)
+    return deepest
+
+
+def _patterns(firsts: NDArray[np.int64], sizes: NDArray[np.int64], storage: Any) -> Bits:
+    """All patterns of some ranges, one range after the other."""
+    offsets = np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes)
+    return (offsets + np.arange(offsets.size)).astype(storage)
+
+
+def _merged(parts: Sequence[GradedAnswers]) -> GradedAnswers:
+    """All parts as one, in rising order of the inputs."""
+    columns = list(_columns(parts))
+    order = np.argsort(columns[0], kind="stable")
+    return GradedAnswers(*(column[order] for column in columns))
+
+
+def _columns(parts: Sequence[GradedAnswers]) -> Iterator[NDArray[Any]]:
+    for each in fields(GradedAnswers):
+        yield np.concatenate([getattr(part, each.name) for part in parts])

@@ -1,0 +1,98 @@
+"""Failing inputs are followed to the ends of their stretches, or not called exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.judging import failing_stretches
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.failing_stretches import GradedAnswers, follow
+from conformance.running.selection import case_named
+from oracles.protocol import Bits
+from oracles.reference.reference_oracle import Reference
+from oracles.registry import Backend
+from reports.diff.grades import ALLOWED, NOT_ALLOWED
+from specs.cases import Case
+
+SIZE = 1 << 12
+
+
+def graded(inputs: Bits, failing: Any) -> GradedAnswers:
+    grades = np.where(np.isin(inputs, failing), NOT_ALLOWED, ALLOWED).astype(np.uint8)
+    return GradedAnswers(inputs, inputs.copy(), grades, np.zeros(inputs.size, np.uint8))
+
+
+@st.composite
+def stretches(draw: st.DrawFn) -> list[int]:
+    """Stretches of failing inputs with room between them."""
+    found, at = [], draw(st.integers(0, 40))
+    while at < SIZE:
+        length = draw(st.integers(1, 90))
+        found += range(at, min(at + length, SIZE))
+        at += length + draw(st.integers(2 * length + 20, 900))
+    return found
+
+
+@settings(deadline=None)
+@given(stretches(), st.data())
+def test_every_stretch_with_a_known_input_is_found_whole(
+    failing: list[int], data: st.DataObject
+) -> None:
+    heads = [code for code in failing if code - 1 not in failing]
+    known = {0, SIZE - 1, *heads}
+    known |= {data.draw(st.sampled_from([code, max(code - 9, 0)])) for code in heads}
+    # Beyond a stretch lies an input that is known to be right.
+    known |= {min(code + 1, SIZE - 1) for code in failing if code + 1 not in failing}
+    asked = []
+
+    def ask(inputs: Bits) -> GradedAnswers:
+        asked.append(inputs)
+        return graded(inputs, failing)
+
+    whole = follow(graded(np.array(sorted(known), np.uint32), failing), ask)
+    assert whole is not None
+    assert whole.inputs[whole.fails].tolist() == failing
+    assert (np.diff(whole.inputs.astype(np.int64)) > 0).all()
+    assert sorted(np.concatenate([[], *asked]).tolist()) == sorted(
+        set(whole.inputs.tolist()) - known
+    )
+
+
+def test_a_stretch_beyond_the_budget_has_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failing_stretches, "MOST_FOLLOWED", 1000)
+    failing = range(100, 3000)
+    known = graded(np.array([0, 100, 2999, SIZE - 1], np.uint32), failing)
+    assert follow(known, lambda inputs: graded(inputs, failing)) is None
+    known = graded(np.array([0, 1500, SIZE - 1], np.uint32), failing)
+    assert follow(known, lambda inputs: graded(inputs, failing)) is None
+
+
+class WrongAboutSome(Reference):
+    """Answers zero for 3000 consecutive inputs, of which the quick tier asks one."""
+
+    first, last = 0x40490001, 0x40490001 + 2999
+    name = "wrong"
+    version = "1"
+
+    def cast(self, case: Case, inputs: Bits) -> Bits:
+        answers = super().cast(case, inputs).copy()
+        answers[(inputs >= self.first) & (inputs <= self.last)] = 0
+        return answers
+
+
+def test_a_judgement_counts_every_failing_input() -> None:
+    case = case_named("onnx-cast:25/float32/float16")
+    backend = Backend("wrong", WrongAboutSome())
+    judge = BackendJudge(backend, {}, Settings(max_examples=200_000))
+    found = judge.judge(case)
+    assert found.verdict == "deviates"
+    assert found.reaches_ends
+    assert found.wrong == 3000
+    [divergence] = found.divergences
+    assert divergence.runs.first.tolist() == [WrongAboutSome.first]
+    assert divergence.runs.last.tolist() == [WrongAboutSome.last]
