@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -31,6 +31,15 @@ def is_program(name: str) -> bool:
 def framework_of(name: str) -> str:
     """Return a backend's name without its variant; a program's name has none to remove."""
     return name if is_program(name) else name.partition(":")[0]
+
+
+def first_road(names: Iterable[str], name: str) -> str:
+    """Return the first backend of the same framework, with which another is compared.
+
+    It is empty for that first one itself.
+    """
+    first = next(each for each in names if framework_of(each) == framework_of(name))
+    return "" if first == name else first
 
 
 @dataclass(frozen=True)

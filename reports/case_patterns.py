@@ -22,8 +22,18 @@ EVERYTHING = "**"
 """The wildcard for any text; alone, the pattern of all cases."""
 MAX_CASES = 40
 """Cases that one pattern of a ledger may stand for: more cannot be checked by eye."""
-INVARIANCES = "invariances"
-"""Stands for the document in the names of checks that concern a dtype pair in every document."""
+INVARIANCES, VARIANTS = "invariances", "variants"
+"""Stand for the document in the names of checks that concern a dtype pair in every document."""
+
+
+def pair_checks(pair: str, first_road: str) -> tuple[str, ...]:
+    """The names of a pair's checks; two roads are compared where there is another ``first_road``.
+
+    >>> pair_checks("float32/float16", "jax")
+    ('invariances/float32/float16', 'variants/jax/float32/float16')
+    """
+    names = [f"{INVARIANCES}/{pair}"]
+    return (*names, f"{VARIANTS}/{first_road}/{pair}") if first_road else (*names,)
 
 
 @cache

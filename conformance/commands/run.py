@@ -145,3 +145,5 @@ def print_totals(totals: Totals, findings: Findings, record: RunRecord) -> None:
         typer.echo(line)
     width = max(MIN_WIDTH, get_terminal_size().columns)
     typer.echo(f"{totals.verdict_table(width)}\n")
+    if totals.pairs.verdicts:
+        typer.echo(f"{totals.pairs.table(width)}\n")

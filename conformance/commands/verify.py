@@ -14,14 +14,13 @@ from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
 from conformance.running.gate import claims_of
 from conformance.running.progress import progress_reporter
 from conformance.running.replay import replay as replay_cases
-from conformance.running.run import selected_cases
+from conformance.running.run import asked_names
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT
 from reports.gate.canonical_json import read_canonical
 from reports.gate.certificate import Evidence
 from reports.gate.certificate_check import check_seals, differences, load_evidence
 from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import load_public_key
-from reports.run_store.record import Selection
 from specs.errors import CastigateError
 
 
@@ -54,7 +53,7 @@ def verify_command(
     try:
         content = read_canonical(data, str(certificate))
         signer = check_seals(content, str(certificate), required_key)
-        evidence = load_evidence(content, certificate.parent, _case_ids, str(certificate))
+        evidence = load_evidence(content, certificate.parent, asked_names, str(certificate))
         problems = differences(content, evidence)
         if required_policy is not None and required_policy.digest != evidence.policy.digest:
             problems.append(f"it is not by policy {required_policy.name}: {evidence.policy.digest}")
@@ -117,7 +116,3 @@ def _read_bytes(certificate: Path) -> bytes:
         return certificate.read_bytes()
     except OSError as error:
         raise CastigateError(f"{certificate} cannot be read: {error.strerror}") from None
-
-
-def _case_ids(selection: Selection) -> list[str]:
-    return [case.id for case in selected_cases(selection)]

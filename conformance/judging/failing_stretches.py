@@ -35,7 +35,8 @@ class GradedAnswers:
     @property
     def fails(self) -> NDArray[np.bool_]:
         """Which answers are not allowed."""
-        return self.grades != ALLOWED
+        fails: NDArray[np.bool_] = self.grades != ALLOWED
+        return fails
 
 
 Ask = Callable[[Bits], GradedAnswers]

@@ -13,6 +13,7 @@ from conformance.judging.road_agreement import RoadAgreement, first_of
 from conformance.sweep.full_tier import FullJudge
 from oracles.registry import Backend
 from oracles.smoke_check import smoke
+from reports.case_patterns import pair_checks
 from reports.diff.judgement import Judgement
 from specs.cases import Case
 from specs.operations import is_bitcast
@@ -57,11 +58,12 @@ def _questions(
             yield Question(case.id, pair, RECORD, partial(_judged, backend_judge, case))
         if all(map(is_bitcast, asked)):
             continue
-        judge = Invariances(own, asked).judge
-        yield Question(f"invariances/{pair}", pair, INVARIANCE, judge)
+        judges: list[Callable[[], Judged]] = [Invariances(own, asked).judge]
         if first is not None:
-            name = f"variants/{first.backend.name}/{pair}"
-            yield Question(name, pair, INVARIANCE, RoadAgreement(first, own, asked).judge)
+            judges.append(RoadAgreement(first, own, asked).judge)
+        names = pair_checks(pair, first.backend.name if first is not None else "")
+        for name, judge in zip(names, judges, strict=True):
+            yield Question(name, pair, INVARIANCE, judge)
 
 
 def _judged(backend_judge: AnyJudge, case: Case) -> Judged:

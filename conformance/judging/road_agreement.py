@@ -16,7 +16,7 @@ from conformance.judging.row_answers import (
     judgement_of,
     row_of,
 )
-from oracles.registry import framework_of
+from oracles.registry import first_road
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.diff.divergences import datum_of, index_of_simplest
 from reports.diff.judgement import Fault, Judgement
@@ -26,14 +26,8 @@ from specs.cases import Case
 
 def first_of(judges: Sequence[BackendJudge], judge: BackendJudge) -> BackendJudge | None:
     """The road to compare with: the first of the same framework; None for that road itself."""
-    name = _framework(judge)
-    first = next(each for each in judges if _framework(each) == name)
-    return None if first is judge else first
-
-
-def _framework(judge: BackendJudge) -> str:
-    """The part of a backend's name that all roads of its framework share."""
-    return framework_of(judge.backend.name)
+    by_name = {each.backend.name: each for each in judges}
+    return by_name.get(first_road(by_name, judge.backend.name))
 
 
 class RoadAgreement:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.running.progress import ProgressReporter
-from conformance.running.run import RunRequest, finish_run, run, selected_cases
+from conformance.running.run import RunRequest, asked_names, finish_run, run
 from oracles.isolation.launch_config import launch_configs
 from oracles.isolation.loading import close, load_isolated
 from reports.gate.canonical_json import canonical_bytes
@@ -78,7 +78,7 @@ class Gate:
         store = open_run(where)
         if baseline is not None:
             baseline = copy_run(baseline, str(self.folder / BASELINE))
-        expected = tuple(case.id for case in selected_cases(store.record.selection))
+        expected = tuple(asked_names(store.record))
         evidence = Evidence(self.policy, store, baseline, expected)
         found = evidence.judged()
         self._write_reports(found, [str(self.folder / BASELINE)] if baseline is not None else [])

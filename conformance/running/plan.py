@@ -8,9 +8,12 @@ from itertools import groupby
 from typing import Literal
 
 from oracles.reference.sweep_inputs import SAMPLE, SequenceKind, sequence_kinds
+from oracles.registry import first_road
+from reports.case_patterns import pair_checks
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.loader import document_named
+from specs.operations import is_bitcast
 from specs.ruling import Ruling, ruling
 
 PARTS = 16
@@ -38,15 +41,16 @@ class Sweep:
     def tasks(self, backend: str) -> list[Task]:
         """Split the sweep into tasks."""
         name = f"{backend}/{self.way}/{self.source.name}-{self.target.name}/{self.road}"
-        return [Task(f"{name}/{part}", self.cases, self, part) for part in range(PARTS)]
+        return [Task(f"{name}/{part}", self.cases, (), self, part) for part in range(PARTS)]
 
 
 @dataclass(frozen=True)
 class Task:
-    """A worker's unit of work: all cases of a pair at the quick tier, or a part of a sweep."""
+    """A worker's unit of work: all cases and checks of a pair, or a part of a sweep."""
 
     name: str
     cases: tuple[Case, ...]
+    checks: tuple[str, ...] = ()
     sweep: Sweep | None = None
     part: int = 0
 
@@ -62,10 +66,17 @@ class Task:
         return (SAMPLE if self.sweep.way == "sample" else 1 << 32) // PARTS
 
 
-def quick_tasks(backend: str, cases: Iterable[Case]) -> Iterator[Task]:
-    """Yield one task per pair of dtypes; the cases must come pair by pair."""
+def quick_tasks(backend: str, backends: Iterable[str], cases: Iterable[Case]) -> Iterator[Task]:
+    """Yield one task per pair of dtypes; the cases must come pair by pair.
+
+    ``backends`` are all of the run: roads of one framework are compared with its first.
+    """
+    first = first_road(backends, backend)
     for (source, target), group in groupby(cases, key=lambda case: (case.source, case.target)):
-        yield Task(f"{backend}/quick/{source}-{target}", tuple(group))
+        asked = tuple(group)
+        is_cast = not all(map(is_bitcast, asked))
+        checks = pair_checks(f"{source}/{target}", first) if is_cast else ()
+        yield Task(f"{backend}/quick/{source}-{target}", asked, checks)
 
 
 def is_swept(case: Case) -> bool:

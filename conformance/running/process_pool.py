@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -32,6 +32,7 @@ from conformance.running.worker import (
 )
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.supervised_process import describe_timeout
+from oracles.registry import first_road
 from oracles.wire.stderr_log import StderrLog
 from reports.run_store.store import RunStore
 from specs.cases import Case
@@ -82,10 +83,14 @@ class BackendWorker(Worker[Task]):
 class ProcessPool:
     """The workers of one backend; the first is started on entering the context."""
 
-    def __init__(self, backend: str, settings: Settings, config: LaunchConfig) -> None:
+    def __init__(
+        self, backend: str, configs: Mapping[str, LaunchConfig], settings: Settings
+    ) -> None:
         self.backend = backend
         self.settings = settings
-        self.config = config
+        self.config = configs[backend]
+        first = first_road(configs, backend)
+        self.first = (first, configs[first]) if first else None
         self.version = ""
         self.log = StderrLog()
         self._workers: list[BackendWorker] = []
@@ -141,7 +146,8 @@ class ProcessPool:
         supervise(self._workers, _TaskQueue(self, waiting, store, listener), until)
 
     def _start(self) -> BackendWorker:
-        process, link = spawn(work, self.backend, self.settings, self.config)
+        named = (self.backend, self.config)
+        process, link = spawn(work, named, self.first, self.settings)
         return BackendWorker(
             process, link, SECONDS_OF_SILENCE + self.config.seconds, timeout=self.config.seconds
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from conformance.judging.backend_judge import Settings
@@ -90,6 +90,14 @@ def selected_cases(selection: Selection) -> list[Case]:
     return cases
 
 
+def asked_names(record: RunRecord) -> Iterator[str]:
+    """Yield the ids of all cases of a run, and the names of the checks on their pairs."""
+    names = [backend.name for backend in record.backends]
+    for task in quick_tasks(names[0], names, selected_cases(record.selection)):
+        yield from (case.id for case in task.cases)
+        yield from task.checks
+
+
 def run(
     request: RunRequest,
     out: str,
@@ -99,20 +107,21 @@ def run(
     reporter: ProgressReporter,
     only: list[Case] | None = None,
 ) -> RunStore:
-    """Do all tasks that are not done yet and store their part files; of ``only`` some cases."""
+    """Do all tasks that are not done yet and store their part files.
+
+    Of ``only`` some cases, nothing is checked about their pairs.
+    """
     cases = only or selected_cases(request.selection)
     with ExitStack() as stack:
+        configs = launch_configs(request.backends, request.pythons, request.seconds, jobs)
         pools = [
-            stack.enter_context(ProcessPool(name, request.settings, config))
-            for name, config in launch_configs(
-                request.backends, request.pythons, request.seconds, jobs
-            ).items()
+            stack.enter_context(ProcessPool(name, configs, request.settings)) for name in configs
         ]
         until = monotonic() + request.limit
         record = _record(request, pools, argv)
         store = resume(out, record) if resumes else create(out, record)
         if not store.record.complete:
-            _do_tasks(request, cases, pools, jobs, store, reporter, until)
+            _do_tasks(request, cases, pools, jobs, store, reporter, until, only is None)
     return store
 
 
@@ -155,12 +164,13 @@ def finish_run(
 def _rows(
     store: RunStore, cases: list[Case], totals: Totals, ledgers: RunLedgers | None
 ) -> Iterator[JudgedCase]:
-    for backend in store.record.backends:
-        for case, judgement in assembled(store.read, backend.name, cases, store.record.tier):
+    names = [backend.name for backend in store.record.backends]
+    for name in names:
+        for case, judgement in assembled(store.read, name, names, cases, store.record.tier):
             totals.add(count_record(case, judgement))
             if ledgers is not None:
                 ledgers.add(case, judgement)
-            yield backend.name, case, judgement
+            yield name, case, judgement
 
 
 def _record(request: RunRequest, pools: list[ProcessPool], argv: Sequence[str]) -> RunRecord:
@@ -186,11 +196,14 @@ def _do_tasks(
     store: RunStore,
     reporter: ProgressReporter,
     until: float,
+    checks_pairs: bool,
 ) -> None:
     done = store.finished(reporter.say)
     first = 0
     for pool in pools:
         tasks = _tasks(request, cases, pool)
+        if not checks_pairs:
+            tasks = [replace(task, checks=()) for task in tasks]
         # Tasks are numbered across all backends, so that shards get about the same share.
         own = [task for number, task in enumerate(tasks, first) if _is_in(request.shard, number)]
         first += len(tasks)
@@ -213,11 +226,12 @@ def _store_not_run(tasks: list[Task], backend: str, store: RunStore) -> None:
     for task in tasks:
         if task.name not in done:
             left = [Judgement(case.id, backend, "not-run", TIME_OVER) for case in task.cases]
+            left += [replace(left[0], check=check) for check in task.checks]
             store.write(task.name, left)
 
 
 def _tasks(request: RunRequest, cases: list[Case], pool: ProcessPool) -> list[Task]:
-    tasks = list(quick_tasks(pool.backend, cases))
+    tasks = list(quick_tasks(pool.backend, request.backends, cases))
     if request.tier == "full":
         for sweep in sweeps(cases, pool.roads(cases)):
             tasks += sweep.tasks(pool.backend)

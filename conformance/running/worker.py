@@ -8,6 +8,8 @@ from multiprocessing.connection import Connection
 from time import monotonic
 
 from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.invariances import Invariances
+from conformance.judging.road_agreement import RoadAgreement
 from conformance.running.plan import Task, is_swept
 from conformance.running.supervisor import Failure, live_with_parent
 from conformance.sweep.full_tier import swept
@@ -19,6 +21,7 @@ from oracles.reference.sweep_inputs import input_sequence
 from oracles.registry import Backend, load_backend
 from oracles.smoke_check import smoke
 from oracles.wire.stderr_log import StderrLog
+from reports.case_patterns import INVARIANCES
 from reports.diff.judgement import Judgement
 from reports.run_store.store import RunStore
 from specs.cases import Case
@@ -67,7 +70,7 @@ class TaskOrder:
 
 @dataclass(frozen=True)
 class CaseStarted:
-    """Sent before a case is asked; if the process dies, this case is at fault."""
+    """Sent before a case or a check is asked; if the process dies, it is at fault."""
 
     case: str
 
@@ -88,11 +91,18 @@ class TaskDone:
     stderr: bytes = b""
 
 
-def work(link: Connection, name: str, settings: Settings, config: LaunchConfig) -> None:
-    """Load a backend and do what the link asks for, until the other end closes it."""
+Named = tuple[str, LaunchConfig]
+"""A backend's name, and how it is started."""
+
+
+def work(link: Connection, named: Named, first: Named | None, settings: Settings) -> None:
+    """Load a backend and do what the link asks for, until the other end closes it.
+
+    ``first`` is the first road of its framework, with which it is compared.
+    """
     live_with_parent()
     try:
-        worker = _TaskRunner(link, name, settings, config)
+        worker = _TaskRunner(link, named, first, settings)
         link.send(Ready(worker.isolated.backend.version))
         while True:
             match link.recv():
@@ -114,14 +124,23 @@ class _TaskRunner:
     """
 
     def __init__(
-        self, link: Connection, name: str, settings: Settings, config: LaunchConfig
+        self, link: Connection, named: Named, first: Named | None, settings: Settings
     ) -> None:
         self.progress = _ProgressSender(link)
-        self.name = name
+        self.name, self.config = named
+        self.first = first
         self.settings = settings
-        self.config = config
-        backend = load_isolated(name, config, self.progress.send_heartbeat)
-        self.isolated = BackendJudge(backend, smoke(backend), settings)
+        self.isolated = self._judge_of(named)
+
+    def _judge_of(self, named: Named) -> BackendJudge:
+        backend = load_isolated(*named, self.progress.send_heartbeat)
+        return BackendJudge(backend, smoke(backend), self.settings)
+
+    @cached_property
+    def first_road(self) -> BackendJudge:
+        """The first road of the framework, in a process of its own."""
+        assert self.first is not None
+        return self._judge_of(self.first)
 
     @cached_property
     def fastest(self) -> BackendJudge:
@@ -149,7 +168,19 @@ class _TaskRunner:
             # The inputs of a case that is swept as well are counted there.
             if not (judgement.road and is_swept(case)):
                 self.progress.link.send(Progress(judgement.inputs, judgement.wrong))
-        return judgements
+        return judgements + [self._checked(order, check) for check in order.task.checks]
+
+    def _checked(self, order: TaskOrder, check: str) -> Judgement:
+        """Do a check of a pair."""
+        cases = order.task.cases
+        if check in order.crashed:
+            return replace(self._crashed(cases[0], order.crashed[check]), check=check)
+        self.progress.link.send(CaseStarted(check))
+        if check.startswith(f"{INVARIANCES}/"):
+            _, judgement = Invariances(self.isolated, cases).judge()
+        else:
+            _, judgement = RoadAgreement(self.first_road, self.isolated, cases).judge()
+        return replace(judgement, check=check)
 
     def take_stderr(self) -> bytes:
         """Return what a program has printed on stderr since the last call."""

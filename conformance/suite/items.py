@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from conformance.judging.questions import AnyJudge, Question, by_backend
+from conformance.judging.questions import INVARIANCE, AnyJudge, Question, by_backend
 from conformance.suite.ledger_check import check_ledger
 from oracles.registry import Backend
 from reports.counterexample.failure_text import failure_text
@@ -63,6 +64,8 @@ class JudgedItem(pytest.Item):
     def runtest(self) -> None:
         """Judge, and report the verdict as pytest's pass, skip, xfail or failure."""
         case, judgement = self.question.judge()
+        if self.question.record == INVARIANCE:
+            judgement = replace(judgement, check=self.name)
         record = {"item": self.name, **count_record(case, judgement)}
         self.user_properties.append((self.question.record, record))
         ledger_message = check_ledger(self, self.backend, case, judgement)

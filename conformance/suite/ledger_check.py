@@ -114,8 +114,7 @@ def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Jud
     # Other items compare two roads of a framework; a ledger is about one backend alone.
     if is_without or not is_known(item.name):
         return ""
-    of_pair = item.name != case.id
-    found = list(breaches(case, judgement, of_pair, explains=ledgers.updating))
+    found = list(breaches(case, judgement, explains=ledgers.updating))
     compared = ledgers.compare(backend, item.name, case, found, judgement.verdict)
     if compared is None and not ledgers.updating:
         return ""

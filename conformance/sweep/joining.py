@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 
@@ -95,10 +95,10 @@ Read = Callable[[str], list[Judgement]]
 
 
 def assembled(
-    read: Read, backend: str, cases: list[Case], tier: Tier
+    read: Read, backend: str, backends: Iterable[str], cases: list[Case], tier: Tier
 ) -> Iterator[tuple[Case, Judgement]]:
-    """Every case with its judgement, in the order of the cases."""
-    for task in quick_tasks(backend, cases):
+    """Every case with its judgement, in the order of the cases; after each pair its checks."""
+    for task in quick_tasks(backend, backends, cases):
         quick = read(task.name)
         swept: dict[tuple[str, Ruling], Judgement] = {}
         if tier == "full":
@@ -110,10 +110,14 @@ def assembled(
                     swept[key] = (
                         judgement if before is None else joined(before, judgement, Runs.merged)
                     )
-        for case, judgement in zip(task.cases, quick, strict=True):
+        checks = quick[len(task.cases) :]
+        for case, judgement in zip(task.cases, quick[: len(task.cases)], strict=True):
             if swept and is_swept(case) and (values := swept.get((judgement.road, ruling(case)))):
                 judgement = completed(judgement, values)
             yield case, judgement
+        by_id = {case.id: case for case in task.cases}
+        for check in checks:
+            yield by_id[check.case], check
 
 
 def _joined(read: Read, backend: str, sweep: Sweep) -> list[Judgement]:

@@ -7,7 +7,7 @@ the runs of the whole. The number of stored runs is capped; the count of all run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -40,7 +40,7 @@ class Runs:
     last_answer: NDArray[Any]
     slope: NDArray[np.int64]
     straight: NDArray[np.bool_]
-    checksum: int = 0
+    checksum: int = field(default=0, kw_only=True)
 
     @cached_property
     def listed(self) -> Runs:
@@ -49,7 +49,8 @@ class Runs:
 
     def at(self, where: Any) -> Runs:
         """The rows at an index, a slice or a mask; what concerns the whole stays."""
-        return Runs(self.total, *(column[where] for column in self.columns), self.checksum)
+        columns = (column[where] for column in self.columns)
+        return Runs(self.total, *columns, checksum=self.checksum)
 
     @property
     def columns(self) -> tuple[NDArray[Any], ...]:
@@ -76,7 +77,8 @@ class Runs:
         order = np.argsort(both[0], kind="stable")
         shown = order[_within_cap(order.size)]
         checksum = self.checksum + other.checksum & WORD
-        return Runs(self.total + other.total, *(column[shown] for column in both), checksum)
+        columns = (column[shown] for column in both)
+        return Runs(self.total + other.total, *columns, checksum=checksum)
 
 
 Gather = Callable[[NDArray[Any], NDArray[Any], NDArray[np.uint8]], Iterator[tuple[int, Runs]]]
@@ -210,7 +212,7 @@ def _joined_at_seam(end: Runs, start: Runs) -> Runs:
 
 def _concatenated(parts: list[Runs], total: int, checksum: int) -> Runs:
     columns = zip(*(part.columns for part in parts), strict=True)
-    joined = Runs(total, *map(np.concatenate, columns), checksum)
+    joined = Runs(total, *map(np.concatenate, columns), checksum=checksum)
     return joined.at(_within_cap(joined.first.size))
 
 

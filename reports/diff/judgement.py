@@ -52,6 +52,8 @@ class Fault:
 class Judgement:
     """The verdict on a case on a backend, with all that is needed to explain it.
 
+    ``check`` names what was asked of a dtype pair beyond its cases; ``case`` is then the case by
+    which it was asked.
     ``reaches_ends`` says that every stretch of failing inputs was followed to its ends.
     """
 
@@ -67,6 +69,7 @@ class Judgement:
     reproduction: str = ""
     road: str = ""
     answered: InputsAndAnswers | None = None
+    check: str = ""
 
     @property
     def wrong(self) -> int:

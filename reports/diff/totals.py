@@ -12,6 +12,7 @@ from reports.diff.summary_tables import (
     RuleFailures,
     RuleKey,
     broken_rule_table,
+    verdict_count_table,
     verdict_table,
 )
 from reports.diff.verdicts import FAILING, NOT_RUN
@@ -23,6 +24,7 @@ def count_record(case: Case, judgement: Judgement) -> dict[str, Any]:
     """Holds what ``Totals`` needs of a judgement, as plain data to send between processes."""
     return {
         "case": case.id,
+        "check": judgement.check,
         "backend": judgement.backend,
         "document": case.document,
         "version": case.version,
@@ -41,16 +43,55 @@ def broken_rules(judgement: Judgement) -> Iterator[list[str | int]]:
         yield [broken.rule, broken.clause, broken.level, broken.count]
 
 
+class PairTotals:
+    """Counts judgements on dtype pairs by backend and kind of check."""
+
+    def __init__(self) -> None:
+        self.verdicts: dict[tuple[str, str], Counter[str]] = {}
+        self.open_answers: list[tuple[str, str, str]] = []
+        """Backend, check and message of each pair whose open answers are sets."""
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Count a judgement by its ``count_record``."""
+        kind, _, _ = str(record["check"]).rsplit("/", 2)
+        self.verdicts.setdefault((record["backend"], kind), Counter())[record["verdict"]] += 1
+        if record["verdict"] == "open":
+            self.open_answers.append((record["backend"], record["check"], record["message"]))
+
+    @property
+    def judged(self) -> int:
+        """The number of judgements that are not `unsupported`."""
+        return sum(counts.total() - counts["unsupported"] for counts in self.verdicts.values())
+
+    @property
+    def fail(self) -> bool:
+        """Whether a pair fails a check."""
+        return any(counts[verdict] for counts in self.verdicts.values() for verdict in FAILING)
+
+    def table(self, width: int) -> str:
+        """A table of the counts, sorted by backend."""
+        return verdict_count_table("pairs", dict(sorted(self.verdicts.items())), width)
+
+    def open_lines(self) -> Iterator[str]:
+        """Name the pairs whose answers to open inputs are sets, one per line."""
+        for backend, check, message in sorted(self.open_answers):
+            yield f"{backend} {check}: {message}"
+
+
 class Totals:
     """Counts judgements by verdict and by broken rule."""
 
     def __init__(self) -> None:
         self.verdicts: dict[EditionKey, Counter[str]] = {}
         self.failures: dict[RuleKey, RuleFailures] = {}
+        self.pairs = PairTotals()
         self.inputs = 0
 
     def add(self, record: dict[str, Any]) -> None:
         """Count a judgement by its ``count_record``."""
+        if record["check"]:
+            self.pairs.add(record)
+            return
         row = (record["backend"], record["document"], record["version"])
         self.verdicts.setdefault(row, Counter())[record["verdict"]] += 1
         self.inputs += record["inputs"]
@@ -68,7 +109,7 @@ class Totals:
     @property
     def exit_code(self) -> int:
         """0 every claimed rule holds, 1 one does not, 3 nothing was judged."""
-        if any(row[verdict] for row in self._rows for verdict in FAILING):
+        if any(row[verdict] for row in self._rows for verdict in FAILING) or self.pairs.fail:
             return 1
         return 0 if self.judged else 3
 

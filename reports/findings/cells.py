@@ -55,7 +55,10 @@ class BrokenRule:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One backend's result for one case; most fields are columns of ``cases.parquet``."""
+    """One backend's result for one case; most fields are columns of ``cases.parquet``.
+
+    ``check`` names a check on a dtype pair; ``case`` is then the case by which it was asked.
+    """
 
     backend: str
     case: str
@@ -75,6 +78,12 @@ class Cell:
     reproduction: str
     asked: str | None
     answers: str | None
+    check: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name under which policies and ledgers list it: that of the check, or the case id."""
+        return self.check or self.case
 
     @property
     def as_case(self) -> Case:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference import expect_by_exact
+from reports import case_patterns
 from reports.diff.allowed_answers import describe_allowed
 from reports.diff.divergences import datum_of, index_of_simplest
 from reports.diff.verdicts import FAILING
@@ -110,6 +111,8 @@ def _drafts(cells: Iterable[Cell], stored: StoredArrays) -> Drafts:
 
 def _cause_without_values(cell: Cell, broken: BrokenRule | None) -> tuple[Cause, str]:
     """The cause of a failure that is not a wrong value, and its sentence."""
+    if cell.check:
+        return _cause_of_check(cell)
     if broken is not None and _wants_refusal(cell, broken):
         listed = edition(document_named(cell.document), cell.version).listed
         if (cell.source, cell.target) not in listed:
@@ -130,6 +133,23 @@ def _cause_without_values(cell: Cell, broken: BrokenRule | None) -> tuple[Cause,
             "wrong value", NOT_IN_NAMES.sub("-", says.lower()).strip("-")[:LONGEST_NAME]
         ), says
     return Cause("wrong refusal", "no-answer"), _shortened(cell.message)
+
+
+def _cause_of_check(cell: Cell) -> tuple[Cause, str]:
+    """The cause of a failure of a check on a dtype pair, and its sentence."""
+    kind, road, *_ = cell.check.split("/")
+    match cell.verdict, kind:
+        case "crashed", _:
+            return Cause("crash", "dies-in-some-layouts"), "its process dies for some layouts"
+        case "error", _:
+            cause = Cause("depends on layout", "raises-in-some-layouts")
+            return cause, "raises an error for some lengths, shapes or layouts"
+        case _, case_patterns.VARIANTS:
+            cause = Cause("depends on layout", f"differs-from-{road}")
+            return cause, f"answers otherwise than {road}"
+        case _:
+            cause = Cause("depends on layout", "changes-with-layout")
+            return cause, "changes its answers with position, length or layout"
 
 
 def _wants_refusal(cell: Cell, broken: BrokenRule) -> bool:

@@ -74,8 +74,8 @@ class Finding:
 
     @cached_property
     def cases(self) -> tuple[str, ...]:
-        """The ids of the cases, each once."""
-        return tuple(dict.fromkeys(each.cell.case for each in self.explained))
+        """The ids of the cases, and the names of the checks on dtype pairs, each once."""
+        return tuple(dict.fromkeys(each.cell.name for each in self.explained))
 
     @cached_property
     def inputs(self) -> int:

@@ -65,9 +65,9 @@ def extent_words(finding: Finding) -> str:
 
 
 def example_words(explained: ExplainedCase) -> str:
-    """The simplest input with its answer; empty if there is none."""
+    """The simplest input with its answer, or what a check of a pair found; empty if neither."""
     if not explained.smallest:
-        return ""
+        return explained.answer if explained.cell.check else ""
     given, answer = (
         datum_words(explained.cell.source, explained.smallest),
         datum_words(explained.cell.target, explained.answer),
@@ -145,7 +145,7 @@ def finding_record(finding: Finding, findings: Findings, version: str) -> dict[s
         },
         "cases": [
             {
-                "case": each.cell.case,
+                "case": each.cell.name,
                 "rule": each.rule,
                 "region": each.region,
                 "inputs": each.inputs,

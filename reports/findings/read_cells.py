@@ -37,6 +37,40 @@ def read_cells(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterato
                 divergences.slices(sum(min(each["runs"], MOST_RUNS) for each in rules))
 
 
+def read_checks(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
+    """Yield the checks on dtype pairs with some verdicts, in the order of the table."""
+    for batch in read_batches(store, "pairs.parquet"):
+        for row in batch.to_pylist():
+            if row["verdict"] in verdicts:
+                yield _check(**row)
+
+
+def _check(
+    case: str, rule: str | None, clause: str | None, level: str | None, **columns: Any
+) -> Cell:
+    edition, source, target, *mode = case.split("/")
+    document, _, version = edition.partition(":")
+    broken: tuple[BrokenRule, ...] = ()
+    if rule is not None and clause is not None and level is not None:
+        broken = (BrokenRule(rule, clause, level, 0, 0, "", None, None, (), (), ()),)
+    return Cell(
+        case=case,
+        document=document,
+        version=version,
+        source=source,
+        target=target,
+        mode="/".join(mode),
+        wrong=0,
+        runs=0,
+        reaches_ends=False,
+        broken=broken,
+        reproduction="",
+        asked=None,
+        answers=None,
+        **columns,
+    )
+
+
 def read_verdicts(store: RunStore) -> Iterator[tuple[CellKey, str]]:
     """Yield only the verdicts of a run, which is much faster than reading its cells."""
     for batch in read_batches(store, "cases.parquet", ("backend", "case", "verdict")):

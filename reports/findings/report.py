@@ -16,7 +16,7 @@ from reports.findings.find import find_findings
 from reports.findings.finding import Finding, Findings
 from reports.findings.finding_changes import FindingChange, finding_changes
 from reports.findings.open_answers import Lines, explain_open_answers
-from reports.findings.read_cells import read_cells, read_verdicts
+from reports.findings.read_cells import read_cells, read_checks, read_verdicts
 from reports.findings.verdict_signs import NO_VERDICT
 from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run
@@ -37,12 +37,14 @@ VerdictCounts = dict[tuple[str, str], Counter[str]]
 class Report:
     """The runs of a report, oldest first; all fields but the first are about the last run.
 
-    ``history`` has the verdicts of a cell as one character per run, ``trend`` the verdict counts
-    of each run, ``behaviors`` the explanations of open answers, ``findings`` those of each backend.
+    ``checks`` are those on dtype pairs, ``history`` has the verdicts of a cell as one character per
+    run, ``trend`` the verdict counts of each run, ``behaviors`` the explanations of open answers,
+    ``findings`` those of each backend.
     """
 
     records: tuple[RunRecord, ...]
     cells: dict[CellKey, Cell]
+    checks: tuple[Cell, ...]
     history: dict[CellKey, str]
     changes: dict[CellKey, list[Change]]
     trend: tuple[VerdictCounts, ...]
@@ -102,12 +104,14 @@ def read_report(runs: Sequence[str]) -> Report:
     now = _cells_by_key(stores[-1])
     before = _cells_by_key(stores[-2]) if len(stores) > 1 else {}
     answers = RunAnswers(stores[-1])
-    findings = find_findings(now.values(), answers.values)
+    checks = tuple(read_checks(stores[-1]))
+    findings = find_findings([*now.values(), *checks], answers.values)
     verdicts = [dict(read_verdicts(store)) for store in stores[:-1]]
     verdicts.append({key: cell.verdict for key, cell in now.items()})
     return Report(
         tuple(store.record for store in stores),
         now,
+        checks,
         {key: _history(key, verdicts) for key in now},
         run_changes(before, now),
         tuple(map(_verdict_counts, verdicts)),
@@ -125,8 +129,9 @@ def _finding_changes(
         return []
     earlier, later = ({each.name for each in store.record.backends} for store in stores[-2:])
     common = earlier & later
+    every = [*cells.values(), *read_checks(stores[-2])]
     before = find_findings(
-        (cell for cell in cells.values() if cell.backend in common), RunAnswers(stores[-2]).values
+        (cell for cell in every if cell.backend in common), RunAnswers(stores[-2]).values
     )
     return finding_changes(before, {name: now[name] for name in now if name in common})
 

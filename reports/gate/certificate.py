@@ -5,16 +5,18 @@ It is a function of a complete run and a policy alone, so that anybody can recom
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from reports.findings.cells import Cell
-from reports.findings.read_cells import read_cells
+from reports.findings.read_cells import read_cells, read_checks
+from reports.findings.read_findings import read_findings
 from reports.gate.canonical_json import digest_of
 from reports.gate.policy import Policy
 from reports.gate.policy_verdict import (
@@ -37,7 +39,7 @@ DIGESTED_SUFFIXES = (".py", ".yaml")
 LEDGERS = "reports/ledger/"
 """Ledgers do not affect a gate, and a command rewrites them."""
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 FILE = "certificate.json"
 RUN = "run"
 """The folder of the run, beside the certificate."""
@@ -82,7 +84,7 @@ class Evidence:
     store: RunStore
     baseline: RunStore | None
     expected: tuple[str, ...]
-    """The ids of all cases that the run must hold."""
+    """The ids of all cases, and the names of all checks on pairs, that the run must hold."""
 
     def judged(self) -> PolicyVerdict:
         """Apply the policy to the run."""
@@ -94,6 +96,7 @@ class Evidence:
         return apply_policy(
             self.policy,
             read_cells(self.store),
+            read_checks(self.store),
             self.expected,
             before,
             record.finished.date(),
@@ -123,7 +126,9 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
         "run": file_digests(evidence.store),
         "baseline": evidence.baseline and file_digests(evidence.baseline),
         "cases": _cases(verdict.cells),
+        "checks": _cases(verdict.checks),
         "verdicts": verdict_counts(verdict.cells),
+        "findings": list(_findings(evidence.store)),
         "divergences": [_divergence(each) for each in verdict.divergences],
         "failures": [
             {
@@ -197,7 +202,8 @@ def _file_digest(store: RunStore, name: str) -> str:
 
 def _cells_by_case(baseline: RunStore, backend: str) -> Iterable[tuple[str, Cell]]:
     name = _baseline_backend(baseline, backend)
-    return ((cell.case, cell) for cell in read_cells(baseline) if cell.backend == name)
+    cells = chain(read_cells(baseline), read_checks(baseline))
+    return ((cell.name, cell) for cell in cells if cell.backend == name)
 
 
 def _baseline_backend(baseline: RunStore, name: str) -> str:
@@ -225,15 +231,29 @@ def _cases(cells: Sequence[Cell]) -> dict[str, Any]:
     table: dict[str, dict[str, str]] = {}
     for cell in cells:
         row = f"{cell.verdict} {cell.inputs} {cell.open} {cell.wrong} {cell.asked or '-'}"
-        version, _, rest = cell.case.partition("/")
+        version, _, rest = cell.name.partition("/")
         table.setdefault(version, {})[rest] = row
     return {"count": len(cells), "digest": digest_of(table), "table": table}
+
+
+def _findings(store: RunStore) -> Iterator[dict[str, Any]]:
+    """The root causes of what fails, accepted or not."""
+    for found in read_findings(store).values():
+        for each in found:
+            yield {
+                "id": each.name,
+                "kind": each.kind,
+                "finding": each.says,
+                "cases": len(each.cases),
+                "inputs": each.inputs,
+                "exact": each.is_exact,
+            }
 
 
 def _divergence(divergence: PolicyDivergence) -> dict[str, Any]:
     cell, broken, entry = divergence.cell, divergence.broken, divergence.accepted_by
     content: dict[str, Any] = {
-        "case": cell.case,
+        "case": cell.name,
         "verdict": cell.verdict,
         "standing": divergence.status,
     }

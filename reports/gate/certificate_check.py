@@ -19,13 +19,13 @@ from reports.gate.certificate import (
 from reports.gate.policy import CLAIMED, Policy, policy_from_certificate
 from reports.gate.signing import verify_signature
 from reports.run_store.open_run import open_run
-from reports.run_store.record import Selection
+from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 from specs.release import VERSION
 
-CaseIds = Callable[[Selection], list[str]]
-"""Returns the ids of the cases of a selection."""
+AskedNames = Callable[[RunRecord], Iterator[str]]
+"""Yields the ids of all cases of a run, and the names of its checks on dtype pairs."""
 SHOWN_CHARACTERS = 80
 """How much of a value a message quotes."""
 SHOWN_DIFFERENCES = 20
@@ -54,7 +54,7 @@ def check_seals(certificate: dict[str, Any], named: str, key: str | None) -> str
 
 
 def load_evidence(
-    certificate: dict[str, Any], folder: Path, case_ids: CaseIds, named: str
+    certificate: dict[str, Any], folder: Path, asked_names: AskedNames, named: str
 ) -> Evidence:
     """Open the run and the baseline beside a certificate, or raise an error if they do not fit."""
     _check_suite(certificate, named)
@@ -71,7 +71,7 @@ def load_evidence(
         )
     baseline = open_run(str(folder / BASELINE)) if policy.entry.only_new else None
     _check_settings(policy, store)
-    return Evidence(policy, store, baseline, tuple(case_ids(store.record.selection)))
+    return Evidence(policy, store, baseline, tuple(asked_names(store.record)))
 
 
 def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:

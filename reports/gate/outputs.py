@@ -14,6 +14,7 @@ from reports.outputs.summary_md import escape_markdown, markdown_table, summary_
 
 REQUIREMENTS = {
     "divergence": "no rule of the policy's levels is broken",
+    "layout": "no answer depends on position, length or layout",
     "expired": "no acceptance has expired",
     "error": "no case ends in an error",
     "crashed": "no case crashes the backend or makes it stop answering",
@@ -42,7 +43,7 @@ def gate_junit(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
     passing: dict[str, list[str]] = {}
     for divergence in verdict.divergences:
         if not divergence.fails:
-            passing.setdefault(divergence.cell.case, []).append(_why_it_passes(divergence))
+            passing.setdefault(divergence.cell.name, []).append(_why_it_passes(divergence))
 
     def result_of(cell: Cell) -> JunitResult | None:
         if cell.case in reasons:

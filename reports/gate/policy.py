@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from reports.case_patterns import EVERYTHING, ids_of, matches
+from reports.case_patterns import EVERYTHING, INVARIANCES, ids_of, matches
 from reports.gate.canonical_json import digest_of
 from specs.errors import CastigateError
 from specs.loader import documents
@@ -184,13 +184,14 @@ def _check_document(source: YamlFile, location: Location, word: str) -> None:
 
 
 def _case_ids(entry: PolicyEntry) -> Iterator[str]:
-    """Yield the ids of all cases of a policy's documents."""
+    """Yield the ids of all cases of a policy's documents, and the names of all checks."""
     named = list(documents()) if entry.documents == CLAIMED else entry.documents
     for document in named:
         name, _, version = document.partition(":")
         for case in ids_of(name):
             if not version or case.startswith(f"{document}/"):
                 yield case
+    yield from ids_of(INVARIANCES)
 
 
 def _patterns(entry: PolicyEntry) -> Iterator[tuple[Location, str]]:

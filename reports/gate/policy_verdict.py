@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-from reports.case_patterns import any_matches, matches
+from reports.case_patterns import any_matches, document_of, matches
 from reports.diff.verdicts import BREAKS_RULE, NO_ANSWER, NOT_RUN
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.changes import is_known
@@ -43,6 +43,15 @@ class PolicyDivergence:
         return self.status in ("fails", "expired")
 
     @property
+    def kind(self) -> str:
+        """The kind of failure that it is, if it fails."""
+        if self.status == "expired":
+            return "expired"
+        if self.broken is None:
+            return self.cell.verdict
+        return "layout" if self.cell.check else "divergence"
+
+    @property
     def reason(self) -> str:
         """A description that all cases of one failure share."""
         if self.broken is None:
@@ -72,6 +81,7 @@ class PolicyVerdict:
     """The result of applying a policy to a run."""
 
     cells: tuple[Cell, ...]
+    checks: tuple[Cell, ...]
     divergences: tuple[PolicyDivergence, ...]
     failures: tuple[Failure, ...]
 
@@ -88,40 +98,42 @@ class PolicyVerdict:
 def apply_policy(
     policy: Policy,
     cells: Iterable[Cell],
+    checks: Iterable[Cell],
     expected: Iterable[str],
     baseline: Baseline | None,
     day: date,
     seconds: int,
 ) -> PolicyVerdict:
-    """Judge a run that took so many seconds and must hold the expected cases, as of a day."""
-    found = {cell.case: cell for cell in cells}
+    """Judge a run that took so many seconds, as of a day.
+
+    It must hold the expected cases and checks on dtype pairs.
+    """
+    cells, checks = tuple(cells), tuple(checks)
+    found = {cell.name: cell for cell in (*cells, *checks)}
     failures = _Failures()
     for case in expected:
         if case not in found:
-            failures.add("missing", case, "the run has no such case")
+            failures.add("missing", case, "the run does not have it")
     divergences = []
     for cell in found.values():
         for divergence in _divergences(policy, cell, baseline, day):
             divergences.append(divergence)
             if divergence.fails:
-                kind = "divergence" if divergence.broken else cell.verdict
-                if divergence.status == "expired":
-                    kind = "expired"
-                failures.add(kind, cell.case, divergence.reason)
+                failures.add(divergence.kind, cell.name, divergence.reason)
         missing = _missing_answer(policy, cell, baseline)
         if missing:
-            failures.add(cell.verdict, cell.case, missing)
+            failures.add(cell.verdict, cell.name, missing)
         hollow = _hollow_verdict(cell)
         if hollow:
-            failures.add("hollow", cell.case, hollow)
+            failures.add("hollow", cell.name, hollow)
     for pattern, per_cent in policy.entry.minimum_coverage.items():
-        shortfall = _coverage_shortfall(pattern, per_cent, found.values())
+        shortfall = _coverage_shortfall(pattern, per_cent, cells)
         if shortfall:
             failures.add("coverage", "", shortfall)
     limit = policy.entry.time_limit
     if limit is not None and seconds > limit:
         failures.add("time-limit", "", f"the run took {seconds} s; {limit} s are allowed")
-    return PolicyVerdict(tuple(found.values()), tuple(divergences), failures.found)
+    return PolicyVerdict(cells, checks, tuple(divergences), failures.found)
 
 
 class _Failures:
@@ -131,7 +143,7 @@ class _Failures:
         self._by_reason: dict[tuple[str, str, str], Failure] = {}
 
     def add(self, kind: str, case: str, reason: str) -> None:
-        document = case.partition(":")[0]
+        document = document_of(case)
         key = (kind, document, reason)
         failure = self._by_reason.setdefault(key, Failure(*key))
         if case:
@@ -146,7 +158,7 @@ def _divergences(
     policy: Policy, cell: Cell, baseline: Baseline | None, day: date
 ) -> Iterator[PolicyDivergence]:
     """Yield each divergence of a cell; a failure of the case as a whole has no broken rule."""
-    before = baseline.get(cell.case) if baseline is not None else None
+    before = baseline.get(cell.name) if baseline is not None else None
     broken_rules: list[BrokenRule | None] = [*cell.broken]
     if cell.verdict in NO_ANSWER or (cell.verdict in BREAKS_RULES and not broken_rules):
         broken_rules.append(None)
@@ -156,7 +168,7 @@ def _divergences(
             continue
         rule, region = (broken.rule, broken.digest) if broken else (cell.verdict, "")
         entries = [
-            entry for entry in policy.entry.accepted if entry.accepts(cell.case, rule, region)
+            entry for entry in policy.entry.accepted if entry.accepts(cell.name, rule, region)
         ]
         valid = [entry for entry in entries if entry.expires >= day.isoformat()]
         if valid:
@@ -173,7 +185,8 @@ def _missing_answer(policy: Policy, cell: Cell, baseline: Baseline | None) -> st
     """Why a case should have been answered but was not; empty if that is all right."""
     if cell.verdict == "not-run":
         return "was not run"
-    if cell.verdict != "unsupported":
+    # The cases of a pair say already that it is not supported.
+    if cell.verdict != "unsupported" or cell.check:
         return ""
     before = baseline.get(cell.case) if baseline is not None else None
     if before is not None:

@@ -69,14 +69,12 @@ class Breach:
         return asdict(self)
 
 
-def breaches(
-    case: Case, judgement: Judgement, of_pair: bool = False, explains: bool = False
-) -> tuple[Breach, ...]:
+def breaches(case: Case, judgement: Judgement, explains: bool = False) -> tuple[Breach, ...]:
     """The breaches of a judgement; none of one that does not fail.
 
     ``explains`` also searches for a behavior that gives the wrong answers, which takes a while.
-    ``of_pair`` is for judgements on a dtype pair: their regions are digests of the rule alone,
-    because the position at which an answer changes varies with the machine.
+    The region of a check on a dtype pair is a digest of the rule alone, because the position at
+    which an answer changes varies with the machine.
     """
     if judgement.verdict in NO_ANSWER:
         return (_breach_without_answer(case, judgement),)
@@ -86,7 +84,7 @@ def breaches(
     for broken in judgement.broken_rules:
         by_key.setdefault((VERDICT_OF_LEVEL[broken.level], broken.rule), []).append(broken)
     found = tuple(_breach(case, *key, parts) for key, parts in by_key.items())
-    if of_pair:
+    if judgement.check:
         return tuple(replace(each, region=_digest([each.verdict, each.rule])) for each in found)
     return tuple(_with_behavior(case, judgement, each) for each in found) if explains else found
 

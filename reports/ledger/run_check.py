@@ -43,15 +43,16 @@ class RunLedgers:
 
     def add(self, case: Case, judgement: Judgement) -> None:
         """Compare one judgement with the ledger of its backend."""
-        backend, found = judgement.backend, breaches(case, judgement)
+        backend, name = judgement.backend, judgement.check or case.id
+        found = breaches(case, judgement)
         ledger = self.used.get(backend)
-        listed = ledger.at(case.id, self.versions[backend]) if ledger is not None else []
+        listed = ledger.at(name, self.versions[backend]) if ledger is not None else []
         compared = compare_with_listings(listed, found, judgement.verdict)
         if compared is None:
             return
         self.statuses[compared.status] += 1
         if compared.status != "known":
-            self.news.append(News(backend, case.id, compared.message))
+            self.news.append(News(backend, name, compared.message))
 
     def lines(self) -> Iterator[str]:
         """Yield a line per case that differs from its ledger, and a last line with the counts."""

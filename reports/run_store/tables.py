@@ -1,4 +1,4 @@
-"""The three Parquet tables of a run: the same judgements in the same order give the same bytes.
+"""The Parquet tables of a run: the same judgements in the same order give the same bytes.
 
 They are written as the judgements arrive. Row groups, and pages within them, depend on the rows
 alone, not on how many rows each judgement has.
@@ -54,6 +54,13 @@ CASES = pa.schema(
         ("answers", TEXT),
     ]
 )
+PAIRS = pa.schema(
+    [
+        *((name, TEXT) for name in ("backend", "check", "case", "verdict", "message")),
+        *((name, COUNT) for name in ("inputs", "open")),
+        *((name, TEXT) for name in ("rule", "clause", "level")),
+    ]
+)
 DIVERGENCES = pa.schema(
     [
         *((name, TEXT) for name in ("backend", "case", "rule", "level")),
@@ -68,11 +75,13 @@ DIVERGENCES = pa.schema(
 ANSWERS = pa.schema([("digest", TEXT), ("dtype", TEXT), ("count", COUNT), ("data", pa.binary())])
 SCHEMAS = {
     "cases.parquet": CASES,
+    "pairs.parquet": PAIRS,
     "divergences.parquet": DIVERGENCES,
     "answers.parquet": ANSWERS,
 }
 ROWS_PER_GROUP = {
     "cases.parquet": 1 << 12,
+    "pairs.parquet": 1 << 12,
     "divergences.parquet": 1 << 17,
     "answers.parquet": 1 << 7,
 }
@@ -145,11 +154,14 @@ def write_tables(folder: Folder, rows: Iterable[JudgedCase]) -> None:
     """Write all tables; none of the files appears before all are complete."""
     with ExitStack() as stack:
         streams = {name: stack.enter_context(folder.new_file(name)) for name in SCHEMAS}
-        cases, divergences, answers = (
+        cases, pairs, divergences, answers = (
             stack.enter_context(TableWriter(name, stream)) for name, stream in streams.items()
         )
         written: set[str] = set()
         for backend, case, judgement in rows:
+            if judgement.check:
+                pairs.add_row(pair_row(backend, judgement))
+                continue
             cases.add_row(case_row(backend, case, judgement))
             for table in divergence_rows(backend, case, judgement):
                 divergences.add(table)
@@ -182,6 +194,23 @@ def case_row(backend: str, case: Case, judgement: Judgement) -> dict[str, Any]:
     }
     digests = (array.digest for array in _arrays(judgement))
     return row | dict(zip(("asked", "answers"), digests, strict=False))
+
+
+def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
+    """The row of a judgement in ``pairs.parquet``; a pair breaks one rule at most."""
+    [broken] = judgement.broken_rules or (None,)
+    return {
+        "backend": backend,
+        "check": judgement.check,
+        "case": judgement.case,
+        "verdict": judgement.verdict,
+        "message": escape_surrogates(judgement.message),
+        "inputs": judgement.inputs,
+        "open": judgement.open_inputs,
+        "rule": broken and broken.rule,
+        "clause": broken and broken.clause,
+        "level": broken and broken.level,
+    }
 
 
 def _broken_rule(case: Case, broken: Divergence | Fault) -> dict[str, Any]:

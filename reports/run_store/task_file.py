@@ -180,7 +180,7 @@ def _decode_runs(content: dict[str, Any], run_batches: Any) -> Runs:
     others = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("slope", "straight"))
     # Copied, because a view would keep the bytes of the whole part in memory.
     columns = (*data, *(column.copy() for column in others))
-    return Runs(content["total"], *columns, content["checksum"])
+    return Runs(content["total"], *columns, checksum=content["checksum"])
 
 
 def _decode_column(batch: Any, name: str, kind: str) -> NDArray[Any]:

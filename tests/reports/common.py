@@ -56,7 +56,7 @@ def steps(rows: int, total: int | None = None, width: int = 1) -> Runs:
     last = first + np.uint64(width - 1)
     rise, straight = np.zeros(rows, np.int64), np.ones(rows, np.bool_)
     total = rows if total is None else total
-    return Runs(total, first, last, answer, answer, rise, straight, 7 * total + width)
+    return Runs(total, first, last, answer, answer, rise, straight, checksum=7 * total + width)
 
 
 def divergence(runs: Runs, rule: str = "rounds", **changes: Any) -> Divergence:
@@ -118,7 +118,7 @@ def some_runs(draw: st.DrawFn) -> Runs:
         data(got),
         np.array(column(LONG), np.int64),
         np.array(column(st.booleans()), np.bool_),
-        draw(WORDS),
+        checksum=draw(WORDS),
     )
 
 
