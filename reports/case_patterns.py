@@ -1,17 +1,15 @@
 """Case ids and patterns of them, in the one language that ledgers and policies share.
 
-In a pattern, ``*`` stands for any text within one part of an id, and ``**`` for any text with any
-number of ``/`` in it. A part is what stands between two ``/``. A ledger needs only ``*``, because
-one of its patterns may stand for at most ``MAX_CASES`` cases.
+In a pattern, ``*`` stands for any text within one part of an id, ``**`` for any text with any
+number of ``/`` in it, and ``{a,b}`` for either text. A part is what stands between two ``/``.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import combinations
+from itertools import permutations, product
 
 from specs.editions import editions
 from specs.loader import documents
@@ -20,8 +18,8 @@ WITHIN_PART = "*"
 """The wildcard for any text without ``/``."""
 EVERYTHING = "**"
 """The wildcard for any text; alone, the pattern of all cases."""
-MAX_CASES = 40
-"""Cases that one pattern of a ledger may stand for: more cannot be checked by eye."""
+EITHER = re.compile(r"\{([^{}]*)\}")
+"""A choice of texts in a pattern."""
 INVARIANCES, VARIANTS = "invariances", "variants"
 """Stand for the document in the names of checks that concern a dtype pair in every document."""
 
@@ -39,8 +37,15 @@ def pair_checks(pair: str, first_road: str) -> tuple[str, ...]:
 @cache
 def _expression(pattern: str) -> re.Pattern[str]:
     wildcards = {EVERYTHING: ".*", WITHIN_PART: "[^/]*"}
-    pieces = re.split(r"(\*\*|\*)", pattern)
-    return re.compile("".join(wildcards.get(piece, re.escape(piece)) for piece in pieces))
+    pieces = re.split(r"(\*\*|\*|\{[^{}]*\})", pattern)
+    return re.compile("".join(wildcards.get(piece) or _escaped(piece) for piece in pieces))
+
+
+def _escaped(piece: str) -> str:
+    choice = EITHER.fullmatch(piece)
+    if choice is None:
+        return re.escape(piece)
+    return f"(?:{'|'.join(map(re.escape, choice[1].split(',')))})"
 
 
 def matches(pattern: str, case: str) -> bool:
@@ -99,6 +104,13 @@ def document_of(name: str) -> str:
 
 def expand(pattern: str) -> list[str]:
     """The cases of one document that a pattern stands for; the document may hold no wildcard."""
+    texts = EITHER.split(pattern)
+    # Every second text is a choice.
+    choices = (text.split(",") if index % 2 else [text] for index, text in enumerate(texts))
+    return [case for chosen in product(*choices) for case in _expand_stars("".join(chosen))]
+
+
+def _expand_stars(pattern: str) -> list[str]:
     document = document_of(pattern)
     if WITHIN_PART not in pattern:
         return [pattern] if pattern in ids_of(document) else []
@@ -109,52 +121,47 @@ def expand(pattern: str) -> list[str]:
     return [name for name in candidates if matches(pattern, name)]
 
 
+Box = tuple[frozenset[str], ...]
+"""Part by part the texts of some ids, of which every combination is one of them."""
+
+
 def compress(cases: Iterable[str]) -> list[str]:
     """A short list of patterns and ids that stands for exactly these cases.
 
-    The pattern that covers most of what is left is taken first, so that the list is not always the
-    shortest, but always the same for the same cases.
+    It is not always the shortest, but always the same for the same cases.
     """
-    left = set(cases)
-    covers: dict[str, set[str]] = {}
-    for name in left:
-        for pattern in _patterns(name):
-            covers.setdefault(pattern, set()).add(name)
-    fitting = {
-        pattern: cover
-        for pattern, cover in covers.items()
-        if 1 < len(cover) <= MAX_CASES and len(cover) == _sizes(document_of(pattern))[pattern]
-    }
-    chosen: list[str] = []
-    while fitting:
-        best = min(
-            fitting,
-            key=lambda each: (-len(fitting[each] & left), each.count(WITHIN_PART), each),
-        )
-        if len(fitting[best] & left) < 2:
-            break
-        chosen.append(best)
-        left -= fitting.pop(best)
-    return sorted([*chosen, *left], key=natural_order)
+    by_shape: dict[tuple[str, int], list[Box]] = {}
+    for name in sorted(cases, key=natural_order):
+        parts = re.split(SEPARATORS, name)
+        shape = (document_of(name), len(parts))
+        by_shape.setdefault(shape, []).append(tuple(frozenset([part]) for part in parts))
+    boxes = [box for group in by_shape.values() for box in _merged(group)]
+    return sorted(map(_pattern, boxes), key=natural_order)
 
 
-@cache
-def _sizes(document: str) -> Counter[str]:
-    """How many cases of a document each pattern stands for."""
-    return Counter(pattern for name in ids_of(document) for pattern in _patterns(name))
+SEPARATORS = r"([:/])"
+"""What stands between the texts of an id that may vary."""
 
 
-def _patterns(name: str) -> Iterator[str]:
-    """An id with a wildcard for some of its version, its dtypes and the values of its modes."""
-    parts = [part.partition(":") for part in name.split("/")]
-    for count in range(1, len(parts) + 1):
-        for wild in combinations(range(len(parts)), count):
-            yield "/".join(
-                (f"{head}:{WITHIN_PART}" if colon else WITHIN_PART)
-                if index in wild
-                else head + colon + tail
-                for index, (head, colon, tail) in enumerate(parts)
-            )
+def _merged(boxes: list[Box]) -> list[Box]:
+    """The fewest boxes that come of merging along one part after the other, in any order."""
+    varying = [at for at in range(len(boxes[0])) if len({box[at] for box in boxes}) > 1]
+    return min((_merged_along(boxes, order) for order in permutations(varying)), key=len)
+
+
+def _merged_along(boxes: list[Box], order: Iterable[int]) -> list[Box]:
+    for at in order:
+        together: dict[Box, frozenset[str]] = {}
+        for box in boxes:
+            others = (*box[:at], *box[at + 1 :])
+            together[others] = together.get(others, frozenset()) | box[at]
+        boxes = [(*others[:at], texts, *others[at:]) for others, texts in together.items()]
+    return boxes
+
+
+def _pattern(box: Box) -> str:
+    words = (sorted(texts, key=natural_order) for texts in box)
+    return "".join(each[0] if len(each) == 1 else f"{{{','.join(each)}}}" for each in words)
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:

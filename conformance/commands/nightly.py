@@ -76,7 +76,7 @@ def nightly_command(
     print_totals(totals, report.findings, report.record)
     code = totals.exit_code
     if ledgers is not None:
-        for line in ledgers.lines():
+        for line in ledgers.lines(report.findings):
             typer.echo(line)
         code = code if code not in (0, 1) else int(bool(ledgers.news))
     typer.echo(f"{nights.report / 'index.html'}: {describe_report(report)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 
@@ -63,7 +63,12 @@ def _questions(
             judges.append(RoadAgreement(first, own, asked).judge)
         names = pair_checks(pair, first.backend.name if first is not None else "")
         for name, judge in zip(names, judges, strict=True):
-            yield Question(name, pair, INVARIANCE, judge)
+            yield Question(name, pair, INVARIANCE, partial(_checked, name, judge))
+
+
+def _checked(name: str, judge: Callable[[], Judged]) -> Judged:
+    case, judgement = judge()
+    return case, replace(judgement, check=name)
 
 
 def _judged(backend_judge: AnyJudge, case: Case) -> Judged:

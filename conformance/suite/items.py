@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from conformance.judging.questions import INVARIANCE, AnyJudge, Question, by_backend
+from conformance.judging.questions import AnyJudge, Question, by_backend
+from conformance.suite.failures import Failures
 from conformance.suite.ledger_check import check_ledger
 from oracles.registry import Backend
 from reports.counterexample.failure_text import failure_text
-from reports.diff.totals import broken_rules, count_record
+from reports.diff.totals import count_record
 from specs.cases import Case
 
+FAILURES = pytest.StashKey[Failures]()
 OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
 
 
@@ -64,8 +65,7 @@ class JudgedItem(pytest.Item):
     def runtest(self) -> None:
         """Judge, and report the verdict as pytest's pass, skip, xfail or failure."""
         case, judgement = self.question.judge()
-        if self.question.record == INVARIANCE:
-            judgement = replace(judgement, check=self.name)
+        self.config.stash[FAILURES].add(judgement)
         record = {"item": self.name, **count_record(case, judgement)}
         self.user_properties.append((self.question.record, record))
         ledger_message = check_ledger(self, self.backend, case, judgement)
@@ -73,7 +73,7 @@ class JudgedItem(pytest.Item):
             case "unsupported":
                 pytest.skip(judgement.message)
             case "differs":
-                rules = ", ".join(dict.fromkeys(str(rule) for rule, *_ in broken_rules(judgement)))
+                rules = ", ".join(dict.fromkeys(each.rule for each in judgement.broken_rules))
                 pytest.xfail(
                     f"differs from a document it does not claim: {rules or judgement.message}"
                 )

@@ -114,7 +114,7 @@ def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Jud
     # Other items compare two roads of a framework; a ledger is about one backend alone.
     if is_without or not is_known(item.name):
         return ""
-    found = list(breaches(case, judgement, explains=ledgers.updating))
+    found = list(breaches(case, judgement))
     compared = ledgers.compare(backend, item.name, case, found, judgement.verdict)
     if compared is None and not ledgers.updating:
         return ""
@@ -122,13 +122,14 @@ def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Jud
         "backend": backend.name,
         "item": item.name,
         "standing": compared.status if compared is not None else "",
-        "breaches": [breach.words for breach in found],
+        "breaches": [str(breach) for breach in found],
     }
     item.user_properties.append((LEDGER, record))
     if compared is None:
         return ""
     if compared.status == "known":
-        pytest.xfail(f"known: {compared.message}")
+        links = ledgers.used[backend.name].links(compared.findings) if ledgers.used else []
+        pytest.xfail(f"known: {', '.join([compared.message, *links])}")
         # Only under --runxfail does xfail return; nothing may be excused then.
         return ""
     message = f"\n  ledger    {compared.message}; {_advice(backend.name, compared.status)}"

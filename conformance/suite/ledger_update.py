@@ -8,11 +8,12 @@ from shutil import get_terminal_size
 
 import pytest
 
+from conformance.suite.findings_summary import FindingsSummary
 from conformance.suite.ledger_check import LEDGER, Ledgers
 from conformance.suite.xdist_workers import gives_out_work, is_worker
 from reports.case_patterns import all_ids
 from reports.diff.summary_tables import MIN_WIDTH, ledger_table
-from reports.ledger.breaches import Breach
+from reports.ledger.breaches import Breach, parse_breach
 from reports.ledger.ledger_file import path_of
 from reports.ledger.listing import Ledger
 from reports.ledger.update import update_ledger, write_ledger
@@ -23,8 +24,13 @@ class LedgerUpdate:
     """A pytest plugin that collects what items record for the ledger, also in xdist's workers."""
 
     def __init__(
-        self, config: pytest.Config, ledgers: Ledgers, versions: Mapping[str, str]
+        self,
+        config: pytest.Config,
+        ledgers: Ledgers,
+        versions: Mapping[str, str],
+        summary: FindingsSummary,
     ) -> None:
+        self.summary = summary
         self.ledgers = ledgers
         self.versions = versions
         self.is_controller = gives_out_work(config)
@@ -61,7 +67,7 @@ class LedgerUpdate:
                 backend, word = record["backend"], record["standing"]
                 if word:
                     self.counts.setdefault(backend, Counter())[word] += 1
-                found = [Breach(**fields) for fields in record["breaches"]]
+                found = [parse_breach(text) for text in record["breaches"]]
                 self.found[backend][record["item"]] = found
 
     @pytest.hookimpl(trylast=True)
@@ -93,13 +99,15 @@ class LedgerUpdate:
         breached = {case: found for case, found in self.found[name].items() if found}
         version, path = self.versions[name], path_of(name)
         before = self.ledgers.ledgers.get(name)
-        ledger = update_ledger(before, name, version, self.ledgers.input_options, breached)
+        findings = self.summary.findings.get(name, ())
+        options = self.ledgers.input_options
+        ledger = update_ledger(before, name, version, options, breached, findings)
         assert path is not None
         if not ledger.listings:
             path.unlink(missing_ok=True)
             return f"{name} {version} has no divergences and needs no ledger"
         entries = write_ledger(path, ledger)
-        return f"{path}: {entries} entries, {len(breached)} cases of {name} {version}"
+        return f"{path}: {entries} findings, {len(breached)} cases of {name} {version}"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show how the items compare with the ledgers, and what was rewritten."""

@@ -29,6 +29,7 @@ from conformance.running.supervisor import (
     spawn,
     supervise,
 )
+from conformance.suite.failures import Failures
 from conformance.suite.items import JudgedItem
 from conformance.suite.xdist_workers import gives_out_work, is_worker
 from oracles.isolation.launch_config import LaunchConfig
@@ -52,8 +53,7 @@ class HelperConfig:
     launch_configs: dict[str, LaunchConfig]
     settings: Settings
     documents: tuple[str, ...]
-    keeps_answers: bool = False
-    """Whether answers are sent along: a ledger that is rewritten names the behavior behind them."""
+    failures: Failures
 
 
 @dataclass(eq=False)
@@ -88,17 +88,21 @@ def run_helper(link: Connection, config: HelperConfig) -> None:
     with suppress(EOFError):
         while True:
             keys: list[Key] = link.recv()
-            found = {key: _judge(judges[key], config.keeps_answers) for key in keys}
+            found = {key: _judge(judges[key], config.failures) for key in keys}
             link.send({key: judged for key, judged in found.items() if judged is not None})
 
 
-def _judge(judge: Callable[[], Judged], keeps_answers: bool) -> Judged | None:
-    """Return a judgement; None if the suite itself fails, so that pytest meets the same failure."""
+def _judge(judge: Callable[[], Judged], failures: Failures) -> Judged | None:
+    """Return a judgement without answers, which are stored if it fails.
+
+    If the suite itself fails it is None, so that pytest meets the same failure.
+    """
     try:
         case, judgement = judge()
     except Exception:
         return None
-    return case, judgement if keeps_answers else replace(judgement, answered=None)
+    failures.add(judgement)
+    return case, replace(judgement, answered=None)
 
 
 Helper = Worker[Group]

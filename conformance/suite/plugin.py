@@ -15,13 +15,16 @@ import pytest
 from conformance.judging.backend_judge import Settings
 from conformance.judging.questions import judges_of
 from conformance.running.selection import select
-from conformance.suite.items import Suite
+from conformance.suite.failures import Failures
+from conformance.suite.findings_summary import FindingsSummary
+from conformance.suite.items import FAILURES, Suite
 from conformance.suite.ledger_check import LEDGERS, Ledgers
 from conformance.suite.ledger_update import LedgerUpdate
 from conformance.suite.parallel_judging import HelperConfig, ParallelJudging, count_helpers
 from conformance.suite.tally import Tally
 from conformance.suite.xdist_workers import (
     WorkerVersions,
+    failures_folder,
     gives_out_work,
     is_worker,
     names_and_versions,
@@ -43,8 +46,10 @@ VERSIONS = pytest.StashKey[dict[str, str]]()
 GC_THRESHOLDS = (50_000, 20, 100)
 """Thousands of items and reports live until a run ends: with Python's own thresholds the garbage
 collector searches them so often that each process loses up to three seconds."""
-REMOVE_HYPOTHESIS_FOLDER = pytest.StashKey["finalize[..., pytest.Config]"]()
-"""Removes the temporary folder in which Hypothesis stores files, instead of the current one."""
+OWN_FOLDER = pytest.StashKey[Path]()
+"""A temporary folder of this process."""
+REMOVE_OWN_FOLDER = pytest.StashKey["finalize[..., pytest.Config]"]()
+"""Removes it at the end; Hypothesis stores files there too, instead of in the current folder."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -115,9 +120,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(partial(gc.set_threshold, *gc.get_threshold()))
     gc.set_threshold(*GC_THRESHOLDS)
     config.stash[BACKENDS] = []
-    folder = mkdtemp(prefix="castigate-")
+    config.stash[OWN_FOLDER] = Path(folder := mkdtemp(prefix="castigate-"))
     # A finalizer, because xdist may stop a worker before pytest_unconfigure; it runs at exit too.
-    config.stash[REMOVE_HYPOTHESIS_FOLDER] = finalize(config, rmtree, folder, ignore_errors=True)
+    config.stash[REMOVE_OWN_FOLDER] = finalize(config, rmtree, folder, ignore_errors=True)
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
     config.pluginmanager.register(Tally(), "castigate-tally")
     if config.getoption("help"):
@@ -146,30 +151,39 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     names = list(versions)
     documents_only = config.getoption("--document")
     select(documents_only)  # raises if a document is unknown
+    config.stash[FAILURES] = failures = Failures(_failures_folder(config))
     helpers = count_helpers(config)
     processes = _count_pytest_processes() * (1 + helpers)
     configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
     if helpers:
-        keeps_answers = bool(config.getoption("--update-ledger"))
-        helper = HelperConfig(configs, _settings(config), tuple(documents_only), keeps_answers)
+        helper = HelperConfig(configs, _settings(config), tuple(documents_only), failures)
         config.pluginmanager.register(ParallelJudging(helper, helpers), "castigate-helping")
     if gives_out_work(config):
-        config.pluginmanager.register(WorkerVersions(versions), "castigate-workers")
+        workers = WorkerVersions(versions, failures.folder)
+        config.pluginmanager.register(workers, "castigate-workers")
     else:
         for name, launch_config in configs.items():
             config.stash[BACKENDS].append(backend := load_isolated(name, launch_config))
             versions[name] = backend.version
     config.stash[LEDGERS] = ledgers = Ledgers(config, names)
-    update = LedgerUpdate(config, ledgers, versions)
+    summary = FindingsSummary(failures, versions)
+    if not is_worker(config):
+        config.pluginmanager.register(summary, "castigate-findings")
+    update = LedgerUpdate(config, ledgers, versions, summary)
     config.pluginmanager.register(update, "castigate-ledger-update")
+
+
+def _failures_folder(config: pytest.Config) -> Path:
+    """The folder in which this process stores failures: a worker's is its controller's."""
+    return failures_folder(config) or config.stash[OWN_FOLDER]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the processes of the backends."""
     while backends := config.stash.get(BACKENDS, []):
         close(backends.pop())
-    if REMOVE_HYPOTHESIS_FOLDER in config.stash:
-        config.stash[REMOVE_HYPOTHESIS_FOLDER]()
+    if REMOVE_OWN_FOLDER in config.stash:
+        config.stash[REMOVE_OWN_FOLDER]()
 
 
 def _timeout(config: pytest.Config) -> float:

@@ -41,8 +41,5 @@ class Tally:
                 terminalreporter.write_line(line)
         if not self.totals.verdicts:
             return
-        if self.totals.failures:
-            terminalreporter.section("broken rules")
-            terminalreporter.write_line(self.totals.broken_rule_table(width))
         terminalreporter.section("verdicts")
         terminalreporter.write_line(self.totals.verdict_table(width))

@@ -5,11 +5,14 @@ The controller judges nothing: to load a framework there too would only keep the
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 OUTPUT_KEY = "castigate"
+FAILURES_KEY = "castigate-failures"
+"""The key of the folder of failures, in what the controller sends to each worker."""
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -29,6 +32,12 @@ def report_to_controller(config: pytest.Config, versions: dict[str, str], error:
     config.workeroutput[OUTPUT_KEY] = {"versions": versions, "failed": error}  # type: ignore[attr-defined]
 
 
+def failures_folder(config: pytest.Config) -> Path | None:
+    """In a worker: the folder of failures that the controller named."""
+    named = getattr(config, "workerinput", {}).get(FAILURES_KEY)
+    return Path(named) if named is not None else None
+
+
 def names_and_versions(versions: dict[str, str]) -> str:
     """Join the names of backends with their versions, as far as these are known."""
     return ", ".join(f"{name} {version}".rstrip() for name, version in versions.items())
@@ -37,8 +46,14 @@ def names_and_versions(versions: dict[str, str]) -> str:
 class WorkerVersions:
     """A pytest plugin of the controller that collects the versions which workers report."""
 
-    def __init__(self, versions: dict[str, str]) -> None:
+    def __init__(self, versions: dict[str, str], failures: Path) -> None:
         self.versions = versions
+        self.failures = failures
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where to store failures."""
+        node.workerinput[FAILURES_KEY] = str(self.failures)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

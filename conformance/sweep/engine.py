@@ -29,7 +29,6 @@ from oracles.protocol import Bits, Swept, WithBind, WithSweep
 from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import branch_indices_of, is_one_step, open_inputs
 from oracles.reference.sweep_inputs import Dense, InputSequence
-from reports.diff import failure_runs
 from reports.diff.chunk_comparison import ChunkComparison
 from reports.diff.chunk_table import table
 from reports.diff.divergences import divergence, find_divergences, simplest_between
@@ -101,8 +100,8 @@ class RulingCheck:
         [group] = groups.of(grades, branch_indices).tolist()
         if not group:
             return 0
-        [(_, run)] = failure_runs.gather(inputs[:1], answers[:1], np.array([group], np.uint8))
-        runs = replace(run, last=run.last + np.uint64(inputs.size - 1))
+        every = np.full(inputs.size, group, np.uint8)
+        [(_, runs)] = self._comparison.gather(inputs, answers, every)
         smallest = simplest_between(self.rules.source, first, last)
         key = groups.keys[group - 1]
         self._add_divergence(divergence(self.rules, key, inputs.size, runs, smallest, answers[0]))

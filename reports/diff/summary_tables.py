@@ -1,10 +1,9 @@
-"""The tables that end a run: verdicts per edition, broken rules, and comparison with the ledger."""
+"""The tables that end a run: verdicts per edition, and comparison with the ledger."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from io import StringIO
 
 from rich.console import Console
@@ -17,17 +16,6 @@ MIN_WIDTH = 140
 """Columns of text that the tables need, however narrow the terminal is."""
 EditionKey = tuple[str, str, str]
 """Backend, document, version."""
-RuleKey = tuple[str, str, str, str, str]
-"""Backend, document, rule, clause, level."""
-
-
-@dataclass
-class RuleFailures:
-    """In how many cases, and on how many inputs, a rule is broken, with the first such case."""
-
-    cases: int = 0
-    inputs: int = 0
-    example: str = ""
 
 
 def verdict_table(counts: Mapping[EditionKey, Counter[str]], width: int) -> str:
@@ -49,18 +37,6 @@ def verdict_count_table(
         table.add_column(verdict, justify="right", no_wrap=True)
     for names, row in counts.items():
         table.add_row(*names, *(str(row[verdict] or "") for verdict in occurring))
-    return _as_text(table, width)
-
-
-def broken_rule_table(failures: Mapping[RuleKey, RuleFailures], width: int) -> str:
-    """One row per backend and broken rule: level, cases, inputs, clause and an example."""
-    table = _table("backend", "rule", "level")
-    table.add_column("cases", justify="right", no_wrap=True)
-    table.add_column("inputs", justify="right", no_wrap=True)
-    table.add_column("clause, and a case to look at", overflow="fold")
-    for (backend, _, rule, clause, level), found in failures.items():
-        where = f"{clause}: {found.example}"
-        table.add_row(backend, rule, level, str(found.cases), f"{found.inputs:,}", where)
     return _as_text(table, width)
 
 

@@ -1,4 +1,4 @@
-"""Counts the verdicts and the broken rules of a run, and derives its exit code."""
+"""Counts the verdicts of a run, and derives its exit code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from typing import Any
 from reports.diff.judgement import Judgement
 from reports.diff.summary_tables import (
     EditionKey,
-    RuleFailures,
-    RuleKey,
-    broken_rule_table,
     verdict_count_table,
     verdict_table,
 )
@@ -33,14 +30,7 @@ def count_record(case: Case, judgement: Judgement) -> dict[str, Any]:
         "open": judgement.open_inputs,
         "wrong": judgement.wrong,
         "message": judgement.message,
-        "broken": list(broken_rules(judgement)),
     }
-
-
-def broken_rules(judgement: Judgement) -> Iterator[list[str | int]]:
-    """Rule, clause, level and number of wrong inputs of each rule that is broken."""
-    for broken in judgement.broken_rules:
-        yield [broken.rule, broken.clause, broken.level, broken.count]
 
 
 class PairTotals:
@@ -79,11 +69,10 @@ class PairTotals:
 
 
 class Totals:
-    """Counts judgements by verdict and by broken rule."""
+    """Counts judgements by verdict."""
 
     def __init__(self) -> None:
         self.verdicts: dict[EditionKey, Counter[str]] = {}
-        self.failures: dict[RuleKey, RuleFailures] = {}
         self.pairs = PairTotals()
         self.inputs = 0
 
@@ -95,11 +84,6 @@ class Totals:
         row = (record["backend"], record["document"], record["version"])
         self.verdicts.setdefault(row, Counter())[record["verdict"]] += 1
         self.inputs += record["inputs"]
-        for rule, clause, level, inputs in record["broken"]:
-            key = (record["backend"], record["document"], rule, clause, level)
-            failures = self.failures.setdefault(key, RuleFailures(example=record["case"]))
-            failures.cases += 1
-            failures.inputs += inputs
 
     @property
     def judged(self) -> int:
@@ -116,14 +100,6 @@ class Totals:
     @property
     def _rows(self) -> list[Counter[str]]:
         return list(self.verdicts.values())
-
-    def broken_rule_table(self, width: int) -> str:
-        """The broken rules of each backend: required ones first, then by the number of cases."""
-        worst_first = sorted(
-            self.failures.items(),
-            key=lambda item: (item[0][0], item[0][4] != "required", -item[1].cases),
-        )
-        return broken_rule_table(dict(worst_first), width)
 
     def verdict_table(self, width: int) -> str:
         """The verdicts per backend and document, versions in the document's order."""

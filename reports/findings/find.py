@@ -18,6 +18,7 @@ from reports.diff.verdicts import FAILING
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.failing_inputs import Mask
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding, Kind
+from reports.findings.finding_text import shortened
 from reports.findings.intervals import region_words
 from reports.findings.mechanisms import Mechanism, known_ruling
 from reports.findings.number_line import segments
@@ -30,13 +31,13 @@ REJECTED = ("error",)
 """The words for what a rule allows that wants a case refused."""
 ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): (.*)", re.DOTALL)
 """The class of an error within a message, and its text."""
+ADDRESS = re.compile(r"\b(?:0x[0-9a-fA-F]{6,}|\d{6,})\b")
+"""A number in an error that is likely to be another one in the next run."""
 WORD, NOT_IN_NAMES = re.compile(r"\w+"), re.compile(r"[^a-z0-9]+")
 LONGEST_NAME = 50
 """Characters of a name that is made from a message."""
 EXHAUSTIVE_BITS = 16
 """The widest sources of which every tier asks every input."""
-LONGEST_TEXT = 90
-"""Characters of a message within a sentence."""
 
 
 class Cause(NamedTuple):
@@ -121,18 +122,18 @@ def _cause_without_values(cell: Cell, broken: BrokenRule | None) -> tuple[Cause,
         says = f"answers where {cell.document} wants an error ({broken.clause})"
         return Cause("lost refusal", f"accepts-{broken.rule}"), says
     if cell.verdict == "crashed":
-        how = f": {_shortened(cell.message)}" if cell.message else ""
+        how = f": {shortened(cell.message)}" if cell.message else ""
         return Cause("crash", "dies"), f"its process dies{how}"
     error = ERROR_CLASS.search(cell.message)
     if error is not None:
-        says = f"raises {error[1]}: {_shortened(error[2])}"
+        says = f"raises {error[1]}: {shortened(ADDRESS.sub('…', error[2]))}"
         return Cause("wrong refusal", f"raises-{error[1]}"), says
     if broken is not None:
-        says = _shortened(_without_dtypes(cell))
+        says = shortened(_without_dtypes(cell))
         return Cause(
             "wrong value", NOT_IN_NAMES.sub("-", says.lower()).strip("-")[:LONGEST_NAME]
         ), says
-    return Cause("wrong refusal", "no-answer"), _shortened(cell.message)
+    return Cause("wrong refusal", "no-answer"), shortened(cell.message)
 
 
 def _cause_of_check(cell: Cell) -> tuple[Cause, str]:
@@ -164,11 +165,6 @@ def _without_dtypes(cell: Cell) -> str:
     """A cell's message with the roles of its dtypes in place of their names."""
     roles = {cell.target: "the target dtype", cell.source: "the source dtype"}
     return WORD.sub(lambda word: roles.get(word[0], word[0]), cell.message)
-
-
-def _shortened(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= LONGEST_TEXT else f"{words[: LONGEST_TEXT - 1].rstrip()}…"
 
 
 def _refusal(cell: Cell, broken: BrokenRule | None) -> ExplainedCase:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,8 +23,18 @@ OUTCOME_WORDS = {
 }
 """The words for outcomes that are not patterns."""
 
+LONGEST_TEXT = 90
+"""Characters of a message within a sentence."""
+FOLDERS = re.compile(r"(?<![\w:/\\])(?:[A-Za-z]:)?(?:[/\\][\w.+-]+)*[/\\](?=[\w.+-]+)")
 NOT_SHARED: tuple[Kind, ...] = ("wrong refusal", "crash")
 """Kinds whose findings may have the same name on several backends for different reasons."""
+
+
+def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
+    """A text on one line of so many characters, without the folders of this machine."""
+    plain = FOLDERS.sub("", text).encode("utf-8", "backslashreplace").decode()
+    words = " ".join(plain.split())
+    return words if len(words) <= longest else f"{words[: longest - 1].rstrip()}…"
 
 
 def find_sharing(findings: Findings, finding: Finding) -> list[str]:

@@ -152,10 +152,27 @@ class Printf:
         return f"writes numbers as printf does with %.{self.digits}g"
 
 
+@dataclass(frozen=True)
+class ExponentBits:
+    """Rounds to a power of two by the bits of a float32, subnormal numbers included."""
+
+    tells_where = True
+    name = "exponent-bits"
+    says = "rounds subnormal numbers by their exponent bits, as if they were normal"
+
+
 FOLLOWS_OTHER_RULES = (OtherMode, OtherVersion)
 """Mechanisms that are no cause unless they also tell where the answers are wrong."""
 Mechanism = (
-    NanSign | RoundsTwice | Unchanged | OtherMode | OtherVersion | ClosedForm | Exponent | Printf
+    NanSign
+    | RoundsTwice
+    | Unchanged
+    | OtherMode
+    | OtherVersion
+    | ClosedForm
+    | Exponent
+    | Printf
+    | ExponentBits
 )
 
 
@@ -169,6 +186,8 @@ def candidates(case: Case) -> Iterator[Mechanism]:
         return
     if target.has_signed_nan:
         yield NanSign()
+    if target.name == "float8e8m0":
+        yield ExponentBits()
     forms = list(_closed_forms(source, target))
     yield from (form for form in forms if form.is_constant)
     yield from (RoundsTwice(each) for each in BETWEEN if each not in (case.source, case.target))
@@ -226,6 +245,9 @@ def explained(
             return is_nan(source, inputs) & is_nan(target, answers)
         case Unchanged():
             return _equal(target, inputs, answers)
+        case ExponentBits():
+            rounded: Mask = _rounded_exponents(case, inputs) == answers
+            return rounded
         case Exponent():
             plain = np.array([_without_exponent(each) for each in answers], object)
             return _allowed(case, inputs, plain, level)
@@ -237,6 +259,10 @@ def explained(
             codes, defined = evaluate(behaviors()[behavior], source, target, inputs)
             # Of a NaN that comes out as a NaN only the sign can be wrong.
             both_nan = is_nan(source, inputs) & is_nan(target, answers)
+            if mechanism.is_constant and target.is_signed and target.kind == "float":
+                # Whatever the sign, it is the same constant.
+                magnitude = np.dtype(target.storage).type(target.mask ^ target.sign_bit)
+                codes, answers = codes & magnitude, answers & magnitude
             return defined & _equal(target, codes, answers) & ~both_nan
 
 
@@ -263,6 +289,22 @@ def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -
     # No mechanism says which of several NaNs comes out.
     failures: Mask = defined & is_wrong & ~is_nan(source, inputs)
     return failures
+
+
+def _rounded_exponents(case: Case, inputs: NDArray[Any]) -> NDArray[Any]:
+    """The exponent bits as float32, plus one where the fraction bits round up.
+
+    Of negative numbers, which have no such bits, the code is out of range.
+    """
+    patterns = inputs
+    if case.source != "float32":
+        first = replace(case, target="float32", modes=())
+        if answered_ruling(first) is None:
+            return np.full(inputs.shape, 1 << 8, np.uint16)
+        patterns = Reference().cast(first, inputs)
+    exponents, fractions = patterns >> np.uint32(23), patterns & np.uint32(0x7FFFFF)
+    least = {"up": 1, "down": 1 << 23}.get(case.mode.get("round_mode", ""), 1 << 22)
+    return (exponents + (fractions >= np.uint32(least))).astype(np.uint16)
 
 
 def _inputs_of_other(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> NDArray[Any] | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from reports.findings.finding import Kind
 from reports.ledger.breaches import Breach
 from reports.ledger.version_spans import Span
 
@@ -14,18 +15,22 @@ LEDGER_STATUSES: tuple[LedgerStatus, ...] = get_args(LedgerStatus)
 
 
 @dataclass(frozen=True)
+class KnownFinding:
+    """A finding as a ledger tells it; ``upstream`` is the issue where it was reported."""
+
+    kind: Kind
+    says: str
+    example: str = ""
+    upstream: str | None = None
+
+
+@dataclass(frozen=True)
 class Listing:
-    """One breach as a ledger lists it: in which versions, by which behavior, reported where."""
+    """One breach of a case as a ledger lists it: in which versions, and by which findings."""
 
     breach: Breach
     span: Span
-    behavior: str | None = None
-    upstream: str | None = None
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Verdict and rule: a case has at most one listing per key and version."""
-        return self.breach.verdict, self.breach.rule
+    findings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,11 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The known breaches of one backend, by case."""
+    """The known findings of one backend by name, and its known breaches by case."""
 
     backend: str
     options: InputOptions = InputOptions()
+    findings: dict[str, KnownFinding] = field(default_factory=dict)
     listings: dict[str, list[Listing]] = field(default_factory=dict)
 
     def at(self, case: str, version: str) -> list[Listing]:
@@ -57,13 +63,22 @@ class Ledger:
         used = sum(bool(self.at(case, version)) for case in self.listings)
         return used, len(self.listings) - used
 
+    def links(self, names: Iterable[str]) -> list[str]:
+        """The upstream issues of some findings."""
+        found = (self.findings[name].upstream for name in names)
+        return list(dict.fromkeys(link for link in found if link is not None))
+
 
 @dataclass(frozen=True)
 class LedgerComparison:
-    """How a case compares with the ledger, and one line that says so."""
+    """How a case compares with the ledger, and one line that says so.
+
+    ``findings`` are those under which the ledger lists the case.
+    """
 
     status: LedgerStatus
     message: str
+    findings: tuple[str, ...] = ()
 
 
 def compare_with_listings(
@@ -72,25 +87,24 @@ def compare_with_listings(
     """Compare what a case breaks with what is listed for it; None if there is neither."""
     if not listed and not found:
         return None
+    names = tuple(dict.fromkeys(name for each in listed for name in each.findings))
     if not listed:
-        return LedgerComparison("unlisted", f"unlisted: {_names(found)}")
+        how = ", ".join(map(_with_inputs, found))
+        return LedgerComparison("unlisted", f"unlisted: {how}")
     if not found:
-        names = _names(each.breach for each in listed)
-        message = f"stale: {names} is listed, but the verdict is {verdict} now"
-        return LedgerComparison("stale", message)
+        message = f"stale: {', '.join(names)} is listed, but the verdict is {verdict} now"
+        return LedgerComparison("stale", message, names)
     differences = list(_differences(listed, found))
     if differences:
-        return LedgerComparison("changed", f"changed: {'; '.join(differences)}")
-    behaviors = dict.fromkeys(each.behavior for each in listed if each.behavior)
-    links = dict.fromkeys(each.upstream for each in listed if each.upstream)
-    return LedgerComparison("known", ", ".join([_names(found), *behaviors, *links]))
+        return LedgerComparison("changed", f"changed: {'; '.join(differences)}", names)
+    return LedgerComparison("known", ", ".join(names), names)
 
 
 def _differences(listed: Sequence[Listing], found: Sequence[Breach]) -> Iterator[str]:
-    old_by_key = {each.key: each.breach for each in listed}
-    new_by_key = {breach.key: breach for breach in found}
-    for key in dict.fromkeys([*old_by_key, *new_by_key]):
-        match old_by_key.get(key), new_by_key.get(key):
+    old_by_verdict = {each.breach.verdict: each.breach for each in listed}
+    new_by_verdict = {breach.verdict: breach for breach in found}
+    for verdict in dict.fromkeys([*old_by_verdict, *new_by_verdict]):
+        match old_by_verdict.get(verdict), new_by_verdict.get(verdict):
             case None, Breach() as new:
                 yield f"{_with_inputs(new)} is found, but not listed"
             case Breach() as old, None:
@@ -100,15 +114,13 @@ def _differences(listed: Sequence[Listing], found: Sequence[Breach]) -> Iterator
 
 
 def _change(old: Breach, new: Breach) -> str:
-    if old.inputs or new.inputs:
-        other = ", other inputs or answers" if old.inputs == new.inputs else ""
-        return f"{new.name}: {old.inputs} inputs listed, {new.inputs} now{other}"
-    return f"{new.name}: `{old.example}` listed, `{new.example}` now"
+    if old.inputs == new.inputs:
+        what = "inputs or answers" if new.inputs else "errors or faults"
+        return f"{new.verdict} by other {what} than listed"
+    return f"{new.verdict}: {old.inputs:,} inputs listed, {new.inputs:,} now"
 
 
 def _with_inputs(breach: Breach) -> str:
-    return f"{breach.name} ({breach.inputs} inputs)" if breach.inputs else breach.name
-
-
-def _names(found: Iterable[Breach]) -> str:
-    return ", ".join(dict.fromkeys(breach.name for breach in found))
+    """The verdict, and how many inputs are wrong, if any are."""
+    noun = "input" if breach.inputs == 1 else "inputs"
+    return f"{breach.verdict} ({breach.inputs:,} {noun})" if breach.inputs else breach.verdict

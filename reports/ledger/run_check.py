@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from reports.diff.judgement import Judgement
+from reports.findings.finding import UNEXPLAINED, Findings
 from reports.ledger.breaches import breaches
 from reports.ledger.ledger_file import load_ledger
-from reports.ledger.listing import InputOptions, Ledger, compare_with_listings
+from reports.ledger.listing import InputOptions, Ledger, LedgerStatus, compare_with_listings
 from reports.run_store.record import RunRecord
 from specs.cases import Case
 
-MOST_NEWS = 20
-"""Cases that are listed; the others are only counted."""
+STATUS_WORDS: dict[LedgerStatus, str] = {
+    "unlisted": "not listed",
+    "changed": "changed",
+    "stale": "listed, but gone",
+}
+"""How a case differs from its ledger."""
 
 
 @dataclass(frozen=True)
 class News:
-    """A case in which a backend does not do what its ledger says, and one line about it."""
+    """A case in which a backend does not do what its ledger says, and one line about it.
 
-    backend: str
+    ``listed`` are the findings under which the ledger has the case.
+    """
+
     case: str
+    status: LedgerStatus
     message: str
+    listed: tuple[str, ...]
+
+
+@dataclass
+class FindingNews:
+    """The news about one finding of a backend."""
+
+    is_new: bool
+    says: str
+    news: list[News] = field(default_factory=list)
 
 
 class RunLedgers:
@@ -38,8 +56,9 @@ class RunLedgers:
         for name, ledger in loaded.items():
             if ledger is not None:
                 (self.used if ledger.options == options else self.unused)[name] = ledger
-        self.statuses: Counter[str] = Counter()
-        self.news: list[News] = []
+        self.known: Counter[str] = Counter()
+        """How many cases of each backend fail as listed."""
+        self.news: dict[str, list[News]] = {}
 
     def add(self, case: Case, judgement: Judgement) -> None:
         """Compare one judgement with the ledger of its backend."""
@@ -50,23 +69,55 @@ class RunLedgers:
         compared = compare_with_listings(listed, found, judgement.verdict)
         if compared is None:
             return
-        self.statuses[compared.status] += 1
-        if compared.status != "known":
-            self.news.append(News(backend, name, compared.message))
+        if compared.status == "known":
+            self.known[backend] += 1
+        else:
+            news = News(name, compared.status, compared.message, compared.findings)
+            self.news.setdefault(backend, []).append(news)
 
-    def lines(self) -> Iterator[str]:
-        """Yield a line per case that differs from its ledger, and a last line with the counts."""
+    def lines(self, findings: Findings) -> Iterator[str]:
+        """Yield a line per finding with news, and a last line with the counts."""
         for name, ledger in self.unused.items():
             yield f"{name}: its ledger is not used; it was written with {ledger.options}"
-        for each in self.news[:MOST_NEWS]:
-            yield f"{each.backend}: {each.case}: {each.message}"
-        if len(self.news) > MOST_NEWS:
-            yield f"{len(self.news) - MOST_NEWS:,} more cases are not as listed"
-        known = f"{self.statuses['known']:,} known failures"
+        for backend in self.news:
+            for name, each in self._by_finding(backend, findings).items():
+                yield f"{backend}: {_line(name, each)}"
+        known = f"{self.known.total():,} known failures"
         if not self.news:
             yield f"every backend does as its ledger says: {known}, nothing new"
         else:
-            counts = (
-                f"{self.statuses[status]:,} {status}" for status in ("unlisted", "changed", "stale")
-            )
-            yield f"not as the ledgers say: {', '.join(counts)}; {known}"
+            cases = sum(map(len, self.news.values()))
+            yield f"not as the ledgers say: {cases:,} {_cases(cases)}; {known}"
+
+    def _by_finding(self, backend: str, findings: Findings) -> Mapping[str, FindingNews]:
+        """The news by the finding that explains the case, or that did when it was listed."""
+        names: dict[str, str] = {}
+        for finding in reversed(findings.get(backend, ())):
+            names |= dict.fromkeys(finding.cases, finding.name)
+        says = {finding.name: finding.says for finding in findings.get(backend, ())}
+        ledger = self.used.get(backend)
+        known = {name: one.says for name, one in ledger.findings.items()} if ledger else {}
+        found: dict[str, FindingNews] = {}
+        for each in self.news[backend]:
+            name = names.get(each.case) or next(iter(each.listed), UNEXPLAINED)
+            words = says.get(name) or known.get(name, "")
+            found.setdefault(name, FindingNews(name not in known, words)).news.append(each)
+        return found
+
+
+def _line(name: str, finding: FindingNews) -> str:
+    counts = Counter(each.status for each in finding.news)
+    how = ", ".join(
+        f"{counts[status]:,} {_cases(counts[status])} {words}"
+        for status, words in STATUS_WORDS.items()
+        if counts[status]
+    )
+    first = finding.news[0]
+    return (
+        f"{'new finding' if finding.is_new else 'finding'} {name} ({finding.says}): {how}; "
+        f"for instance {first.case}, {first.message}"
+    )
+
+
+def _cases(count: int) -> str:
+    return "case" if count == 1 else "cases"

@@ -11,19 +11,20 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from reports.case_patterns import compress, natural_order
+from reports.findings.finding import KINDS, UNEXPLAINED, Finding
+from reports.findings.finding_text import example_words, shortened
 from reports.ledger.breaches import Breach
-from reports.ledger.listing import InputOptions, Ledger, Listing
+from reports.ledger.ledger_file import SEPARATOR
+from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.storage import folder_at
 
-RegionKey = tuple[str, str, str]
-"""Verdict, rule and the digest of the region."""
-EntryKey = tuple[str, str, str, int, str, str, str]
-"""Everything that an entry says except its cases and its example."""
 HEAD = """\
 # What {0} is known to get wrong; all of it must show, and nothing else may.
 # Rewritten by: pytest --pyargs conformance --backend={0} --update-ledger
 """
+LONGEST_EXAMPLE = 120
+"""Characters of an example."""
 NO_WRAPPING = 1 << 16
 """A line width that is longer than any line."""
 
@@ -34,56 +35,55 @@ def update_ledger(
     version: str,
     options: InputOptions,
     found: Mapping[str, Sequence[Breach]],
+    findings: Sequence[Finding],
 ) -> Ledger:
     """The ledger after a run on one version; what is listed for other versions alone is kept."""
-    old = before.listings if before is not None else {}
-    annotated = _annotated(old)
+    old = before if before is not None else Ledger(backend)
+    names: dict[str, tuple[str, ...]] = {}
+    for finding in findings:
+        for case in finding.cases:
+            names[case] = tuple(sorted({*names.get(case, ()), finding.name}))
     listings: dict[str, list[Listing]] = {}
-    for case in {**old, **found}:
-        remaining = list(old.get(case, ()))
-        new = [_take_listing(remaining, version, each, annotated) for each in found.get(case, ())]
-        if updated := [each for each in remaining if version not in each.span] + new:
+    for case in {**old.listings, **found}:
+        explained = names.get(case, (UNEXPLAINED,))
+        updated = _updated(old.listings.get(case, ()), version, found.get(case, ()), explained)
+        if updated:
             listings[case] = updated
-    return Ledger(backend, options, listings)
+    known = {**old.findings, **{each.name: _known(each, old) for each in findings}}
+    return Ledger(backend, options, known, listings)
 
 
-def _annotated(old: Mapping[str, Sequence[Listing]]) -> dict[RegionKey, Listing]:
-    """The first listing of each region with a behavior or a link; new cases of it share these."""
-    found: dict[RegionKey, Listing] = {}
-    for listings in old.values():
-        for each in listings:
-            if each.upstream or each.behavior:
-                found.setdefault((*each.key, each.breach.region), each)
-    return found
+def _known(finding: Finding, old: Ledger) -> KnownFinding:
+    """A finding as the ledger tells it; what a person wrote about it stays."""
+    before = old.findings.get(finding.name)
+    upstream = before.upstream if before is not None else None
+    example = shortened(example_words(finding.simplest), LONGEST_EXAMPLE)
+    return KnownFinding(finding.kind, finding.says, example, upstream)
 
 
-def _take_listing(
-    remaining: list[Listing], version: str, breach: Breach, annotated: Mapping[RegionKey, Listing]
-) -> Listing:
-    """The listing of a breach that was found in a version.
+def _updated(
+    old: Sequence[Listing], version: str, found: Sequence[Breach], names: tuple[str, ...]
+) -> list[Listing]:
+    """The listings of a case after a run on a version.
 
-    An old listing of the same region is extended to the version and removed from ``remaining``,
-    unless its span would then overlap another's. Otherwise the listing is new.
+    If the case fails as it did in versions before, their span is extended to the version, unless
+    it would then overlap another's.
     """
-    same_rule = [each for each in remaining if each.key == breach.key]
-    for each in sorted(same_rule, key=lambda one: version not in one.span):
-        span = each.span.extended_to(version)
-        others = [one.span for one in same_rule if one is not each and version not in one.span]
-        if each.breach.region == breach.region and not any(map(span.overlaps, others)):
-            remaining.remove(each)
-            # The old example stays, because the texts of errors vary from run to run.
-            with_old_example = replace(breach, example=each.breach.example)
-            behavior = each.behavior or breach.behaviour
-            return replace(each, span=span, breach=with_old_example, behavior=behavior)
-    same_region = annotated.get((*breach.key, breach.region))
-    same_version = next((each for each in same_rule if version in each.span), same_region)
-    known_behavior = same_region.behavior if same_region is not None else None
-    return Listing(
-        breach,
-        Span(public_version(version), public_version(version)),
-        known_behavior or breach.behaviour,
-        same_version.upstream if same_version is not None else None,
-    )
+    if not found:
+        return [each for each in old if version not in each.span]
+    by_span: dict[Span, list[Listing]] = {}
+    for each in old:
+        by_span.setdefault(each.span, []).append(each)
+    for span in sorted(by_span, key=lambda one: version not in one):
+        extended = span.extended_to(version)
+        others = [one for one in by_span if one != span and version not in one]
+        is_same = [each.breach for each in by_span[span]] == list(found)
+        if is_same and not any(map(extended.overlaps, others)):
+            kept = [each for one in others for each in by_span[one]]
+            return kept + [replace(each, span=extended, findings=names) for each in by_span[span]]
+    kept = [each for each in old if version not in each.span]
+    now = Span(public_version(version), public_version(version))
+    return kept + [Listing(breach, now, names) for breach in found]
 
 
 def write_ledger(path: Path, ledger: Ledger) -> int:
@@ -94,7 +94,7 @@ def write_ledger(path: Path, ledger: Ledger) -> int:
         "tier": ledger.options.tier,
         "seed": ledger.options.seed,
         "max-examples": ledger.options.max_examples,
-        "entries": entries,
+        "findings": entries,
     }
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
@@ -109,46 +109,38 @@ def write_ledger(path: Path, ledger: Ledger) -> int:
 
 
 def _entries(ledger: Ledger) -> Iterator[dict[str, Any]]:
-    """The entries in the order of the file; cases that are listed alike share one."""
-    groups: dict[EntryKey, list[str]] = {}
-    first: dict[EntryKey, Listing] = {}
+    """The findings, the most severe kinds first; those of several spans of versions repeatedly."""
+    groups: dict[tuple[str, Span], dict[str, list[str]]] = {}
     for case in sorted(ledger.listings, key=natural_order):
+        by_span: dict[Span, list[Listing]] = {}
         for each in ledger.listings[case]:
-            groups.setdefault(_entry_key(each), []).append(case)
-            first.setdefault(_entry_key(each), each)
+            by_span.setdefault(each.span, []).append(each)
+        for span, listings in by_span.items():
+            text = SEPARATOR.join(str(each.breach) for each in listings)
+            for name in listings[0].findings:
+                groups.setdefault((name, span), {}).setdefault(text, []).append(case)
 
-    def file_order(key: EntryKey) -> tuple[Any, ...]:
-        return natural_order(groups[key][0]), version_order(first[key].span.first), key
+    def file_order(key: tuple[str, Span]) -> tuple[Any, ...]:
+        name, span = key
+        return KINDS.index(ledger.findings[name].kind), name, version_order(span.first)
 
-    for key in sorted(groups, key=file_order):
-        yield _entry(first[key], groups[key])
-
-
-def _entry_key(listing: Listing) -> EntryKey:
-    breach = listing.breach
-    return (
-        breach.verdict,
-        breach.rule,
-        breach.region,
-        breach.inputs,
-        str(listing.span),
-        listing.behavior or "",
-        listing.upstream or "",
-    )
+    for name, span in sorted(groups, key=file_order):
+        yield _entry(name, ledger.findings[name], span, groups[name, span])
 
 
-def _entry(listing: Listing, cases: list[str]) -> dict[str, Any]:
+def _entry(
+    name: str, finding: KnownFinding, span: Span, cases: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     """An entry as plain data, without the keys that have no value."""
-    breach = listing.breach
+    patterns = {text: compress(together) for text, together in cases.items()}
+    in_order = sorted(patterns.items(), key=lambda item: natural_order(item[1][0]))
     entry = {
-        "verdict": breach.verdict,
-        "rule": breach.rule,
-        "versions": str(listing.span),
-        "inputs": breach.inputs,
-        "region": breach.region,
-        "example": breach.example,
-        "behaviour": listing.behavior,
-        "upstream": listing.upstream,
-        "cases": compress(cases),
+        "finding": name,
+        "kind": finding.kind,
+        "says": finding.says,
+        "example": finding.example,
+        "versions": str(span),
+        "upstream": finding.upstream,
+        "cases": {text: each if len(each) > 1 else each[0] for text, each in in_order},
     }
     return {key: value for key, value in entry.items() if value}

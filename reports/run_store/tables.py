@@ -250,7 +250,7 @@ def divergence_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[
             *(pa.repeat(pa.scalar(name, TEXT), rows) for name in names),
             first,
             last,
-            pa.array(_input_counts(runs), COUNT),
+            pa.array(input_counts(runs), COUNT),
             answer,
             last_answer,
             pa.array(runs.slope, pa.int64()),
@@ -294,7 +294,7 @@ def _words_and_texts(dtype: Format, column: NDArray[Any]) -> tuple[Any, Any]:
     return pa.array(words, BITS), pa.array(texts, TEXT)
 
 
-def _input_counts(runs: Runs) -> NDArray[np.uint64]:
+def input_counts(runs: Runs) -> NDArray[np.uint64]:
     """How many inputs each run has: one, if they are texts or patterns wider than a word."""
     if runs.first.dtype == object:
         return np.ones(runs.first.size, np.uint64)

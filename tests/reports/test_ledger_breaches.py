@@ -1,4 +1,4 @@
-"""A ledger lists the rule, the region, an example and the behavior of a judgement."""
+"""What a ledger compares of a judgement: any other input or answer is another region."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ import numpy as np
 import pytest
 
 from conformance.running.selection import case_named
-from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
 from reports.diff.failure_runs import gather
 from reports.diff.judgement import Divergence, Fault, Judgement
 from reports.diff.verdicts import Verdict
-from reports.ledger.breaches import breaches, shorten_example
-from reports.ledger.listing import InputOptions
-from reports.ledger.update import update_ledger
+from reports.findings.finding_text import shortened
+from reports.ledger.breaches import Breach, breaches, parse_breach
 
 CASE = "onnx-cast:25/float16/int8"
 OTHER = "onnx-cast:25/float16/int16"
-BYTE = "onnx-cast:25/float8e5m2/bool"
-OPTIONS = InputOptions()
 
 
 def divergence(inputs: list[int], answers: list[int], level: str = "required") -> Divergence:
@@ -46,13 +42,13 @@ def error_region(message: str, name: str = CASE) -> str:
     return breach.region
 
 
-def test_a_breach_names_its_rule_its_inputs_and_an_example() -> None:
+def test_a_breach_is_a_text_and_back() -> None:
     [found] = breaches(case_named(CASE), failing_judgement(divergence([0x4400, 0x4401], [9, 9])))
-    assert (found.verdict, found.rule, found.inputs) == ("violates", "a", 2)
-    assert found.example == "0x4400 gives 0x09, not 0x04 or 0x05"
+    assert (found.verdict, found.inputs) == ("violates", 2)
+    assert parse_breach(str(found)) == found == Breach("violates", 2, found.region)
 
 
-def test_each_level_of_a_rule_is_a_breach_of_its_own() -> None:
+def test_each_level_is_a_breach_of_its_own() -> None:
     parts = divergence([1], [9]), divergence([2], [9], "recommended")
     found = breaches(case_named(CASE), failing_judgement(*parts))
     assert [each.verdict for each in found] == ["violates", "deviates"]
@@ -100,10 +96,8 @@ def test_the_region_of_a_fault_depends_on_its_text_without_the_dtypes() -> None:
 
 def test_the_region_of_a_pair_depends_on_the_rule_only() -> None:
     faults = [Fault("answer", "a", "1", "required", f"at {place}") for place in (7, 15)]
-    regions = {
-        breaches(case_named(CASE), failing_judgement(one), of_pair=True)[0].region for one in faults
-    }
-    assert len(regions) == 1
+    checks = [replace(failing_judgement(one), check="invariances/x/y") for one in faults]
+    assert len({breaches(case_named(CASE), one)[0].region for one in checks}) == 1
     assert region(faults[0]) != region(faults[1])
 
 
@@ -115,30 +109,8 @@ def test_other_verdicts_have_no_breach(verdict: Verdict) -> None:
     )
 
 
-def test_an_example_is_short_and_names_no_folder() -> None:
-    assert shorten_example("no /home/someone/a/kernel.cc here") == "no kernel.cc here"
-    assert shorten_example(r"no C:\Users\someone\kernel.cc") == "no kernel.cc"
-    assert shorten_example("float32/float16") == "float32/float16"
-    assert len(shorten_example("x" * 1000)) == 120
-
-
-def test_an_update_lists_the_behavior_that_gives_all_wrong_answers() -> None:
-    # Halves, and a number that is right: 0.5, 1.5, 2.5, 3.5 and 4 rounded away from zero.
-    inputs = np.array([0x3800, 0x3E00, 0x4100, 0x4300, 0x4400], np.uint16)
-    answers = np.array([1, 2, 3, 4, 4], np.uint8)
-    wrong = divergence([0x3800, 0x3E00, 0x4100, 0x4300], [1, 2, 3, 4])
-    answered = InputsAndAnswers(DatumArray("float16", inputs), DatumArray("int8", answers))
-    found = replace(failing_judgement(wrong), answered=answered)
-    assert [each.behaviour for each in breaches(case_named(CASE), found)] == [None]
-    [explained] = breaches(case_named(CASE), found, explains=True)
-    assert explained.behaviour == "half-away-saturate"
-    assert update_ledger(None, "b", "1", OPTIONS, {CASE: [explained]}).listings[CASE][
-        0
-    ].behavior == ("half-away-saturate")
-    unexplainable = InputsAndAnswers(
-        answered.inputs, DatumArray("int8", answers ^ np.array([0, 0, 64, 0, 0], np.uint8))
-    )
-    [unexplained] = breaches(
-        case_named(CASE), replace(found, answered=unexplainable), explains=True
-    )
-    assert unexplained.behaviour is None
+def test_a_text_is_short_and_names_no_folder() -> None:
+    assert shortened("no /home/someone/a/kernel.cc here") == "no kernel.cc here"
+    assert shortened(r"no C:\Users\someone\kernel.cc") == "no kernel.cc"
+    assert shortened("float32/float16") == "float32/float16"
+    assert len(shortened("x" * 1000)) == 90

@@ -9,14 +9,18 @@ import pytest
 from reports.diff.judgement import Judgement
 from reports.ledger import run_check
 from reports.ledger.breaches import breaches
-from reports.ledger.listing import InputOptions, Ledger, Listing
+from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.run_check import RunLedgers
 from reports.ledger.version_spans import Span
 from tests.reports.common import HALF, divergence, judgement, record, steps
 
 KNOWN = judgement(HALF, divergence(steps(3)))
 [BREACH] = breaches(HALF, KNOWN)
-LISTED = Ledger("ort", listings={HALF.id: [Listing(BREACH, Span.of("1.31.1"))]})
+LISTED = Ledger(
+    "ort",
+    findings={"truncates": KnownFinding("wrong value", "truncates")},
+    listings={HALF.id: [Listing(BREACH, Span.of("1.31.1"), ("truncates",))]},
+)
 
 
 def news_of(
@@ -25,7 +29,7 @@ def news_of(
     monkeypatch.setattr(run_check, "load_ledger", lambda name: ledger)
     ledgers = RunLedgers(record())
     ledgers.add(HALF, found)
-    return len(ledgers.news), list(ledgers.lines())
+    return sum(map(len, ledgers.news.values())), list(ledgers.lines({}))
 
 
 def test_a_known_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,9 +42,17 @@ def test_a_known_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("ledger", "found", "expected"),
     [
-        (None, KNOWN, "unlisted: "),
-        (LISTED, replace(KNOWN, verdict="conforms", divergences=()), "stale: "),
-        (LISTED, judgement(HALF, divergence(steps(4))), "changed: "),
+        (None, KNOWN, "new finding unexplained (): 1 case not listed; for instance "),
+        (
+            LISTED,
+            replace(KNOWN, verdict="conforms", divergences=()),
+            "finding truncates (truncates): 1 case listed, but gone; for instance ",
+        ),
+        (
+            LISTED,
+            judgement(HALF, divergence(steps(4))),
+            "finding truncates (truncates): 1 case changed; for instance ",
+        ),
     ],
 )
 def test_what_is_not_as_listed_is_news(
@@ -48,8 +60,8 @@ def test_what_is_not_as_listed_is_news(
 ) -> None:
     count, lines = news_of(monkeypatch, ledger, found)
     assert count == 1
-    assert lines[0].startswith(f"ort: {HALF.id}: {expected}")
-    assert lines[-1].startswith("not as the ledgers say: ")
+    assert lines[0].startswith(f"ort: {expected}{HALF.id}, ")
+    assert lines[-1] == "not as the ledgers say: 1 case; 0 known failures"
 
 
 def test_a_ledger_of_other_inputs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,81 @@
+"""The failing judgements of a pytest run, in a folder that all its processes write to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from conformance.running.selection import case_named
+from reports.case_patterns import natural_order
+from reports.diff.answer_arrays import DatumArray, decode_array
+from reports.diff.judgement import Judgement
+from reports.diff.verdicts import FAILING
+from reports.findings.cells import Cell
+from reports.findings.find import find_findings
+from reports.findings.finding import Finding
+from reports.findings.judged_cells import cell_of
+from reports.run_store.task_file import decode_task, encode_task
+from specs.formats import formats
+
+COMPRESSION = "zstd"
+
+
+@dataclass(frozen=True)
+class Failures:
+    """A folder with a file per failing judgement, and one per distinct array of answers."""
+
+    folder: Path
+
+    def add(self, judgement: Judgement) -> None:
+        """Store a judgement that fails; one that another process has stored stays as it is."""
+        name = f"{judgement.backend} {judgement.check or judgement.case}"
+        path = self.folder / f"{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}.part"
+        if judgement.verdict not in FAILING or path.exists():
+            return
+        digests = []
+        if judgement.answered is not None:
+            for array in (judgement.answered.inputs, judgement.answered.answers):
+                digests.append(array.digest)
+                self._store_array(array)
+        content = encode_task(json.dumps(digests), [replace(judgement, answered=None)])
+        self._write(path, content)
+
+    def findings(self) -> dict[str, tuple[Finding, ...]]:
+        """The findings of each backend that fails."""
+        order = {name: index for index, name in enumerate(formats())}
+
+        def pair_by_pair(cell: Cell) -> tuple[Any, ...]:
+            return cell.backend, order[cell.source], order[cell.target], natural_order(cell.name)
+
+        return find_findings(sorted(self._cells(), key=pair_by_pair), self._values)
+
+    def _cells(self) -> Iterator[Cell]:
+        for path in self.folder.glob("*.part"):
+            digests, [judgement] = decode_task(path.read_bytes())
+            yield cell_of(case_named(judgement.case), judgement, json.loads(digests))
+
+    def _values(self, digest: str) -> NDArray[Any]:
+        [path] = self.folder.glob(f"{digest}.*.array")
+        size, _, data = path.read_bytes().partition(b"\n")
+        decoded = pa.decompress(data, int(size), COMPRESSION, asbytes=True)
+        return decode_array(path.name.split(".")[1], decoded).values
+
+    def _store_array(self, array: DatumArray) -> None:
+        path = self.folder / f"{array.digest}.{array.dtype}.array"
+        if not path.exists():
+            data = pa.compress(array.data, COMPRESSION, asbytes=True)
+            self._write(path, b"%d\n%s" % (len(array.data), data))
+
+    def _write(self, path: Path, content: bytes) -> None:
+        """Write a file that appears whole, whoever else writes the same."""
+        unfinished = self.folder / token_hex(8)
+        unfinished.write_bytes(content)
+        unfinished.replace(path)

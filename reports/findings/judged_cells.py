@@ -1,0 +1,29 @@
+"""Turns judgements into cells without storing them in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reports.diff.judgement import Divergence, Judgement
+from reports.findings.cells import BrokenRule, Cell
+from reports.findings.failing_inputs import FailingInputs
+from reports.run_store.tables import case_row, input_counts
+from specs.cases import Case
+
+
+def cell_of(case: Case, judgement: Judgement, digests: Sequence[str]) -> Cell:
+    """The cell of a judgement; ``digests`` are those of its inputs and answers, if it has any."""
+    row = case_row(judgement.backend, case, judgement)
+    broken = tuple(_broken_rules(judgement, row.pop("broken")))
+    asked, answers = digests or (None, None)
+    return Cell(**row | {"asked": asked, "answers": answers}, broken=broken, check=judgement.check)
+
+
+def _broken_rules(judgement: Judgement, rows: Sequence[dict[str, object]]) -> Iterator[BrokenRule]:
+    for part, row in zip(judgement.broken_rules, rows, strict=True):
+        failing = None
+        if isinstance(part, Divergence):
+            listed = part.runs.listed
+            failing = FailingInputs(part.count, listed, input_counts(listed))
+        row["allowed"] = tuple(part.allowed) if isinstance(part, Divergence) else ()
+        yield BrokenRule(**row, segments=(), shown_runs=(), failing=failing)  # type: ignore[arg-type]
