@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from shutil import get_terminal_size
@@ -17,6 +18,8 @@ from reports.counterexample.drawing import datum_text
 from reports.diff.allowed_answers import Expectations
 from reports.diff.backend_comparison import CaseComparison, Difference, compare_answers
 from reports.diff.summary_tables import MIN_WIDTH
+from reports.findings.finding_changes import FindingChange, finding_changes
+from reports.findings.read_findings import read_findings
 from reports.run_store.answers import CaseRow, RunAnswers
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
@@ -49,7 +52,8 @@ class Comparison:
     """Two sides, and where they differ.
 
     ``shared`` counts the cases of both sides, ``answered`` those of which both sides' answers are
-    stored. ``changed`` has the cases whose verdicts differ, by the pair of verdicts.
+    stored. ``changed`` has the cases whose verdicts differ, by the pair of verdicts; ``findings``
+    how those of one backend changed from run to run.
     """
 
     one: Side
@@ -58,6 +62,7 @@ class Comparison:
     answered: int
     differences: list[SharedDifference]
     changed: dict[tuple[str, str], list[str]]
+    findings: list[FindingChange]
 
 
 def diff_command(
@@ -70,7 +75,7 @@ def diff_command(
         typer.Option(
             "--backend",
             metavar="NAME",
-            help="Of two runs: a backend (default: all that both have). Of one: both.",
+            help="A backend of both runs (default: all), or one of each; of one run: both.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
@@ -106,6 +111,13 @@ def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, 
             yield first, second
         case [before, after]:
             older, newer = RunAnswers(before), RunAnswers(after)
+            if len(backends) == 2 and not all(_has(after, name) for name in backends):
+                here, there = backends
+                yield (
+                    Side(_checked(before, here), older, here),
+                    Side(_checked(after, there), newer, there),
+                )
+                return
             both = [one.name for one in before.record.backends if _has(after, one.name)]
             for name in [_checked(before, name) for name in backends] or both:
                 _checked(after, name)
@@ -161,7 +173,17 @@ def _compare_sides(one: Side, other: Side) -> Comparison:
             else:
                 differences[key] = SharedDifference(found.case, found.asked, each)
     most_first = sorted(differences.values(), key=lambda each: -each.difference.count)
-    return Comparison(one, other, shared, answered, most_first, changed)
+    findings = _finding_changes(one, other) if one.backend == other.backend else []
+    return Comparison(one, other, shared, answered, most_first, changed, findings)
+
+
+def _finding_changes(one: Side, other: Side) -> list[FindingChange]:
+    """How the findings of a backend changed from one run to another."""
+    before, now = (
+        {side.backend: read_findings(side.answers.store).get(side.backend, ())}
+        for side in (one, other)
+    )
+    return finding_changes(before, now)
 
 
 def _compare_case(
@@ -182,6 +204,8 @@ def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
         yield names | _to_json(difference)
     for verdicts, cases in comparison.changed.items():
         yield names | {"verdicts": verdicts, "cases": cases}
+    for change in comparison.findings:
+        yield names | {"finding": change.finding.id, "change": change.kind, "words": change.words}
 
 
 def _to_json(shared: SharedDifference) -> dict[str, Any]:
@@ -227,6 +251,12 @@ def _print_comparison(comparison: Comparison) -> None:
         console.print(table)
     for (before, after), cases in comparison.changed.items():
         typer.echo(f"{before} here, {after} there: {len(cases)} cases, {cases[0]} the first")
+    for change in comparison.findings:
+        words = f" {change.words}" if change.words else ""
+        typer.echo(f"{change.kind}{words}: {change.finding.name}: {change.finding.says}")
+    if comparison.findings:
+        counts = Counter(change.kind for change in comparison.findings)
+        typer.echo("findings: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
     differing = sum(1 + shared.other_cases for shared in comparison.differences)
     typer.echo(
         f"{one} and {other}: {comparison.shared:,} cases asked of both, "

@@ -67,9 +67,12 @@ def nightly_command(
         with progress_reporter() as progress:
             jobs = jobs or os.cpu_count() or 1
             store = run(request, folder, jobs, False, sys.argv, progress)
-        ledgers = None if no_ledger else RunLedgers(store.record)
-        totals = finish_run(store, ledgers=ledgers)
-        report = nights.render(lambda line: typer.echo(f"castigate: {line}", err=True))
+            progress.begin_phase("writing the tables")
+            ledgers = None if no_ledger else RunLedgers(store.record)
+            totals = finish_run(store, ledgers=ledgers)
+            progress.begin_phase("finding causes and writing the report")
+            report = nights.render(lambda line: progress.say(f"castigate: {line}"))
+            progress.begin_phase("")
     except KeyboardInterrupt:
         typer.echo(f"castigate: interrupted{how_to_resume(folder)}", err=True)
         raise typer.Exit(130) from None

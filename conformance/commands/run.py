@@ -93,10 +93,14 @@ def run_command(
         with progress_reporter() as progress:
             jobs = jobs or os.cpu_count() or 1
             store = run(request, folder, jobs, resume, sys.argv, progress)
+            if not store.record.complete:
+                progress.begin_phase("writing the tables and finding causes")
+                totals, findings = _finished(store)
+                progress.begin_phase("")
         if store.record.complete:
             typer.echo(f"{folder} is complete; there is nothing to continue", err=True)
             raise typer.Exit(store.record.exit_code or 0)
-        _finish(store, folder)
+        _print_and_exit(store.record, folder, totals, findings)
     except KeyboardInterrupt:
         # typer would exit with this code too, but without a message.
         typer.echo(f"castigate: interrupted{how_to_resume(folder)}", err=True)
@@ -110,7 +114,8 @@ def merge_command(
     out: Annotated[str, typer.Option(metavar="RUN", help="The whole run's folder or URL.")],
 ) -> None:
     """Join the shards of a run into one run."""
-    _finish(merge_shards(shards, out, sys.argv), out)
+    store = merge_shards(shards, out, sys.argv)
+    _print_and_exit(store.record, out, *_finished(store))
 
 
 def how_to_resume(folder: str) -> str:
@@ -129,11 +134,16 @@ def _parse_shard(text: str | None) -> Shard | None:
     return Shard(index=int(match[1]), count=int(match[2]))
 
 
-def _finish(store: RunStore, folder: str) -> NoReturn:
-    """Write the tables, print the totals, and exit with the run's code."""
+def _finished(store: RunStore) -> tuple[Totals, Findings]:
+    """Write the tables; return the totals and, of a whole run, the findings."""
     totals = finish_run(store)
-    if store.record.shard is None:
-        print_totals(totals, read_findings(store), store.record)
+    return totals, read_findings(store) if store.record.shard is None else {}
+
+
+def _print_and_exit(record: RunRecord, folder: str, totals: Totals, findings: Findings) -> NoReturn:
+    """Print the totals, and exit with the run's code."""
+    if record.shard is None:
+        print_totals(totals, findings, record)
     typer.echo(f"{folder}: {totals.inputs:,} inputs")
     raise typer.Exit(totals.exit_code)
 

@@ -87,8 +87,19 @@ class ProgressReporter:
         self._console = console
         self._bars = bars
         self._bar = TaskID(0)
+        self._phase: TaskID | None = None
         self._last = monotonic()
         self._current = BackendProgress("", [])
+
+    def begin_phase(self, words: str) -> None:
+        """Show what is done besides asking backends; of a short run only on a terminal."""
+        if self._bars is not None:
+            if self._phase is not None:
+                self._bars.remove_task(self._phase)
+            self._phase = self._bars.add_task(words, total=None, numbers="") if words else None
+        elif words and monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = monotonic()
+            self.say(words)
 
     def begin(self, backend: str, tasks: Iterable[Task]) -> None:
         """Start to count the tasks of a backend."""

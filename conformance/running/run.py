@@ -114,9 +114,11 @@ def run(
     cases = only or selected_cases(request.selection)
     with ExitStack() as stack:
         configs = launch_configs(request.backends, request.pythons, request.seconds, jobs)
-        pools = [
-            stack.enter_context(ProcessPool(name, configs, request.settings)) for name in configs
-        ]
+        pools = []
+        for name in configs:
+            reporter.begin_phase(f"loading {name}")
+            pools.append(stack.enter_context(ProcessPool(name, configs, request.settings)))
+        reporter.begin_phase("")
         until = monotonic() + request.limit
         record = _record(request, pools, argv)
         store = resume(out, record) if resumes else create(out, record)

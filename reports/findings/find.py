@@ -138,7 +138,7 @@ def _cause_without_values(cell: Cell, broken: BrokenRule | None) -> tuple[Cause,
 
 def _cause_of_check(cell: Cell) -> tuple[Cause, str]:
     """The cause of a failure of a check on a dtype pair, and its sentence."""
-    kind, road, *_ = cell.check.split("/")
+    kind, _, pair = cell.check.partition("/")
     match cell.verdict, kind:
         case "crashed", _:
             return Cause("crash", "dies-in-some-layouts"), "its process dies for some layouts"
@@ -146,6 +146,7 @@ def _cause_of_check(cell: Cell) -> tuple[Cause, str]:
             cause = Cause("depends on layout", "raises-in-some-layouts")
             return cause, "raises an error for some lengths, shapes or layouts"
         case _, case_patterns.VARIANTS:
+            road, _, _ = pair.rsplit("/", 2)
             cause = Cause("depends on layout", f"differs-from-{road}")
             return cause, f"answers otherwise than {road}"
         case _:

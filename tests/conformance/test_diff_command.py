@@ -37,6 +37,29 @@ def test_two_backends_of_one_run(run: str) -> None:
     assert changed["cases"] == ["onnx-cast:25/uint8/bool"]
 
 
+def test_two_runs_of_one_backend_differ_by_findings(tmp_path: Path) -> None:
+    runs = []
+    for base in ("WrongByte", "Right"):
+        (tmp_path / "a.py").write_text(
+            f"from tests.conformance.data import runnable\nclass A(runnable.{base}): pass\n"
+        )
+        runs.append(str(tmp_path / base))
+        castigate("run", f"--backend={tmp_path}/a.py:A", *NARROW, f"--out={runs[-1]}")
+    *_, change = lines(*runs, expected=1)
+    assert change["change"] == "fixed"
+    code, out, _ = castigate("diff", *runs)
+    assert (code, "findings: 1 fixed\n" in out) == (1, True)
+    assert lines(runs[0], runs[0], expected=0) == []
+
+
+def test_two_runs_of_two_backends(run: str, tmp_path: Path) -> None:
+    other = str(tmp_path / "other")
+    castigate("run", backend("Other"), *NARROW, f"--out={other}")
+    names = (f"--backend={WRONG}", f"--backend={RUNNABLE}:Other")
+    found, _ = lines(run, other, *names, expected=1)
+    assert (found["right"], found["smallest"]) == ("other", "0x03")
+
+
 def test_a_run_does_not_differ_from_itself(run: str) -> None:
     assert lines(run, run, expected=0) == []
 
