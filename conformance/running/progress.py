@@ -96,7 +96,7 @@ class ProgressReporter:
         if self._bars is not None:
             if self._phase is not None:
                 self._bars.remove_task(self._phase)
-            self._phase = self._bars.add_task(words, total=None, numbers="") if words else None
+            self._phase = self._bars.add_task("", total=None, numbers=words) if words else None
         elif words and monotonic() - self._last >= SECONDS_BETWEEN_LINES:
             self._last = monotonic()
             self.say(words)

@@ -99,7 +99,8 @@ def assembled(
 ) -> Iterator[tuple[Case, Judgement]]:
     """Every case with its judgement, in the order of the cases; after each pair its checks."""
     for task in quick_tasks(backend, backends, cases):
-        quick = read(task.name)
+        stored = read(task.name)
+        quick, checks = stored[: len(task.cases)], stored[len(task.cases) :]
         swept: dict[tuple[str, Ruling], Judgement] = {}
         if tier == "full":
             roads = {judgement.case: judgement.road for judgement in quick}
@@ -110,8 +111,7 @@ def assembled(
                     swept[key] = (
                         judgement if before is None else joined(before, judgement, Runs.merged)
                     )
-        checks = quick[len(task.cases) :]
-        for case, judgement in zip(task.cases, quick[: len(task.cases)], strict=True):
+        for case, judgement in zip(task.cases, quick, strict=True):
             if swept and is_swept(case) and (values := swept.get((judgement.road, ruling(case)))):
                 judgement = completed(judgement, values)
             yield case, judgement

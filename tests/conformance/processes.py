@@ -29,6 +29,7 @@ HALF = (ONNX, "--source=float32", "--target=float16")
 INT4 = (ONNX, "--source=int4")
 FULL = "--tier=full"
 SECONDS_TO_END = 120
+TABLES = ["answers.parquet", "cases.parquet", "divergences.parquet", "pairs.parquet"]
 PROC = Path("/proc")
 
 
@@ -84,7 +85,7 @@ def run(folder: Path, *arguments: str, **more: Any) -> int:
 def tables(folder: Path) -> dict[str, bytes]:
     """The bytes of all tables of a run."""
     found = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
-    assert sorted(found) == ["answers.parquet", "cases.parquet", "divergences.parquet"]
+    assert sorted(found) == TABLES
     return found
 
 

@@ -37,6 +37,8 @@ fcntl = pytest.importorskip("fcntl", reason="terminals are those of Unix")
 pty = pytest.importorskip("pty", reason="terminals are those of Unix")
 termios = pytest.importorskip("termios", reason="terminals are those of Unix")
 
+PHASES = ("writing the tables and finding causes",)
+"""What is shown of a run besides its backends, where it takes long."""
 AMOUNT = r"\d+(?:\.\d\d [kMG])?"
 NUMBERS = rf"(\d+) of (\d+) tasks, ({AMOUNT}) inputs, {AMOUNT}/s, ([\d,]+) wrong, (.+)"
 LEFT = r"begun|\d+ (s|min|h) left|done in \d+ (s|min|h)"
@@ -79,10 +81,10 @@ def test_without_a_terminal_plain_lines_go_to_stderr(tmp_path: Path) -> None:
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
     code, out, err = castigate("run", *given, f"--out={tmp_path / 'run'}", before=OFTEN, env=SLOWED)
     assert code == 1
-    lines = err.splitlines()
+    lines = [line for line in err.splitlines() if line not in PHASES]
     assert len(lines) > 3
     found = [re.fullmatch(rf"{RUNNABLE}:WrongRange: {NUMBERS}", line) for line in lines]
-    assert None not in found
+    assert None not in found, [line for line in seen if "task" in line]
     numbers = [match.groups() for match in found if match]
     assert all(re.fullmatch(LEFT, left) for *_, left in numbers)
     assert numbers == sorted(numbers, key=lambda row: (int(row[0]), amount(row[2])))
@@ -98,7 +100,7 @@ def test_wrong_answers_of_the_quick_tier_are_shown(tmp_path: Path) -> None:
     _, _, err = castigate("run", *given)
     match = re.fullmatch(rf"{RUNNABLE}:WrongRange: {NUMBERS}", err.splitlines()[-1])
     assert match is not None
-    assert int(match[4]) > 0
+    assert int(match[4].replace(",", "")) > 0
 
 
 @pytest.mark.parametrize("name", ["Leaves", "Hangs"])
@@ -125,9 +127,9 @@ def test_a_bar_on_a_terminal_shows_backend_share_speed_and_wrong_answers(
     assert code == 1
     assert "tasks" not in out
     assert all(len(line) <= columns for line in seen)
+    assert any("loading " in line for line in seen)
     found = [re.search(rf"\b{NUMBERS}$", line.rstrip()) for line in seen if "task" in line]
-    assert None not in found
-    assert len(found) > len(seen) // 2
+    assert None not in found, [line for line in seen if "task" in line]
     assert all(re.fullmatch(LEFT, match[5]) for match in found if match)
     assert len({match[3] for match in found if match}) > 3
     assert found[-1] is not None
@@ -135,7 +137,7 @@ def test_a_bar_on_a_terminal_shows_backend_share_speed_and_wrong_answers(
     assert found[-1][5].startswith("done in ")
     assert all("Range" in line.partition(" ")[0] for line in seen if "task" in line)
     if columns == 200:
-        assert all(line.startswith(f"{RUNNABLE}:WrongRange ") for line in seen)
+        assert all(line.startswith(f"{RUNNABLE}:WrongRange ") for line in seen if "task" in line)
         assert any("━" in line for line in seen)
 
 
