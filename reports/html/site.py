@@ -20,6 +20,7 @@ from reports.html.behaviors import behaviors_by_family
 from reports.html.case_details import case_details
 from reports.html.findings import SIGNS, finding_pages
 from reports.html.front_page import front_page
+from reports.html.layouts import layout_checks
 from reports.html.open_points import open_points
 from reports.html.page_data import data_file, index_data, open_answers_data, version_page
 from reports.html.rules_page import (
@@ -145,6 +146,7 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
 
     yield "index.html", page("index.html", **front_page(report))
     yield "behaviors.html", page("behaviors.html", rows=behaviors_by_family(report))
+    yield "layouts.html", page("layouts.html", groups=list(layout_checks(report)))
     yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))
     for name in ("cases.html", "case.html", "pair.html"):

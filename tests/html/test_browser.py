@@ -24,6 +24,7 @@ PAGES = (
     "open.html",
     "trend.html",
     "behaviors.html",
+    "layouts.html",
     "cases.html",
     "casts.html",
     "bitcasts.html",
