@@ -30,6 +30,9 @@ def count_record(case: Case, judgement: Judgement) -> dict[str, Any]:
         "open": judgement.open_inputs,
         "wrong": judgement.wrong,
         "message": judgement.message,
+        "broken": [
+            [each.rule, each.clause, each.level, each.count] for each in judgement.broken_rules
+        ],
     }
 
 

@@ -78,7 +78,9 @@ def test_full_counts_all_wrong_answers_and_quick_finds_a_part_of_them(
     assert run(quick, *given, *BOOL) == 1
     assert run(full, *given, *BOOL, FULL, "--jobs=2") == 1
     assert [row["inputs"] for row in rows(full, "cases")] == [1 << 32] * 4
-    assert len({row["inputs"] for row in rows(quick, "cases")}) == 1
+    # Around inputs that fail, more are asked.
+    asked = [row["inputs"] for row in rows(quick, "cases")]
+    assert min(asked) == asked[0] < asked[2]
     expected = {"Right": (0, 0), "OnePattern": (1, 1), "WrongRange": (0x1100, 1)}
     for name in expected:
         case, runs = found(full, name)
