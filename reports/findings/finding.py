@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from reports.findings.cells import Cell
+from reports.findings.upstream import upstream_of
 
 Kind = Literal[
     "wrong value",
@@ -71,6 +72,11 @@ class Finding:
     def id(self) -> str:
         """The name together with the backend."""
         return f"{self.backend}/{self.name}"
+
+    @property
+    def upstream(self) -> str | None:
+        """The issue where it was reported, if it was."""
+        return upstream_of(self.backend, self.name)
 
     @cached_property
     def cases(self) -> tuple[str, ...]:

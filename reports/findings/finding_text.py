@@ -63,6 +63,8 @@ def findings_lines(findings: Findings, versions: Mapping[str, str]) -> Iterator[
             shared = find_sharing(findings, finding)
             if shared:
                 yield f"    also in {', '.join(shared)}"
+            if finding.upstream:
+                yield f"    reported as {finding.upstream}"
         yield ""
 
 
@@ -148,6 +150,7 @@ def finding_record(finding: Finding, findings: Findings, version: str) -> dict[s
         "rules": sorted({each.rule for each in finding.explained if each.rule}),
         "clauses": sorted({each.clause for each in finding.explained if each.clause}),
         "shared": find_sharing(findings, finding),
+        "upstream": finding.upstream,
         "example": {
             "case": simplest.cell.case,
             "input": simplest.smallest,

@@ -47,6 +47,9 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
         yield FENCE
     yield ""
     yield from _extent(finding)
+    if finding.upstream:
+        yield ""
+        yield f"Already reported: {finding.upstream}"
 
 
 def _example(shown: ExplainedCase) -> Iterator[str]:

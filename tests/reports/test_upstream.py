@@ -1,0 +1,36 @@
+"""Where findings were reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oracles.registry import BUILTINS
+from reports.findings import upstream
+from reports.ledger.ledger_file import load_ledger
+from specs.errors import DocumentError
+
+
+def test_every_entry_is_of_a_backend_and_ledgers_name_it() -> None:
+    for name, link in upstream.upstream_links().items():
+        backend, _, finding = name.partition("/")
+        assert backend in BUILTINS
+        assert upstream.upstream_of(f"{backend}:variant", finding) == link
+        ledger = load_ledger(backend)
+        if ledger is not None and finding in ledger.findings:
+            assert ledger.findings[finding].upstream == link
+    assert upstream.upstream_of("ort", "nothing") is None
+
+
+@pytest.mark.parametrize("text", ["ort: https://a.b\n", "ort/a: http://a.b\n", "- a\n"])
+def test_a_mistake_is_one_line_with_its_place(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "upstream.yaml"
+    file.write_text(text)
+    monkeypatch.setattr(upstream, "FILE", file)
+    with pytest.raises(DocumentError) as error:
+        upstream.upstream_links.__wrapped__()
+    assert str(error.value).startswith(f"{file}:1: ")
+    assert "\n" not in str(error.value)
