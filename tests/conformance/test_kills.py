@@ -107,6 +107,7 @@ def test_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
             "answers.parquet",
             "cases.parquet",
             "divergences.parquet",
+            "pairs.parquet",
             "run.json",
         ]
         runs += 1

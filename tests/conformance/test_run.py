@@ -22,6 +22,7 @@ from tests.conformance.processes import (
     ONNX,
     ROOT,
     RUNNABLE,
+    TABLES,
     backend,
     castigate,
     castigate_in_process,
@@ -101,12 +102,7 @@ def test_full_counts_all_wrong_answers_and_quick_finds_a_part_of_them(
     assert kept["suite"] == VERSION
     assert kept["documents"] == {name: made.digest for name, made in documents().items()}
     assert kept["backends"][0] == {"name": f"{RUNNABLE}:Right", "version": "1"}
-    assert sorted(path.name for path in full.iterdir()) == [
-        "answers.parquet",
-        "cases.parquet",
-        "divergences.parquet",
-        "run.json",
-    ]
+    assert sorted(path.name for path in full.iterdir()) == [*TABLES, "run.json"]
 
 
 @needs_numba

@@ -126,7 +126,8 @@ def test_texts_of_a_backend_are_never_markup(tmp_path: Path) -> None:
         answers = dict.fromkeys(("answer", "last_answer"), objects([HOSTILE]))
         runs = type(wrong.runs)(**vars(wrong.runs) | answers)
         one = type(wrong)(**vars(wrong) | {"runs": runs, "answer": HOSTILE, "allowed": (HOSTILE,)})
-        return Judgement(case.id, backend, "violates", HOSTILE, 1, 0, (one,), (), HOSTILE)
+        found = {"divergences": (one,), "reproduction": HOSTILE}
+        return Judgement(case.id, backend, "violates", HOSTILE, inputs=1, **found)
 
     run = planted_run(
         tmp_path / "run", hostile, [HOSTILE, "ort"], command_line=("castigate", HOSTILE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from reports.gate.certificate import (
 from reports.gate.certificate_check import check_seals, differences, load_evidence
 from reports.gate.policy import Policy
 from reports.gate.signing import load_private_key, load_public_key, sign_certificate
-from reports.run_store.record import Selection
+from reports.run_store.record import RunRecord
 from specs.errors import CastigateError
 from tests.reports.gated import (
     CASE,
@@ -45,9 +46,9 @@ needs_cryptography = pytest.mark.skipif(
 )
 
 
-def case_ids(selection: Selection) -> list[str]:
-    assert selection == SELECTION
-    return [case.id for case in CASES]
+def asked_names(asked: RunRecord) -> Iterator[str]:
+    assert asked.selection == SELECTION
+    yield from (case.id for case in CASES)
 
 
 def certificate_bytes(found: Evidence) -> bytes:
@@ -64,7 +65,7 @@ def verify(data: bytes, folder: Path, key: str | None = None) -> dict[str, Any]:
     """Return the content of a certificate that holds, or raise an error."""
     content = read_canonical(data, "certificate.json")
     check_seals(content, "certificate.json", key)
-    found = differences(content, load_evidence(content, folder, case_ids, "certificate.json"))
+    found = differences(content, load_evidence(content, folder, asked_names, "certificate.json"))
     if found:
         raise CastigateError("; ".join(found))
     return content
@@ -101,12 +102,13 @@ def test_certificate_has_results_counts_and_digests(certificate: bytes, folder: 
         "cases.parquet",
         "divergences.parquet",
         "answers.parquet",
+        "pairs.parquet",
     }
 
 
 def test_certificate_can_be_recomputed_from_its_run(certificate: bytes, folder: Path) -> None:
     content = json.loads(certificate)
-    again = load_evidence(content, folder, case_ids, "x")
+    again = load_evidence(content, folder, asked_names, "x")
     assert certificate_bytes(again) == certificate
 
 

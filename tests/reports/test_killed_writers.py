@@ -19,7 +19,7 @@ from tests.reports.killed_writers import TASKS, all_rows, judgements_of
 
 ROOT = Path(__file__).parents[2]
 KILLED_WRITER = [sys.executable, "-m", "tests.reports.killed_writers"]
-STEPS = 10
+STEPS = 12
 """Before and after each of four renames and the removal of the parts."""
 
 
@@ -69,7 +69,7 @@ def test_a_run_killed_between_any_two_steps_of_finishing_can_be_resumed(
     died = subprocess.run([*KILLED_WRITER, "finish", str(folder), str(step)], cwd=ROOT, check=False)
     assert died.returncode == (9 if step < STEPS else 0)
     store = resume(str(folder), record())
-    assert store.record.complete == (step >= 7)
+    assert store.record.complete == (step >= 9)
     if not store.record.complete:
         assert store.finished() == set(TASKS)
         store = store.finish(all_rows(store), lambda: 1)
@@ -78,6 +78,7 @@ def test_a_run_killed_between_any_two_steps_of_finishing_can_be_resumed(
         "answers.parquet",
         "cases.parquet",
         "divergences.parquet",
+        "pairs.parquet",
         "run.json",
     ]
     assert table_bytes(folder) == tables_without_kill(tmp_path / "other")

@@ -54,6 +54,7 @@ def test_a_run_from_creation_to_completion(out: str, tmp_path: Path) -> None:
         "answers.parquet",
         "cases.parquet",
         "divergences.parquet",
+        "pairs.parquet",
         "run.json",
     ]
     done = open_run(out)

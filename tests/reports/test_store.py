@@ -36,6 +36,7 @@ def test_a_run_from_creation_to_completion(out: str) -> None:
         "answers.parquet",
         "cases.parquet",
         "divergences.parquet",
+        "pairs.parquet",
         "run.json",
     ]
     (batch,) = read_batches(done, "divergences.parquet", ["first", "case"])
