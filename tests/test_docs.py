@@ -95,6 +95,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "python -m benchmarks.migration --before CHECKOUT",
         "castigate diff RUN OTHER-RUN",
         "castigate diff RUN --backend ort --backend torch",
+        "castigate diff RUN OTHER-RUN --backend jax --backend jax:folded",
         "castigate gate --backend ort --policy regression-only --baseline OLDER-RUN --out LATER",
         "castigate merge PART1 PART2 PART3 PART4 --out RUN",
         "castigate report OLDEST … LAST --out DIR",
