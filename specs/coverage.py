@@ -21,7 +21,7 @@ from specs.editions import edition
 from specs.errors import DocumentError
 from specs.loader import DOCUMENTS, Document, document_named, load_document
 from specs.model.document import ConflictEntry, NamedTestsEntry, PointedEntry, PromiseEntry
-from specs.model.page_lines import Alignment, Page, Span, align, line_digests, page_beside
+from specs.model.page_lines import Alignment, Page, Span, align, page_beside
 from specs.model.yaml_source import Location
 
 SECTION = "section"
@@ -248,7 +248,7 @@ def documents_of_page(document: Document) -> tuple[Document, ...]:
     return tuple(found) if document in found else (document, *found)
 
 
-def _has_pointers(document: Document) -> bool:
+def has_pointers(document: Document) -> bool:
     """Whether any document of the page points at its lines."""
     return any(
         encoder.spans is not None
@@ -271,15 +271,15 @@ def coverage(document: Document) -> Coverage | None:
     None if the digests of the page are missing, or no document of the page points at its lines.
     """
     page = page_beside(document.source.path, document.entry.seed)
-    if page is None or not _has_pointers(document):
+    if page is None or not has_pointers(document):
         return None
     found = Coverage(page, documents_of_page(document))
     for each in found.documents:
-        sections = _sections(each)
+        sections = sections_of(each)
         for encoder in encoders(each):
             for line in page.texts(*encoder.spans or ()):
                 found.add(line, encoder)
-                version = _version_at(sections, line)
+                version = version_at(sections, line)
                 if version is None or version not in encoder.versions:
                     continue
                 for other in encoder.versions:
@@ -288,7 +288,7 @@ def coverage(document: Document) -> Coverage | None:
         for exclusion in each.entry.not_encoded:
             for line in page.texts(*exclusion.lines):
                 found.reasons.setdefault(line, exclusion.reason)
-                version = _version_at(sections, line)
+                version = version_at(sections, line)
                 if version is None:
                     continue
                 for section in sections.values():
@@ -315,7 +315,7 @@ def _align_sections(page: Page, old: Span, new: Span) -> Alignment:
     return align(page.digests, page.digests, old_lines, new_lines)
 
 
-def _sections(document: Document) -> dict[str, Span]:
+def sections_of(document: Document) -> dict[str, Span]:
     """The section of each version that has one."""
     return {
         name: version.section
@@ -331,7 +331,7 @@ def page_sections(
 
     Parts are the sections of versions and, without a title, the ranges between them.
     """
-    sections = sorted((span, name) for name, span in _sections(document).items())
+    sections = sorted((span, name) for name, span in sections_of(document).items())
     if version is not None and sections:
         return [(_title(name, span), span) for span, name in sections if name == version]
     parts, next_line = [], 1
@@ -346,180 +346,6 @@ def _title(version: str, span: Span) -> str:
     return f"version {version}, lines {span}"
 
 
-def _version_at(sections: dict[str, Span], line: int) -> str | None:
+def version_at(sections: dict[str, Span], line: int) -> str | None:
     """The version whose section contains a line."""
     return next((name for name, (first, last) in sections.items() if first <= line <= last), None)
-
-
-def line_errors(document: Document) -> Iterator[DocumentError]:
-    """Every error in the lines that a document points at; lines that nothing encodes come last."""
-    if not _has_pointers(document):
-        return
-    found = coverage(document)
-    if found is None:
-        seed = document.entry.seed
-        digests = f"{seed}.sha256"
-        yield document.source.error(
-            ("seed",),
-            f"rules point at lines of `{seed}`, but there is no {digests} beside this file;"
-            f" write it by castigate specs page {seed} > {digests}",
-        )
-        return
-    yield from _section_errors(document, found.page)
-    for encoder in encoders(document):
-        yield from _encoder_errors(encoder, found.page)
-    yield from _exclusion_errors(document, found)
-    yield from _gap_errors(document, found)
-
-
-def _section_errors(document: Document, page: Page) -> Iterator[DocumentError]:
-    sections = _sections(document)
-    if sections and len(sections) < len(document.entry.versions):
-        for name in document.entry.versions:
-            if name not in sections:
-                message = f"version {name} has no `section`, but other versions do; add one"
-                yield document.source.error(("versions", name), message)
-    end = 0
-    for name, section in sorted(sections.items(), key=lambda each: each[1]):
-        location = ("versions", name, "section")
-        if section.last > page.whole.last:
-            yield document.source.error(location, _outside_message(section, page))
-        if section.first <= end:
-            message = f"the section {section} overlaps another version's; correct one of them"
-            yield document.source.error(location, message)
-        end = section.last
-
-
-def _outside_message(span: Span, page: Page) -> str:
-    return (
-        f"lines {span} are outside of {page.name}, which has {page.whole.last} lines;"
-        " correct the range"
-    )
-
-
-def _span_messages(spans: Iterable[Span], page: Page) -> Iterator[str]:
-    """A message about each range that is not on the page, or begins or ends at a blank line."""
-    for span in spans:
-        if span.last > page.whole.last:
-            yield _outside_message(span, page)
-            continue
-        for line in dict.fromkeys(span):  # once if both ends are the same
-            if not page.has_text(line):
-                yield (
-                    f"line {line} of {page.name} is blank; begin and end the range {span}"
-                    " at lines with text"
-                )
-
-
-def _encoder_errors(encoder: Encoder, page: Page) -> Iterator[DocumentError]:
-    if encoder.spans is None:
-        yield encoder.error(
-            f"its clause has no `lines`; point at lines of {page.name}, or write `lines: none`"
-            " if the clause cites another source"
-        )
-        return
-    for message in _span_messages(encoder.spans, page):
-        yield encoder.error(message)
-    sections = _sections(encoder.document)
-    for span in encoder.spans if encoder.versions else ():
-        for version in dict.fromkeys(_version_at(sections, line) for line in span):
-            if version is not None and version not in encoder.versions:
-                yield encoder.error(
-                    f"lines {span} are in the section of version {version}, which has no such"
-                    f" {encoder.kind}; point at lines in a section of {', '.join(encoder.versions)}"
-                )
-
-
-def _exclusion_errors(document: Document, found: Coverage) -> Iterator[DocumentError]:
-    """Ranges under `not-encoded` that are not on the page, or that an encoder points at as well."""
-    encoded: dict[int, Encoder] = {}
-    for each in found.documents:
-        for encoder in encoders(each):
-            for line in found.page.texts(*encoder.spans or ()):
-                encoded.setdefault(line, encoder)
-    for index, exclusion in enumerate(document.entry.not_encoded):
-        location: Location = ("not-encoded", index, "lines")
-        for message in _span_messages(exclusion.lines, found.page):
-            yield document.source.error(location, message)
-        for line in found.page.texts(*exclusion.lines):
-            if line in encoded:
-                encoder = encoded[line]
-                owner = "" if encoder.document is document else f" of {encoder.document.name}"
-                message = (
-                    f"line {line} is listed as not encoded, but {encoder.label}{owner} encodes it;"
-                    " remove it from one of the two"
-                )
-                yield document.source.error(location, message)
-                break
-
-
-def _gap_errors(document: Document, found: Coverage) -> Iterator[DocumentError]:
-    gaps = found.uncovered()
-    if gaps:
-        more = f" (and {len(gaps) - 1} more)" if len(gaps) > 1 else ""
-        yield document.source.error(
-            ("seed",),
-            f"line {gaps[0]} of {found.page.name}{more} is not encoded:"
-            f" {found.why_uncovered(gaps[0])}; point at it from a rule's `lines` or list it under"
-            f" `not-encoded`; castigate specs --coverage {document.source.path} shows the page",
-        )
-
-
-@dataclass(frozen=True)
-class MovedRange:
-    """A range whose lines have other numbers in a page's new edition.
-
-    ``now`` is None if the text of the range changed.
-    """
-
-    document: Document
-    label: str
-    location: Location
-    before: Span
-    now: Span | None
-
-
-@dataclass(frozen=True)
-class PageChange:
-    """The difference of a page's new edition: lines that are gone, new lines, and moved ranges."""
-
-    gone: list[Span]
-    new: list[Span]
-    moved: list[MovedRange]
-
-
-def compare_page(found: Coverage, text: str) -> PageChange | None:
-    """Compare the text of a page's new edition with the encoded one; None if no line differs."""
-    old, new = found.page, Page(found.page.name, line_digests(text))
-    if new.digests == old.digests:
-        return None
-    old_lines, new_lines = old.texts(old.whole), new.texts(new.whole)
-    new_line_of = align(old.digests, new.digests, old_lines, new_lines).repeated
-    unchanged = set(new_line_of.values())
-    moved = []
-    for document in found.documents:
-        for label, location, before in _ranges(document):
-            lines = [new_line_of.get(line) for line in old.texts(before)]
-            first, last = (lines[0], lines[-1]) if lines else (None, None)
-            now = Span(first, last) if first is not None and last is not None else None
-            if now is not None and label != SECTION and lines != new.texts(now):
-                now = None
-            if now != before:
-                moved.append(MovedRange(document, label, location, before, now))
-    return PageChange(
-        old.spans(line for line in old_lines if line not in new_line_of),
-        new.spans(line for line in new_lines if line not in unchanged),
-        moved,
-    )
-
-
-def _ranges(document: Document) -> Iterator[tuple[str, Location, Span]]:
-    """Every range of lines in a document, with the label of its owner and its location."""
-    for name, section in _sections(document).items():
-        yield SECTION, ("versions", name, "section"), section
-    for encoder in encoders(document):
-        for span in encoder.spans or ():
-            yield encoder.label, (*encoder.location, "lines"), span
-    for index, exclusion in enumerate(document.entry.not_encoded):
-        for span in exclusion.lines:
-            yield "not-encoded", ("not-encoded", index, "lines"), span

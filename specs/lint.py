@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from specs.calls import FORM, MEMBER
 from specs.cases import Case
-from specs.coverage import coverage, line_errors
+from specs.coverage import coverage
+from specs.coverage_errors import line_errors
 from specs.editions import editions
 from specs.loader import Document
 from specs.model.yaml_source import Location

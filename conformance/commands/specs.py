@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from specs.calls import FORM
-from specs.coverage import Coverage, MovedRange, by_kind, compare_page, coverage, page_sections
+from specs.coverage import Coverage, by_kind, coverage, page_sections
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof, prove
@@ -22,6 +22,7 @@ from specs.loader import Document, document_named, documents, load_document
 from specs.model.document import FormEntry, PromiseEntry, RuleEntry, json_schema
 from specs.model.page_lines import Span, cite_lines, line_digests, read_page
 from specs.operations import matching_rules
+from specs.page_changes import MovedRange, compare_page
 
 WIDTH = 80
 """Columns of a listing of a page."""

@@ -1,0 +1,71 @@
+"""What changed from a page's encoded edition to a new one, and which ranges moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from specs.coverage import SECTION, Coverage, encoders, sections_of
+from specs.loader import Document
+from specs.model.page_lines import Page, Span, align, line_digests
+from specs.model.yaml_source import Location
+
+
+@dataclass(frozen=True)
+class MovedRange:
+    """A range whose lines have other numbers in a page's new edition.
+
+    ``now`` is None if the text of the range changed.
+    """
+
+    document: Document
+    label: str
+    location: Location
+    before: Span
+    now: Span | None
+
+
+@dataclass(frozen=True)
+class PageChange:
+    """The difference of a page's new edition: lines that are gone, new lines, and moved ranges."""
+
+    gone: list[Span]
+    new: list[Span]
+    moved: list[MovedRange]
+
+
+def compare_page(found: Coverage, text: str) -> PageChange | None:
+    """Compare the text of a page's new edition with the encoded one; None if no line differs."""
+    old, new = found.page, Page(found.page.name, line_digests(text))
+    if new.digests == old.digests:
+        return None
+    old_lines, new_lines = old.texts(old.whole), new.texts(new.whole)
+    new_line_of = align(old.digests, new.digests, old_lines, new_lines).repeated
+    unchanged = set(new_line_of.values())
+    moved = []
+    for document in found.documents:
+        for label, location, before in _ranges(document):
+            lines = [new_line_of.get(line) for line in old.texts(before)]
+            first, last = (lines[0], lines[-1]) if lines else (None, None)
+            now = Span(first, last) if first is not None and last is not None else None
+            if now is not None and label != SECTION and lines != new.texts(now):
+                now = None
+            if now != before:
+                moved.append(MovedRange(document, label, location, before, now))
+    return PageChange(
+        old.spans(line for line in old_lines if line not in new_line_of),
+        new.spans(line for line in new_lines if line not in unchanged),
+        moved,
+    )
+
+
+def _ranges(document: Document) -> Iterator[tuple[str, Location, Span]]:
+    """Every range of lines in a document, with the label of its owner and its location."""
+    for name, section in sections_of(document).items():
+        yield SECTION, ("versions", name, "section"), section
+    for encoder in encoders(document):
+        for span in encoder.spans or ():
+            yield encoder.label, (*encoder.location, "lines"), span
+    for index, exclusion in enumerate(document.entry.not_encoded):
+        for span in exclusion.lines:
+            yield "not-encoded", ("not-encoded", index, "lines"), span
