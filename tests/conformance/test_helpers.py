@@ -12,6 +12,7 @@ import pytest
 from conformance.judging.backend_judge import Settings
 from conformance.judging.questions import Judged, by_backend, judges_of
 from conformance.running.selection import select
+from conformance.suite.failures import Failures
 from conformance.suite.parallel_judging import Group, HelperConfig, Helpers
 from oracles.isolation.launch_config import launch_configs
 from oracles.registry import load_backend
@@ -96,26 +97,28 @@ def test_a_run_that_stops_early_ends_its_helpers(tmp_path: Path) -> None:
     assert "a helper" not in output
 
 
-@pytest.mark.parametrize(("tier", "keeps"), [("quick", False), ("quick", True), ("full", False)])
-def test_a_helper_finds_the_same_as_pytest(tier: str, keeps: bool) -> None:
+@pytest.mark.parametrize("tier", ["quick", "full"])
+def test_a_helper_finds_the_same_as_pytest(tier: str, tmp_path: Path) -> None:
     settings, cases = Settings(tier=tier), select(["onnx-cast:25"])
     backend_judges = judges_of([load_backend("reference")], settings, cases)
     [(_, asked)] = by_backend(backend_judges, cases)
     judges = {("reference", question.name): question.judge for question in asked()}
     keys = [key for key in judges if key[1].endswith("/int16/int4")]
     assert len(keys) == 2
-    config = HelperConfig(
-        launch_configs(["reference"]), settings, ("onnx-cast:25",), keeps_answers=keeps
-    )
-    helpers = Helpers(config, 1)
+    configs = launch_configs(["reference"])
+    helpers = Helpers(HelperConfig(configs, settings, ("onnx-cast:25",), Failures(tmp_path)), 1)
     with helpers.working_on([Group(keys[1:]), group := Group(keys[:1])]):
         assert set(group.found.result()) == set(keys[:1])
         for key in keys[:1]:
             found = helpers.judge(group, key, fail_if_judged_here)
             assert count_record(*found) == count_record(*judges[key]())
-            # A ledger that is rewritten names the behavior behind these answers.
-            assert (found[1].answered is not None) == keeps
+            # Answers of what fails are in the folder; no others are needed.
+            assert found[1].answered is None
     assert helpers.lost == []
+    assert not list(tmp_path.iterdir())
+
+
+NOTHING = HelperConfig({}, Settings(), (), Failures(Path()))
 
 
 def fail_if_judged_here() -> Judged:
@@ -123,7 +126,10 @@ def fail_if_judged_here() -> Judged:
 
 
 def test_pytest_judges_what_no_helper_has_begun() -> None:
-    helpers, group = Helpers(HelperConfig({}, Settings(), ()), 0), Group([("reference", "a")])
+    helpers, group = (
+        Helpers(HelperConfig({}, Settings(), (), Failures(Path())), 0),
+        Group([("reference", "a")]),
+    )
     judged = Case("onnx-cast", "25", "int4", "int2"), Judgement("a", "reference", "open")
     with helpers.working_on([group]):
         assert helpers.judge(group, group.keys[0], lambda: judged) == judged
@@ -131,7 +137,10 @@ def test_pytest_judges_what_no_helper_has_begun() -> None:
 
 def test_an_error_of_the_suite_itself_is_raised_in_pytest() -> None:
     """A helper sends no judgement if judging raises; pytest shows the traceback."""
-    helpers, group = Helpers(HelperConfig({}, Settings(), ()), 0), Group([("reference", "a")])
+    helpers, group = (
+        Helpers(HelperConfig({}, Settings(), (), Failures(Path())), 0),
+        Group([("reference", "a")]),
+    )
     group.found.set_result({})
     with pytest.raises(AssertionError, match="a helper has judged this"):
         helpers.judge(group, group.keys[0], fail_if_judged_here)

@@ -1,0 +1,49 @@
+"""The folder of failures that all processes of a pytest run share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.running.selection import case_named
+from conformance.suite.failures import Failures
+from oracles.protocol import Bits
+from oracles.reference.reference_oracle import Reference
+from oracles.registry import Backend
+from specs.cases import Case
+
+CASES = [f"onnx-cast:{version}/float16/int4" for version in (25, 24)]
+
+
+class RoundsUp(Reference):
+    """Rounds a half to int4 away from zero."""
+
+    def cast(self, case: Case, inputs: Bits) -> Bits:
+        answers = super().cast(case, inputs)
+        is_wrong = (inputs == 0x3800) & (case.target == "int4")
+        return np.where(is_wrong, 1, answers).astype(answers.dtype)
+
+
+def test_findings_are_those_of_all_failures_whoever_stored_them(tmp_path: Path) -> None:
+    judge = BackendJudge(Backend("wrong", RoundsUp()), {}, Settings())
+    one, other = Failures(tmp_path), Failures(tmp_path)
+    for failures, name in zip((one, other), CASES, strict=True):
+        failures.add(judge.judge(case_named(name)))
+    failures.add(judge.judge(case_named("onnx-cast:25/float16/int8")))
+    [finding] = one.findings()["wrong"]
+    assert (finding.name, set(finding.cases)) == ("one", set(CASES))
+    assert finding.simplest.smallest == "0x3800"
+    # Both cases have the same inputs and answers, which are stored once.
+    assert len(list(tmp_path.glob("*.part"))) == 2
+    assert len(list(tmp_path.glob("*.array"))) == 2
+
+
+def test_a_judgement_that_is_stored_stays_as_it_is(tmp_path: Path) -> None:
+    judge = BackendJudge(Backend("wrong", RoundsUp()), {}, Settings())
+    failures, judgement = Failures(tmp_path), judge.judge(case_named(CASES[0]))
+    failures.add(judgement)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    failures.add(judgement)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
