@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 
 from specs.cases import Case
 from specs.editions import Edition, edition
@@ -154,6 +154,11 @@ class Ruling:
         return self._hash  # rulings are keys of caches, and their branches are slow to hash
 
 
+RULINGS_KEPT = 512
+"""Rulings that are remembered: cases come pair by pair, and each is asked for many times."""
+
+
+@lru_cache(RULINGS_KEPT)
 def ruling(case: Case) -> Ruling:
     """The ruling of a case of a shipped document."""
     return rule_case(document_named(case.document), case)

@@ -361,6 +361,7 @@ class BackendJudge:
         """Whether more inputs can be asked: not of a sweep, nor where answers depend on lengths."""
         return (
             self.settings.tier == "quick"
+            and self.claimed(case)
             and case.example is None
             and not (rules.is_rejection or rules.is_open or row_limits_of(self.backend.oracle))
             and rules.source.is_numeric
