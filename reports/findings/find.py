@@ -94,7 +94,10 @@ def _drafts(cells: Iterable[Cell], stored: StoredArrays) -> Drafts:
         for broken in cell.broken or (None,):
             if broken is None or broken.failing is None or broken.allowed == REJECTED:
                 cause, says = _cause_without_values(cell, broken)
-                drafts.setdefault(cause, _Draft(says)).explained.append(_refusal(cell, broken))
+                draft = drafts.setdefault(cause, _Draft(says))
+                # Of several messages the shortest, so that the order of cases does not matter.
+                draft.says = min(draft.says, says, key=lambda text: (len(text), text))
+                draft.explained.append(_refusal(cell, broken))
             else:
                 wrong.append(WrongAnswers.of(cell, broken, broken.failing, stored))
     explain_wrong_answers(wrong, stored)
