@@ -23,8 +23,11 @@ def issue_text(finding: Finding, record: RunRecord) -> str:
 def script_or_command(finding: Finding) -> str:
     """A script that shows the finding's example: the adapter's own, or a command of castigate."""
     shown = finding.simplest
-    if shown.script or not shown.smallest:
-        return shown.script or shown.cell.reproduction
+    if shown.script:
+        return shown.script
+    if not shown.smallest:
+        # The script of a case with wrong values shows one of these.
+        return "" if shown.cell.broken else shown.cell.reproduction
     backend, given = shlex.quote(finding.backend), shlex.quote(shown.smallest)
     return f"castigate explain {shown.cell.case} --backend {backend} -- {given}"
 
