@@ -122,7 +122,7 @@ def _expand_stars(pattern: str) -> list[str]:
 
 
 Box = tuple[frozenset[str], ...]
-"""Part by part the texts of some ids, of which every combination is one of them."""
+"""The texts that may stand in each part of an id; every combination of them is an id."""
 
 
 def compress(cases: Iterable[str]) -> list[str]:
@@ -144,7 +144,7 @@ SEPARATORS = r"([:/])"
 
 
 def _merged(boxes: list[Box]) -> list[Box]:
-    """The fewest boxes that come of merging along one part after the other, in any order."""
+    """Merge boxes along one part after the other, in the order that leaves the fewest."""
     varying = [at for at in range(len(boxes[0])) if len({box[at] for box in boxes}) > 1]
     return min((_merged_along(boxes, order) for order in permutations(varying)), key=len)
 

@@ -67,9 +67,9 @@ from specs.ruling import Ruling, ruling
 
 AskBits = Callable[[Bits], Answer]
 ROW = 1 << 16
-"""Elements of each row in which failing inputs are followed."""
+"""Elements of each row that the judge asks when it follows failing inputs."""
 FOLLOWED_KEPT = 16
-"""Cases of which the followed inputs are remembered: those of one pair share roads and rules."""
+"""Results that the judge remembers: many cases of a pair share a road and rules."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,21 @@ class Followed:
     divergences: tuple[tuple[Divergence, Bits], ...]
     inputs: int
     reaches_ends: bool
+
+
+def _followed(rules: Ruling, known: GradedAnswers, whole: GradedAnswers | None) -> Followed:
+    """Gather the divergences of the known answers, or of ``whole`` if all stretches have ends."""
+    every = whole or known
+    found = find_divergences(
+        rules,
+        every.inputs,
+        every.branch_indices,
+        every.answers,
+        every.grades,
+        fastest_comparison().gather if whole else gather,
+    )
+    divergences = tuple((each, every.inputs[at : at + 1].copy()) for each, at in found)
+    return Followed(divergences, every.inputs.size - known.inputs.size, whole is not None)
 
 
 def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, Bits | None]:
@@ -331,31 +346,22 @@ class BackendJudge:
         )
 
     def _follow(self, case: Case, rules: Ruling, known: GradedAnswers) -> Followed:
-        """Follow the failing inputs of a case; cases on one road that answer alike share it."""
+        """Find the divergences of a case, and follow its failing inputs where that is possible.
+
+        Cases that share a road, rules and answers share the result.
+        """
+        if not (self._can_follow(case, rules) and known.fails.any()):
+            return _followed(rules, known, None)
         road = self.road(case) if receiver_of(case.document) is None else ""
         key = (road or case.id, rules, known.inputs.tobytes(), known.answers.tobytes())
         if key not in self._followed:
             while len(self._followed) >= FOLLOWED_KEPT:
                 del self._followed[next(iter(self._followed))]
-            self._followed[key] = self._follow_on_road(case, rules, known)
-        return self._followed[key]
-
-    def _follow_on_road(self, case: Case, rules: Ruling, known: GradedAnswers) -> Followed:
-        whole = None
-        if self._can_follow(case, rules) and known.fails.any():
+            whole = None
             with suppress(Unanswered):
                 whole = follow(known, partial(self._graded, case, rules))
-        every = whole or known
-        found = find_divergences(
-            rules,
-            every.inputs,
-            every.branch_indices,
-            every.answers,
-            every.grades,
-            fastest_comparison().gather if whole else gather,
-        )
-        divergences = tuple((each, every.inputs[at : at + 1].copy()) for each, at in found)
-        return Followed(divergences, every.inputs.size - known.inputs.size, whole is not None)
+            self._followed[key] = _followed(rules, known, whole)
+        return self._followed[key]
 
     def _can_follow(self, case: Case, rules: Ruling) -> bool:
         """Whether more inputs can be asked: not of a sweep, nor where answers depend on lengths."""

@@ -153,7 +153,7 @@ class Helpers:
         try:
             supervise(self._helpers, self)
         finally:
-            # pytest must not wait for a group that nobody judges any more.
+            # Supervision has ended: pytest would wait forever for the groups that helpers hold.
             for helper in [*self._helpers]:
                 self._dismiss(helper)
 

@@ -115,7 +115,7 @@ def capped(runs: Runs, where: NDArray[np.intp], checksum: int) -> Runs:
 
 
 def _hashes(inputs: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.uint64]:
-    """A word per input, which another answer changes."""
+    """Hash each input together with its answer into a word."""
     return _mixed(_mixed(_words(inputs)) ^ _words(answers))
 
 

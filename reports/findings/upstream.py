@@ -28,5 +28,5 @@ def upstream_links() -> Mapping[str, str]:
 
 
 def upstream_of(backend: str, name: str) -> str | None:
-    """Where a finding of a backend was reported; its variants share what is known of it."""
+    """The address where a finding was reported; all variants of a framework share it."""
     return upstream_links().get(f"{framework_of(backend)}/{name}")

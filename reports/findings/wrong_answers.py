@@ -193,7 +193,7 @@ def _explained_among(mechanism: Mechanism, wrong: WrongAnswers, some: Mask) -> M
 
 
 def _failing_share(mechanism: Mechanism, wrong: WrongAnswers, inputs: NDArray[Any]) -> float | None:
-    """Of the inputs on which a mechanism is wrong, the share that fails; None if there are none."""
+    """The share of failures among the inputs on which a mechanism is wrong; None without any."""
     predicted = predicted_failures(mechanism, wrong.case, inputs)
     if predicted is None or not predicted.any():
         return None

@@ -10,7 +10,7 @@ from reports.findings.cells import Cell
 from reports.findings.report import Report
 
 NOT_TOLD = ("unsupported", "conforms")
-"""The verdicts that need no words; every other check is listed with its message."""
+"""Verdicts that the page only counts; it lists every other check with its message."""
 
 
 @dataclass(frozen=True)

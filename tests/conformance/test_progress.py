@@ -38,7 +38,7 @@ pty = pytest.importorskip("pty", reason="terminals are those of Unix")
 termios = pytest.importorskip("termios", reason="terminals are those of Unix")
 
 PHASES = ("writing the tables and finding causes",)
-"""What is shown of a run besides its backends, where it takes long."""
+"""Lines that a slow run prints between those about its backends."""
 AMOUNT = r"\d+(?:\.\d\d [kMG])?"
 NUMBERS = rf"(\d+) of (\d+) tasks, ({AMOUNT}) inputs, {AMOUNT}/s, ([\d,]+) wrong, (.+)"
 LEFT = r"begun|\d+ (s|min|h) left|done in \d+ (s|min|h)"

@@ -1,4 +1,4 @@
-"""What a ledger compares of a judgement: any other input or answer is another region."""
+"""Breaches: every failing input and answer affects the digest that a ledger compares."""
 
 from __future__ import annotations
 

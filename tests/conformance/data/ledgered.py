@@ -49,7 +49,7 @@ class Planted:
         return np.where(where & (bits == 0x4402), answers ^ 1, self.four(case, bits, answers))
 
     def single(self, case: Case, bits: Any, answers: Any) -> Any:
-        """Of float32 to int8, one input."""
+        """One input of float32 to int8 gets a wrong answer."""
         if (case.source, case.target) == ("float32", "int8"):
             answers[bits == 0x40000000] = 5
         return answers
