@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -29,8 +28,10 @@ from conformance.judging.answers import (
     value_of,
 )
 from conformance.judging.calls import answer_of, call_by, call_faults
-from conformance.judging.failing_stretches import WIDEST_BITS, GradedAnswers, follow
+from conformance.judging.failing_stretches import WIDEST_BITS, GradedAnswers
+from conformance.judging.followed_cases import Follower, not_followed
 from conformance.judging.quick_inputs import EXHAUSTIVE_BITS, inputs_of
+from conformance.judging.raising_inputs import crash_message, inputs_that_raise
 from conformance.judging.shape_choice import shapes_of
 from conformance.judging.shapes import shape_faults
 from oracles.protocol import (
@@ -44,105 +45,21 @@ from oracles.protocol import (
 )
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference
-from oracles.reference.staircase import staircase
 from oracles.registry import Backend
-from reports.counterexample.drawing import datum_text
 from reports.diff.allowed_answers import Expectations, grade_answers
 from reports.diff.answer_arrays import DatumArray
 from reports.diff.answer_arrays import InputsAndAnswers as KeptAnswers
-from reports.diff.chunk_comparison import fastest_comparison
-from reports.diff.divergences import datum_of, find_divergences, simplicity
-from reports.diff.failure_runs import gather
+from reports.diff.divergences import datum_of
 from reports.diff.grades import NOT_ALLOWED, Grades
 from reports.diff.judgement import Divergence, Fault, Judgement
-from reports.diff.staircase_grades import grade_by_staircase
 from reports.diff.verdicts import Verdict
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.calls import Call
 from specs.case_calls import receiver_of
 from specs.cases import Case
-from specs.formats import Format, format_named
+from specs.formats import format_named
 from specs.operations import is_bitcast
 from specs.ruling import Ruling, ruling
-
-AskBits = Callable[[Bits], Answer]
-ROW = 1 << 16
-"""Elements of each row that the judge asks when it follows failing inputs."""
-FOLLOWED_KEPT = 16
-"""Results that the judge remembers: many cases of a pair share a road and rules."""
-
-
-@dataclass(frozen=True)
-class Followed:
-    """The divergences of a case whose failing inputs were followed, each with its smallest input.
-
-    ``inputs`` were asked beyond those of the quick tier.
-    """
-
-    divergences: tuple[tuple[Divergence, Bits], ...]
-    inputs: int
-    reaches_ends: bool
-
-
-def _followed(rules: Ruling, known: GradedAnswers, whole: GradedAnswers | None) -> Followed:
-    """Gather the divergences of the known answers, or of ``whole`` if all stretches have ends."""
-    every = whole or known
-    found = find_divergences(
-        rules,
-        every.inputs,
-        every.branch_indices,
-        every.answers,
-        every.grades,
-        fastest_comparison().gather if whole else gather,
-    )
-    divergences = tuple((each, every.inputs[at : at + 1].copy()) for each, at in found)
-    return Followed(divergences, every.inputs.size - known.inputs.size, whole is not None)
-
-
-def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, Bits | None]:
-    """Name an input on which a backend raises, found by bisection; of texts also how many do.
-
-    The second result is that input, if it raises alone.
-    """
-    if source.kind == "text":
-        guilty = [index for index in range(inputs.size) if _raises(inputs[index : index + 1], ask)]
-        if not guilty:
-            return "on no text alone, only on all of them together", None
-        worst = min(guilty, key=lambda index: simplicity(source, inputs[index]))
-        words = f"on {len(guilty)} of {inputs.size} texts, the smallest {inputs[worst]!r}"
-        return words, inputs[worst : worst + 1]
-    part = inputs
-    while part.size > 1:
-        half = part.size // 2
-        if _raises(part[:half], ask):
-            part = part[:half]
-        elif _raises(part[half:], ask):
-            part = part[half:]
-        else:
-            break
-    return _range_of(source, part), part if part.size == 1 else None
-
-
-def _raises(inputs: Bits, ask: AskBits) -> bool:
-    match ask(np.ascontiguousarray(inputs)):
-        case Crashed() as crashed:
-            raise Unanswered(crashed)
-        case answer:
-            return not isinstance(answer, Answered)
-
-
-def crash_message(source: Format, crashed: Crashed) -> str:
-    """How a process ended, and on which inputs if that is known."""
-    inputs = crashed.death.inputs
-    if inputs is None or not inputs.size:
-        return crashed.text
-    where = f" in shape {inputs.shape}" if len(inputs.shape) != 1 else ""
-    return printable(f"{_range_of(source, inputs.reshape(-1))}{where}: {crashed.death}")
-
-
-def _range_of(source: Format, part: Bits) -> str:
-    first, last = (datum_text(source, datum_of(part[end])) for end in (0, -1))
-    return f"on {first}" if part.size == 1 else f"on {first} to {last} together"
 
 
 @dataclass(frozen=True)
@@ -163,7 +80,7 @@ class BackendJudge:
         self.broken = broken
         self.settings = settings
         self._asked_rows: tuple[object, list[Bits]] = None, []
-        self._followed: dict[object, Followed] = {}
+        self._follower = Follower(self.ask)
         self.expectations = Expectations(independent=isinstance(backend.oracle, Reference))
 
     @cached_property
@@ -345,24 +262,6 @@ class BackendJudge:
             open_inputs=int(is_open.sum()),
         )
 
-    def _follow(self, case: Case, rules: Ruling, known: GradedAnswers) -> Followed:
-        """Find the divergences of a case, and follow its failing inputs where that is possible.
-
-        Cases that share a road, rules and answers share the result.
-        """
-        if not (self._can_follow(case, rules) and known.fails.any()):
-            return _followed(rules, known, None)
-        road = self.road(case) if receiver_of(case.document) is None else ""
-        key = (road or case.id, rules, known.inputs.tobytes(), known.answers.tobytes())
-        if key not in self._followed:
-            while len(self._followed) >= FOLLOWED_KEPT:
-                del self._followed[next(iter(self._followed))]
-            whole = None
-            with suppress(Unanswered):
-                whole = follow(known, partial(self._graded, case, rules))
-            self._followed[key] = _followed(rules, known, whole)
-        return self._followed[key]
-
     def _can_follow(self, case: Case, rules: Ruling) -> bool:
         """Whether more inputs can be asked: not of a sweep, nor where answers depend on lengths."""
         return (
@@ -374,16 +273,6 @@ class BackendJudge:
             and rules.target.is_numeric
             and EXHAUSTIVE_BITS < rules.source.bits <= WIDEST_BITS
         )
-
-    def _graded(self, case: Case, rules: Ruling, inputs: Bits) -> GradedAnswers:
-        """The graded answers to many inputs, in rows of one length."""
-        answers = np.empty(inputs.size, rules.target.storage)
-        for first in range(0, inputs.size, ROW):
-            part = inputs[first : first + ROW]
-            answer = value_of(self.ask(case, rules, np.resize(part, ROW)))
-            answers[first : first + part.size] = answer[: part.size]
-        stairs, compare = staircase(rules), fastest_comparison().compare_with_steps
-        return GradedAnswers(inputs, answers, *grade_by_staircase(stairs, inputs, answers, compare))
 
     def _across_limits(
         self,
@@ -449,7 +338,11 @@ class BackendJudge:
         faults: Sequence[Fault] = (),
     ) -> Judgement:
         graded = GradedAnswers(inputs, answer, grades, expected.branch_indices)
-        followed = self._follow(case, rules, graded)
+        if self._can_follow(case, rules) and graded.fails.any():
+            road = self.road(case) if receiver_of(case.document) is None else ""
+            followed = self._follower.follow(case, rules, graded, road)
+        else:
+            followed = not_followed(rules, graded)
         answered = KeptAnswers(DatumArray(case.source, inputs), DatumArray(case.target, answer))
         judgement = self._faulty(case, rules, inputs, followed.divergences, faults)
         return replace(

@@ -23,7 +23,8 @@ from conformance.judging.answers import (
     malformed,
     value_of,
 )
-from conformance.judging.backend_judge import BackendJudge, crash_message
+from conformance.judging.backend_judge import BackendJudge
+from conformance.judging.raising_inputs import crash_message
 from conformance.sweep.joining import joined
 from oracles.protocol import Bits, Swept, WithBind, WithSweep
 from oracles.reference.staircase import staircase

@@ -1,0 +1,61 @@
+"""Names the inputs on which a backend raises an error or ends its process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from conformance.judging.answers import Answer, Answered, Crashed, Unanswered, printable
+from oracles.protocol import Bits
+from reports.counterexample.drawing import datum_text
+from reports.diff.divergences import datum_of, simplicity
+from specs.formats import Format
+
+AskBits = Callable[[Bits], Answer]
+
+
+def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, Bits | None]:
+    """Name an input on which a backend raises, found by bisection; of texts also how many do.
+
+    The second result is that input, if it raises alone.
+    """
+    if source.kind == "text":
+        guilty = [index for index in range(inputs.size) if _raises(inputs[index : index + 1], ask)]
+        if not guilty:
+            return "on no text alone, only on all of them together", None
+        worst = min(guilty, key=lambda index: simplicity(source, inputs[index]))
+        words = f"on {len(guilty)} of {inputs.size} texts, the smallest {inputs[worst]!r}"
+        return words, inputs[worst : worst + 1]
+    part = inputs
+    while part.size > 1:
+        half = part.size // 2
+        if _raises(part[:half], ask):
+            part = part[:half]
+        elif _raises(part[half:], ask):
+            part = part[half:]
+        else:
+            break
+    return _range_of(source, part), part if part.size == 1 else None
+
+
+def _raises(inputs: Bits, ask: AskBits) -> bool:
+    match ask(np.ascontiguousarray(inputs)):
+        case Crashed() as crashed:
+            raise Unanswered(crashed)
+        case answer:
+            return not isinstance(answer, Answered)
+
+
+def crash_message(source: Format, crashed: Crashed) -> str:
+    """How a process ended, and on which inputs if that is known."""
+    inputs = crashed.death.inputs
+    if inputs is None or not inputs.size:
+        return crashed.text
+    where = f" in shape {inputs.shape}" if len(inputs.shape) != 1 else ""
+    return printable(f"{_range_of(source, inputs.reshape(-1))}{where}: {crashed.death}")
+
+
+def _range_of(source: Format, part: Bits) -> str:
+    first, last = (datum_text(source, datum_of(part[end])) for end in (0, -1))
+    return f"on {first}" if part.size == 1 else f"on {first} to {last} together"
