@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference import expect_by_exact
-from reports import case_patterns
 from reports.diff.allowed_answers import describe_allowed
 from reports.diff.divergences import datum_of, index_of_simplest
 from reports.diff.verdicts import FAILING
+from reports.findings.causes import REJECTED, Cause, Failure, find_causes
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.failing_inputs import Mask
-from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding, Kind
-from reports.findings.finding_text import shortened
+from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words
 from reports.findings.mechanisms import Mechanism, known_ruling
 from reports.findings.number_line import segments
 from reports.findings.wrong_answers import StoredArrays, WrongAnswers, explain_wrong_answers
-from specs.editions import edition
 from specs.formats import Format, format_named
-from specs.loader import document_named
 
-REJECTED = ("error",)
-"""The words for what a rule allows that wants a case refused."""
-ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): (.*)", re.DOTALL)
-"""The class of an error within a message, and its text."""
-ADDRESS = re.compile(r"\b(?:0x[0-9a-fA-F]{6,}|\d{6,})\b")
-"""A number in an error that is likely to be another one in the next run."""
-WORD, NOT_IN_NAMES = re.compile(r"\w+"), re.compile(r"[^a-z0-9]+")
-LONGEST_NAME = 50
-"""Characters of a name that is made from a message."""
 EXHAUSTIVE_BITS = 16
 """The widest sources of which every tier asks every input."""
-
-
-class Cause(NamedTuple):
-    """The kind and the name of a finding; a backend has at most one finding of each."""
-
-    kind: Kind
-    name: str
 
 
 @dataclass
@@ -90,16 +70,18 @@ def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
 def _drafts(cells: Iterable[Cell], stored: StoredArrays) -> Drafts:
     drafts: Drafts = {}
     wrong: list[WrongAnswers] = []
+    others: list[Failure] = []
     for cell in cells:
         for broken in cell.broken or (None,):
             if broken is None or broken.failing is None or broken.allowed == REJECTED:
-                cause, says = _cause_without_values(cell, broken)
-                draft = drafts.setdefault(cause, _Draft(says))
-                # Of several messages the shortest, so that the order of cases does not matter.
-                draft.says = min(draft.says, says, key=lambda text: (len(text), text))
-                draft.explained.append(_refusal(cell, broken))
+                others.append((cell, broken))
             else:
                 wrong.append(WrongAnswers.of(cell, broken, broken.failing, stored))
+    for (cell, broken), (cause, says) in zip(others, find_causes(others), strict=True):
+        draft = drafts.setdefault(cause, _Draft(says))
+        # Of several messages the shortest, so that the order of cases does not matter.
+        draft.says = min(draft.says, says, key=lambda text: (len(text), text))
+        draft.explained.append(_refusal(cell, broken))
     explain_wrong_answers(wrong, stored)
     for each in wrong:
         for mechanism, runs in each.explained.items():
@@ -111,64 +93,6 @@ def _drafts(cells: Iterable[Cell], stored: StoredArrays) -> Drafts:
             draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
             draft.explained.append(_explained_case(each, each.left, stored))
     return drafts
-
-
-def _cause_without_values(cell: Cell, broken: BrokenRule | None) -> tuple[Cause, str]:
-    """The cause of a failure that is not a wrong value, and its sentence."""
-    if cell.check:
-        return _cause_of_check(cell)
-    if broken is not None and _wants_refusal(cell, broken):
-        listed = edition(document_named(cell.document), cell.version).listed
-        if (cell.source, cell.target) not in listed:
-            cause = Cause("accepts what is not listed", f"accepts-unlisted-{cell.document}")
-            return cause, f"casts pairs that the version of {cell.document} does not list"
-        says = f"answers where {cell.document} wants an error ({broken.clause})"
-        return Cause("lost refusal", f"accepts-{broken.rule}"), says
-    if cell.verdict == "crashed":
-        how = f": {shortened(cell.message)}" if cell.message else ""
-        return Cause("crash", "dies"), f"its process dies{how}"
-    error = ERROR_CLASS.search(cell.message)
-    if error is not None:
-        says = f"raises {error[1]}: {shortened(ADDRESS.sub('…', error[2]))}"
-        return Cause("wrong refusal", f"raises-{error[1]}"), says
-    if broken is not None:
-        says = shortened(_without_dtypes(cell))
-        return Cause(
-            "wrong value", NOT_IN_NAMES.sub("-", says.lower()).strip("-")[:LONGEST_NAME]
-        ), says
-    return Cause("wrong refusal", "no-answer"), shortened(cell.message)
-
-
-def _cause_of_check(cell: Cell) -> tuple[Cause, str]:
-    """The cause of a failure of a check on a dtype pair, and its sentence."""
-    kind, _, pair = cell.check.partition("/")
-    match cell.verdict, kind:
-        case "crashed", _:
-            return Cause("crash", "dies-in-some-layouts"), "its process dies for some layouts"
-        case "error", _:
-            cause = Cause("depends on layout", "raises-in-some-layouts")
-            return cause, "raises an error for some lengths, shapes or layouts"
-        case _, case_patterns.VARIANTS:
-            road, _, _ = pair.rsplit("/", 2)
-            cause = Cause("depends on layout", f"differs-from-{road}")
-            return cause, f"answers otherwise than {road}"
-        case _:
-            cause = Cause("depends on layout", "changes-with-layout")
-            return cause, "changes its answers with position, length or layout"
-
-
-def _wants_refusal(cell: Cell, broken: BrokenRule) -> bool:
-    """Whether a broken rule wants the case refused; a fault does not say so by what it allows."""
-    if broken.allowed == REJECTED:
-        return True
-    rules = known_ruling(cell.as_case)
-    return not broken.allowed and rules is not None and rules.is_rejection
-
-
-def _without_dtypes(cell: Cell) -> str:
-    """A cell's message with the roles of its dtypes in place of their names."""
-    roles = {cell.target: "the target dtype", cell.source: "the source dtype"}
-    return WORD.sub(lambda word: roles.get(word[0], word[0]), cell.message)
 
 
 def _refusal(cell: Cell, broken: BrokenRule | None) -> ExplainedCase:

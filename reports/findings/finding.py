@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
+import numpy as np
+
+from oracles.adapters.script_text import bits_statement
 from reports.findings.cells import Cell
 from reports.findings.upstream import upstream_of
+from specs.formats import Format, format_named
 
 Kind = Literal[
     "wrong value",
@@ -50,9 +55,23 @@ class ExplainedCase:
 
     @property
     def script(self) -> str:
-        """The adapter's script that shows the answer to ``smallest``; empty if there is none."""
-        shown = [broken.smallest for broken in self.cell.broken[:1]]
-        return self.cell.reproduction if shown == [self.smallest] else ""
+        """The adapter's script, asking for the answer to ``smallest``; empty if there is none."""
+        script = self.cell.reproduction
+        shown = self.cell.broken[0].smallest if self.cell.broken else None
+        if shown is None or shown == self.smallest:
+            return script if shown is not None else ""
+        # The script of the case asks for another input: every script binds it in one statement.
+        source = format_named(self.cell.source)
+        before, after = (_bits_statement(source, text) for text in (shown, self.smallest))
+        return script.replace(before, after) if before in script else ""
+
+
+def _bits_statement(source: Format, text: str) -> str:
+    """The statement of a script that binds one input, a pattern in hex or a text."""
+    if source.kind == "text":
+        return bits_statement(source.name, np.array([text], object))
+    pattern = int(text, 16).to_bytes(np.dtype(source.storage).itemsize, sys.byteorder)
+    return bits_statement(source.name, np.frombuffer(pattern, source.storage))
 
 
 @dataclass(frozen=True)

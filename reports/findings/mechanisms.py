@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from oracles.reference.reference_oracle import Reference
 from reports.behaviors.closed_forms import applies_to, evaluate, has_behaviors
 from reports.diff.allowed_answers import grade_answers, is_nan
 from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
+from reports.findings.bit_arithmetic import moved_bits, nan_as_float32, rounded_exponents
 from reports.findings.failing_inputs import Mask
 from specs.behaviors import Answer, Via, behaviors
 from specs.cases import Case
@@ -117,6 +118,10 @@ class ClosedForm:
     def name(self) -> str:
         return self.behavior
 
+    def behavior_of(self, source: Format, target: Format) -> str:
+        """The behavior by which it answers a pair."""
+        return self.behavior
+
     @property
     def is_constant(self) -> bool:
         """Whether the answer is the same for every input."""
@@ -154,13 +159,66 @@ class Printf:
 
 @dataclass(frozen=True)
 class ExponentBits:
-    """Rounds to a power of two by the bits of a float32, subnormal numbers included."""
+    """Rounds to a power of two by the bits of a float32, subnormal numbers included.
+
+    It rounds as the case's mode says, or whatever that is by ``rounding``.
+    """
+
+    rounding: Literal["", "half-even", "half-up"] = ""
+    tells_where = True
+
+    @property
+    def name(self) -> str:
+        return "-".join(filter(None, ("exponent-bits", self.rounding)))
+
+    @property
+    def says(self) -> str:
+        match self.rounding:
+            case "half-even":
+                return "rounds to nearest by the exponent bits, ties to even, whatever the mode"
+            case "half-up":
+                return "rounds to nearest by the exponent bits, ties up, whatever the mode"
+            case _:
+                return "rounds by the exponent bits, also those of zero, subnormals and infinity"
+
+
+@dataclass(frozen=True)
+class MovesBits:
+    """Converts small floats by moving their bits, through float32."""
 
     tells_where = True
-    name = "exponent-bits"
-    says = "rounds subnormal numbers by their exponent bits, as if they were normal"
+    name = "moves-bits"
+    says = (
+        "converts small floats by moving their bits, through float32, zeros, subnormal numbers,"
+        " infinities, NaNs and what is out of range as if they were normal"
+    )
 
 
+@dataclass(frozen=True)
+class ConvertsAsC:
+    """Converts to integers as compilers do on x86-64 where C leaves it undefined."""
+
+    tells_where = False
+    is_constant = False
+    name = "as-c-on-x86"
+    says = (
+        "converts to integers as C on x86-64: truncates to int32 or int64 (its minimum when out of"
+        " range or NaN) and keeps the low bits"
+    )
+
+    def behavior_of(self, source: Format, target: Format) -> str:
+        """The behavior by which it answers a pair."""
+        if source.kind != "float":
+            return "wrap"
+        return "via-int32" if target.bits < 32 or target.name == "int32" else "via-int64"
+
+
+ROUNDED_FIRST = {
+    "nearest": "via-float32-nearest",
+    "nearest-clamp": "via-float32-nearest-clamp",
+    "nearest-nan": "via-float32-nearest-nan",
+}
+"""Behaviors, and the same of what was rounded to float32: it may be the first beyond the range."""
 FOLLOWS_OTHER_RULES = (OtherMode, OtherVersion)
 """Mechanisms that are no cause unless they also tell where the answers are wrong."""
 Mechanism = (
@@ -173,6 +231,8 @@ Mechanism = (
     | Exponent
     | Printf
     | ExponentBits
+    | MovesBits
+    | ConvertsAsC
 )
 
 
@@ -187,7 +247,9 @@ def candidates(case: Case) -> Iterator[Mechanism]:
     if target.has_signed_nan:
         yield NanSign()
     if target.name == "float8e8m0":
-        yield ExponentBits()
+        yield from (ExponentBits(), ExponentBits("half-even"), ExponentBits("half-up"))
+    if target.is_integral:
+        yield ConvertsAsC()
     forms = list(_closed_forms(source, target))
     yield from (form for form in forms if form.is_constant)
     yield from (RoundsTwice(each) for each in BETWEEN if each not in (case.source, case.target))
@@ -201,6 +263,8 @@ def candidates(case: Case) -> Iterator[Mechanism]:
         if version != case.version:
             yield OtherVersion(case.document, version)
     yield from (form for form in forms if not form.is_constant)
+    if _is_small(source) or (_is_small(target) and target.entry.mantissa):
+        yield MovesBits()
 
 
 def _closed_forms(source: Format, target: Format) -> Iterator[ClosedForm]:
@@ -214,6 +278,8 @@ def _closed_forms(source: Format, target: Format) -> Iterator[ClosedForm]:
 
 def other_case(mechanism: Mechanism, case: Case) -> Case | None:
     """The case whose rules a mechanism follows instead, if it is one of that kind."""
+    # A worked example is one of its own case: no other has the same input.
+    case = replace(case, example=None)
     match mechanism:
         case RoundsTwice(through):
             return replace(case, source=through)
@@ -246,8 +312,10 @@ def explained(
         case Unchanged():
             return _equal(target, inputs, answers)
         case ExponentBits():
-            rounded: Mask = _rounded_exponents(case, inputs) == answers
-            return rounded
+            rounded = _rounded_exponents(mechanism, case, inputs)
+            return rounded == answers if rounded is not None else np.zeros(inputs.shape, bool)
+        case MovesBits():
+            return _explained_by_moves(case, inputs, answers, level)
         case Exponent():
             plain = np.array([_without_exponent(each) for each in answers], object)
             return _allowed(case, inputs, plain, level)
@@ -255,7 +323,8 @@ def explained(
             texts = [_printf(source, code, digits) for code in inputs.tolist()]
             printed: Mask = np.array(texts, object) == answers
             return printed
-        case ClosedForm(behavior):
+        case ClosedForm() | ConvertsAsC():
+            behavior = mechanism.behavior_of(source, target)
             codes, defined = evaluate(behaviors()[behavior], source, target, inputs)
             # Of a NaN that comes out as a NaN only the sign can be wrong.
             both_nan = is_nan(source, inputs) & is_nan(target, answers)
@@ -263,7 +332,11 @@ def explained(
                 # Whatever the sign, it is the same constant.
                 magnitude = np.dtype(target.storage).type(target.mask ^ target.sign_bit)
                 codes, answers = codes & magnitude, answers & magnitude
-            return defined & _equal(target, codes, answers) & ~both_nan
+            found = defined & _equal(target, codes, answers) & ~both_nan
+            if behavior in ROUNDED_FIRST:
+                again, _ = evaluate(behaviors()[ROUNDED_FIRST[behavior]], source, target, inputs)
+                found |= _at_end(target, again) & _equal(target, again, answers) & ~both_nan
+            return found
 
 
 def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> Mask | None:
@@ -279,8 +352,23 @@ def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -
             if other is None or given is None or answered_ruling(other) is None:
                 return None
             codes, defined = Reference().cast(other, given), np.ones(inputs.shape, bool)
-        case ClosedForm(behavior):
-            codes, defined = evaluate(behaviors()[behavior], source, target, inputs)
+        case ClosedForm() | ConvertsAsC():
+            behavior = behaviors()[mechanism.behavior_of(source, target)]
+            codes, defined = evaluate(behavior, source, target, inputs)
+        case ExponentBits():
+            rounded = _rounded_exponents(mechanism, case, inputs)
+            if rounded is None:
+                return None
+            codes, defined = rounded.astype(target.storage), rounded <= target.mask
+        case MovesBits():
+            patterns = _moved_to_float32(case, inputs)
+            if patterns is None:
+                return None
+            if _is_small(target):
+                codes = moved_bits(format_named("float32"), target, patterns)
+            else:
+                codes = Reference().cast(replace(case, source="float32", example=None), patterns)
+            defined = np.ones(inputs.shape, bool)
         case Unchanged():
             codes, defined = inputs, np.ones(inputs.shape, bool)
         case _:
@@ -291,28 +379,67 @@ def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -
     return failures
 
 
-def _rounded_exponents(case: Case, inputs: NDArray[Any]) -> NDArray[Any]:
-    """The exponent bits as float32, plus one where the fraction bits round up.
+def _is_small(dtype: Format) -> bool:
+    """Whether a dtype is a float that some backends convert by moving its bits."""
+    return dtype.kind == "float" and (dtype.bits <= 8 or dtype.name == "bfloat16")
 
-    Of negative numbers, which have no such bits, the code is out of range.
-    """
-    patterns = inputs
-    if case.source != "float32":
-        first = replace(case, target="float32", modes=())
-        if answered_ruling(first) is None:
-            return np.full(inputs.shape, 1 << 8, np.uint16)
-        patterns = Reference().cast(first, inputs)
-    exponents, fractions = patterns >> np.uint32(23), patterns & np.uint32(0x7FFFFF)
-    least = {"up": 1, "down": 1 << 23}.get(case.mode.get("round_mode", ""), 1 << 22)
-    return (exponents + (fractions >= np.uint32(least))).astype(np.uint16)
+
+def _rounded_exponents(
+    mechanism: ExponentBits, case: Case, inputs: NDArray[Any]
+) -> NDArray[np.uint16] | None:
+    """The exponents to which a mechanism rounds; None if float32 inputs are not defined."""
+    patterns = _converted(case, "float32", inputs)
+    if patterns is None:
+        return None
+    return rounded_exponents(patterns, mechanism.rounding or case.mode.get("round_mode", ""))
+
+
+def _explained_by_moves(
+    case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str
+) -> Mask:
+    """Which answers come from moving bits, on the way to float32 or from there."""
+    target, patterns = format_named(case.target), _moved_to_float32(case, inputs)
+    if patterns is None:
+        return np.zeros(inputs.shape, bool)
+    if _is_small(target):
+        moved: Mask = moved_bits(format_named("float32"), target, patterns) == answers
+        return moved
+    return _allowed(replace(case, source="float32", example=None), patterns, answers, level)
+
+
+def _moved_to_float32(case: Case, inputs: NDArray[Any]) -> NDArray[Any] | None:
+    """The inputs as float32, small floats by moving their bits; None if that is not defined."""
+    source, target = format_named(case.source), format_named("float32")
+    if _is_small(source):
+        return moved_bits(source, target, inputs)
+    patterns = _converted(case, target.name, inputs)
+    if patterns is not None and source is not target and source.entry.nan == "ieee":
+        nans = is_nan(source, inputs)
+        patterns = patterns.copy()
+        patterns[nans] = nan_as_float32(source, inputs[nans])
+    return patterns
+
+
+def _at_end(target: Format, codes: NDArray[Any]) -> Mask:
+    """Which patterns are infinities, NaNs, or the largest values."""
+    magnitudes = codes & np.dtype(target.storage).type(target.mask ^ target.sign_bit)
+    ends: Mask = (magnitudes >= target.max_code) | is_nan(target, codes)
+    return ends
+
+
+def _converted(case: Case, dtype: str, inputs: NDArray[Any]) -> NDArray[Any] | None:
+    """The inputs of a case in another dtype; None if the document does not define that."""
+    if case.source == dtype:
+        return inputs
+    first = replace(case, target=dtype, modes=(), example=None)
+    return Reference().cast(first, inputs) if answered_ruling(first) is not None else None
 
 
 def _inputs_of_other(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> NDArray[Any] | None:
     """The inputs that the other case is asked; None if the document does not define them."""
     if not isinstance(mechanism, RoundsTwice):
         return inputs
-    first = replace(case, target=mechanism.through, modes=())
-    return Reference().cast(first, inputs) if answered_ruling(first) is not None else None
+    return _converted(case, mechanism.through, inputs)
 
 
 @lru_cache(1 << 14)
@@ -338,7 +465,7 @@ def expected_of(rules: Ruling, inputs: NDArray[Any]) -> Expected:
 
 
 def _allowed(case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str) -> Mask:
-    """Which answers break no rule of another case; where that is open, the nearest value is due."""
+    """Which answers break no rule of another case; where that is open, what is usual is due."""
     rules = answered_ruling(case)
     if rules is None:
         return np.zeros(inputs.shape, bool)
@@ -348,9 +475,11 @@ def _allowed(case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str
     is_open = np.isin(expected.branch_indices, rules.open_branches)
     if is_open.any():
         found &= ~is_open
-        nearest = behaviors()["nearest"]
-        if applies_to(nearest, rules.source, rules.target):
-            codes, defined = evaluate(nearest, rules.source, rules.target, inputs)
+        is_float = rules.target.kind == "float"
+        usual: ClosedForm | ConvertsAsC = ClosedForm("nearest") if is_float else ConvertsAsC()
+        behavior = behaviors()[usual.behavior_of(rules.source, rules.target)]
+        if applies_to(behavior, rules.source, rules.target):
+            codes, defined = evaluate(behavior, rules.source, rules.target, inputs)
             found |= is_open & defined & _equal(rules.target, codes, answers)
     return found
 

@@ -239,6 +239,7 @@ FLOATS: dict[str, Definition] = {
     "ceil-clamp": lambda v, t: to_float(v, t, "ceil", "clamp"),
     "via-float32-nearest": lambda v, t: to_float(via_float32(v), t, "half-even", "infinity"),
     "via-float32-nearest-clamp": lambda v, t: to_float(via_float32(v), t, "half-even", "clamp"),
+    "via-float32-nearest-nan": lambda v, t: to_float(via_float32(v), t, "half-even", "nan"),
     "flush-nearest": lambda v, t: to_float(without_subnormal(v), t, "half-even", "infinity"),
     "nearest-flush": lambda v, t: flushed(to_float(v, t, "half-even", "infinity"), t),
     "flush-nearest-flush": lambda v, t: flushed(

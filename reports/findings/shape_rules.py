@@ -1,0 +1,45 @@
+"""The rules that shapes of bitcasts follow where the document wants another shape, or an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+Shape = tuple[int, ...]
+SHAPES = re.compile(r"shape \(([\d, ]*)\) [^;]*?gives shape \(([\d, ]*)\)")
+"""What a message says about the shapes of a tensor and of the answer."""
+
+
+class ShapeRule(NamedTuple):
+    """A sentence, and whether a tensor's shape and its answer's follow the rule."""
+
+    says: str
+    holds: Callable[[Shape, Shape], bool]
+
+
+SHAPE_RULES: Mapping[str, ShapeRule] = {
+    "scales-the-last-axis": ShapeRule(
+        "bitcasts between widths make the last axis longer or shorter",
+        lambda given, answer: len(given) == len(answer) and given[:-1] == answer[:-1],
+    ),
+    "adds-or-drops-an-axis": ShapeRule(
+        "bitcasts between widths add an axis or drop the last",
+        lambda given, answer: given in (answer[:-1], answer) or answer == given[:-1],
+    ),
+    "keeps-the-shape": ShapeRule(
+        "bitcasts between widths keep the shape", lambda given, answer: given == answer
+    ),
+}
+"""By the names that findings have."""
+
+
+def followed_rules(message: str) -> tuple[str, ...]:
+    """The rules by which a message's answer has its shape; none if it tells of no shapes."""
+    found = SHAPES.search(message)
+    if found is None:
+        return ()
+    given, answer = (
+        tuple(int(each) for each in text.split(",") if each.strip()) for text in found.groups()
+    )
+    return tuple(name for name, rule in SHAPE_RULES.items() if rule.holds(given, answer))

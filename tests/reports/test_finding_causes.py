@@ -1,0 +1,184 @@
+"""Causes of planted faults that come from arithmetic on bits, from shapes, and from errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
+from reports.findings.causes import find_causes
+from reports.findings.cells import BrokenRule, Cell
+from reports.findings.finding import ExplainedCase
+from reports.findings.read_findings import read_findings
+from reports.findings.shape_rules import followed_rules
+from specs.cases import Case
+from specs.formats import format_named
+from tests.reports.judged_run import RIGHT, Answer, cases_of, judged_run
+
+INT32 = (-(2**31), 2**31 - 1)
+
+
+def only_names(folder: Path, answer: Answer, *patterns: str) -> list[str]:
+    """The names of what is found in the cases of some patterns."""
+    store = judged_run(folder, {"faulty": answer}, cases_of(*patterns))
+    return [found.name for found in read_findings(store).get("faulty", ())]
+
+
+def widened(case: Case, bits: Any) -> Any:
+    """A float8e4m3fn as float32: 4 exponent bits with bias 7, and 3 of fraction, all moved."""
+    wide = bits.astype(np.uint32)
+    return np.asarray((wide & 0x80) << 24 | ((wide & 0x7F) << 20) + ((127 - 7) << 23))
+
+
+def test_a_small_float_whose_bits_are_moved(tmp_path: Path) -> None:
+    assert only_names(tmp_path, widened, "onnx-cast:25/float8e4m3fn/float32/") == ["moves-bits"]
+
+
+def as_c(bits: Any) -> Any:
+    """What cvttss2si gives: the lowest int32 for what is out of its range."""
+    values = bits.view(np.float32).astype(float)
+    inside = np.isfinite(values) & (np.trunc(values) >= INT32[0]) & (np.trunc(values) <= INT32[1])
+    return np.where(inside, np.trunc(np.where(inside, values, 0)), INT32[0]).astype(np.int64)
+
+
+def test_integers_converted_as_c_does_are_one_finding(tmp_path: Path) -> None:
+    kinds = ("float32/int32", "float32/int16", "int32/int16")
+    patterns = [f"pypto-cast:0.2/{kind}/" for kind in kinds]
+
+    def cast(case: Case, bits: Any) -> Any:
+        if "NONE" not in case.mode.get("mode", "CAST_NONE") or case.mode.get("satmode") == "off":
+            return RIGHT.cast(case, bits)
+        storage = format_named(case.target).storage
+        return as_c(bits).astype(storage) if case.source == "float32" else bits.astype(storage)
+
+    assert only_names(tmp_path, cast, *patterns) == ["as-c-on-x86"]
+
+
+def test_exponents_that_round_half_up_whatever_the_mode(tmp_path: Path) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        up = (bits >> np.uint32(23)) + (bits & np.uint32(0x7FFFFF) >= 1 << 22)
+        return np.where(bits < 0x7F000000, up, RIGHT.cast(case, bits)).astype(np.uint8)
+
+    pattern = "onnx-cast:25/float32/float8e8m0/saturate:1/"
+    assert only_names(tmp_path, cast, pattern) == ["exponent-bits-half-up"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "pattern", "moved"),
+    [
+        ("float8e4m3fn", "float32", 0x00, 0x3C000000),  # zero as 2^-7
+        ("float8e4m3fn", "float32", 0x7F, 0x43F00000),  # NaN as 480
+        ("float8e5m2", "float32", 0xFC, 0xC7800000),  # -infinity as -65536
+        ("float32", "float8e4m3fn", 0x3F880000, 0x38),  # a tie, to even
+        ("float32", "float8e4m3fn", 0x3F980000, 0x3A),
+        ("float32", "float8e4m3fn", 0x80000001, 0x00),  # an exponent below zero
+        ("float32", "float8e4m3fn", 0x48000000, 0xC0),  # 2^17, its exponent spills into the sign
+        ("float32", "bfloat16", 0x7F800001, 0x7F80),  # a NaN as infinity
+        ("float32", "bfloat16", 0x7FFFFFFF, 0x8000),  # the carry reaches the sign
+    ],
+)
+def test_moved_bits(source: str, target: str, pattern: int, moved: int) -> None:
+    given = format_named(source)
+    bits = np.array([pattern], given.storage)
+    assert moved_bits(given, format_named(target), bits).tolist() == [moved]
+
+
+def test_a_nan_keeps_the_high_bits_of_its_payload() -> None:
+    half, double = format_named("float16"), format_named("float64")
+    assert nan_as_float32(half, np.array([0xFC01], np.uint16)).tolist() == [0xFF802000]
+    wide = np.array([0x7FF0000020000000], np.uint64)
+    assert nan_as_float32(double, wide).tolist() == [0x7FC00001]
+
+
+@pytest.mark.parametrize(
+    ("message", "rules"),
+    [
+        ("shape (2, 3) gives shape (2, 6) instead of (2, 3, 2)", {"scales-the-last-axis"}),
+        ("shape (8,) is not refused with InvalidArgument, but gives shape (2,)",
+         {"scales-the-last-axis"}),
+        ("shape (4,) gives shape (4, 4) instead of (16,)", {"adds-or-drops-an-axis"}),
+        ("shape (4,) gives shape () instead of (1,)", {"adds-or-drops-an-axis"}),
+        ("shape () gives shape () instead of (8,)",
+         {"scales-the-last-axis", "adds-or-drops-an-axis", "keeps-the-shape"}),
+        ("shape (2, 3): element 1 is 0x00 instead of 0x01", set()),
+    ],
+)  # fmt: skip
+def test_rules_of_shapes(message: str, rules: set[str]) -> None:
+    assert set(followed_rules(message)) == rules
+
+
+def cell(case: str, message: str, *, check: str = "", verdict: str = "violates") -> Cell:
+    """A cell that fails with a message."""
+    document, version, source, target, mode = parts_of(case)
+    return Cell(
+        "one", case, document, version, source, target, mode, verdict, message,
+        inputs=1, open=0, wrong=0, runs=0, reaches_ends=False, broken=(), reproduction="",
+        asked=None, answers=None, check=check,
+    )  # fmt: skip
+
+
+def parts_of(case: str) -> tuple[str, str, str, str, str]:
+    """Document, version, source, target and mode of a case id."""
+    name, source, target, *modes = case.split("/")
+    document, version = name.split(":")
+    return document, version, source, target, "/".join(modes)
+
+
+def broken(rule: str = "rule") -> BrokenRule:
+    """A broken rule without values."""
+    return BrokenRule(rule, "§ 1", "required", 0, 0, "", None, None, (), (), ())
+
+
+VIEW = "torch-view:2/int8/int16/shape:2"
+SAME = "shape () gives shape () instead of (8,)"
+SCALED = "shape (8,) gives shape (4,) instead of (4, 2)"
+
+
+def test_a_shape_that_several_rules_explain_goes_to_the_one_that_explains_most() -> None:
+    failures = [(cell(VIEW, SAME), broken()), (cell(VIEW, SCALED), broken())]
+    names = {cause.name for cause, _ in find_causes(failures)}
+    assert names == {"scales-the-last-axis"}
+
+
+@pytest.mark.parametrize(
+    ("case_error", "name"),
+    [("TypeError: no", "raises-TypeError"), ("ValueError: no", "raises-in-some-layouts")],
+)
+def test_a_check_with_an_error_of_cases_is_part_of_their_finding(
+    case_error: str, name: str
+) -> None:
+    of_case = cell("onnx-cast:25/float32/float16", case_error, verdict="error")
+    of_check = cell(
+        "onnx-cast:25/float32/bfloat16",
+        "shape (): TypeError: no",
+        check="invariances/float32/bfloat16",
+        verdict="error",
+    )
+    _, (cause, _) = find_causes([(of_case, None), (of_check, None)])
+    assert cause.name == name
+
+
+def test_an_element_that_depends_on_the_shape_depends_on_layout() -> None:
+    message = "shape (5,): an element answers otherwise than in one row"
+    [(cause, _)] = find_causes([(cell("onnx-cast:25/float32/float16", message), broken())])
+    assert cause == ("depends on layout", "changes-with-layout")
+
+
+def shown_script(smallest: str, script: str) -> str:
+    """The script of a finding's share in a case whose own script shows 0x3c00."""
+    one = BrokenRule("r", "", "required", 1, 1, "", "0x3c00", "0x01", ("0x02",), (), ())
+    base = cell("onnx-cast:25/float16/float8e4m3fn/saturate:1", "")
+    held = replace(base, broken=(one,), reproduction=script)
+    share = ExplainedCase(held, "r", "", "required", 1, True, "", smallest, "0x01", ("0x02",))
+    return share.script
+
+
+def test_a_script_asks_for_the_input_that_the_finding_shows() -> None:
+    script = "bits = np.array([0x3c00], np.uint16)\nprint(bits)\n"
+    assert shown_script("0x3c00", script) == script
+    assert shown_script("0x7c00", script) == script.replace("0x3c00", "0x7c00")
+    assert shown_script("0x7c00", "print('no input')\n") == ""
