@@ -58,8 +58,10 @@ class ExplainedCase:
         """The adapter's script, asking for the answer to ``smallest``; empty if there is none."""
         script = self.cell.reproduction
         shown = self.cell.broken[0].smallest if self.cell.broken else None
-        if shown is None or shown == self.smallest:
-            return script if shown is not None else ""
+        if not shown or not self.smallest:
+            return ""
+        if shown == self.smallest:
+            return script
         # The script of the case asks for another input: every script binds it in one statement.
         source = format_named(self.cell.source)
         before, after = (_bits_statement(source, text) for text in (shown, self.smallest))

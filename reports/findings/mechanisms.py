@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
+from math import ldexp
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from oracles.reference import expect_by_exact, expect_by_kernels
 from oracles.reference.exact import Number, decode
-from oracles.reference.exact_text import NUMBER, exact_decimal
+from oracles.reference.exact_text import NUMBER
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference
 from reports.behaviors.closed_forms import applies_to, evaluate, has_behaviors
@@ -505,5 +506,5 @@ def _printf(dtype: Format, code: int, digits: int) -> str:
     if not isinstance(number, Number):
         return ""
     # No format has more digits or a wider range than Python's own floats.
-    exact = exact_decimal(number.significand, number.exponent)
-    return f"{float('-' * number.sign + exact):.{digits}g}"
+    magnitude = ldexp(number.significand, number.exponent)
+    return f"{-magnitude if number.sign else magnitude:.{digits}g}"

@@ -182,3 +182,4 @@ def test_a_script_asks_for_the_input_that_the_finding_shows() -> None:
     assert shown_script("0x3c00", script) == script
     assert shown_script("0x7c00", script) == script.replace("0x3c00", "0x7c00")
     assert shown_script("0x7c00", "print('no input')\n") == ""
+    assert shown_script("", script) == ""
