@@ -281,9 +281,8 @@ def _ties(rules: Ruling) -> list[int]:
         return []
     source, target = rules.source, rules.target
     codes = [target.max_code * step // (TARGET_STEPS - 1) for step in range(TARGET_STEPS)]
-    found = sorted(
-        code for code in breakpoints(source, target, codes) if 1 < code < source.max_code
-    )
+    near = breakpoints(source, target, codes).tolist()
+    found = [code for code in near if 1 < code < source.max_code]
     ties = found[1::3]  # Breakpoints come in threes; the middle one is the tie.
     return ties if source.is_integral else [*ties, *(code | source.sign_bit for code in ties[:1])]
 

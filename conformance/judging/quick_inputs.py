@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -108,15 +108,15 @@ def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
 @lru_cache(maxsize=8)
 def _few_patterns(source_name: str, target_name: str, most: int) -> Bits:
     source, target = format_named(source_name), format_named(target_name)
-    codes = set(_specials(source))
+    codes = _specials(source)
     if target.is_numeric:
         chance = np.random.default_rng(crc32(f"{source_name}/{target_name}".encode()))
         steps = _steps(source, target, chance)
-        room = max(2, (most - len(codes)) // AROUND)
+        room = max(2, (most - codes.size) // AROUND)
         if steps.size > room:
             steps = steps[np.linspace(0, steps.size - 1, room).astype(np.intp)]
-        codes.update(breakpoints(source, target, steps.tolist()))
-    return np.array(sorted(codes), source.storage)
+        codes = np.union1d(codes, breakpoints(source, target, steps))
+    return codes.astype(source.storage)
 
 
 def one_of_each(source: Format) -> Bits:
@@ -137,12 +137,11 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
         return np.array(texts(target, chance, max_examples), object)
     if source.bits <= EXHAUSTIVE_BITS:
         return np.arange(1 << source.bits, dtype=source.storage)
-    codes = set(_specials(source))
+    parts = [_specials(source)]
     if target.is_numeric:
-        codes.update(breakpoints(source, target, _steps(source, target, chance).tolist()))
-    random = chance.integers(0, source.mask, max_examples, np.uint64, endpoint=True)
-    known = np.fromiter(codes, np.uint64, len(codes))
-    ordered = np.sort(np.concatenate([known, random]))
+        parts.append(breakpoints(source, target, _steps(source, target, chance)))
+    parts.append(chance.integers(0, source.mask, max_examples, np.uint64, endpoint=True))
+    ordered = np.sort(np.concatenate(parts))
     # numpy.unique takes far longer than sorting and comparing neighbors.
     new: NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])
     return np.asarray(ordered[new], source.storage)
@@ -163,15 +162,17 @@ def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArr
     return np.unique(np.concatenate([sample, np.array(inside, np.uint64)]))
 
 
-def _specials(source: Format) -> Iterator[int]:
+@cache
+def _specials(source: Format) -> NDArray[np.uint64]:
     """The ends, all classes of NaN, every single bit, every power of two and its neighbors."""
-    yield from (0, 1, source.mask, source.sign_bit, source.max_code, source.lowest_code)
+    codes = {0, 1, source.mask, source.sign_bit, source.max_code, source.lowest_code}
     for place in range(source.bits):
         for step in (-1, 0, 1):
-            yield ((1 << place) + step) & source.mask
-            yield (source.mask + 1 - (1 << place) + step) & source.mask
+            codes.add(((1 << place) + step) & source.mask)
+            codes.add((source.mask + 1 - (1 << place) + step) & source.mask)
     if source.kind == "float":
-        yield from _float_specials(source)
+        codes.update(_float_specials(source))
+    return np.array(sorted(codes), np.uint64)
 
 
 def _float_specials(source: Format) -> Iterator[int]:

@@ -1,65 +1,97 @@
 """Source patterns at which a cast can change its answer.
 
 These are the target's values and the midpoints between them: in every rounding mode, a step of the
-staircase starts at or next to one of them.
+staircase starts at or next to one of them. They are computed by the kernels, many at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from oracles.reference.exact import (
-    Number,
-    decode,
-    encode,
-    exceeds,
-    limits,
-    round_magnitude,
-    unit_of,
-)
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.kernels import OFFSET, TOP, Unpacked, convert, unpack
+from oracles.reference.machine_words import select_arrays
 from specs.formats import Format
 
+Words = NDArray[np.uint64]
+LEADING_ONE = np.uint64(1 << TOP)
 
-def breakpoints(source: Format, target: Format, target_codes: Iterable[int]) -> list[int]:
-    """Return the source patterns at, below and above each target value and the midpoint after it.
+
+def breakpoints(source: Format, target: Format, target_codes: Any) -> Words:
+    """The source patterns at, below and above each target value and the midpoint after it.
 
     ``target_codes`` are patterns of non-negative finite values. If source and target both have
-    negative values, the negated source patterns are included.
+    negative values, the negated source patterns are included. The patterns are in rising order.
     """
-    largest = limits(source)[0]
-    found = {0, 1}
-    for value in _values(target, target_codes):
-        if exceeds(value.significand, value.exponent, largest):
-            continue
-        unit = unit_of(source, value)
-        floor = round_magnitude(value, unit, "toward-zero")
-        if floor:
-            code = encode(source, 0, floor, unit)
-            found.update((code - 1, code, code + 1))
-    inside = [code for code in found if 0 <= code <= source.max_code]
+    codes = np.asarray(target_codes, np.uint64)
+    parts = unpack(target, codes, select_arrays)
+    is_zero = np.asarray(parts.zero)
+    values = _at(parts, ~is_zero)
+    places = _lowest_places(target, values)
+    is_last = codes[~is_zero] == target.max_code
+    found = [
+        values,
+        # Of a word that is full, no source distinguishes the midpoint.
+        _plus(values, np.where(places > 0, np.uint64(1) << (places - np.uint64(1)), np.uint64(0))),
+        _at(_plus(values, np.uint64(1) << places), is_last),
+    ]
+    if is_zero.any():
+        [smallest] = np.array([[1]], np.uint64)
+        least = unpack(target, smallest, select_arrays)
+        found.append(replace(least, exponent=least.exponent - np.uint64(1)))
+    floors = np.concatenate([_floors(source, each) for each in found])
+    near = np.concatenate([[np.uint64(0), np.uint64(1)], floors - 1, floors, floors + 1])
+    inside = np.unique(near[near <= source.max_code])
     if not (source.is_signed and target.is_signed):
         return inside
-    return inside + [_negated(source, code) for code in inside]
+    return np.union1d(inside, _negated(source, inside))
 
 
-def _negated(source: Format, code: int) -> int:
-    return -code & source.mask if source.is_integral else code | source.sign_bit
+def _lowest_places(target: Format, values: Unpacked) -> Words:
+    """Which bit of each normalized significand counts one unit of the target."""
+    if target.is_integral:
+        units = np.uint64(OFFSET)
+    else:
+        lowest = np.uint64(target.lowest_exponent + OFFSET)
+        units = np.maximum(values.exponent, lowest) - np.uint64(target.entry.mantissa)
+    places: Words = np.uint64(TOP) + units - values.exponent
+    return places
 
 
-def _values(target: Format, codes: Iterable[int]) -> Iterator[Number]:
-    """Each nonzero value, and the midpoint between it and the next one.
+def _plus(values: Unpacked, steps: Words) -> Unpacked:
+    """Values with steps added to their significands; one that overflows starts the next binade."""
+    total = values.significand + steps
+    carries = total < values.significand
+    return replace(
+        values,
+        significand=np.where(carries, LEADING_ONE, total),
+        exponent=values.exponent + carries.astype(np.uint64),
+    )
 
-    The largest value is followed by the value of the next code, as if the format had no end.
-    """
-    for code in codes:
-        number = decode(target, code)
-        assert isinstance(number, Number)
-        if number.significand:
-            unit = unit_of(target, number)
-            multiple = round_magnitude(number, unit, "toward-zero")
-            yield number
-        else:
-            multiple, unit = 0, limits(target)[2].exponent
-        yield Number(0, 2 * multiple + 1, unit - 1)
-        if code == target.max_code:
-            yield Number(0, multiple + 1, unit)
+
+def _floors(source: Format, values: Unpacked) -> Words:
+    """The largest source patterns not above the values that are in its range, without zeros."""
+    converted = convert(source, "toward-zero", values, select_arrays)
+    is_inside = ~np.asarray(converted.beyond) & ~np.asarray(converted.tiny)
+    floors: Words = np.asarray(converted.code, np.uint64)[is_inside]
+    return floors
+
+
+def _at(values: Unpacked, some: NDArray[np.bool_]) -> Unpacked:
+    """Some of the values."""
+    pick = partial(_picked, some)
+    return Unpacked(*(pick(getattr(values, name)) for name in Unpacked.__slots__))
+
+
+def _picked(some: NDArray[np.bool_], column: Any) -> Any:
+    return np.broadcast_to(column, some.shape)[some]
+
+
+def _negated(source: Format, codes: Words) -> Words:
+    if source.is_integral:
+        return (np.uint64(0) - codes) & np.uint64(source.mask)
+    return codes | np.uint64(source.sign_bit)

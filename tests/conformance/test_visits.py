@@ -125,7 +125,7 @@ def windows(pair: str, chance: np.random.Generator) -> Iterator[tuple[int, int]]
     points = [0, *chance.choice(np.array(cuts, np.uint64), 12).tolist(), source.mask]
     if target.bits < 64:
         codes = chance.integers(1, target.max_code, 8, np.uint64, endpoint=True).tolist()
-        points += sorted(breakpoints(source, target, [1, target.max_code, *codes]))[::5]
+        points += breakpoints(source, target, [1, target.max_code, *codes]).tolist()[::5]
     for point in points:
         yield max(1, point - MARGIN), min(source.mask, point + MARGIN)
 

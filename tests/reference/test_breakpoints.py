@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from conformance.judging.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.breakpoints import breakpoints
-from specs.formats import Format
+from oracles.reference.exact import Number, decode
+from specs.formats import Format, formats
 from tests.reference.distinct import numeric_rulings
 
 SIXTEEN_BITS = [
@@ -37,11 +40,70 @@ def test_every_step_of_a_16_bit_source_is_at_a_breakpoint(name: str) -> None:
     changes = (expected.codes[1:] != expected.codes[:-1]) | (
         expected.branch_indices[1:] != expected.branch_indices[:-1]
     )
-    known = set(breakpoints(source, target, range(target.max_code + 1))) | kind_boundaries(source)
+    near = breakpoints(source, target, np.arange(target.max_code + 1))
+    known = set(near.tolist()) | kind_boundaries(source)
     if target == source:  # a ruling may require that each NaN keeps its pattern
         known |= {code for nans in source.nans("any") for code in nans}
     steps = np.flatnonzero(changes).tolist()
     assert [code for code in steps if code not in known or code + 1 not in known] == []
+
+
+def by_definition(source: Format, target: Format, codes: list[int]) -> list[int]:
+    """Breakpoints by exact arithmetic on fractions, one value after the other."""
+    points = []
+    for code in codes:
+        value = exact_value(target, code)
+        above = value_above(target, code)
+        points += [value, (value + above) / 2, *([above] if code == target.max_code else [])]
+    near = {0, 1}
+    for point in points:
+        if not 0 < point <= exact_value(source, source.max_code):
+            continue
+        first, last = 0, source.max_code  # the largest pattern whose value is not above the point
+        while first < last:
+            middle = (first + last + 1) // 2
+            if exact_value(source, middle) <= point:
+                first = middle
+            else:
+                last = middle - 1
+        if first:
+            near |= {first - 1, first, first + 1}
+    inside = {code for code in near if code <= source.max_code}
+    if not (source.is_signed and target.is_signed):
+        return sorted(inside)
+    negative = {
+        -code & source.mask if source.is_integral else code | source.sign_bit for code in inside
+    }
+    return sorted(inside | negative)
+
+
+def exact_value(dtype: Format, code: int) -> Fraction:
+    """The value of a non-negative finite pattern."""
+    number = decode(dtype, code)
+    assert isinstance(number, Number)
+    return Fraction(number.significand) * Fraction(2) ** number.exponent
+
+
+def value_above(dtype: Format, code: int) -> Fraction:
+    """The value of the next pattern, as if the format had no end."""
+    if code < dtype.max_code:
+        return exact_value(dtype, code + 1)
+    if dtype.kind == "float" and dtype.entry.mantissa == 0:
+        return 2 * exact_value(dtype, code)
+    return 2 * exact_value(dtype, code) - exact_value(dtype, code - 1)
+
+
+WIDE = [dtype for dtype in formats().values() if dtype.is_numeric and dtype.kind != "complex"]
+
+
+@pytest.mark.parametrize("source", WIDE, ids=lambda dtype: dtype.name)
+def test_breakpoints_are_those_of_the_definition(source: Format) -> None:
+    for target in WIDE:
+        fields = [1 << place for place in range(target.bits)]
+        near = {step + edge for edge in (0, *fields, target.max_code) for step in (-1, 0, 1)}
+        codes = sorted(code for code in near if 0 <= code <= target.max_code)[::3]
+        codes = sorted({*codes, 0, 1, target.max_code - 1, target.max_code} - {-1})
+        assert breakpoints(source, target, codes).tolist() == by_definition(source, target, codes)
 
 
 def test_quick_inputs_of_a_wide_source_hold_both_sides_of_a_tie() -> None:
