@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits
-from oracles.reference.breakpoints import breakpoints
+from oracles.reference.breakpoints import breakpoints, distinct
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import exact_decimal
 from specs.cases import Case
@@ -115,7 +115,7 @@ def _few_patterns(source_name: str, target_name: str, most: int) -> Bits:
         room = max(2, (most - codes.size) // AROUND)
         if steps.size > room:
             steps = steps[np.linspace(0, steps.size - 1, room).astype(np.intp)]
-        codes = np.union1d(codes, breakpoints(source, target, steps))
+        codes = distinct(np.concatenate([codes, breakpoints(source, target, steps)]))
     return codes.astype(source.storage)
 
 
@@ -141,10 +141,7 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     if target.is_numeric:
         parts.append(breakpoints(source, target, _steps(source, target, chance)))
     parts.append(chance.integers(0, source.mask, max_examples, np.uint64, endpoint=True))
-    ordered = np.sort(np.concatenate(parts))
-    # numpy.unique takes far longer than sorting and comparing neighbors.
-    new: NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])
-    return np.asarray(ordered[new], source.storage)
+    return distinct(np.concatenate(parts)).astype(source.storage)
 
 
 def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
