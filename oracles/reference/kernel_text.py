@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -189,14 +189,38 @@ def shortest_text(source: Format, code: int) -> str:
         return f"{minus}{significand >> -power_of_two}"
     numerator = significand << max(power_of_two, 0)
     denominator = 1 << max(-power_of_two, 0)
+    reads_back = _reading_back(source, code, int(parts.exponent), significand)
     leading = _leading_power(numerator, denominator)
     for count in range(1, WIDTH):
         power = leading - count + 1
         digits = _nearest_multiple(numerator, denominator, power)
-        read_back, _ = read_number(source, Scanned(bool(minus), digits, power, False))
-        if read_back == code:
+        if reads_back(digits, power):
             return minus + _plain(digits, power)
     raise AssertionError(f"{source.name} {code:#x} needs more than {WIDTH} digits")
+
+
+def _reading_back(
+    source: Format, code: int, exponent: int, significand: int
+) -> Callable[[int, int], bool]:
+    """Tell of ``digits * 10**power`` whether it rounds to a pattern, to nearest, ties to even.
+
+    It does between the midpoints to both neighbors. These are whole numbers of quarters of the
+    distance to the next value; below a power of two the distance is half as large.
+    """
+    lowest = source.lowest_exponent + OFFSET
+    quarter = max(exponent, lowest) - OFFSET - source.entry.mantissa - 2
+    shift = exponent - OFFSET - TOP - quarter
+    value = significand << shift if shift >= 0 else significand >> -shift
+    is_power = significand == 1 << TOP and exponent > lowest
+    lower, upper, is_even = value - (1 if is_power else 2), value + 2, code & 1 == 0
+
+    def reads_back(digits: int, power: int) -> bool:
+        number = digits * ten_to(max(power, 0)) << max(-quarter, 0)
+        unit = ten_to(max(-power, 0)) << max(quarter, 0)
+        is_inside = lower * unit < number < upper * unit
+        return is_inside or (is_even and number in (lower * unit, upper * unit))
+
+    return reads_back
 
 
 def _leading_power(numerator: int, denominator: int) -> int:
