@@ -13,7 +13,7 @@ from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT
 from reports.gate.certificate import FILE
-from reports.gate.outputs import failure_line
+from reports.gate.outputs import answered_line, failure_line
 from reports.gate.policy import policy_named
 from reports.gate.signing import load_private_key
 from specs.errors import CastigateError
@@ -23,7 +23,9 @@ MAX_FAILURES_SHOWN = 20
 
 
 def gate_command(
-    backend: Annotated[str, typer.Option("--backend", metavar="NAME", help="The backend to test.")],
+    backend: Annotated[
+        list[str], typer.Option("--backend", metavar="NAME", help="The backend to test.")
+    ],
     policy: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="A built-in policy, or the file of your own.")
     ],
@@ -43,7 +45,9 @@ def gate_command(
     """Run a backend, judge it by a policy, and certify the result."""
     if (out / FILE).exists():
         raise CastigateError(f"{out} holds a certificate already; give another --out")
-    gate = Gate(backend, policy_named(policy), out, tuple(python or ()), timeout)
+    if len(backend) > 1:
+        raise CastigateError(f"a gate tests one backend; run it {len(backend)} times")
+    gate = Gate(backend[0], policy_named(policy), out, tuple(python or ()), timeout)
     earlier = load_baseline(gate.policy, baseline)
     key = load_private_key(sign) if sign is not None else None
     try:
@@ -59,7 +63,11 @@ def gate_command(
     if not is_certified:
         typer.echo("castigate: nothing ran, so there is no certificate", err=True)
         raise typer.Exit(3)
+    for entry in result.unused:
+        typer.echo(f"not needed: nothing breaks {entry.rule or entry.verdict} in {entry.cases[0]}")
+    typer.echo(answered_line(result.answered))
     typer.echo(
-        f"{'pass' if result.passes else 'FAIL'}: {backend}, policy {gate.policy.name}: {out / FILE}"
+        f"{'pass' if result.passes else 'FAIL'}: {gate.backend}, policy {gate.policy.name}: "
+        f"{out / FILE}"
     )
     raise typer.Exit(0 if result.passes else 1)

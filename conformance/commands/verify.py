@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import randbelow
 from typing import Annotated, Any
 
 import typer
 
 from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
-from conformance.running.gate import claims_of
+from conformance.running.gate import SEEDS, claims_of
 from conformance.running.progress import progress_reporter
-from conformance.running.replay import replay as replay_cases
+from conformance.running.replay import Replay
 from conformance.running.run import asked_names
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from oracles.registry import is_program
 from reports.gate.canonical_json import read_canonical
-from reports.gate.certificate import Evidence
+from reports.gate.certificate import FILE, Evidence, only_backend
 from reports.gate.certificate_check import check_seals, differences, load_evidence
+from reports.gate.outputs import answered_line
 from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import load_public_key
 from specs.errors import CastigateError
@@ -27,7 +31,7 @@ from specs.errors import CastigateError
 def verify_command(
     certificate: Annotated[
         Path,
-        typer.Argument(metavar="CERTIFICATE", help="The file, in the folder of its gate."),
+        typer.Argument(metavar="CERTIFICATE", help="The file, or the folder of its gate."),
     ],
     key: Annotated[
         Path | None,
@@ -37,19 +41,33 @@ def verify_command(
         str | None, typer.Option(metavar="NAME|FILE", help="The required policy.")
     ] = None,
     replay: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Ask N random cases of the backend again.")
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Ask N answered cases again, half of them with fresh inputs."
+        ),
     ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice.")] = 0,
+    backend: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The certified backend, if --replay starts a command."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Seed of the choice and of the fresh inputs (default: drawn)."),
+    ] = None,
     jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Check a certificate: its bytes, its seals, its run, and some answers."""
+    if certificate.is_dir():
+        certificate = certificate / FILE
     data = _read_bytes(certificate)
     required_key = load_public_key(key) if key is not None else None
     required_policy = policy_named(policy) if policy is not None else None
     if python and not replay:
         raise CastigateError("--python needs --replay N; add it, or leave --python out")
+    if seed is None:
+        seed = randbelow(SEEDS)
     try:
         content = read_canonical(data, str(certificate))
         signer = check_seals(content, str(certificate), required_key)
@@ -60,28 +78,31 @@ def verify_command(
     except CastigateError as error:
         problems = [str(error)]
     if not problems and replay:
+        check_command(only_backend(evidence.store), backend)
         if evidence.policy.entry.documents == CLAIMED:
             problems += _changed_claims(evidence, tuple(python or ()), timeout)
+        again = Replay(replay, seed, jobs or os.cpu_count() or 1, tuple(python or ()), timeout)
         with progress_reporter() as progress:
-            problems += list(
-                replay_cases(
-                    evidence.store,
-                    replay,
-                    seed,
-                    jobs or os.cpu_count() or 1,
-                    tuple(python or ()),
-                    timeout,
-                    progress,
-                )
-            )
+            problems += again.differences(evidence.store, progress)
     if problems:
         for line in problems:
             typer.echo(f"castigate: {line}", err=True)
         typer.echo(f"{certificate} does not hold")
         raise typer.Exit(1)
-    for line in _summary(content, evidence, signer, replay):
+    for line in _summary(content, evidence, signer, replay, seed):
         typer.echo(line)
     raise typer.Exit(0 if content["result"] == "pass" else 1)
+
+
+def check_command(certified: str, repeated: str | None) -> None:
+    """Refuse to run a command that only the certificate names."""
+    if repeated is None and is_program(certified):
+        raise CastigateError(
+            f"--replay would run `{certified}`, which the certificate names; "
+            f"if you trust it, add --backend {shlex.quote(certified)}"
+        )
+    if repeated not in (None, certified):
+        raise CastigateError(f"the certificate is about backend `{certified}`, not `{repeated}`")
 
 
 def _changed_claims(evidence: Evidence, pythons: tuple[str, ...], seconds: float) -> Iterator[str]:
@@ -94,14 +115,19 @@ def _changed_claims(evidence: Evidence, pythons: tuple[str, ...], seconds: float
 
 
 def _summary(
-    content: dict[str, Any], evidence: Evidence, signer: str | None, replay: int
+    content: dict[str, Any], evidence: Evidence, signer: str | None, replay: int, seed: int
 ) -> Iterator[str]:
     """Describe a certificate that holds, and what it cannot vouch for."""
+    answered = content["answered"]
     backend = evidence.store.record.backends[0]
     policy = evidence.policy
+    yield f"answered  {answered_line(answered)}"
     yield f"backend   {backend.name} {backend.version}"
     yield f"policy    {policy.name} {policy.digest}"
-    yield f"cases     {content['cases']['count']:,}, {replay:,} asked again"
+    if replay:
+        count = min(replay, answered["answered"])
+        fresh = f"{count // 2:,} of them fresh inputs by seed {seed}"
+        yield f"replayed  {count:,} answered cases, {fresh}"
     yield f"signed    {f'by {signer}' if signer else 'by nobody: anyone could have written it'}"
     today = datetime.now(UTC).date().isoformat()
     expiries = {each["expires"] for each in content["divergences"] if "expires" in each}

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import randbelow
 from typing import Any
 
 from conformance.running.progress import ProgressReporter
@@ -36,6 +37,9 @@ from reports.run_store.storage import folder_at
 from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 
+SEEDS = 1 << 53
+"""Seeds that are drawn are smaller: such numbers every reader of JSON keeps."""
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -47,19 +51,26 @@ class Gate:
     pythons: tuple[str, ...]
     seconds: float
 
-    def request(self) -> RunRequest:
-        """Return the run that the policy demands of the backend."""
+    def request(self, baseline: RunStore | None) -> RunRequest:
+        """Return the run that the policy demands of the backend.
+
+        A policy that names no seed has one drawn, so that no backend can know the inputs; where it
+        compares with an earlier run, it is the seed of that.
+        """
         entry = self.policy.entry
         names = (
             claims_of(self.backend, self.pythons, self.seconds)
             if entry.documents == CLAIMED
             else tuple(entry.documents)
         )
+        seed = entry.seed
+        if seed is None:
+            seed = randbelow(SEEDS) if baseline is None else baseline.record.seed
         return RunRequest(
             (self.backend,),
             Selection(documents=names),
             entry.tier,
-            entry.seed,
+            seed,
             entry.max_examples,
             pythons=self.pythons,
             seconds=self.seconds,
@@ -74,7 +85,7 @@ class Gate:
         There is none if nothing ran. A key signs the certificate.
         """
         where = str(self.folder / RUN)
-        finish_run(run(self.request(), where, jobs, False, sys.argv, reporter))
+        finish_run(run(self.request(baseline), where, jobs, False, sys.argv, reporter))
         store = open_run(where)
         if baseline is not None:
             baseline = copy_run(baseline, str(self.folder / BASELINE))

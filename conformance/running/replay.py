@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from tempfile import TemporaryDirectory
 
 from conformance.running.progress import ProgressReporter
 from conformance.running.run import finish_run, request_of, run, selected_cases
+from reports.diff.verdicts import NO_ANSWER, NOT_RUN
 from reports.findings.cells import Cell
 from reports.findings.read_cells import read_cells
 from reports.run_store.open_run import open_run
@@ -19,33 +20,74 @@ from specs.cases import Case
 COMPARED = ("verdict", "inputs", "open", "wrong", "runs", "asked", "answers")
 
 
-def replay(
-    store: RunStore,
-    count: int,
-    seed: int,
-    jobs: int,
-    pythons: tuple[str, ...],
-    seconds: float,
-    reporter: ProgressReporter,
-) -> Iterator[str]:
-    """Ask so many random cases of a run again; yield a line for each difference."""
-    request = replace(request_of(store.record), pythons=pythons, seconds=seconds)
-    picked = random_cases(selected_cases(store.record.selection), count, seed)
-    before = {cell.case: cell for cell in read_cells(store)}
-    with TemporaryDirectory(prefix="castigate-") as folder:
-        again = run(request, f"{folder}/run", jobs, False, sys.argv, reporter, picked)
-        for one, other in zip(store.record.backends, again.record.backends, strict=True):
-            if one.version != other.version:
-                yield f"{one.name}: version {one.version} was certified, this is {other.version}"
-        finish_run(again, picked)
-        for cell in read_cells(open_run(f"{folder}/run")):
-            yield from _differences(before[cell.case], cell)
+@dataclass(frozen=True)
+class Replay:
+    """How to ask a certified run again: how many cases, by which seed, and how to start."""
+
+    count: int
+    seed: int
+    jobs: int
+    pythons: tuple[str, ...]
+    seconds: float
+
+    def differences(self, store: RunStore, reporter: ProgressReporter) -> Iterator[str]:
+        """Ask answered cases of a run again; yield a line for each difference.
+
+        The first half is asked the recorded inputs, the others inputs that nobody has seen.
+        """
+        before = {cell.case: cell for cell in read_cells(store)}
+        answered = [
+            case
+            for case in selected_cases(store.record.selection)
+            if before[case.id].verdict not in (*NOT_RUN, *NO_ANSWER)
+        ]
+        picked = random_cases(answered, self.count, self.seed)
+        fresh = random_cases(picked, len(picked) // 2, self.seed)
+        recorded = [case for case in picked if case not in fresh]
+        for cases, seed, compare in (
+            (recorded, store.record.seed, _differences),
+            (fresh, self.seed, _other_verdicts),
+        ):
+            for cell in self._asked_again(store, cases, seed, reporter):
+                if isinstance(cell, str):
+                    yield cell
+                else:
+                    yield from compare(before[cell.case], cell)
+
+    def _asked_again(
+        self, store: RunStore, cases: list[Case], seed: int, reporter: ProgressReporter
+    ) -> Iterator[Cell | str]:
+        """Yield the cells of cases that are asked again, after a line if the version is another."""
+        if not cases:
+            return
+        request = replace(
+            request_of(store.record), pythons=self.pythons, seconds=self.seconds, seed=seed
+        )
+        with TemporaryDirectory(prefix="castigate-") as folder:
+            again = run(request, f"{folder}/run", self.jobs, False, sys.argv, reporter, cases)
+            for one, other in zip(store.record.backends, again.record.backends, strict=True):
+                if one.version != other.version:
+                    yield f"{one.name}: version {one.version} was certified, now {other.version}"
+            finish_run(again, cases)
+            yield from read_cells(open_run(f"{folder}/run"))
 
 
 def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:
     """Return so many of the cases, chosen at random, in their order."""
     indices = Random(seed).sample(range(len(cases)), min(count, len(cases)))
     return [cases[index] for index in sorted(indices)]
+
+
+def _other_verdicts(before: Cell, now: Cell) -> Iterator[str]:
+    """Yield a line if other inputs show a failure that the certificate does not tell."""
+    if now.verdict not in (before.verdict, "conforms", "open"):
+        text = f"{before.verdict} was certified, with fresh inputs it is {now.verdict}"
+        yield f"{now.case}: {text}"
+    known = {broken.key for broken in before.broken}
+    for broken in now.broken:
+        if broken.key not in known:
+            given = f": {broken.smallest} gives {broken.answer}" if broken.smallest else ""
+            yield f"{now.case}: fresh inputs break {broken.rule}{given}"
 
 
 def _differences(before: Cell, now: Cell) -> Iterator[str]:

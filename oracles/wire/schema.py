@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from oracles.isolation.frames import MAX_ELEMENTS, MAX_RANK, FrameError
@@ -16,7 +17,7 @@ from oracles.isolation.remote_errors import MAX_TEXT
 
 PROTOCOL: Literal[1] = 1
 MAX_NAME = 100
-MAX_PROBLEM = 120
+MAX_PROBLEM = 200
 """Characters of the description of what is wrong with a header."""
 
 Operation = Literal["cast", "sweep", "bitcast"]
@@ -27,7 +28,20 @@ Number = Annotated[
 Count = Annotated[int, Field(ge=0, le=MAX_ELEMENTS)]
 Shape = Annotated[list[Count], Field(max_length=MAX_RANK)]
 Word = Annotated[str, Field(pattern="^[ -~]+$", max_length=MAX_NAME)]
-Text = Annotated[str, Field(max_length=MAX_TEXT)]
+KIND = "^[A-Za-z_][A-Za-z0-9_]{0,99}$"
+
+
+def _cut(text: Any) -> Any:
+    """A text of at most the greatest length: what is beyond tells nothing more."""
+    return text[:MAX_TEXT] if isinstance(text, str) else text
+
+
+def _plain_kind(kind: Any) -> Any:
+    """The name of an error's class; a text that is no name is replaced."""
+    return "Error" if isinstance(kind, str) and not re.fullmatch(KIND, kind) else kind
+
+
+Text = Annotated[str, Field(max_length=MAX_TEXT), BeforeValidator(_cut)]
 
 
 class Header(BaseModel):
@@ -153,7 +167,7 @@ class Error(Header):
     answer: Literal["error"]
     number: Number
     text: Text
-    kind: Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]{0,99}$")] = "Error"
+    kind: Annotated[str, Field(pattern=KIND), BeforeValidator(_plain_kind)] = "Error"
 
 
 class Bye(Header):
@@ -170,6 +184,12 @@ Answer = Annotated[Hello | Values | Unsupported | Error | Bye, Field(discriminat
 
 QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
 ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
+PROBLEMS = {
+    "missing": "this member is missing",
+    "extra_forbidden": "the protocol has no such member",
+    "union_tag_not_found": "the member `answer` is missing",
+}
+"""What is wrong with a header, where pydantic's own words are about its models."""
 
 
 def parse_answer(header: dict[str, Any]) -> Answer:
@@ -177,10 +197,11 @@ def parse_answer(header: dict[str, Any]) -> Answer:
     try:
         return ANSWER.validate_python(header)
     except ValidationError as error:
-        # Show the place and pydantic's name of the problem only: the values may be of any size.
         [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
         place = ".".join(map(str, first["loc"])) or "header"
-        problem = f"{place}: {first['type']}".encode("ascii", "backslashreplace").decode()
+        # The message may quote a value, which may be of any size.
+        problem = f"{place}: {PROBLEMS.get(first['type'], first['msg'])}"
+        problem = in_one_line(problem).encode("ascii", "backslashreplace").decode()
         raise FrameError(f"not an answer of the protocol ({problem[:MAX_PROBLEM]})") from None
 
 

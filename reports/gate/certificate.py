@@ -39,7 +39,7 @@ DIGESTED_SUFFIXES = (".py", ".yaml")
 LEDGERS = "reports/ledger/"
 """Ledgers do not affect a gate, and a command rewrites them."""
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 FILE = "certificate.json"
 RUN = "run"
 """The folder of the run, beside the certificate."""
@@ -115,6 +115,8 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
     assert record.finished is not None
     return {
         "format": FORMAT,
+        # Before all others in the order of the keys: how much the result is about.
+        "answered": verdict.answered,
         "suite": {"name": "castigate", "version": record.suite, "digest": suite_digest()},
         "documents": record.documents,
         "policy": {"digest": policy.digest, "content": policy.content},
@@ -140,6 +142,7 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
             }
             for failure in verdict.failures
         ],
+        "unused": [each.model_dump(mode="json") for each in verdict.unused],
         "result": "pass" if verdict.passes else "fail",
     }
 
@@ -166,7 +169,7 @@ def open_baseline(out: str, policy: Policy) -> RunStore:
     record, entry = store.record, policy.entry
     for setting, actual, expected in (
         ("tier", record.tier, entry.tier),
-        ("seed", record.seed, entry.seed),
+        ("seed", record.seed, record.seed if entry.seed is None else entry.seed),
         ("max-examples", record.max_examples, entry.max_examples),
     ):
         if actual != expected:

@@ -63,6 +63,10 @@ def load_evidence(
             policy = policy_from_certificate(content, named)
         case _:
             raise CastigateError(f"{named} has no policy")
+    if not (folder / RUN).is_dir():
+        raise CastigateError(
+            f"{named} stands alone; keep it in the folder of its gate, with its run"
+        )
     store = open_run(str(folder / RUN))
     if len(store.record.backends) != 1:
         raise CastigateError(
@@ -106,7 +110,7 @@ def _check_settings(policy: Policy, store: RunStore) -> None:
     documents = list(record.selection.documents)
     for setting, actual, expected in (
         ("tier", record.tier, entry.tier),
-        ("seed", record.seed, entry.seed),
+        ("seed", record.seed, record.seed if entry.seed is None else entry.seed),
         ("max-examples", record.max_examples, entry.max_examples),
         ("documents", documents, documents if entry.documents == CLAIMED else entry.documents),
         ("source", record.selection.source, None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from reports.diff.verdicts import NOT_RUN
 from reports.findings.cells import Cell
@@ -75,6 +75,16 @@ def failure_line(failure: Failure) -> str:
     return f"{text}: {examples}{f' and {rest:,} more' if rest > 0 else ''}"
 
 
+def answered_line(answered: Mapping[str, int]) -> str:
+    """Say in one line how much a result is about."""
+    counts = [f"{answered['answered']:,} of {answered['cases']:,} cases answered"]
+    for name in ("unsupported", "accepted", "known"):
+        if answered[name]:
+            counts.append(f"{answered[name]:,} {name}")
+    counts += [f"{answered['inputs']:,} inputs", f"{answered['checks']:,} dtype pairs checked"]
+    return ", ".join(counts)
+
+
 def _why_it_passes(divergence: PolicyDivergence) -> str:
     entry = divergence.accepted_by
     match divergence.status:
@@ -92,6 +102,8 @@ def _requirement_result(verdict: PolicyVerdict, kind: str) -> JunitResult | None
 
 def _result(policy: Policy, verdict: PolicyVerdict) -> Iterator[str]:
     yield f"# Gate: {'pass' if verdict.passes else 'FAIL'}"
+    yield ""
+    yield f"{answered_line(verdict.answered).capitalize()}."
     yield ""
     yield f"Policy {escape_markdown(policy.name)}: {escape_markdown(policy.entry.title)}."
     yield ""

@@ -82,7 +82,7 @@ class PolicyEntry(StrictModel):
     documents: Literal["claimed"] | Annotated[list[Text], Field(min_length=1)]
     levels: Levels
     tier: Literal["quick", "full"]
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int | None, Field(ge=0)] = None
     max_examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES, alias="max-examples")] = 1000
     may_be_unsupported: list[Text] = Field([], alias="may-be-unsupported")
     minimum_coverage: dict[str, PerCent] = Field({}, alias="minimum-coverage")
@@ -112,9 +112,14 @@ class Policy:
         return digest_of(self.content)
 
 
+def shipped_policies() -> dict[str, Path]:
+    """The files of the policies that ship with Castigate, by name."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
+
+
 def policy_named(word: str) -> Policy:
     """Load a policy that ships with Castigate by its name, or one from a YAML file by its path."""
-    shipped = {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
+    shipped = shipped_policies()
     if word in shipped:
         return load_policy(shipped[word])
     if Path(word).suffix not in (".yaml", ".yml") and not Path(word).is_file():
@@ -134,6 +139,10 @@ def load_policy(path: Path) -> Policy:
         entry = PolicyEntry.model_validate(source.data)
     except ValidationError as error:
         raise source.error(*explain_validation_error(source, error)) from None
+    if entry.policy in shipped_policies() and path.parent != SHIPPED:
+        raise source.error(
+            ("policy",), f"`{entry.policy}` is the name of a policy that ships; choose another"
+        )
     _check(source, entry)
     return Policy(entry)
 
@@ -141,11 +150,15 @@ def load_policy(path: Path) -> Policy:
 def policy_from_certificate(content: object, named: str) -> Policy:
     """Read the policy in a certificate, or raise an error that names the key at fault."""
     try:
-        return Policy(PolicyEntry.model_validate(content))
+        policy = Policy(PolicyEntry.model_validate(content))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, ("policy", "content", *first["loc"])))
         raise CastigateError(f"{named}: `{where}`: {first['msg']}") from None
+    shipped = shipped_policies().get(policy.name)
+    if shipped is not None and load_policy(shipped).digest != policy.digest:
+        raise CastigateError(f"{named}: its policy has the name `{policy.name}` of another one")
+    return policy
 
 
 def json_schema() -> dict[str, Any]:
@@ -160,6 +173,12 @@ def _check(source: YamlFile, entry: PolicyEntry) -> None:
     """Raise an error on an unknown document, or on a pattern that matches no case."""
     for index, word in enumerate([] if entry.documents == CLAIMED else entry.documents):
         _check_document(source, ("documents", index), word)
+    rules = _rule_names(entry)
+    for index, accepted in enumerate(entry.accepted):
+        if accepted.rule is not None and accepted.rule not in rules:
+            hint = did_you_mean(accepted.rule, rules)
+            message = f"no document of the policy has a rule `{accepted.rule}`; {hint}".rstrip("; ")
+            raise source.error(("accepted", index, "rule"), message)
     known = list(_case_ids(entry))
     for location, pattern in _patterns(entry):
         if pattern != EVERYTHING and not any(matches(pattern, case) for case in known):
@@ -168,6 +187,13 @@ def _check(source: YamlFile, entry: PolicyEntry) -> None:
                 f"pattern `{pattern}` matches no case of the policy's documents; "
                 "list their cases with `castigate specs DOCUMENT`",
             )
+
+
+def _rule_names(entry: PolicyEntry) -> set[str]:
+    """All that a verdict on a policy's documents can name as broken."""
+    named = list(documents()) if entry.documents == CLAIMED else entry.documents
+    entries = [documents()[word.partition(":")[0]].entry for word in named]
+    return {name for each in entries for name in each.breakable()}
 
 
 def _check_document(source: YamlFile, location: Location, word: str) -> None:

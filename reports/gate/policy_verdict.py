@@ -11,6 +11,7 @@ from reports.case_patterns import any_matches, document_of, matches
 from reports.diff.verdicts import BREAKS_RULE, NO_ANSWER, NOT_RUN
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.changes import is_known
+from reports.findings.finding_text import shortened
 from reports.gate.policy import AcceptedEntry, Policy
 
 EXAMPLES = 3
@@ -55,7 +56,7 @@ class PolicyDivergence:
     def reason(self) -> str:
         """A description that all cases of one failure share."""
         if self.broken is None:
-            text = self.cell.verdict
+            text = ": ".join(filter(None, (self.cell.verdict, shortened(self.cell.message))))
         else:
             text = f"{self.broken.rule} ({self.broken.clause}, {self.broken.level})"
         if self.status == "expired" and self.accepted_by is not None:
@@ -84,6 +85,26 @@ class PolicyVerdict:
     checks: tuple[Cell, ...]
     divergences: tuple[PolicyDivergence, ...]
     failures: tuple[Failure, ...]
+    unused: tuple[AcceptedEntry, ...] = ()
+    """Acceptances of divergences that the run does not have."""
+
+    @property
+    def answered(self) -> dict[str, int]:
+        """How many cases were answered, and how many not, or only by leave of the policy."""
+        names = {
+            status: {each.cell.name for each in self.divergences if each.status == status}
+            for status in ("accepted", "known")
+        }
+        is_answered = [cell.verdict not in (*NOT_RUN, *NO_ANSWER) for cell in self.cells]
+        return {
+            "cases": len(self.cells),
+            "answered": sum(is_answered),
+            "unsupported": sum(cell.verdict == "unsupported" for cell in self.cells),
+            "accepted": len(names["accepted"]),
+            "known": len(names["known"]),
+            "inputs": sum(cell.inputs for cell in self.cells),
+            "checks": sum(cell.verdict not in NOT_RUN for cell in self.checks),
+        }
 
     @property
     def passes(self) -> bool:
@@ -133,7 +154,9 @@ def apply_policy(
     limit = policy.entry.time_limit
     if limit is not None and seconds > limit:
         failures.add("time-limit", "", f"the run took {seconds} s; {limit} s are allowed")
-    return PolicyVerdict(cells, checks, tuple(divergences), failures.found)
+    used = [each.accepted_by for each in divergences]
+    unused = tuple(entry for entry in policy.entry.accepted if entry not in used)
+    return PolicyVerdict(cells, checks, tuple(divergences), failures.found, unused)
 
 
 class _Failures:

@@ -462,6 +462,11 @@ class DocumentEntry(StrictModel):
         for name, entry in owners.items():
             yield from ((name, entry.clause, conflict) for conflict in entry.conflict)
 
+    def breakable(self) -> set[str]:
+        """The names under which a verdict can say that something is broken."""
+        forms = (f"{FORM}:{name}" for name in self.forms)
+        return {*self.rules, *self.promises(), *forms, *self.tensors, *self.examples}
+
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of a document, for text editors."""

@@ -11,6 +11,8 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
+from conformance.commands.verify import check_command
+from specs.errors import CastigateError
 from tests.conformance.processes import RUNNABLE, castigate, castigate_in_process
 
 POLICY = """\
@@ -22,6 +24,8 @@ tier: quick
 max-examples: 20
 """
 VENDOR = """\
+import numpy as np
+
 from tests.conformance.data.runnable import {base}
 
 
@@ -83,12 +87,14 @@ def test_a_correct_backend_passes(passed: Path) -> None:
     assert {path.name for path in (passed / "gate").iterdir()} == FILES
     content = certificate(passed)
     assert (content["result"], content["failures"], content["divergences"]) == ("pass", [], [])
+    seed = content["asked"].pop("seed")
+    assert 0 < seed < 1 << 53
     assert content["asked"] == {
         "documents": ["pypto-cast:seed"],
         "tier": "quick",
-        "seed": 0,
         "max-examples": 20,
     }
+    assert next(iter(content)) == "answered"
     assert (passed / "gate" / "report" / "index.html").is_file()
     assert (passed / "gate" / "summary.md").read_text().startswith("# Gate: pass\n")
     root = Tree.parse(passed / "gate" / "junit.xml").getroot()
@@ -141,15 +147,55 @@ def test_replay_finds_a_changed_backend(tmp_path: Path, passed: Path) -> None:
     assert backend == vendor(passed)
     code, out, _ = verify(tmp_path, "--replay=3", "--seed=5")
     assert code == 0, out
-    assert "144, 3 asked again" in out
+    assert out.startswith("answered  144 of 144 cases answered, ")
+    assert "replayed  3 answered cases, 1 of them fresh inputs by seed 5" in out
     try:
         vendor(passed, body=SPOILT)
         code, _, err = verify(tmp_path, "--replay=9", "--seed=5")
         assert code == 1
         assert "verdict conforms was certified, now it is violates" in err
-        assert "version 1 was certified, this is 2" in err
+        assert "conforms was certified, with fresh inputs it is violates" in err
+        assert "version 1 was certified, now 2" in err
     finally:
         vendor(passed)
+
+
+KNOWS_THE_QUICK_TIER = """\
+    known = {}
+
+    def spoil(self, case, bits, answers):
+        from conformance.judging.quick_inputs import quick_inputs
+
+        if case.source == "int64":
+            known = self.known.setdefault(case.target, set())
+            known.update(known or quick_inputs("int64", case.target, 0, 20).tolist())
+            answers[np.array([each not in known for each in bits.flat]).reshape(bits.shape)] ^= 1
+"""
+
+
+def test_a_backend_that_knows_the_inputs_of_seed_0_fails_a_gate(tmp_path: Path) -> None:
+    backend = vendor(tmp_path, body=KNOWS_THE_QUICK_TIER)
+    assert gate(tmp_path, backend, policy=f"{POLICY}seed: 0\n")[0] == 0
+    code, _, err = verify(tmp_path, "--replay=144", "--seed=1")
+    assert code == 1
+    assert "conforms was certified, with fresh inputs it is violates" in err
+    shutil.rmtree(tmp_path / "gate")
+    assert gate(tmp_path, backend)[0] == 1
+
+
+def test_a_command_that_only_the_certificate_names_is_not_run(passed: Path, tmp_path: Path) -> None:
+    with pytest.raises(CastigateError, match=r"--replay would run `exec:sh x`, which the cert"):
+        check_command("exec:sh x", None)
+    check_command("exec:sh x", "exec:sh x")
+    check_command("ort", None)
+    code, _, err = verify(passed, "--replay=1", "--backend=ort")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "the certificate is about backend" in err
+
+
+def test_a_gate_tests_one_backend(tmp_path: Path) -> None:
+    code, _, err = gate(tmp_path, vendor(tmp_path), "--backend=ort")
+    assert (code, err) == (2, "castigate: a gate tests one backend; run it 2 times\n")
 
 
 def test_divergences_of_the_baseline_are_not_new(failed: Path, tmp_path: Path) -> None:

@@ -49,9 +49,9 @@ def test_a_conforming_run_passes(tmp_path: Path) -> None:
 
 FAILS: dict[str, tuple[Judgement, str]] = {
     "divergence": (violated(CASE), "rounds (§ 1, required)"),
-    "error": (whole_case(CASE, "error"), "error"),
-    "crashed": (whole_case(CASE, "crashed"), "crashed"),
-    "differs": (whole_case(CASE, "differs"), "differs"),
+    "error": (whole_case(CASE, "error"), "error: error it is"),
+    "crashed": (whole_case(CASE, "crashed"), "crashed: crashed it is"),
+    "differs": (whole_case(CASE, "differs"), "differs: differs it is"),
     "unsupported": (whole_case(CASE, "unsupported"), "may not be unsupported"),
     "not-run": (whole_case(CASE, "not-run"), "was not run"),
     "hollow": (Judgement(CASE, "vendor", "conforms"), "conforms, with nothing asked"),
@@ -65,6 +65,27 @@ def test_each_bad_verdict_fails(kind: str, tmp_path: Path) -> None:
     [failure] = found.failures
     assert (failure.kind, failure.reason, failure.cases) == (kind, reason, [CASE])
     assert kind in REQUIREMENTS
+
+
+def test_a_verdict_says_how_much_it_is_about(tmp_path: Path) -> None:
+    answered = apply_to_run(tmp_path, only(whole_case(CASE, "unsupported"))).answered
+    assert answered == {
+        "cases": len(CASES),
+        "answered": len(CASES) - 1,
+        "unsupported": 1,
+        "accepted": 0,
+        "known": 0,
+        "inputs": 256 * (len(CASES) - 1),
+        "checks": 0,
+    }
+
+
+def test_an_acceptance_that_nothing_needs_is_named(tmp_path: Path) -> None:
+    needed = {"cases": [CASE], "rule": "rounds", "reason": "known", "expires": "2027-01-31"}
+    idle = {**needed, "rule": "float-to-float-odd"}
+    found = apply_to_run(tmp_path, only(violated(CASE)), accepted=[needed, idle])
+    assert (found.passes, [entry.rule for entry in found.unused]) == (True, [idle["rule"]])
+    assert found.answered["accepted"] == 1
 
 
 def test_a_verdict_that_contradicts_its_divergences_fails(tmp_path: Path) -> None:

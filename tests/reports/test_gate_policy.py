@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from reports.gate.policy import (
     SHIPPED,
     json_schema,
     load_policy,
+    policy_from_certificate,
     policy_named,
 )
 from specs.errors import CastigateError
@@ -69,9 +71,33 @@ def test_shipped_schema_is_current_and_accepts_shipped_policies() -> None:
         assert not validator.is_valid({**data, "levels": []})
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("policy: mine", "policy: strict"), "mine.yaml:1: `strict` is the name of a policy that"),
+        (
+            ("rule: float-to-bool", "rule: float-to-boool"),
+            "no document of the policy has a rule `float-to-boool`; did you mean `float-to-bool`?",
+        ),
+    ],
+)
+def test_names_of_policies_and_rules_are_checked(
+    tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    with pytest.raises(CastigateError, match=re.escape(message)):
+        load_policy(written(tmp_path, GOOD.replace(*change)))
+
+
+def test_a_certificate_whose_policy_borrows_a_name_does_not_hold() -> None:
+    content = policy_named("strict").content
+    assert policy_from_certificate(content, "c.json").name == "strict"
+    with pytest.raises(CastigateError, match="its policy has the name `strict` of another one"):
+        policy_from_certificate({**content, "may-be-unsupported": ["**"]}, "c.json")
+
+
 def test_digest_does_not_depend_on_comments_and_defaults(tmp_path: Path) -> None:
     one = load_policy(written(tmp_path, GOOD))
-    again = load_policy(written(tmp_path, f"# a comment\n{GOOD}seed: 0\nonly-new: false\n"))
+    again = load_policy(written(tmp_path, f"# a comment\n{GOOD}only-new: false\n"))
     other = load_policy(written(tmp_path, GOOD.replace("'2027-01-31'", "'2027-02-01'")))
     assert one.digest == again.digest != other.digest
 
@@ -145,7 +171,7 @@ def test_patterns_match_whole_case_ids(pattern: str) -> None:
 
 def test_a_policy_can_be_read_from_its_content() -> None:
     content: Any = json.loads(json.dumps(policy_named("strict").content))
-    again = reports.gate.policy.policy_from_certificate(content, "x")
+    again = policy_from_certificate(content, "x")
     assert again.digest == policy_named("strict").digest
     with pytest.raises(CastigateError, match=r"x: `policy\.content\.seed`"):
-        reports.gate.policy.policy_from_certificate(content | {"seed": -1}, "x")
+        policy_from_certificate(content | {"seed": -1}, "x")

@@ -121,7 +121,9 @@ REFUSALS = {
     "exec:./no-such-vendor --fast": "./no-such-vendor does not exist; give a program's path",
     "exec:/etc/passwd": "/etc/passwd is not an executable file; give a program's path",
     "exec:true": " ended by itself with code 0 before its first task",
-    "exec:cat": ": its hello is not an answer of the protocol (header: union_tag_not_found)",
+    "exec:cat": (
+        ": its hello is not an answer of the protocol (header: the member `answer` is missing)"
+    ),
 }
 
 
