@@ -17,7 +17,7 @@ from oracles.registry import BUILTINS, third_party
 from oracles.smoke_check import check_dtypes
 from specs.errors import CastigateError
 
-OPERATIONS = ("cast", "bitcast", "call")
+OPERATIONS = ("cast", "bitcast", "call", "sweep")
 WIDTH = 96
 
 
@@ -71,13 +71,18 @@ def backends_command(
 ) -> None:
     """List installed backends and what each supports; explain how to install the others."""
     chosen = names or [*BUILTINS, *third_party()]
+    is_missing = False
     for name, config in launch_configs(chosen, python or (), timeout).items():
         found = describe_backend(name, config)
+        is_missing |= found.version is None
         if as_json:
             typer.echo(json.dumps(found.to_json(), ensure_ascii=False))
         else:
             for line in found.lines():
                 typer.echo(line)
+    # Of all that are known some are missing on every machine.
+    if names and is_missing:
+        raise typer.Exit(2)
 
 
 def describe_backend(name: str, config: LaunchConfig) -> BackendDescription:

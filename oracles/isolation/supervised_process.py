@@ -59,6 +59,15 @@ TRACE = re.compile(
 )
 """A line of a stack trace."""
 
+NAMED_ERROR = re.compile(
+    r"""
+    (?:Uncaught\ |Exception\ in\ thread\ \S+\ )?           # node, Java
+    [\w.$]*(?:Error|Exception)(?:\ \[\w+\])?:\ .+
+  | panic:\ .+                                             # Go
+    """,
+    re.VERBOSE,
+)
+"""A line in which a program in another language says which error ended it."""
 
 TRACEBACK = "Traceback (most recent call last):"
 
@@ -66,11 +75,16 @@ TRACEBACK = "Traceback (most recent call last):"
 def crash_reason(stderr: bytes) -> str:
     """Return the line of stderr that says why a process died; varying parts become an ellipsis.
 
-    That is a library's fatal message, else a Python exception, else the last line above the stack
-    trace.
+    That is a library's fatal message, else a Python exception, else the first error that has a
+    name, else the last line above the stack trace.
     """
     lines = ["".join(filter(str.isprintable, line)) for line in _decoded_lines(stderr)]
-    reason = _fatal_message(lines) or _python_exception(lines) or _line_above_trace(lines)
+    reason = (
+        _fatal_message(lines)
+        or _python_exception(lines)
+        or _named_error(lines)
+        or _line_above_trace(lines)
+    )
     return VARYING.sub("…", reason)[:MAX_REASON]
 
 
@@ -93,6 +107,11 @@ def _python_exception(lines: list[str]) -> str:
         return ""
     below = lines[len(lines) - lines[::-1].index(TRACEBACK) :]
     return next((line for line in below if not line[0].isspace()), "")
+
+
+def _named_error(lines: list[str]) -> str:
+    """Return the first line that names an error."""
+    return next((line.strip() for line in lines if NAMED_ERROR.fullmatch(line.strip())), "")
 
 
 def _line_above_trace(lines: list[str]) -> str:

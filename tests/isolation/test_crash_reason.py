@@ -56,6 +56,33 @@ Current thread 0x00007f1234567890 (most recent call first):
 
 Extension modules: numpy._core._multiarray_umath (total: 1)
 """
+NODE = """\
+node:internal/modules/cjs/loader:1210
+  throw err;
+  ^
+
+Error: Cannot find module '/vendor.js'
+    at Module._resolveFilename (node:internal/modules/cjs/loader:1207:15)
+    at node:internal/main/run_main_module:28:49 {
+  code: 'MODULE_NOT_FOUND',
+  requireStack: []
+}
+
+Node.js v20.19.0
+"""
+JAVA = """\
+Exception in thread "main" java.lang.IllegalStateException: no such dtype
+\tat Vendor.cast(Vendor.java:12)
+\tat Vendor.main(Vendor.java:40)
+"""
+GO = """\
+panic: runtime error: index out of range [3] with length 3
+
+goroutine 1 [running]:
+main.main()
+\t/vendor.go:12 +0x1d
+exit status 2
+"""
 PYTHON = """\
 a warning
 Traceback (most recent call last):
@@ -85,6 +112,9 @@ OUTPUTS = {
     "assertion": (ASSERTION, "vendor: cast.c:12: main: Assertion `width <= 64' failed."),
     "faulthandler": (FAULTHANDLER, "Fatal Python error: Segmentation fault"),
     "python": (PYTHON, "SystemError: no device"),
+    "node": (NODE, "Error: Cannot find module '/vendor.js'"),
+    "java": (JAVA, 'Exception in thread "main" java.lang.IllegalStateException: no such dtype'),
+    "go": (GO, "panic: runtime error: index out of range [3] with length 3"),
     "rust": (RUST, "index out of bounds: the len is 3 but the index is 7"),
     "a trace of an unknown kind": ("out of memory\n#0 f()\n   in g()\n", "out of memory"),
     "no trace": ("loading\ndone with 3 of 5\n\n", "done with 3 of 5"),
