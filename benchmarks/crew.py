@@ -47,7 +47,7 @@ class Crew:
 
     def __init__(self, jobs: int, make: Callable[[], Any]) -> None:
         context = get_context("spawn")
-        # One more: whoever holds the clock begins with them.
+        # The process that measures waits at the barrier too.
         self._barrier = context.Barrier(jobs + 1)
         self._links: list[Connection] = []
         self._processes = []

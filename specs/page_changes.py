@@ -1,4 +1,4 @@
-"""What changed from a page's encoded edition to a new one, and which ranges moved."""
+"""Compares a page with its encoded edition: which lines changed, and which ranges moved."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Row:
 
     @cached_property
     def is_open(self) -> NDArray[np.bool_]:
-        """Where the document names no pattern: anything is allowed, or any NaN."""
+        """Which inputs the document gives no pattern for: it allows any answer, or any NaN."""
         without_pattern = [
             index
             for index, branch in enumerate(self.rules.branches)

@@ -11,7 +11,7 @@ from reports import case_patterns
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.finding import Kind
 from reports.findings.finding_text import shortened
-from reports.findings.mechanisms import known_ruling
+from reports.findings.mechanism_answers import known_ruling
 from reports.findings.shape_rules import SHAPE_RULES, followed_rules
 from specs.bitcast_ruling import rule_bitcast
 from specs.editions import edition

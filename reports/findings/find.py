@@ -18,7 +18,8 @@ from reports.findings.cells import BrokenRule, Cell
 from reports.findings.failing_inputs import Mask
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words
-from reports.findings.mechanisms import Mechanism, known_ruling
+from reports.findings.mechanism_answers import known_ruling
+from reports.findings.mechanisms import Mechanism
 from reports.findings.number_line import segments
 from reports.findings.wrong_answers import StoredArrays, WrongAnswers, explain_wrong_answers
 from specs.formats import Format, format_named

@@ -1,38 +1,22 @@
-"""Mechanisms: how a backend may have come to a wrong answer, and which answers each explains.
+"""Mechanisms: how a backend may have come to a wrong answer.
 
 Most say what the backend does instead of what the document wants: it rounds twice, ignores a
 parameter, or follows another version. The others are the closed forms of ``specs/behaviors.yaml``.
+``mechanism_answers`` computes which answers each of them gives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from functools import lru_cache
-from math import ldexp
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from oracles.reference import expect_by_exact, expect_by_kernels
-from oracles.reference.exact import Number, decode
-from oracles.reference.exact_text import NUMBER
-from oracles.reference.expectations import Expected
-from oracles.reference.reference_oracle import Reference
-from reports.behaviors.closed_forms import applies_to, evaluate, has_behaviors
-from reports.diff.allowed_answers import grade_answers, is_nan
-from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
-from reports.findings.bit_arithmetic import moved_bits, nan_as_float32, rounded_exponents
-from reports.findings.failing_inputs import Mask
+from reports.behaviors.closed_forms import applies_to, has_behaviors
 from specs.behaviors import Answer, Via, behaviors
 from specs.cases import Case
 from specs.editions import edition
-from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.loader import document_named
-from specs.ruling import Ruling, ruling
 
 BETWEEN = ("float32", "float16", "bfloat16", "float64")
 """The dtypes through which a backend may convert."""
@@ -214,12 +198,6 @@ class ConvertsAsC:
         return "via-int32" if target.bits < 32 or target.name == "int32" else "via-int64"
 
 
-ROUNDED_FIRST = {
-    "nearest": "via-float32-nearest",
-    "nearest-clamp": "via-float32-nearest-clamp",
-    "nearest-nan": "via-float32-nearest-nan",
-}
-"""Behaviors, and the same of what was rounded to float32: it may be the first beyond the range."""
 FOLLOWS_OTHER_RULES = (OtherMode, OtherVersion)
 """Mechanisms that are no cause unless they also tell where the answers are wrong."""
 Mechanism = (
@@ -264,7 +242,7 @@ def candidates(case: Case) -> Iterator[Mechanism]:
         if version != case.version:
             yield OtherVersion(case.document, version)
     yield from (form for form in forms if not form.is_constant)
-    if _is_small(source) or (_is_small(target) and target.entry.mantissa):
+    if is_small(source) or (is_small(target) and target.entry.mantissa):
         yield MovesBits()
 
 
@@ -292,219 +270,6 @@ def other_case(mechanism: Mechanism, case: Case) -> Case | None:
     return None
 
 
-def explained(
-    mechanism: Mechanism, case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str
-) -> Mask:
-    """Which answers a mechanism gives, so that by it they break no rule of that level."""
-    source, target = format_named(case.source), format_named(case.target)
-    match mechanism:
-        case RoundsTwice() | OtherMode() | OtherVersion():
-            other = other_case(mechanism, case)
-            given = _inputs_of_other(mechanism, case, inputs)
-            if other is None or given is None:
-                return np.zeros(inputs.shape, bool)
-            found = _allowed(other, given, answers, level)
-            if not isinstance(mechanism, RoundsTwice) or source.kind == "text":
-                return found
-            # A second rounding does not change NaNs.
-            return found & ~is_nan(source, inputs)
-        case NanSign():
-            return is_nan(source, inputs) & is_nan(target, answers)
-        case Unchanged():
-            return _equal(target, inputs, answers)
-        case ExponentBits():
-            rounded = _rounded_exponents(mechanism, case, inputs)
-            return rounded == answers if rounded is not None else np.zeros(inputs.shape, bool)
-        case MovesBits():
-            return _explained_by_moves(case, inputs, answers, level)
-        case Exponent():
-            plain = np.array([_without_exponent(each) for each in answers], object)
-            return _allowed(case, inputs, plain, level)
-        case Printf(digits):
-            texts = [_printf(source, code, digits) for code in inputs.tolist()]
-            printed: Mask = np.array(texts, object) == answers
-            return printed
-        case ClosedForm() | ConvertsAsC():
-            behavior = mechanism.behavior_of(source, target)
-            codes, defined = evaluate(behaviors()[behavior], source, target, inputs)
-            # Of a NaN that comes out as a NaN only the sign can be wrong.
-            both_nan = is_nan(source, inputs) & is_nan(target, answers)
-            if mechanism.is_constant and target.is_signed and target.kind == "float":
-                # Whatever the sign, it is the same constant.
-                magnitude = np.dtype(target.storage).type(target.mask ^ target.sign_bit)
-                codes, answers = codes & magnitude, answers & magnitude
-            found = defined & _equal(target, codes, answers) & ~both_nan
-            if behavior in ROUNDED_FIRST:
-                again, _ = evaluate(behaviors()[ROUNDED_FIRST[behavior]], source, target, inputs)
-                found |= _at_end(target, again) & _equal(target, again, answers) & ~both_nan
-            return found
-
-
-def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> Mask | None:
-    """On which inputs a mechanism breaks a rule of its own case; None if that is not computed."""
-    source, target = format_named(case.source), format_named(case.target)
-    rules = answered_ruling(case)
-    if rules is None or not (source.is_numeric and target.is_numeric):
-        return None
-    match mechanism:
-        case RoundsTwice() | OtherMode() | OtherVersion():
-            other = other_case(mechanism, case)
-            given = _inputs_of_other(mechanism, case, inputs)
-            if other is None or given is None or answered_ruling(other) is None:
-                return None
-            codes, defined = Reference().cast(other, given), np.ones(inputs.shape, bool)
-        case ClosedForm() | ConvertsAsC():
-            behavior = behaviors()[mechanism.behavior_of(source, target)]
-            codes, defined = evaluate(behavior, source, target, inputs)
-        case ExponentBits():
-            rounded = _rounded_exponents(mechanism, case, inputs)
-            if rounded is None:
-                return None
-            codes, defined = rounded.astype(target.storage), rounded <= target.mask
-        case MovesBits():
-            patterns = _moved_to_float32(case, inputs)
-            if patterns is None:
-                return None
-            if _is_small(target):
-                codes = moved_bits(format_named("float32"), target, patterns)
-            else:
-                codes = Reference().cast(replace(case, source="float32", example=None), patterns)
-            defined = np.ones(inputs.shape, bool)
-        case Unchanged():
-            codes, defined = inputs, np.ones(inputs.shape, bool)
-        case _:
-            return None
-    is_wrong = grade_answers(rules, inputs, expected_of(rules, inputs), codes) != ALLOWED
-    # No mechanism says which of several NaNs comes out.
-    failures: Mask = defined & is_wrong & ~is_nan(source, inputs)
-    return failures
-
-
-def _is_small(dtype: Format) -> bool:
+def is_small(dtype: Format) -> bool:
     """Whether a dtype is a float that some backends convert by moving its bits."""
     return dtype.kind == "float" and (dtype.bits <= 8 or dtype.name == "bfloat16")
-
-
-def _rounded_exponents(
-    mechanism: ExponentBits, case: Case, inputs: NDArray[Any]
-) -> NDArray[np.uint16] | None:
-    """The exponents to which a mechanism rounds; None if float32 inputs are not defined."""
-    patterns = _converted(case, "float32", inputs)
-    if patterns is None:
-        return None
-    return rounded_exponents(patterns, mechanism.rounding or case.mode.get("round_mode", ""))
-
-
-def _explained_by_moves(
-    case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str
-) -> Mask:
-    """Which answers come from moving bits, on the way to float32 or from there."""
-    target, patterns = format_named(case.target), _moved_to_float32(case, inputs)
-    if patterns is None:
-        return np.zeros(inputs.shape, bool)
-    if _is_small(target):
-        moved: Mask = moved_bits(format_named("float32"), target, patterns) == answers
-        return moved
-    return _allowed(replace(case, source="float32", example=None), patterns, answers, level)
-
-
-def _moved_to_float32(case: Case, inputs: NDArray[Any]) -> NDArray[Any] | None:
-    """The inputs as float32, small floats by moving their bits; None if that is not defined."""
-    source, target = format_named(case.source), format_named("float32")
-    if _is_small(source):
-        return moved_bits(source, target, inputs)
-    patterns = _converted(case, target.name, inputs)
-    if patterns is not None and source is not target and source.entry.nan == "ieee":
-        nans = is_nan(source, inputs)
-        patterns = patterns.copy()
-        patterns[nans] = nan_as_float32(source, inputs[nans])
-    return patterns
-
-
-def _at_end(target: Format, codes: NDArray[Any]) -> Mask:
-    """Which patterns are infinities, NaNs, or the largest values."""
-    magnitudes = codes & np.dtype(target.storage).type(target.mask ^ target.sign_bit)
-    ends: Mask = (magnitudes >= target.max_code) | is_nan(target, codes)
-    return ends
-
-
-def _converted(case: Case, dtype: str, inputs: NDArray[Any]) -> NDArray[Any] | None:
-    """The inputs of a case in another dtype; None if the document does not define that."""
-    if case.source == dtype:
-        return inputs
-    first = replace(case, target=dtype, modes=(), example=None)
-    return Reference().cast(first, inputs) if answered_ruling(first) is not None else None
-
-
-def _inputs_of_other(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> NDArray[Any] | None:
-    """The inputs that the other case is asked; None if the document does not define them."""
-    if not isinstance(mechanism, RoundsTwice):
-        return inputs
-    return _converted(case, mechanism.through, inputs)
-
-
-@lru_cache(1 << 14)
-def known_ruling(case: Case) -> Ruling | None:
-    """The ruling of a case; None for a bitcast, and for a case that the document has no longer."""
-    try:
-        return ruling(case)
-    except (CastigateError, KeyError):
-        return None
-
-
-def answered_ruling(case: Case) -> Ruling | None:
-    """The ruling of a case that its document wants answered; None if there is no such case."""
-    rules = known_ruling(case)
-    return None if rules is None or rules.is_rejection or rules.is_open else rules
-
-
-def expected_of(rules: Ruling, inputs: NDArray[Any]) -> Expected:
-    """Compute what a ruling allows for each input, by the kernels where they can tell."""
-    is_numeric = rules.source.is_numeric and rules.target.is_numeric and not rules.worked
-    expect = expect_by_kernels.expect if is_numeric else expect_by_exact.expect
-    return expect(rules, inputs)
-
-
-def _allowed(case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str) -> Mask:
-    """Which answers break no rule of another case; where that is open, what is usual is due."""
-    rules = answered_ruling(case)
-    if rules is None:
-        return np.zeros(inputs.shape, bool)
-    expected = expected_of(rules, inputs)
-    grades = grade_answers(rules, inputs, expected, answers)
-    found: Mask = grades < (NOT_ALLOWED if level == "required" else NOT_RECOMMENDED)
-    is_open = np.isin(expected.branch_indices, rules.open_branches)
-    if is_open.any():
-        found &= ~is_open
-        is_float = rules.target.kind == "float"
-        usual: ClosedForm | ConvertsAsC = ClosedForm("nearest") if is_float else ConvertsAsC()
-        behavior = behaviors()[usual.behavior_of(rules.source, rules.target)]
-        if applies_to(behavior, rules.source, rules.target):
-            codes, defined = evaluate(behavior, rules.source, rules.target, inputs)
-            found |= is_open & defined & _equal(rules.target, codes, answers)
-    return found
-
-
-def _equal(target: Format, codes: NDArray[Any], answers: NDArray[Any]) -> Mask:
-    """Which patterns are equal; all NaNs are."""
-    equal: Mask = codes == answers
-    if target.nan_codes:
-        equal |= is_nan(target, codes) & is_nan(target, answers)
-    return equal
-
-
-def _without_exponent(text: Any) -> Any:
-    """A number's text in plain notation; any other answer as it is."""
-    if not (isinstance(text, str) and NUMBER.fullmatch(text)):
-        return text
-    return f"{Decimal(text):f}"
-
-
-def _printf(dtype: Format, code: int, digits: int) -> str:
-    """A number as text with so many significant digits; empty for NaNs and infinities."""
-    number = decode(dtype, code)
-    if not isinstance(number, Number):
-        return ""
-    # No format has more digits or a wider range than Python's own floats.
-    magnitude = ldexp(number.significand, number.exponent)
-    return f"{-magnitude if number.sign else magnitude:.{digits}g}"

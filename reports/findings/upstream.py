@@ -1,4 +1,4 @@
-"""Where findings were reported: ``upstream.yaml``, read and checked."""
+"""Reads and checks ``upstream.yaml``, which says where findings were reported."""
 
 from __future__ import annotations
 

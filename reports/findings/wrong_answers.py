@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.failing_inputs import FailingInputs, Mask, Samples
-from reports.findings.mechanisms import (
-    FOLLOWS_OTHER_RULES,
-    Mechanism,
-    answered_ruling,
-    candidates,
-    explained,
-    other_case,
-    predicted_failures,
-)
+from reports.findings.mechanism_answers import answered_ruling, explained, predicted_failures
+from reports.findings.mechanisms import FOLLOWS_OTHER_RULES, Mechanism, candidates, other_case
 from specs.cases import Case
 from specs.formats import format_named
 

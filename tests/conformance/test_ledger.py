@@ -99,7 +99,7 @@ def listed(first: Bench, bench: Bench) -> Bench:
 
 
 def row(output: str) -> list[str]:
-    """Of the table of the ledger: known, unlisted, changed, stale."""
+    """The counts in the ledger's table: known, unlisted, changed and stale failures."""
     lines = output.partition("= ledger =")[2].splitlines()
     return next(line.split()[1:] for line in lines if line.startswith(NAME))
 

@@ -179,7 +179,7 @@ class Backend(Honest):
 
 
 def test_only_xdist_workers_load_a_backend(tmp_path: Path) -> None:
-    """Whoever gives out the work need not wait for a framework, and still says its version."""
+    """The main process loads no framework, and still prints its version."""
     notes, file = tmp_path / "notes", tmp_path / "loaded.py"
     file.write_text(LOADED.format(notes=str(notes)))
     backend = f"{file}:Backend"

@@ -39,7 +39,7 @@ def test_a_small_float_whose_bits_are_moved(tmp_path: Path) -> None:
 
 
 def as_c(bits: Any) -> Any:
-    """What cvttss2si gives: the lowest int32 for what is out of its range."""
+    """Answer as the instruction cvttss2si does: values out of range become the lowest int32."""
     values = bits.view(np.float32).astype(float)
     inside = np.isfinite(values) & (np.trunc(values) >= INT32[0]) & (np.trunc(values) <= INT32[1])
     return np.where(inside, np.trunc(np.where(inside, values, 0)), INT32[0]).astype(np.int64)

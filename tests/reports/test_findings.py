@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from reports.diff.judgement import Fault, Judgement
-from reports.findings import mechanisms
+from reports.findings import mechanism_answers
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import finding_record, findings_lines
-from reports.findings.mechanisms import known_ruling
+from reports.findings.mechanism_answers import known_ruling
 from reports.findings.read_findings import read_findings
 from reports.findings.report import read_report
 from reports.html.site import write_site
@@ -131,7 +131,7 @@ def test_a_run_of_rules_that_have_changed_has_findings_too(
         raise CastigateError(f"gap: no rule applies to {case.id}")
 
     known_ruling.cache_clear()
-    monkeypatch.setattr(mechanisms, "ruling", missing)
+    monkeypatch.setattr(mechanism_answers, "ruling", missing)
     try:
         found = read_findings(store)["faulty"]
     finally:

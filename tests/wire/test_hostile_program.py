@@ -1,4 +1,4 @@
-"""Whatever a program sends becomes a verdict or, if it fails at the start, one line of error."""
+"""Castigate turns each reply of a hostile program into a verdict, or into one line of error."""
 
 from __future__ import annotations
 
