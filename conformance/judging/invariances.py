@@ -12,7 +12,6 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
-from numpy.typing import NDArray
 
 from conformance.judging.answers import (
     Answer,
@@ -27,7 +26,7 @@ from conformance.judging.answers import (
 )
 from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.calls import answer_of
-from conformance.judging.probes import Probe, alone, probes
+from conformance.judging.probes import LARGE, Probe, alone, drawn, lasting, probes
 from conformance.judging.row_answers import (
     NoRow,
     Row,
@@ -37,16 +36,14 @@ from conformance.judging.row_answers import (
     rows,
 )
 from conformance.judging.shape_choice import SHORT, Shape, shape_of_pair
+from conformance.judging.telling_inputs import telling_inputs
 from oracles.protocol import Bits, WithCall, WithCastEach
-from oracles.reference.breakpoints import breakpoints
-from oracles.reference.expectations import Expected
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.diff.divergences import datum_of, simplicity
 from reports.diff.judgement import Datum, Fault, Judgement
 from reports.diff.verdicts import Verdict
 from specs.case_calls import receiver_of
 from specs.cases import Case
-from specs.ruling import Ruling
 from specs.tensor_rules import tensor_rule
 
 
@@ -129,6 +126,11 @@ class Change:
         return datum_of(self.row.inputs[self.input])
 
     @property
+    def is_required(self) -> bool:
+        """Whether the document requires the answer, and does not only recommend it."""
+        return self.row.branch(self.input).level == "required"
+
+    @property
     def where(self) -> str:
         """The tensor, and the position in it."""
         return f"{self.probe}, position {self.position}"
@@ -157,8 +159,12 @@ class Changes:
 
 
 def smallest(changes: list[Change]) -> Change:
-    """The change in the smallest tensor; among equals, the one of the simplest input."""
-    return min(changes, key=lambda one: (one.order, simplicity(one.row.rules.source, one.given)))
+    """The change in the smallest tensor, of the simplest input; of a required answer, if any."""
+
+    def order(one: Change) -> tuple[object, ...]:
+        return not one.is_required, one.order, simplicity(one.row.rules.source, one.given)
+
+    return min(changes, key=order)
 
 
 def change_fault(change: Change, switches: str) -> Fault:
@@ -222,8 +228,11 @@ def any_probe(draw: st.DrawFn, count: int, shapes: Sequence[Shape], is_laid: boo
     if not is_laid:
         return Probe(shape, first)
     steps = tuple(draw(ANY_STEP) for _ in shape)
-    offset, columns = draw(ANY_OFFSET), draw(st.booleans())
-    return Probe(shape, first, steps=steps, offset=offset, columns=columns)
+    order = tuple(range(len(shape)))
+    turned = draw(st.booleans()) and len(shape) > 1
+    return Probe(
+        shape, first, steps=steps, offset=draw(ANY_OFFSET), order=order[::-1] if turned else ()
+    )
 
 
 def drive(
@@ -244,47 +253,6 @@ def drive(
         check(drawn)
 
     seed(number)(profile(given(strategy)(example)))()
-
-
-MOST = 32
-LEAST_OF_A_RULE = 3
-TARGET_STEPS = 5
-"""Target values at which, and halfway after which, an input is chosen."""
-
-
-def representative_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
-    """The indices of up to ``MOST`` inputs: NaNs, ties, and some of every branch of the rules."""
-    found: dict[int, None] = {}
-    if rules.source.is_numeric and not rules.worked:
-        codes = np.array([*_nans(rules), *_ties(rules)], inputs.dtype)
-        indices = np.searchsorted(inputs, codes).clip(max=inputs.size - 1)
-        found.update(dict.fromkeys(indices[inputs[indices] == codes].tolist()))
-    branches = np.unique(expected.branch_indices)
-    share = max(LEAST_OF_A_RULE, (MOST - len(found)) // branches.size)
-    for branch_index in branches.tolist():
-        members = np.flatnonzero(expected.branch_indices == branch_index)
-        spread = np.linspace(0, members.size - 1, share).astype(int)
-        found.update(dict.fromkeys(members[spread].tolist()))
-    every = np.array(sorted(found), np.intp)
-    few = np.linspace(0, every.size - 1, min(MOST, every.size)).astype(np.intp)
-    return np.asarray(every[few], np.intp)
-
-
-def _nans(rules: Ruling) -> Iterator[int]:
-    """The first NaN of each sign, the middle one (which is quiet) and the last."""
-    for codes in rules.source.nan_codes:
-        yield from (codes[0], codes[len(codes) // 2], codes[-1])
-
-
-def _ties(rules: Ruling) -> list[int]:
-    if not rules.target.is_numeric:
-        return []
-    source, target = rules.source, rules.target
-    codes = [target.max_code * step // (TARGET_STEPS - 1) for step in range(TARGET_STEPS)]
-    near = breakpoints(source, target, codes).tolist()
-    found = [code for code in near if 1 < code < source.max_code]
-    ties = found[1::3]  # Breakpoints come in threes; the middle one is the tie.
-    return ties if source.is_integral else [*ties, *(code | source.sign_bit for code in ties[:1])]
 
 
 EXAMPLES = 10
@@ -308,11 +276,12 @@ class Invariances:
         row = first_row(self._judge, candidates(self._judge, self.cases, calls=False))
         if isinstance(row, NoRow):
             return self.cases[0], self._judgement(self.cases[0], "unsupported", row.reason)
-        row, found, failed_probe = _few(row), Changes(), ""
+        whole, row, found, failed_probe = row, _few(row), Changes(), ""
         try:
-            for probe, answer in answers_to(self._judge, row, self._probes(row)):
-                found.note(row, probe, answer)
-            self._draw(row, found)
+            for by, probe, answer in self._answers(whole, row):
+                found.note(by, probe, answer)
+            if found.forbidden:
+                self._draw(row, found)
         except (ChangedError, Flaky):
             pass  # The change is recorded, and so are the smaller ones that were tried.
         except ProbeFailedError as error:
@@ -322,6 +291,21 @@ class Invariances:
                 return row.case, self._judge.crashed(row.case, unanswered.answer)
             failed_probe = unanswered.answer.text
         return self._judged(row, found, failed_probe)
+
+    def _answers(self, whole: Row, row: Row) -> Iterator[tuple[Row, Probe, Bits]]:
+        """Each probe's answer: of the telling inputs, of the calls, and of all inputs, shuffled."""
+        chance = np.random.default_rng([crc32(self.pair.encode()), self._judge.settings.seed])
+        few_shapes = self._judge.few_shapes
+        asked = [(row, list(probes(row.inputs.size, self.pair, few_shapes)))]
+        if self._judge.settings.tier == "full":
+            asked.append((row, list(lasting())))
+        if not few_shapes:
+            asked += [(by, list(drawn(by.inputs.size, chance))) for by in (row, *self._call_rows)]
+        asked.append((whole, [Probe(whole.inputs.shape, shuffling=1)]))
+        for by, chosen in asked:
+            kept = [probe for probe in chosen if _keeps(by, probe)]
+            for probe, answer in answers_to(self._judge, by, kept):
+                yield by, probe, answer
 
     def _judged(self, row: Row, found: Changes, failed_probe: str) -> tuple[Case, Judgement]:
         if found.forbidden:
@@ -344,22 +328,17 @@ class Invariances:
     ) -> Judgement:
         return judgement_of(self._judge, case, verdict, message, row, *faults)
 
-    def _probes(self, row: Row) -> list[Probe]:
-        return [
-            probe
-            for probe in probes(row.inputs.size, self.pair, self._judge.few_shapes)
-            if _keeps(row, probe) and (probe.layout is None or row.rules.source.kind != "text")
-        ]
-
     def _draw(self, row: Row, found: Changes) -> None:
-        """Let Hypothesis draw tensors and call forms; raise where a change is forbidden."""
+        """Let Hypothesis find a small tensor in which a change is forbidden; raise there."""
+        is_required = any(one.is_required for one in found.forbidden)
 
         def check(drawn: tuple[Row, Probe]) -> None:
             by, probe = drawn
             if not _keeps(by, probe):
                 return
             for _, answer in answers_to(self._judge, by, [probe]):
-                if found.note(by, probe, answer):
+                forbidden = found.note(by, probe, answer)
+                if any(one.is_required or not is_required for one in forbidden):
                     raise ChangedError
 
         shapes = [shape_of_pair(self.pair)] if self._judge.few_shapes else []
@@ -394,9 +373,12 @@ class Invariances:
 
 
 def _few(row: Row) -> Row:
-    return row.at(representative_inputs(row.rules, row.inputs, row.expected))
+    return row.at(telling_inputs(row.rules, row.inputs, row.expected))
 
 
 def _keeps(row: Row, probe: Probe) -> bool:
-    """Whether the document wants tensors of that shape converted in their shape."""
+    """Whether a tensor can be made, and the document wants its shape kept: texts lie in a row."""
+    is_text = row.rules.source.kind == "text"
+    if is_text and (probe.layout is not None or max(probe.shape, default=0) > LARGE):
+        return False
     return tensor_rule(row.case.document, row.case.version, probe.shape).keeps_shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.judging.shape_choice import LENGTHS, shape_of_pair
+from conformance.judging.shape_choice import LENGTHS, Shape, shape_of_pair
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits
 
@@ -19,7 +19,17 @@ LARGE = (1 << 16) + 3
 TURNED = 67
 """The length at which every input stands at every position: a prime, and longer than a vector."""
 SCALARS = 8
-PICKS_KEPT = 512
+SHUFFLED = 64
+"""Shufflings in one row: any two inputs stand side by side, and in one vector, in some of them."""
+AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in (-1, 0, 1))
+"""Lengths at which loops over blocks of vectors begin and end."""
+RANKED: tuple[Shape, ...] = ((2, 2, 2, 2, 3), (1, 2, 1, 2, 1, 2), (0, 0), (0, 65536))
+LONGEST = (1 << 20) + 3
+"""More than fits into a cache."""
+REPEATED = 1500
+"""Calls in a row at the full tier: what happens at every thousandth, happens."""
+DRAWN = 10
+PICKS_KEPT = 1024
 
 
 @dataclass(frozen=True)
@@ -27,8 +37,10 @@ class Probe:
     """A tensor of inputs that follow one another from the one at ``first``, each ``stride`` on.
 
     ``steps`` are the distances between neighbours along each dimension (none given: 1), counted in
-    what the dimensions inside take; a step of 0 repeats the first. ``columns`` has the first
-    dimension inside. The memory begins ``offset`` elements after a boundary.
+    what the dimensions inside take; a step of 0 repeats the first. ``order`` names the dimensions
+    from the outermost in memory to the innermost (none given: as they are numbered). The memory
+    begins ``offset`` elements after a boundary. With ``shuffling`` the inputs follow one another
+    as chance, begun with that number, deals them: each once before any comes again.
     """
 
     shape: tuple[int, ...]
@@ -36,12 +48,19 @@ class Probe:
     stride: int = 1
     steps: tuple[int, ...] = ()
     offset: int = 0
-    columns: bool = False
+    order: tuple[int, ...] = ()
+    shuffling: int = 0
 
     @lru_cache(PICKS_KEPT)  # noqa: B019 (a probe is a handful of numbers, the same for all pairs)
     def picks(self, count: int) -> NDArray[np.intp]:
         """Which of so many inputs stands at each place."""
-        flat = (self.first + self.stride * np.arange(prod(self.shape))) % count
+        size = prod(self.shape)
+        if self.shuffling:
+            chance = np.random.default_rng(self.shuffling)
+            deals = [chance.permutation(count) for _ in range(-(-size // count))]
+            flat = np.concatenate([*deals, np.zeros(0, np.intp)])[:size].astype(np.intp)
+        else:
+            flat = (self.first + self.stride * np.arange(size)) % count
         picked = flat.reshape(self.shape)
         for dimension, step in enumerate(self.steps):
             if step == 0:
@@ -56,12 +75,10 @@ class Probe:
     @cached_property
     def layout(self) -> Layout | None:
         """How the tensor lies; nothing where it lies as any other."""
-        turned = self.columns and len(self.shape) > 1
-        if not (self.offset or turned or any(step != 1 for step in self.effective_steps)):
+        if not (self.offset or self.is_turned or any(step != 1 for step in self.effective_steps)):
             return None
         strides, inside = [0] * len(self.shape), 1
-        order = range(len(self.shape))
-        for dimension in order if self.columns else reversed(order):
+        for dimension in reversed(self.order or range(len(self.shape))):
             strides[dimension] = self.effective_steps[dimension] * inside
             if self.effective_steps[dimension]:
                 inside *= self.shape[dimension] * abs(self.effective_steps[dimension])
@@ -76,18 +93,24 @@ class Probe:
         )
 
     @property
+    def is_turned(self) -> bool:
+        """Whether the dimensions lie in another order than they are numbered."""
+        return self.order != tuple(sorted(self.order))
+
+    @property
     def simplicity(self) -> tuple[object, ...]:
         """The key that sorts probes: a plain layout, few elements, small steps, a row."""
         steps = sum(abs(step - 1) for step in self.effective_steps)
         rank = abs(len(self.shape) - 1)
-        return self.layout is not None, prod(self.shape), steps, self.offset, rank, self.shape
+        is_laid = self.layout is not None
+        return is_laid, prod(self.shape), steps, self.offset, rank, self.shape, self.shuffling
 
     def __str__(self) -> str:
         words = [f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"]
         if any(step != 1 for step in self.effective_steps):
             words.append(f"steps {self.effective_steps}")
-        if self.columns and len(self.shape) > 1:
-            words.append("columns first")
+        if self.is_turned:
+            words.append(f"dimensions in memory {self.order}")
         if self.offset:
             words.append(f"{self.offset} elements past a boundary")
         return ", ".join(words)
@@ -98,20 +121,51 @@ def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
     if few_shapes:
         yield from _few(count, pair)
         return
-    for length in LENGTHS:
+    for length in (*LENGTHS, *AROUND_BLOCKS):
         yield Probe((length,), first=length * 7 % count)
     yield Probe((LARGE,))
+    # Each row ends with another input, and the next shows whether that has left anything behind.
     for first in range(count):
         yield Probe((TURNED,), first)
-    for first in _spread(count, SCALARS):
-        yield Probe((), first)
+    yield from (Probe((TURNED,), first, stride=0) for first in range(count))
+    yield Probe((SHUFFLED * count + 3,), shuffling=1)
+    yield from (Probe((), first) for first in _spread(count, SCALARS))
+    yield from (Probe(shape) for shape in RANKED)
+    yield from _laid_out()
+
+
+def _laid_out() -> Iterator[Probe]:
+    """The ways to lie in memory."""
     for offset in (1, 3, 7):
         yield Probe((TURNED,), offset=offset)
-    for steps in ((2,), (3,), (-1,), (-2,), (0,)):
-        yield Probe((TURNED,), steps=steps)
-    yield Probe((5, 13), columns=True)
-    yield Probe((5, 13), steps=(2, 1))
+    for step in (2, 3, 16, -1, -2, 0):
+        yield Probe((TURNED,), steps=(step,))
+    for steps in ((2, 1), (0, 1), (1, 0), (1, 16)):
+        yield Probe((5, 13), steps=steps)
+    for shape, order in (((5, 13), (1, 0)), ((3, 5, 7), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1))):
+        yield Probe(shape, order=order)
     yield Probe((3, 4, 9), steps=(-1, 1, 2), offset=5)
+
+
+def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
+    """Probes of any shape and layout, as chance has it."""
+    for _ in range(DRAWN):
+        rank = int(chance.integers(1, 4, endpoint=True))
+        most = 80 if rank == 1 else 9
+        steps = tuple(chance.choice((1, 2, 3, 5, -1, -2, 0), rank).tolist())
+        yield Probe(
+            tuple(chance.integers(1, most, rank, endpoint=True).tolist()),
+            int(chance.integers(count)),
+            steps=steps,
+            offset=int(chance.integers(16)),
+            order=tuple(chance.permutation(rank).tolist()),
+        )
+
+
+def lasting() -> Iterator[Probe]:
+    """What only the full tier has time for: a long tensor, and a row again and again."""
+    yield Probe((LONGEST,))
+    yield from (Probe((TURNED,), first) for first in range(REPEATED))
 
 
 def _few(count: int, pair: str) -> Iterator[Probe]:
@@ -120,11 +174,12 @@ def _few(count: int, pair: str) -> Iterator[Probe]:
     for first in (0, count // 2):
         yield Probe(shape, first)
     if 0 not in shape:
+        yield Probe(shape, shuffling=1)
         yield Probe(shape, offset=1)
         yield Probe(shape, steps=(-2,) * len(shape))
 
 
-def alone(place: int, lengths: range) -> list[Probe]:
+def alone(place: int, lengths: Sequence[int]) -> list[Probe]:
     """One input in rows of nothing else."""
     return [Probe((length,), place, stride=0) for length in lengths]
 

@@ -16,17 +16,12 @@ AskBits = Callable[[Bits], Answer]
 
 
 def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, Bits | None]:
-    """Name an input on which a backend raises, found by bisection; of texts also how many do.
+    """Name an input on which a backend raises, found by bisection: of texts the simplest.
 
     The second result is that input, if it raises alone.
     """
     if source.kind == "text":
-        guilty = [index for index in range(inputs.size) if _raises(inputs[index : index + 1], ask)]
-        if not guilty:
-            return "on no text alone, only on all of them together", None
-        worst = min(guilty, key=lambda index: simplicity(source, inputs[index]))
-        words = f"on {len(guilty)} of {inputs.size} texts, the smallest {inputs[worst]!r}"
-        return words, inputs[worst : worst + 1]
+        return _simplest_text(source, inputs, ask)
     part = inputs
     while part.size > 1:
         half = part.size // 2
@@ -37,6 +32,22 @@ def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, 
         else:
             break
     return _range_of(source, part), part if part.size == 1 else None
+
+
+def _simplest_text(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, Bits | None]:
+    """The last of the fewest simple texts that raise together, if it raises alone."""
+    texts = np.array(sorted(inputs, key=lambda text: simplicity(source, text)), object)
+    answered, raising = 0, texts.size
+    while raising - answered > 1:
+        middle = (answered + raising) // 2
+        if _raises(texts[:middle], ask):
+            raising = middle
+        else:
+            answered = middle
+    one = texts[raising - 1 : raising]
+    if _raises(one, ask):
+        return f"on {one[0]!r}, the simplest text that raises the error", one
+    return "on no text alone, only on several of them together", None
 
 
 def _raises(inputs: Bits, ask: AskBits) -> bool:

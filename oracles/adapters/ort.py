@@ -157,16 +157,20 @@ class Ort:
         return self._folded or dtype == "string"
 
     def _answer(self, graph: Graph, bits: Bits) -> Bits:
-        source = format_named(graph.source)
-        feed: dict[str, Any] = {}
         if self._takes_constant(graph.source):
-            session = self._session_with_constant(graph, bits)
+            session, ort_value = self._session_with_constant(graph, bits), None
         else:
-            session = self._session(graph)
-            element_type = self._models.element_type(graph.source)
-            ort_value = self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type
-            feed["x"] = ort_value(ort_value_buffer(source, bits), element_type)
-        (answer,) = session.run_with_ort_values(None, feed)
+            session, source = self._session(graph), format_named(graph.source)
+            ort_value = self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
+                ort_value_buffer(source, bits), self._models.element_type(graph.source)
+            )
+        # A binding takes a quarter of the time that ``run_with_ort_values`` does.
+        binding = session.io_binding()
+        if ort_value is not None:
+            binding.bind_ortvalue_input("x", ort_value)
+        binding.bind_output(graph.output)
+        session.run_with_iobinding(binding)
+        (answer,) = binding.get_outputs()
         return patterns_of_ort_value(format_named(graph.target), answer)
 
     def _session_with_input(self, graph: Graph) -> Any:

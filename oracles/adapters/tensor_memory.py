@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def patterns_of_ort_value(target: Format, value: Any) -> Bits:
     if target.kind == "text":
         return np.asarray(value.numpy(), dtype=object)
     shape = value.shape()
-    count = int(np.prod(shape, dtype=int))
+    count = prod(shape)
     memory = tensor_memory(target, count)
     ctypes.memmove(memory.ctypes.data, value.data_ptr(), memory.nbytes)
     return patterns_in(memory, target, count).reshape(shape)

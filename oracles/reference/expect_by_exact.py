@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 
 from oracles.reference import exact, exact_text
 from oracles.reference.expectations import Allowed, Expected
+from specs.formats import Format
+from specs.model.vocabulary import Atom
 from specs.ruling import Ruling
 
 
@@ -24,6 +27,8 @@ def allow(ruling: Ruling, input_value: int | str) -> Allowed:
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
     """Return what a ruling allows for each input of an array."""
+    if ruling.source.is_numeric and not ruling.target.is_numeric and not ruling.worked:
+        return _expect_texts(ruling, inputs)
     branch_indices = np.zeros(inputs.size, np.uint8)
     storage = ruling.target.storage if ruling.target.is_numeric else "uint8"
     codes = np.zeros(inputs.size, storage)
@@ -35,3 +40,28 @@ def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
             codes[index] = allowed.codes[0]
             others[index] = allowed.codes[-1]
     return Expected(branch_indices, codes, others)
+
+
+def _expect_texts(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
+    """Return the branch of each number that is cast to a text; no pattern is expected."""
+    if ruling.is_rejection:
+        branches = np.zeros(inputs.size, np.uint8)
+    else:
+        patterns = tuple(inputs.tolist())
+        atoms, which = _atoms(ruling.source, ruling.target, patterns)
+        branches = np.array([ruling.branch_of[atom] for atom in atoms], np.uint8)[which]
+    nothing = np.zeros(inputs.size, np.uint8)
+    return Expected(branches, nothing, nothing)
+
+
+@lru_cache(4)
+def _atoms(
+    source: Format, target: Format, patterns: tuple[int, ...]
+) -> tuple[tuple[Atom, ...], NDArray[np.intp]]:
+    """The atoms of patterns, and which of them each has: of a text, rounding tells nothing."""
+    numbers: dict[Atom, int] = {}
+    which = np.empty(len(patterns), np.intp)
+    for index, pattern in enumerate(patterns):
+        atom = exact.atom_of(source, target, "nearest-even", exact.decode(source, pattern))
+        which[index] = numbers.setdefault(atom, len(numbers))
+    return tuple(numbers), which

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from oracles.protocol import Bits
 from oracles.reference import exact_text, expect_by_exact, expect_by_kernels, expect_by_staircase
 from oracles.reference.expectations import Allowed, Expected
+from oracles.reference.read_back import surely_reads_back
 from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
 from specs.formats import Format
 from specs.outcomes import (
@@ -45,6 +46,7 @@ STAIRCASE_FROM = 1000
 """From this many inputs on, building a staircase is faster than deciding each input alone."""
 CACHED_RULINGS = 32
 """Rulings whose expectations are remembered."""
+MOST_TEXTS = 1 << 18
 
 
 class Expectations:
@@ -138,21 +140,59 @@ def is_nan(target: Format, patterns: Bits, sign: str = "any") -> NDArray[np.bool
 
 
 def _grade_texts(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
-    columns = (expected.branch_indices.tolist(), inputs.tolist(), answers.tolist())
-    return np.array([grade_text(ruling, *row) for row in zip(*columns, strict=True)], np.uint8)
+    grades = np.full(answers.shape, ALLOWED, np.uint8)
+    for index, branch in enumerate(ruling.branches):
+        here = np.flatnonzero(expected.branch_indices == index)
+        rows = list(zip(inputs[here].tolist(), answers[here].tolist(), strict=True))
+        if branch.recommended:
+            accepted = _accepted(ruling.source, branch.recommended, rows)
+            grades[here[~accepted]] = NOT_RECOMMENDED
+        grades[here[~_accepted(ruling.source, branch.outcome, rows)]] = NOT_ALLOWED
+    return grades
 
 
-@lru_cache(maxsize=1 << 18)
+def _accepted(
+    source: Format, outcome: Outcome, rows: list[tuple[int | str, str]]
+) -> NDArray[np.bool_]:
+    """Which inputs and texts an outcome allows together."""
+    if isinstance(outcome, Anything):
+        return np.ones(len(rows), bool)
+    known = _texts_known(source, outcome)
+    if len(known) > MOST_TEXTS:
+        known.clear()
+    for row in rows:
+        if row not in known:
+            known[row] = _accepts(source, outcome, *row)
+    return np.fromiter((known[row] for row in rows), bool, len(rows))
+
+
+@lru_cache(CACHED_RULINGS)
+def _texts_known(source: Format, outcome: Outcome) -> dict[tuple[int | str, str], bool]:
+    """What was found before of inputs and texts: versions of a document share most outcomes."""
+    return {}
+
+
 def grade_text(ruling: Ruling, branch_index: int, datum: int | str, answer: str) -> int:
     """The grade of one text as the answer to an input that a branch of the ruling takes."""
     branch = ruling.branches[branch_index]
-    if not exact_text.accepts(ruling.source, branch.outcome, datum, answer):
+    if not _accepts(ruling.source, branch.outcome, datum, answer):
         return NOT_ALLOWED
-    if branch.recommended and not exact_text.accepts(
-        ruling.source, branch.recommended, datum, answer
-    ):
+    if branch.recommended and not _accepts(ruling.source, branch.recommended, datum, answer):
         return NOT_RECOMMENDED
     return ALLOWED
+
+
+def _accepts(source: Format, outcome: Outcome, datum: int | str, answer: str) -> bool:
+    """Whether an outcome allows a text: by a double where that is enough, else by definition."""
+    if isinstance(datum, int):
+        match outcome:
+            case ParsesTo() if surely_reads_back(source, datum, answer):
+                return True
+            case PlainText() if exact_text.PLAIN.fullmatch(answer) is None:
+                return False
+            case PlainText() if surely_reads_back(source, datum, answer):
+                return True
+    return exact_text.accepts(source, outcome, datum, answer)
 
 
 def grade_pattern(ruling: Ruling, allowed: Allowed, answer: int) -> int:

@@ -1,0 +1,76 @@
+"""The few inputs of a case whose answers tell most: with these, tensors of all kinds are filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from oracles.reference.breakpoints import breakpoints
+from oracles.reference.expectations import Expected
+from specs.formats import Format
+from specs.ruling import Ruling
+
+MOST = 40
+LEAST_OF_A_RULE = 3
+TARGET_STEPS = 5
+"""Target values at which, and halfway after which, an input is chosen."""
+
+
+def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
+    """The indices of up to ``MOST`` inputs: NaNs, ties, ends, and some of every branch.
+
+    How many there are of each does not depend on the seed from which the inputs were drawn.
+    """
+    branches = [
+        np.flatnonzero(expected.branch_indices == index)
+        for index in np.unique(expected.branch_indices)
+    ]
+    found = {index: None for members in branches for index in _spread(members, LEAST_OF_A_RULE)}
+    if rules.source.is_numeric and not rules.worked:
+        telling = [*_nans(rules.source), *_ties(rules), *_ends(rules.source)]
+        codes = np.array(telling, inputs.dtype)
+        indices = np.searchsorted(inputs, codes).clip(max=inputs.size - 1)
+        found.update(dict.fromkeys(indices[inputs[indices] == codes].tolist()))
+    share = max(LEAST_OF_A_RULE, (MOST - len(found)) // len(branches))
+    found.update({index: None for members in branches for index in _spread(members, share)})
+    return np.array(sorted([*found][:MOST]), np.intp)
+
+
+def _spread(members: NDArray[np.intp], most: int) -> list[int]:
+    """Up to so many of the members, the first and the last included."""
+    places = np.linspace(0, members.size - 1, min(most, members.size)).astype(np.intp)
+    spread: list[int] = members[places].tolist()
+    return spread
+
+
+def _nans(source: Format) -> Iterator[int]:
+    """The first NaN of each sign, the middle one (which is quiet) and the last."""
+    for codes in source.nan_codes:
+        yield from (codes[0], codes[len(codes) // 2], codes[-1])
+
+
+def _ties(rules: Ruling) -> list[int]:
+    if not rules.target.is_numeric:
+        return []
+    source, target = rules.source, rules.target
+    codes = [target.max_code * step // (TARGET_STEPS - 1) for step in range(TARGET_STEPS)]
+    near = breakpoints(source, target, codes).tolist()
+    found = [code for code in near if 1 < code < source.max_code]
+    ties = found[1::3]  # Breakpoints come in threes; the middle one is the tie.
+    return ties if source.is_integral else [*ties, *(code | source.sign_bit for code in ties[:1])]
+
+
+def _ends(source: Format) -> Iterator[int]:
+    """Zero, the smallest and the largest value of each sign, and the largest subnormal of each."""
+    ends = [0, 1, source.max_code]
+    if source.kind == "float" and source.entry.mantissa:
+        ends.append((1 << source.entry.mantissa) - 1)
+    for code in ends:
+        yield code
+        if source.kind == "float" and source.is_signed:
+            yield code | source.sign_bit
+    if source.is_integral:
+        yield source.lowest_code
