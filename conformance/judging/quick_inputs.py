@@ -145,8 +145,9 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
 
 
 def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
-    """Target values at which to look: all of a narrow target, the ends and a sample of a wide one.
+    """Target values at which to look: all of a narrow target, ends and a sample of a wide one.
 
+    The sample has an even and an odd value of each binade, each with the midpoint after it.
     Between integers nothing rounds, so that only the ends matter.
     """
     if target.bits <= EXHAUSTIVE_BITS and not (source.is_integral and target.is_integral):
@@ -156,7 +157,31 @@ def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArr
     edges = [code for place in fields if (code := 1 << place) <= target.max_code]
     near = [code + step for code in (0, 1, *edges, target.max_code) for step in (-1, 0, 1)]
     inside = [code for code in near if 0 <= code <= target.max_code]
-    return np.unique(np.concatenate([sample, np.array(inside, np.uint64)]))
+    both = _even_and_odd(target, chance) if _rounds(source, target) else sample
+    return np.unique(np.concatenate([sample, both, np.array(inside, np.uint64)]))
+
+
+def _rounds(source: Format, target: Format) -> bool:
+    """Whether a source has values between two of the target's."""
+    if target.is_integral:
+        return source.kind == "float"
+    digits = source.bits - source.is_signed if source.is_integral else source.precision
+    return digits > target.precision
+
+
+def _even_and_odd(target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
+    """An even and an odd pattern of each binade: their midpoints are rounded in opposite ways."""
+    mantissa = target.entry.mantissa if target.kind == "float" else target.bits
+    starts = [1 << place for place in range(mantissa)]
+    sizes = starts.copy()
+    if target.kind == "float":
+        normal = [field << mantissa for field in range(1, 1 << target.entry.exponent)]
+        starts += normal
+        sizes += [1 << mantissa] * len(normal)
+    within = chance.integers(0, np.array(sizes, np.uint64), dtype=np.uint64)
+    codes = np.array(starts, np.uint64) + within
+    both = np.concatenate([codes & ~np.uint64(1), codes | np.uint64(1)])
+    return np.asarray(both[both <= target.max_code], np.uint64)
 
 
 @cache
