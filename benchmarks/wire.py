@@ -1,4 +1,4 @@
-"""Measures the cost of a pipe: torch by wire protocol beside torch in process, in one run.
+"""Measures the cost of another process: torch in this one, in its own, and by the wire protocol.
 
 Each is swept and judged alike. Ratios are taken within a repetition and their median is shown.
 """
@@ -53,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args(arguments)
     command = f"exec:{shlex.quote(sys.executable)} {shlex.quote(str(PROGRAM))}"
-    backends = {"in process": load_backend("torch")}
+    backends = {
+        "in process": load_backend("torch"),
+        "isolated": load_isolated("torch", LaunchConfig()),
+    }
     backends |= {
         road: load_isolated(f"{command} {how}", LaunchConfig()) for road, how in ROADS.items()
     }
@@ -72,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows.append([f"{case.source}/{case.target}", road, f"{speed:.3f}", f"{ratio:.0%}"])
     for backend in backends.values():
         close(backend)
-    show("torch by four ways", ["", "", "G inputs/s", "of in process"], rows)
+    show("torch by five ways", ["", "", "G inputs/s", "of in process"], rows)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,13 @@ class Unsupported(Exception):
     """The oracle does not offer what the case needs; the message is the reason."""
 
 
+class InputsChanged(Exception):
+    """The oracle wrote to the inputs that it was given."""
+
+    def __init__(self) -> None:
+        super().__init__("the adapter writes to the inputs it is given")
+
+
 class NotInstalled(Exception):
     """The oracle's framework is not installed; the message says how to get it."""
 

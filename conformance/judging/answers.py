@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from oracles.isolation.remote_errors import ProcessDied
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits, InputsChanged, Unsupported
 from reports.diff.judgement import Fault
 from specs.formats import Format
 
@@ -95,6 +95,8 @@ def attempt(call: Callable[[], Value]) -> Answered[Value] | NoAnswer:
         return unanswered.answer
     except Unsupported as reason:
         return Declined(one_line(reason))
+    except InputsChanged as change:
+        return Malformed(str(change))
     except ProcessDied as death:
         return Crashed(death)
     except Exception as error:

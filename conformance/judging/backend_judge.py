@@ -70,6 +70,8 @@ class Settings:
     max_examples: int = 1000
     asked_for: frozenset[str] = frozenset()
     tier: str = "quick"
+    isolates_sweeps: bool = False
+    """Whether no backend answers in the process that judges it, at the tier ``full`` either."""
 
 
 class BackendJudge:

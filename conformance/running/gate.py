@@ -75,6 +75,7 @@ class Gate:
             pythons=self.pythons,
             seconds=self.seconds,
             limit=math.inf if entry.time_limit is None else entry.time_limit,
+            isolates_sweeps=True,
         )
 
     def run(

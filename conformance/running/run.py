@@ -53,12 +53,13 @@ class RunRequest:
     seconds: float = DEFAULT_TIMEOUT
     limit: float = math.inf
     """Seconds for the whole run; cases that are not done by then get the verdict `not-run`."""
+    isolates_sweeps: bool = False
 
     @property
     def settings(self) -> Settings:
         """The settings that every worker needs."""
         asked_for = frozenset(word.partition(":")[0] for word in self.selection.documents)
-        return Settings(self.seed, self.max_examples, asked_for, self.tier)
+        return Settings(self.seed, self.max_examples, asked_for, self.tier, self.isolates_sweeps)
 
 
 def request_of(record: RunRecord) -> RunRequest:
@@ -70,6 +71,7 @@ def request_of(record: RunRecord) -> RunRequest:
         record.seed,
         record.max_examples,
         record.shard,
+        isolates_sweeps=record.isolates_sweeps,
     )
 
 
@@ -183,6 +185,7 @@ def _record(request: RunRequest, pools: list[ProcessPool], argv: Sequence[str]) 
         tier=request.tier,
         seed=request.seed,
         max_examples=request.max_examples,
+        isolates_sweeps=request.isolates_sweeps,
         shard=request.shard,
         environments=(current_environment(),),
         command_line=shareable_command(argv),

@@ -102,7 +102,7 @@ def work(link: Connection, named: Named, first: Named | None, settings: Settings
     """
     live_with_parent()
     try:
-        worker = _TaskRunner(link, named, first, settings)
+        worker = TaskRunner(link, named, first, settings)
         link.send(Ready(worker.isolated.backend.version))
         while True:
             match link.recv():
@@ -117,10 +117,11 @@ def work(link: Connection, named: Named, first: Named | None, settings: Settings
         return
 
 
-class _TaskRunner:
+class TaskRunner:
     """Drives a backend twice: isolated in its own process, and in this process for fast sweeps.
 
-    A program, or a backend in another Python, is driven in its own process only.
+    A program, a backend in another Python, and whatever a gate judges, is driven in its own process
+    only.
     """
 
     def __init__(
@@ -144,9 +145,10 @@ class _TaskRunner:
 
     @cached_property
     def fastest(self) -> BackendJudge:
-        """The backend where it answers fastest: in this process, if it can be loaded here."""
-        backend = self.isolated.backend
-        if not (is_isolated(backend) and can_run_in_process(self.name, self.config)):
+        """The backend where it answers fastest: in this process, if it may be loaded here."""
+        can_be_here = can_run_in_process(self.name, self.config)
+        is_elsewhere = is_isolated(self.isolated.backend)
+        if self.settings.isolates_sweeps or not (is_elsewhere and can_be_here):
             return self.isolated
         limit_memory(self.config.memory)
         own = load_backend(self.name)

@@ -20,13 +20,13 @@ from conformance.judging.answers import (
     attempt,
     checked,
     described,
-    malformed,
     value_of,
 )
 from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.raising_inputs import crash_message
 from conformance.sweep.joining import joined
-from oracles.protocol import Bits, Swept, WithBind, WithSweep
+from oracles.bound_sweep import CHUNK, BoundSweep
+from oracles.protocol import Bits, Oracle, Swept, WithSweep
 from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import branch_indices_of, is_one_step, open_inputs
 from oracles.reference.sweep_inputs import Dense, InputSequence
@@ -39,9 +39,6 @@ from reports.diff.staircase_grades import grade_by_staircase
 from reports.diff.verdicts import Verdict
 from specs.cases import Case
 from specs.ruling import ruling
-
-CHUNK = 1 << 19
-"""Inputs of one call: a quarter of them would fit into a core's own cache, and cost more in all."""
 
 REPORT_EVERY = 1 << 20
 """Inputs after which a sweep reports its progress, at the latest one call later."""
@@ -129,15 +126,12 @@ class RulingCheck:
         )
         self.found = joined(self.found, more)
 
-    def look_without_open(self, inputs: Bits, error: Exception, asked_alone: bool) -> int:
-        """Judge a backend that raised an error by the inputs that are not open.
-
-        At the end of a part, further inputs were asked together with these, and may be the cause.
-        """
+    def look_without_open(self, inputs: Bits, error: Exception) -> int:
+        """Judge a backend that raised an error by the inputs that are not open."""
         is_open = np.isin(branch_indices_of(self._stairs, inputs), self.rules.open_branches)
         asked = inputs[~is_open]
         self._opened += int(np.count_nonzero(is_open))
-        if asked_alone and asked.size == inputs.size:
+        if asked.size == inputs.size:
             self.end(self._judge.located(self.case, self.rules, inputs, error))
             return 0
         if asked.size < inputs.size:
@@ -207,102 +201,74 @@ def _sweep(
     hi: int,
     progress: Progress,
 ) -> None:
-    dense = isinstance(visit, Dense)
-    buffer = np.zeros(min(CHUNK, hi - lo), checks[0].rules.source.storage)
-    visit.fill(buffer, lo)
-    road = _Road(judge, checks[0], buffer, (lo, hi) if dense else None)
-    stride = buffer.dtype.type(buffer.size)
-    size, visited, wrong = buffer.size, 0, 0
-    for at in range(lo, hi, size):
-        count = min(size, hi - at)
-        if road.makes_inputs:
-            pass  # The buffer is filled where it is needed.
-        elif at > lo and dense:
-            np.add(buffer, stride, out=buffer)
-        elif at > lo:
-            _check_unchanged(buffer, visit, at - size)
-            visit.fill(buffer, at)
+    is_dense = isinstance(visit, Dense)
+    road = _Road(judge, checks[0], visit, lo, hi)
+    visited = wrong = 0
+    for at in range(lo, hi, CHUNK):
+        count = min(CHUNK, hi - at)
         match road.answers(at, count):
             case Answered(answers):
                 for check in checks:
-                    if dense and check.right(at, answers):
+                    if is_dense and check.right(at, answers):
                         continue
-                    inputs = buffer[:count]
-                    if road.makes_inputs:
-                        visit.fill(inputs, at)
-                    at_once = check.look_at_once(inputs, answers) if dense else None
+                    inputs = road.inputs(at, count)
+                    at_once = check.look_at_once(inputs, answers) if is_dense else None
                     wrong += check.look(inputs, answers) if at_once is None else at_once
             case Raised(error):
-                inputs, alone = buffer[:count], count == size or road.makes_inputs
-                if road.makes_inputs:
-                    visit.fill(inputs, at)
-                wrong += sum(check.look_without_open(inputs, error, alone) for check in checks)
+                inputs = road.inputs(at, count)
+                wrong += sum(check.look_without_open(inputs, error) for check in checks)
                 checks = [check for check in checks if not check.ended]
                 if not checks:
                     return
             case missing:
                 raise Unanswered(missing)
         visited += count
-        if visited >= REPORT_EVERY or at + size >= hi:
+        if visited >= REPORT_EVERY or at + count == hi:
             progress(visited, wrong)
             visited = wrong = 0
-    if not road.makes_inputs:
-        # The stride was added in place, so that a change of any chunk shows at the end.
-        _check_unchanged(buffer, visit, at)
 
 
 class _Road:
-    """The checked answers to what a buffer holds.
+    """The checked answers of a backend to one part of a visit after another.
 
-    A backend with a ``sweep`` of its own makes consecutive inputs itself (``makes_inputs``), and
-    the buffer is filled only for those that need a closer look.
+    A backend with a ``sweep`` of its own makes consecutive inputs itself.
     """
 
     def __init__(
-        self, judge: BackendJudge, check: RulingCheck, buffer: Bits, dense: tuple[int, int] | None
+        self, judge: BackendJudge, check: RulingCheck, visit: InputSequence, lo: int, hi: int
     ) -> None:
-        self._buffer = buffer
+        self._visit = visit
         self._target = check.rules.target
         self._is_narrow = self._target.bits not in (8, 16, 32, 64)
-        oracle = judge.backend.oracle
-        self.makes_inputs = dense is not None and isinstance(oracle, WithSweep)
-        if dense is not None and isinstance(oracle, WithSweep):
-            self._ask: Swept = value_of(attempt(lambda: oracle.sweep(check.case, *dense)))
-        else:
-            call = _bound(judge, check.case, buffer)
-            self._ask = lambda first, count: call()
+        self._buffer = np.zeros(min(CHUNK, hi - lo), check.rules.source.storage)
+        self._ask = value_of(
+            attempt(lambda: _asked(judge.backend.oracle, check.case, visit, lo, hi))
+        )
         self._known: Bits | None = None
 
     def answers(self, first: int, count: int) -> Answer:
-        """Ask about the first elements, which are the patterns from ``first`` on if they are dense.
+        """Ask about the inputs from number ``first`` on.
 
         An array that was checked before can become malformed only by codes that are too wide.
         """
         return attempt(lambda: self._checked(first, count))
 
+    def inputs(self, first: int, count: int) -> Bits:
+        """The inputs that were asked last."""
+        if isinstance(self._ask, BoundSweep):
+            return self._ask.inputs[:count]
+        inputs = self._buffer[:count]
+        self._visit.fill(inputs, first)
+        return inputs
+
     def _checked(self, first: int, count: int) -> Bits:
         answer = self._ask(first, count)
         if answer is not self._known or self._is_narrow:
-            asked = self._buffer[:count] if self.makes_inputs else self._buffer
-            self._known = checked(self._target, asked, answer)
-        return answer if answer.size == count else answer[:count]
+            self._known = checked(self._target, self._buffer[:count], answer)
+        return answer
 
 
-def _check_unchanged(buffer: Bits, visit: InputSequence, at: int) -> None:
-    """Raise ``Unanswered`` if the adapter wrote to its inputs: it was judged by other inputs."""
-    unchanged = np.empty_like(buffer)
-    visit.fill(unchanged, at)
-    if (buffer != unchanged).any():
-        raise malformed("the adapter writes to the inputs it is given")
-
-
-def _bound(judge: BackendJudge, case: Case, buffer: Bits) -> Callable[[], Bits]:
-    """A call that answers what the buffer holds: the adapter's own, or its cast."""
-    oracle = judge.backend.oracle
-    if not isinstance(oracle, WithBind):
-        return lambda: oracle.cast(case, buffer.copy())
-    match attempt(lambda: oracle.bind(case, buffer)):
-        case Answered(call):
-            return call
-        case missing:
-            raise Unanswered(missing)
+def _asked(oracle: Oracle, case: Case, visit: InputSequence, lo: int, hi: int) -> Swept:
+    if isinstance(visit, Dense) and isinstance(oracle, WithSweep):
+        return oracle.sweep(case, lo, hi)
+    return BoundSweep(oracle, case, visit, lo, hi, CHUNK)

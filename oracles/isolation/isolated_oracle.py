@@ -7,21 +7,31 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from oracles.isolation.backend_supervisor import BackendSupervisor
 from oracles.isolation.crash_bisect import CrashBisector
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.message_codec import encode_call, encode_case
 from oracles.isolation.python_client import PythonClient
 from oracles.isolation.remote_errors import ProcessDied, remote_error
-from oracles.protocol import Bits, Bound, Returned
+from oracles.isolation.remote_sweep import RemoteSweep
+from oracles.protocol import Bits, Bound, Returned, Swept
 from specs.calls import Call
 from specs.cases import Case
+from specs.formats import format_named
+
+SWEEP_CALL = 1 << 17
+"""Inputs of one call in a sweep: they stay, with their answers, in a core's own cache."""
+SWEEP_BYTES = 1 << 22
+"""Bytes of the answers to one request in a sweep."""
 
 
 class IsolatedOracle:
     """Forwards requests to an oracle in another process, and to a new process when one crashes.
 
-    Beside ``cast`` and ``cast_each`` it has the optional methods that the oracle itself has.
+    Beside ``cast``, ``cast_each`` and ``sweep`` it has the optional methods that the oracle itself
+    has.
     ``on_reply`` is called after every reply, to show progress in long exchanges.
     """
 
@@ -39,7 +49,8 @@ class IsolatedOracle:
     ) -> None:
         self._supervisor = BackendSupervisor(backend, PythonClient(backend, config), on_reply)
         self._seconds = config.seconds
-        self._bisected = CrashBisector(self.close, config.seconds).ask
+        self._bisector = CrashBisector(self.close, config.seconds)
+        self._bisected = self._bisector.ask
         description = self._supervisor.info
         self.name, self.version = description.name, description.version
         if description.claims is not None:
@@ -67,6 +78,31 @@ class IsolatedOracle:
         except ProcessDied:
             return []  # the caller casts the rest one by one, and gets the crash there
         return list(answers.values())
+
+    def sweep(self, case: Case, lo: int, hi: int) -> Swept:
+        """Prepare a call whose inputs are made, and answered, in the oracle's own process."""
+        target = format_named(case.target)
+        storage = np.dtype(target.storage)
+        request = {
+            "ask": "sweep",
+            "case": encode_case(case),
+            "lo": lo,
+            "hi": hi,
+            "most": SWEEP_CALL,
+            "storage": storage.name,
+            "is_narrow": target.bits < 8 * storage.itemsize,
+        }
+        return RemoteSweep(
+            self._supervisor,
+            self._bisector,
+            request,
+            partial(self._ask, "bound" if hasattr(self, "bind") else "cast", case),
+            np.dtype(format_named(case.source).storage),
+            lo,
+            hi,
+            SWEEP_BYTES // storage.itemsize,
+            self._seconds,
+        )
 
     def _bind(self, case: Case, bits: Bits) -> Bound:
         self._bisected(partial(self._ask, "bind", case), bits)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from oracles.isolation.backend_supervisor import EncodedRequest
 from oracles.isolation.frames import (
@@ -22,6 +25,7 @@ from oracles.isolation.message_codec import (
     encode_layouts,
 )
 from oracles.isolation.remote_errors import decode_error, unsendable_answer
+from oracles.isolation.shared_memory import SharedMemory
 from oracles.isolation.supervised_process import ProcessFailed, SupervisedProcess
 from oracles.protocol import Bits
 from specs.errors import CastigateError
@@ -34,12 +38,15 @@ class PythonClient:
     def __init__(self, backend: str, config: LaunchConfig) -> None:
         self._backend = backend
         self._config = config
+        self._memory = SharedMemory() if hasattr(os, "memfd_create") else None
 
     def start(self) -> SupervisedProcess:
         """Start a process that loads the backend; raise CastigateError if that is impossible."""
         config = self._config
         try:
-            return SupervisedProcess(config.command(self._backend), config.environment)
+            inherited = (self._memory.descriptor,) if self._memory else ()
+            command = config.command(self._backend)
+            return SupervisedProcess(command, config.environment, descriptors=inherited)
         except OSError as error:
             raise self._error(f": {config.interpreter}: {error.strerror}") from None
 
@@ -71,10 +78,33 @@ class PythonClient:
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
     ) -> EncodedRequest:
         """Encode a request as a frame."""
+        if request["ask"] == "sweep" and self._memory is not None:
+            return self._encode_sweep(number, request, self._memory)
         fields, payload = pack_arrays(arrays)
         layouts = encode_layouts(arrays)
         header = {"number": number, **request, "arrays": fields, "layouts": layouts}
         return EncodedRequest(encode_frame(header, payload), MAX_PAYLOAD, _decode_reply)
+
+    def _encode_sweep(
+        self, number: int, request: Mapping[str, Any], memory: SharedMemory
+    ) -> EncodedRequest:
+        """Offer a slot of the shared memory for the answers to consecutive patterns."""
+        offset, size = memory.slot(number)
+        slot = {"descriptor": memory.descriptor, "offset": offset, "bytes": size}
+        header = {"number": number, **request, "memory": slot}
+        storage = np.dtype(request["storage"])
+
+        def decode(reply: Frame) -> Any:
+            if "in_memory" not in reply.header:
+                return _decode_reply(reply)
+            length = request["count"] * storage.itemsize
+            if reply.header["in_memory"] != length or length > size:
+                raise FrameError("an answer in memory that has another length than was asked for")
+            answers = np.frombuffer(memory.content(offset, length), storage)
+            # Without a copy, what is written there later must still be a code of the dtype.
+            return answers.copy() if request["is_narrow"] else answers
+
+        return EncodedRequest(encode_frame(header), MAX_PAYLOAD, decode)
 
     def say_goodbye(self, process: SupervisedProcess) -> None:
         """Do nothing: our own server may be killed at any time."""

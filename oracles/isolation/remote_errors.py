@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from oracles.isolation.frames import FrameError
-from oracles.protocol import Bits, Unsupported
+from oracles.protocol import Bits, InputsChanged, Unsupported
 
 MAX_TEXT = 20_000
 """Characters of an error's text that are sent."""
@@ -57,6 +57,8 @@ def encode_error(error: BaseException) -> dict[str, Any]:
         text = f"its text cannot be had: {type(worse).__name__}"
     if isinstance(error, Unsupported):
         return {"unsupported": text[:MAX_TEXT]}
+    if isinstance(error, InputsChanged):
+        return {"inputs_changed": True}
     kinds = [kind.__name__ for kind in type(error).__mro__ if kind is not object]
     return {"raised": {"kinds": kinds, "text": text[:MAX_TEXT]}}
 
@@ -65,6 +67,8 @@ def decode_error(header: dict[str, Any]) -> BaseException | None:
     """Decode the exception in a header, if there is one; raise FrameError if it is malformed."""
     if "unsupported" in header:
         return Unsupported(str(header["unsupported"]))
+    if "inputs_changed" in header:
+        return InputsChanged()
     if "raised" not in header:
         return None
     try:

@@ -7,6 +7,7 @@ request can come any more.
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from oracles.bound_sweep import BoundSweep
 from oracles.isolation.frames import (
     Frame,
     FrameError,
@@ -42,7 +44,8 @@ from oracles.isolation.resource_limits import (
     limit_memory,
 )
 from oracles.memory_layouts import with_layout
-from oracles.protocol import Bits, Returned
+from oracles.protocol import Bits, Returned, Swept, WithSweep
+from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -61,6 +64,9 @@ class Server:
     def __init__(self, oracle: Any) -> None:
         self._oracle = oracle
         self._bound: tuple[Case, Bits, Callable[[], Bits]] | None = None
+        self._swept: tuple[object, Swept] | None = None
+        """What was asked to be swept, and the call that answers it."""
+        self._memory: mmap.mmap | None = None
 
     def reply_to(self, request: Frame) -> Pieces:
         """Return the reply frame; whatever the oracle raises is encoded as a reply too."""
@@ -88,6 +94,8 @@ class Server:
                 return {}, {}
             case "bound":
                 return _encode_array(self._call_bound(case, arrays[""]))
+            case "sweep":
+                return self._sweep(case, header)
             case "road":
                 return {"text": str(oracle.road(case))}, {}
             case "reproduce":
@@ -127,6 +135,36 @@ class Server:
                 np.copyto(buffer, bits)
                 return call()
         return self._bind(case, bits)()
+
+    def _sweep(self, case: Case, header: dict[str, Any]) -> Answer:
+        """Answer consecutive patterns, part by part, in the shared memory if there is one."""
+        lo, hi, most = header["lo"], header["hi"], header["most"]
+        if self._swept is None or self._swept[0] != (case, lo, hi):
+            self._swept = None
+            self._swept = (case, lo, hi), self._prepare(case, lo, hi, most)
+        first, count = header["first"], header["count"]
+        slot = header.get("memory")
+        answers = self._place(slot, count, np.dtype(header["storage"]))
+        for at in range(0, count, most):
+            part = answers[at : at + most]
+            answer = self._swept[1](first + at, part.size)
+            if not is_sendable(answer) or (answer.dtype, answer.shape) != (part.dtype, part.shape):
+                return _encode_array(answer)
+            np.copyto(part, answer)
+        return _encode_array(answers) if slot is None else ({"in_memory": answers.nbytes}, {})
+
+    def _place(self, slot: dict[str, int] | None, count: int, storage: np.dtype[Any]) -> Bits:
+        """Return an array for so many answers, in a slot of the shared memory if one is offered."""
+        if slot is None:
+            return np.empty(count, storage)
+        if self._memory is None:
+            self._memory = mmap.mmap(slot["descriptor"], 0)
+        return np.frombuffer(self._memory, storage, count, slot["offset"])
+
+    def _prepare(self, case: Case, lo: int, hi: int, most: int) -> Swept:
+        if isinstance(self._oracle, WithSweep):
+            return self._oracle.sweep(case, lo, hi)
+        return BoundSweep(self._oracle, case, Dense(hi), lo, hi, most)
 
 
 def _decode_arrays(request: Frame) -> dict[str, Bits]:

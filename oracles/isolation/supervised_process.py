@@ -182,8 +182,8 @@ class SupervisedProcess:
         """Start a command; raise OSError if that fails.
 
         Our own server finds its two pipes as numbers appended to the command. With ``on_stderr``,
-        which gets everything written to stderr, the pipes are the program's stdin and stdout, and
-        it inherits the ``descriptors``.
+        which gets everything written to stderr, the pipes are the program's stdin and stdout. It
+        inherits the ``descriptors``.
         """
         child_requests, self._requests = os.pipe()
         self._replies, child_replies = os.pipe()
@@ -198,7 +198,7 @@ class SupervisedProcess:
                 stdout=child_replies if on_stderr else child_stderr,
                 stderr=child_stderr,
                 env=environment,
-                pass_fds=descriptors if on_stderr else child_ends,
+                pass_fds=descriptors if on_stderr else (*child_ends, *descriptors),
                 start_new_session=True,
             )
         except OSError:

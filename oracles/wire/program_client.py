@@ -15,6 +15,7 @@ from oracles.isolation import resource_limits
 from oracles.isolation.backend_supervisor import EncodedRequest
 from oracles.isolation.frames import FrameError, encode_frame, pack_arrays
 from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.shared_memory import SharedMemory
 from oracles.isolation.supervised_process import ProcessFailed, ProcessTimeout, SupervisedProcess
 from oracles.protocol import Bits
 from oracles.registry import EXEC
@@ -35,7 +36,6 @@ from oracles.wire.schema import (
     in_one_line,
     parse_answer,
 )
-from oracles.wire.shared_memory import SharedMemory
 from oracles.wire.stderr_log import StderrLog
 from specs.cases import Case
 from specs.errors import CastigateError

@@ -6,13 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from oracles.isolation.backend_supervisor import BackendSupervisor
 from oracles.isolation.crash_bisect import CrashBisector
 from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.remote_sweep import RemoteSweep
+from oracles.isolation.shared_memory import SLOT_BYTES
 from oracles.protocol import Bits, Swept, Unsupported
 from oracles.wire.program_client import ProgramClient
-from oracles.wire.program_sweep import ProgramSweep
 from specs.cases import Case
+from specs.formats import format_named
 
 
 class ProgramOracle:
@@ -68,7 +72,24 @@ class ProgramOracle:
 
     def _sweep(self, case: Case, lo: int, hi: int) -> Swept:
         self._check_offered("sweep", case)
-        return ProgramSweep(self._supervisor, self._bisector, case, lo, hi, self._seconds)
+        request = {"ask": "sweep", "case": case}
+
+        def ask_alone(part: Bits, seconds: float) -> Any:
+            # Parts are consecutive patterns, so these are sweeps too.
+            consecutive = request | {"first": int(part[0]), "count": part.size}
+            return self._supervisor.ask(consecutive, {}, seconds)
+
+        return RemoteSweep(
+            self._supervisor,
+            self._bisector,
+            request,
+            ask_alone,
+            np.dtype(format_named(case.source).storage),
+            lo,
+            hi,
+            SLOT_BYTES // np.dtype(format_named(case.target).storage).itemsize,
+            self._seconds,
+        )
 
     def _ask(self, ask: str, case: Case, bits: Bits, seconds: float) -> Any:
         return self._supervisor.ask({"ask": ask, "case": case}, {"": bits}, seconds)

@@ -17,9 +17,9 @@ from oracles.isolation.frames import (
     unpack_arrays,
 )
 from oracles.isolation.remote_errors import remote_error
+from oracles.isolation.shared_memory import SharedMemory
 from oracles.protocol import Bits, Unsupported
 from oracles.wire import schema
-from oracles.wire.shared_memory import SharedMemory
 from specs.formats import format_named
 
 MAX_TEXT_BYTES = 1 << 26

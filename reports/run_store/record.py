@@ -81,6 +81,8 @@ class RunRecord(StrictModel):
     tier: Literal["quick", "full"] = "quick"
     seed: int = 0
     max_examples: int = 1000
+    isolates_sweeps: bool = False
+    """Whether sweeps too were answered in processes that share no memory with the judge."""
     shard: Shard | None = None
     environments: tuple[Environment, ...]
     command_line: tuple[str, ...]

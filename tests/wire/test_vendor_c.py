@@ -137,7 +137,7 @@ def test_a_sweep_finds_the_same_divergences_as_casts(
 def test_other_requests_between_the_parts_of_a_sweep_do_no_harm(
     load: LoadProgram, vendor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oracles.wire.program_sweep.SLOT_BYTES", 1000)
+    monkeypatch.setattr("oracles.wire.program_oracle.SLOT_BYTES", 1000)
     oracle: Any = load(vendor).oracle
     for target, mask in (
         ("int4", 15),

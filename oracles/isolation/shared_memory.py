@@ -1,4 +1,4 @@
-"""Shared memory that a program may write its answers to."""
+"""Shared memory that a backend's process may write its answers to."""
 
 from __future__ import annotations
 
