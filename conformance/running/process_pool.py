@@ -162,6 +162,11 @@ class ProcessPool:
         """Wait until a worker has loaded its backend; replace it if it was killed meanwhile."""
         try:
             match self._next_message(worker):
+                case Ready(version=version) if self.version not in ("", version):
+                    raise CastigateError(
+                        f"backend `{self.backend}` is version {version} now, and was "
+                        f"{self.version}; run again with one version"
+                    )
                 case Ready(version=version):
                     self.version = version
                     worker.is_ready = True

@@ -22,8 +22,22 @@ from specs.errors import CastigateError
 MAX_STARTS = 3
 """How often a process is started if something else kills it before it is ready."""
 
-Info = TypeVar("Info", covariant=True)
-"""The message in which a starting process describes itself."""
+
+class Description(Protocol):
+    """The message in which a starting process describes itself."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        ...
+
+
+Info = TypeVar("Info", bound=Description, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -85,8 +99,14 @@ class BackendSupervisor(Generic[Info]):
         self._first_number = 0
         """The number of the first request to the current process."""
         self._pending: deque[_PendingReply] = deque()
-        self.info: Info
+        self._info: Info | None = None
         self._ensure_started()
+
+    @property
+    def info(self) -> Info:
+        """What the first process has said about itself, as every later one must."""
+        assert self._info is not None
+        return self._info
 
     def close(self) -> None:
         """End the process politely; the next request starts a new one."""
@@ -189,7 +209,10 @@ class BackendSupervisor(Generic[Info]):
             self._kill()
             self._process = process = self._client.start()
             try:
-                self.info = self._client.handshake(process)
+                info = self._client.handshake(process)
+                if self._info not in (None, info):
+                    raise self._other_error(info)
+                self._info = info
                 break
             except ProcessFailed as failure:
                 if start == MAX_STARTS - 1 or not failure.was_killed:
@@ -202,6 +225,12 @@ class BackendSupervisor(Generic[Info]):
         self._first_number = self._number + 1
         self._on_reply()
         return process
+
+    def _other_error(self, info: Description) -> CastigateError:
+        """The error that a backend describes itself otherwise than before."""
+        was, now = (f"{each.name} {each.version}" for each in (self.info, info))
+        now = "described otherwise" if was == now else now
+        return CastigateError(f"backend `{self._backend}` was {was}, and is {now} now")
 
     def _start_error(self, failure: ProcessFailed | ProcessTimeout) -> CastigateError:
         self._kill()

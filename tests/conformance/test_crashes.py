@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,13 @@ def test_who_cannot_be_loaded_is_one_line_and_makes_no_run(
     assert err.startswith(f"castigate: backend `{RUNNABLE}:{name}`")
     assert message in err
     assert not (tmp_path / "run" / "cases.parquet").exists()
+
+
+def test_who_is_another_version_in_each_process_is_one_line(tmp_path: Path) -> None:
+    given = (backend("IsAnotherInEachProcess"), *INT4, "--jobs=2", f"--out={tmp_path / 'run'}")
+    code, out, err = castigate("run", *given)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert re.search(r" is version \d+ now, and was \d+; run again with one version$", err.strip())
 
 
 def test_who_dies_when_its_roads_are_asked_is_one_line(tmp_path: Path) -> None:

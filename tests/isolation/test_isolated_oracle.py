@@ -218,6 +218,13 @@ def test_a_backend_that_cannot_be_loaded_again_stays_crashed(planted: LoadPlante
     assert (str(later), later.inputs) == (lost, None)
 
 
+def test_a_backend_that_is_another_version_afterwards_stays_crashed(planted: LoadPlanted) -> None:
+    oracle = planted("IsAnotherAfterwards")
+    assert_answered(oracle)
+    lost = f"backend `{PLANTED}:IsAnotherAfterwards` was planted 1, and is planted 2 now"
+    assert f"no other could be started: {lost}" in str(crash(oracle))
+
+
 def test_an_exit_on_each_part_leaves_the_crash_on_all_inputs(
     planted: LoadPlanted,
 ) -> None:

@@ -297,6 +297,10 @@ class HasNumbersForVersion(Right):
     version = (1, 2)  # type: ignore[assignment]
 
 
+class IsAnotherInEachProcess(Right):
+    version = str(os.getpid())
+
+
 class SegfaultsOnItsRoad(Right):
     def road(self, case: Case) -> str:
         ctypes.string_at(0)

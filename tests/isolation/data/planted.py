@@ -233,6 +233,16 @@ class LoadsOnce(Segfaults):
         MARK.touch()
 
 
+class IsAnotherAfterwards(Segfaults):
+    """Is another version in every process; the mark counts them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with MARK.open("a") as mark:
+            mark.write(".")
+        self.version = str(MARK.stat().st_size)
+
+
 class RaisesInParts(Right):
     """Crashes on all inputs together, and tries to exit when it is asked for a part."""
 
