@@ -136,6 +136,15 @@ class WithCastEach(Protocol):
 
 
 @runtime_checkable
+class WithCastAtOnce(Protocol):
+    """An oracle that can be asked by two callers at the same time."""
+
+    def cast_at_once(self, case: Case, many: Sequence[Bits]) -> list[Bits]:
+        """Answer the tensors, the even ones in one thread and the odd ones in another."""
+        ...
+
+
+@runtime_checkable
 class WithBitcast(Protocol):
     """An oracle that can reinterpret bits as another dtype."""
 

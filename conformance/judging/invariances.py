@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeVar
 from zlib import crc32
 
@@ -13,20 +13,10 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
-from conformance.judging.answers import (
-    Answer,
-    Answered,
-    Crashed,
-    Declined,
-    NoAnswer,
-    Unanswered,
-    attempt,
-    checked,
-    value_of,
-)
+from conformance.judging.answers import Crashed, Unanswered
 from conformance.judging.backend_judge import BackendJudge
-from conformance.judging.calls import answer_of
-from conformance.judging.probes import LARGE, Probe, alone, drawn, lasting, probes
+from conformance.judging.probe_answers import ProbeFailedError, answers_to
+from conformance.judging.probes import LARGE, Probe, alone, at_once, drawn, lasting, probes
 from conformance.judging.row_answers import (
     NoRow,
     Row,
@@ -37,70 +27,13 @@ from conformance.judging.row_answers import (
 )
 from conformance.judging.shape_choice import SHORT, Shape, shape_of_pair
 from conformance.judging.telling_inputs import telling_inputs
-from oracles.protocol import Bits, WithCall, WithCastEach
+from oracles.protocol import Bits, WithCall
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.diff.divergences import datum_of, simplicity
 from reports.diff.judgement import Datum, Fault, Judgement
 from reports.diff.verdicts import Verdict
-from specs.case_calls import receiver_of
 from specs.cases import Case
 from specs.tensor_rules import tensor_rule
-
-
-class ProbeFailedError(Exception):
-    """A tensor is not answered though its elements are; Hypothesis shrinks to the smallest."""
-
-    def __init__(self, probe: Probe, missing: NoAnswer) -> None:
-        super().__init__(f"{probe}: {missing.text}")
-
-
-def answers_to(
-    judge: BackendJudge, row: Row, chosen: Sequence[Probe]
-) -> Iterator[tuple[Probe, Bits]]:
-    """Each probe with its answer, except those that the backend declines.
-
-    Raises ``ProbeFailedError`` for an error or a malformed answer, ``Unanswered`` for a crash.
-    """
-    oracle = judge.backend.oracle
-    if not isinstance(oracle, WithCastEach) or receiver_of(row.case.document) is not None:
-        for probe in chosen:
-            yield from _answer_to(judge, row, probe)
-        return
-    left = list(chosen)
-    while left:
-        tensors = [probe.tensor(row.inputs) for probe in left]
-        known = value_of(attempt(partial(oracle.cast_each, row.case, tensors)))
-        for probe, tensor, answer in zip(left, tensors, known, strict=False):
-            check = partial(checked, row.rules.target, tensor, answer)
-            yield from _survived(probe, attempt(check))
-        left = left[len(known) :]
-        if left:
-            # The first that was not answered together: alone it tells why.
-            yield from _answer_to(judge, row, left.pop(0))
-
-
-def _answer_to(judge: BackendJudge, row: Row, probe: Probe) -> Iterator[tuple[Probe, Bits]]:
-    tensor = probe.tensor(row.inputs)
-
-    def checked_answer() -> Bits:
-        answer = answer_of(judge.backend.oracle, row.case, tensor)
-        # A copy: a backend may use one buffer for all its answers.
-        return checked(row.rules.target, tensor, answer).copy()
-
-    yield from _survived(probe, attempt(checked_answer))
-
-
-def _survived(probe: Probe, answer: Answer) -> Iterator[tuple[Probe, Bits]]:
-    match answer:
-        case Answered(bits):
-            yield probe, bits
-        case Declined():
-            return
-        case Crashed() as crashed:
-            raise Unanswered(crashed)
-        case missing:
-            raise ProbeFailedError(probe, missing)
-
 
 SHOWN_ANSWERS = 4
 
@@ -297,7 +230,9 @@ class Invariances:
         chance = np.random.default_rng([crc32(self.pair.encode()), self._judge.settings.seed])
         few_shapes = self._judge.few_shapes
         asked = [(row, list(probes(row.inputs.size, self.pair, few_shapes)))]
-        if self._judge.settings.tier == "full":
+        is_full = self._judge.settings.tier == "full"
+        asked[0][1].extend(at_once(row.inputs.size, self.pair, few_shapes, is_full))
+        if is_full:
             asked.append((row, list(lasting())))
         if not few_shapes:
             asked += [(by, list(drawn(by.inputs.size, chance))) for by in (row, *self._call_rows)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,11 @@ LONGEST = (1 << 20) + 3
 """More than fits into a cache."""
 REPEATED = 1500
 """Calls in a row at the full tier: what happens at every thousandth, happens."""
+AT_ONCE = 12
+AT_ONCE_FULL = 100
+"""Rows that two threads ask at the same time."""
+PAIRS_AT_ONCE = 16
+"""At the tier quick, one pair in sixteen is asked so: what is unsafe for one is so for most."""
 DRAWN = 10
 PICKS_KEPT = 1024
 
@@ -50,6 +56,8 @@ class Probe:
     offset: int = 0
     order: tuple[int, ...] = ()
     shuffling: int = 0
+    is_at_once: bool = False
+    """Whether another thread asks other tensors meanwhile."""
 
     @lru_cache(PICKS_KEPT)  # noqa: B019 (a probe is a handful of numbers, the same for all pairs)
     def picks(self, count: int) -> NDArray[np.intp]:
@@ -99,11 +107,13 @@ class Probe:
 
     @property
     def simplicity(self) -> tuple[object, ...]:
-        """The key that sorts probes: a plain layout, few elements, small steps, a row."""
+        """The key that sorts probes: one caller, a plain layout, few elements, small steps."""
         steps = sum(abs(step - 1) for step in self.effective_steps)
         rank = abs(len(self.shape) - 1)
         is_laid = self.layout is not None
-        return is_laid, prod(self.shape), steps, self.offset, rank, self.shape, self.shuffling
+        size = prod(self.shape)
+        laid = is_laid, size, steps, self.offset, rank, self.shape, self.shuffling
+        return self.is_at_once, *laid
 
     def __str__(self) -> str:
         words = [f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"]
@@ -113,6 +123,8 @@ class Probe:
             words.append(f"dimensions in memory {self.order}")
         if self.offset:
             words.append(f"{self.offset} elements past a boundary")
+        if self.is_at_once:
+            words.append("while another thread asks")
         return ", ".join(words)
 
 
@@ -128,6 +140,8 @@ def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
     for first in range(count):
         yield Probe((TURNED,), first)
     yield from (Probe((TURNED,), first, stride=0) for first in range(count))
+    # The same length, first and last input, and others between: what is remembered by its ends.
+    yield from (Probe((count + 1,), stride=stride) for stride in (1, 2, 3))
     yield Probe((SHUFFLED * count + 3,), shuffling=1)
     yield from (Probe((), first) for first in _spread(count, SCALARS))
     yield from (Probe(shape) for shape in RANKED)
@@ -166,6 +180,18 @@ def lasting() -> Iterator[Probe]:
     """What only the full tier has time for: a long tensor, and a row again and again."""
     yield Probe((LONGEST,))
     yield from (Probe((TURNED,), first) for first in range(REPEATED))
+
+
+def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[Probe]:
+    """Rows of different inputs, for two threads that ask at the same time."""
+    shape = shape_of_pair(pair) if few_shapes else (TURNED,)
+    number = AT_ONCE_FULL if is_full else AT_ONCE
+    if not is_full and crc32(pair.encode()) % PAIRS_AT_ONCE:
+        return
+    for first in range(number):
+        yield Probe(shape, first * count // number, is_at_once=True)
+    if is_full and not few_shapes:
+        yield from (Probe((LARGE,), first, is_at_once=True) for first in range(SCALARS))
 
 
 def _few(count: int, pair: str) -> Iterator[Probe]:

@@ -1,0 +1,53 @@
+"""Faults of position, neighbors, shape, memory and past: all are found by the cases of a pair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.judging.invariances import Invariances
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.loading import close, load_isolated
+from oracles.registry import Backend
+from reports.diff.verdicts import Verdict
+from tests.conformance.data.surprises import FAULTS, ONLY_FULL, REPLACED, UNSEEN, Surprising
+from tests.conformance.test_invariances import HALF, cases
+
+SURPRISES = Path(__file__).with_name("data") / "surprises.py"
+LIMITATIONS = Path(__file__).parents[2] / "docs" / "limitations.md"
+FAILED = ("violates", "deviates", "error", "crashed")
+Tier = Literal["quick", "full"]
+
+
+def verdicts(backend: Backend, tier: Tier, pair: tuple[str, str] = HALF) -> list[Verdict]:
+    judge = BackendJudge(backend, {}, Settings(max_examples=20, tier=tier))
+    asked = cases(*pair)
+    return [judge.judge(asked[0]).verdict, Invariances(judge, asked).judge()[1].verdict]
+
+
+def test_the_reference_without_a_fault_conforms() -> None:
+    assert verdicts(Backend("none", Surprising("")), "full") == ["conforms", "conforms"]
+
+
+@pytest.mark.parametrize("name", sorted(({*FAULTS} | {*REPLACED}) - UNSEEN))
+def test_a_fault_is_found(name: str) -> None:
+    tier: Tier = "full" if name in ONLY_FULL else "quick"
+    found = verdicts(Backend(name, Surprising(name)), tier)
+    assert set(found) & set(FAILED), found
+
+
+@pytest.mark.parametrize("name", sorted(UNSEEN))
+def test_what_no_tier_finds_is_among_the_limitations(name: str) -> None:
+    assert not set(verdicts(Backend(name, Surprising(name)), "full")) & set(FAILED)
+    assert f"`{name}`" in LIMITATIONS.read_text()
+
+
+def test_two_callers_at_once_get_their_own_answers() -> None:
+    backend = load_isolated(f"{SURPRISES}:SharesItsScratch", LaunchConfig())
+    try:
+        assert set(verdicts(backend, "quick", ("int64", "float32"))) & set(FAILED)
+    finally:
+        close(backend)
