@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated
 
 import typer
 
 from conformance.commands.options import MaxExamplesOption, SeedOption
-from conformance.judging.quick_inputs import inputs_of
+from conformance.judging.listed_inputs import QUICK_EXAMPLES, QUICK_SEED, listed_inputs
+from conformance.judging.value_spelling import json_text
 from conformance.running.selection import case_named
-from specs.ruling import ruling
+from specs.errors import CastigateError
+from specs.operations import is_bitcast
 
 
 def inputs_command(
     cases: Annotated[list[str], typer.Argument(metavar="CASE", help="Case ids.")],
-    seed: SeedOption = 0,
-    max_examples: MaxExamplesOption = 1000,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help='Print {"case": …, "input": …} lines: add "output" and pipe them into judge.',
+        ),
+    ] = False,
+    seed: SeedOption = QUICK_SEED,
+    max_examples: MaxExamplesOption = QUICK_EXAMPLES,
 ) -> None:
     """Print the quick tier's inputs, one hex pattern a line (texts as {"text": "…"})."""
     # All ids are looked up first: a wrong one leaves nothing on stdout.
-    for case, rules in [(case, ruling(case)) for case in map(case_named, cases)]:
-        inputs = inputs_of(case, rules, seed, max_examples)
-        source = rules.source
-        if source.kind == "text":
-            lines = [json.dumps({"text": text}, ensure_ascii=False) for text in inputs.tolist()]
-        elif source.bits > 64:
-            lines = [source.hexadecimal(int.from_bytes(one.tobytes(), "little")) for one in inputs]
-        else:
-            lines = [source.hexadecimal(code) for code in inputs.tolist()]
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    chosen = [case_named(case) for case in cases]
+    if not as_json and (bitcasts := [case for case in chosen if is_bitcast(case)]):
+        raise CastigateError(
+            f"{bitcasts[0]} is a bitcast, whose inputs are tensors; add --json to list them"
+        )
+    for case in chosen:
+        for given in listed_inputs(case, seed, max_examples):
+            line = {"case": case.id, "input": given} if as_json else given
+            sys.stdout.write(f"{line if isinstance(line, str) else json_text(line)}\n")

@@ -11,6 +11,7 @@ from typing import IO, Annotated
 
 import typer
 
+from conformance.judging.listed_inputs import UnansweredInputs
 from conformance.judging.recorded_answers import Tally, judge_stream
 from conformance.judging.value_spelling import json_text
 from specs.errors import CastigateError
@@ -27,13 +28,20 @@ def judge_command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print only JSON lines, no summary on stderr.")
     ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete",
+            help="Exit with 2 if a case of the lines lacks one of the quick tier's inputs.",
+        ),
+    ] = False,
 ) -> None:
     """Judge recorded answers of casts and bitcasts, one JSON object per line.
 
     A line: {"case": "onnx-cast:25/float32/float16", "input": "0x477ff000", "output": "inf"}.
     """
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    tally = Tally()
+    tally = Tally(unanswered=UnansweredInputs() if complete else None)
     for line in _judge_lines(file, tally):
         sys.stdout.write(line)
     if not tally.lines:
@@ -44,6 +52,8 @@ def judge_command(
         )
         malformed = f"; {tally.malformed} malformed" if tally.malformed else ""
         typer.echo(f"{tally.lines} lines: {counts or 'nothing judged'}{malformed}", err=True)
+    if tally.unanswered is not None:
+        tally.unanswered.check()
     raise typer.Exit(tally.exit_code)
 
 

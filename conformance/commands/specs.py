@@ -13,13 +13,17 @@ from typing import Annotated
 
 import typer
 
-from specs.calls import FORM
+from conformance.commands.document_listing import (
+    clauses_of,
+    document_details,
+    document_listing,
+)
 from specs.coverage import Coverage, by_kind, coverage, page_sections
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof, prove
 from specs.loader import Document, document_named, documents, load_document
-from specs.model.document import FormEntry, PromiseEntry, RuleEntry, json_schema
+from specs.model.document import json_schema
 from specs.model.page_lines import Span, cite_lines, line_digests, read_page
 from specs.operations import matching_rules
 from specs.page_changes import MovedRange, compare_page
@@ -55,18 +59,26 @@ def specs_command(
             " changed in it and which rules to check.",
         ),
     ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print a JSON object per document, with a DOCUMENT its rules and cases."
+        ),
+    ] = False,
 ) -> None:
     """Show documents, versions, cases and rules, or prove documents total and unambiguous."""
     if files and what not in ("lint", "page"):
         raise CastigateError("only `castigate specs lint` and `castigate specs page` take files")
     if page is not None and not show_coverage:
         raise CastigateError("--page needs --coverage; add it, or leave --page out")
+    if as_json and (show_coverage or what in ("lint", "schema", "page")):
+        raise CastigateError("--json lists documents; give a DOCUMENT, or leave --json out")
     if show_coverage:
         _show_coverage(what, page)
         return
     match what:
         case None:
-            lines = list_documents()
+            lines = list_documents(as_json)
         case "lint":
             given = [load_document(path) for path in files or []]
             lines = list_proofs([prove(document) for document in given or documents().values()])
@@ -79,7 +91,12 @@ def specs_command(
         case _:
             name, _, version = what.partition(":")
             document = document_named(name)
-            lines = list_version(document, version) if version else list_document(document)
+            if version:
+                version_named(document, version)
+            if as_json:
+                lines = iter([document_details(document, version or None).model_dump_json()])
+            else:
+                lines = list_version(document, version) if version else list_document(document)
     for line in lines:
         typer.echo(line)
 
@@ -102,12 +119,15 @@ def _show_coverage(what: str | None, copy: Path | None) -> None:
         raise typer.Exit(1)
 
 
-def list_documents() -> Iterator[str]:
+def list_documents(as_json: bool = False) -> Iterator[str]:
     """List all documents, one per line."""
-    for document in documents().values():
-        versions = ", ".join(document.entry.versions)
-        cases = sum(1 for version in editions(document) for _ in version.cases())
-        yield f"{document.name:<20} {cases:>6} cases  versions {versions}  ({document.entry.title})"
+    for found in map(document_listing, documents().values()):
+        if as_json:
+            yield found.model_dump_json(exclude_none=True)
+        else:
+            versions = ", ".join(version.version for version in found.versions)
+            counts = f"{found.cases:>6} cases  versions {versions}"
+            yield f"{found.document:<20} {counts}  ({found.title})"
 
 
 def list_document(document: Document) -> Iterator[str]:
@@ -118,11 +138,7 @@ def list_document(document: Document) -> Iterator[str]:
     for version in editions(document):
         yield f"  {document.name}:{version.version:<6} {_count_cases(version)}"
     yield ""
-    clauses: dict[str, RuleEntry | PromiseEntry | FormEntry] = {
-        **entry.rules,
-        **entry.promises(),
-        **{f"{FORM}:{name}": form for name, form in entry.forms.items() if form.conflict},
-    }
+    clauses = clauses_of(document)
     width = max(map(len, clauses))
     for name, clause in clauses.items():
         lines = f" ({cite_lines(clause.lines)})" if clause.lines else ""

@@ -11,6 +11,7 @@ from typing import IO, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from conformance.judging.listed_inputs import UnansweredInputs
 from conformance.judging.recorded_bitcasts import judge_bitcast
 from conformance.judging.value_spelling import (
     ErrorDatum,
@@ -57,11 +58,12 @@ SPELLINGS = {"input": INPUTS, "output": f'{INPUTS}; or {{"error": "…"}}'}
 
 @dataclass
 class Tally:
-    """Counts lines by verdict."""
+    """Counts lines by verdict; ``unanswered`` is for callers that want every input answered."""
 
     lines: int = 0
     malformed: int = 0
     verdicts: dict[str, int] = field(default_factory=dict)
+    unanswered: UnansweredInputs | None = None
 
     @property
     def exit_code(self) -> int:
@@ -78,7 +80,11 @@ def judge_stream(stream: IO[str], tally: Tally) -> Iterator[dict[str, Any]]:
         try:
             if line is None:
                 raise CastigateError(f"longer than {LONGEST_LINE} characters; the rest is skipped")
-            judged = judge_line(line)
+            recorded = _parsed(line)
+            _, rules = case_and_ruling(recorded.case)
+            judged = _judged(rules, recorded)
+            if tally.unanswered is not None:
+                tally.unanswered.remove(recorded.case, rules, recorded.input)
         except CastigateError as error:
             tally.malformed += 1
             yield {"error": f"line {number}: {error}", "line": number}
@@ -101,10 +107,8 @@ def _lines(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
             yield number, line
 
 
-def judge_line(line: str) -> dict[str, Any]:
+def _judged(rules: Ruling | BitcastRuling, recorded: RecordedLine) -> dict[str, Any]:
     """The line with its verdict; raises ``CastigateError`` for a malformed one."""
-    recorded = _parsed(line)
-    _, rules = case_and_ruling(recorded.case)
     if isinstance(rules, BitcastRuling):
         return _judge_bitcast(rules, recorded)
     given = datum(rules.source, recorded.input, "input")
