@@ -20,6 +20,7 @@ COMMANDS = {
     "specs": "specs_command",
     "explain": "explain_command",
     "backends": "backends_command",
+    "selftest": "selftest_command",
     "run": "run_command",
     "merge": "merge_command",
     "diff": "diff_command",

@@ -59,11 +59,12 @@ ELEMENT_REQUESTS: Mapping[str, tuple[type[AskCast] | type[AskBitcast], int]] = {
 class ProgramClient:
     """Starts a program, and speaks with it through its stdin and stdout."""
 
-    def __init__(self, backend: str, config: LaunchConfig) -> None:
+    def __init__(self, backend: str, config: LaunchConfig, offers_memory: bool = True) -> None:
         self._backend = backend
         self._config = config
         self._command = parse_command(backend)
-        self._memory = SharedMemory() if hasattr(os, "memfd_create") else None
+        can_share = offers_memory and hasattr(os, "memfd_create")
+        self._memory = SharedMemory() if can_share else None
         self._uses_memory = False
         self.log = StderrLog()
 

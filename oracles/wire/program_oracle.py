@@ -23,7 +23,8 @@ class ProgramOracle:
     """Sends requests to a program, and to a new process of it when one crashes.
 
     Beside ``cast`` and ``road`` it has the methods for the operations that the program offers.
-    ``on_reply`` is called after every reply, to show progress in long exchanges.
+    ``on_reply`` is called after every reply, to show progress in long exchanges. Without
+    ``offers_memory`` all answers come in payloads, as on a system without shared memory.
     """
 
     claims: tuple[str, ...]
@@ -31,14 +32,18 @@ class ProgramOracle:
     sweep: Callable[[Case, int, int], Swept]
 
     def __init__(
-        self, backend: str, config: LaunchConfig, on_reply: Callable[[], None] = lambda: None
+        self,
+        backend: str,
+        config: LaunchConfig,
+        on_reply: Callable[[], None] = lambda: None,
+        offers_memory: bool = True,
     ) -> None:
-        client = ProgramClient(backend, config)
+        client = ProgramClient(backend, config, offers_memory)
         self.log = client.log
         self._supervisor = BackendSupervisor(backend, client, on_reply)
         self._seconds = config.seconds
         self._bisector = CrashBisector(self.close, config.seconds)
-        hello = self._supervisor.info
+        self.hello = hello = self._supervisor.info
         self.name, self.version, self.dtypes = hello.name, hello.version, tuple(hello.dtypes)
         self._operations, self._depends_on = hello.operations, hello.depends_on
         if hello.claims is not None:

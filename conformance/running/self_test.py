@@ -1,0 +1,328 @@
+"""Checks that a backend speaks its protocol, before any document judges what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from itertools import islice
+from math import prod
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.judging.answers import (
+    Answered,
+    Crashed,
+    Declined,
+    Malformed,
+    NoAnswer,
+    Raised,
+    attempt,
+    checked,
+    malformed,
+)
+from conformance.judging.bitcasts import bitcast_by
+from conformance.judging.raising_inputs import crash_message
+from conformance.running.selection import select
+from oracles.isolation.shared_memory import SLOT_BYTES
+from oracles.protocol import Bits, Oracle, WithBitcast, WithDtypes, WithSweep
+from oracles.reference.reference_oracle import Reference
+from oracles.registry import Backend
+from oracles.smoke_check import sample_patterns
+from specs.bitcast_ruling import bitcast_ruling
+from specs.bitcast_shapes import format_shape
+from specs.calls import SHAPE
+from specs.cases import Case
+from specs.editions import edition
+from specs.formats import Format, format_named, formats
+from specs.loader import document_named, documents
+from specs.operations import is_bitcast
+from specs.ruling import ruling
+
+UNCHANGED, OTHER_NANS = "unchanged", "unchanged, but NaNs come back as other NaNs"
+NOT_LISTED = "not asked: in no document it comes back unchanged"
+ANSWERED = "answered"
+SHORT_ROW, LONG_ROW, LONGEST_ROW = 1 << 10, 1 << 19, 1 << 24
+"""Elements. A run sends rows of up to ``LONG_ROW``; a backend that cannot answer them is broken."""
+SECONDS_OF_A_ROW = 2.0
+"""After a row that takes longer, no longer one is sent."""
+SHAPES = ((), (0,), (2, 3), (2, 0, 3), (1, 2, 3, 1), (2, 1, 2, 1, 2))
+"""Ranks 0 to 5, and tensors without elements: a run sends all of them."""
+MOST_TRIES = 100
+"""Cases in which one that is answered is looked for, if none comes back as itself."""
+SECONDS_OF_A_FIGURE = 0.5
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What one check found about a dtype, a shape, a length or a speed.
+
+    ``is_broken`` says that the backend does not do what docs/protocol.md requires.
+    """
+
+    check: str
+    subject: str
+    result: str
+    is_broken: bool = False
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A cast that the backend answers: its inputs, and the answers to them."""
+
+    case: Case
+    inputs: Bits
+    answers: Bits
+
+
+class SelfTest:
+    """Asks a backend for bits unchanged, for long rows and all ranks, and times it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._oracle = backend.oracle
+        self._answered: list[Probe] = []
+        self._longest = 0
+        """Elements of the longest row that was answered."""
+        self._dtypes = (
+            tuple(backend.oracle.dtypes)
+            if isinstance(backend.oracle, WithDtypes)
+            else tuple(formats())
+        )
+
+    @cached_property
+    def probe(self) -> Probe | None:
+        """The cast to test limits and speeds with, from the widest dtype that can be swept."""
+        known = self._answered or list(islice(self._answered_casts(), 1))
+        return max(known, key=lambda each: _usefulness(each.case), default=None)
+
+    def identities(self) -> Iterator[CheckResult]:
+        """Ask for every dtype as itself, by each operation that the backend offers."""
+        asks: dict[str, Callable[[Case, Bits], Bits]] = {"cast": self._cast}
+        if isinstance(self._oracle, WithBitcast):
+            asks["bitcast"] = self._bitcast
+        if isinstance(self._oracle, WithSweep):
+            asks["sweep"] = self._sweep
+        for check, ask in asks.items():
+            for form in map(format_named, self._dtypes):
+                if check != "sweep" or (form.is_numeric and form.bits <= 32):
+                    yield self._identity(check, form, ask)
+
+    def limits(self) -> Iterator[CheckResult]:
+        """Send longer and longer rows, and tensors of every rank."""
+        if self.probe is None:
+            return
+        yield self._longest_row(self.probe)
+        for shape in SHAPES:
+            inputs = np.resize(self.probe.inputs, prod(shape)).reshape(shape)
+            found = attempt(partial(self._cast, self.probe.case, inputs))
+            yield self._answer("shape", format_shape(shape), found)
+
+    def speeds(self, without_memory: Oracle | None) -> Iterator[CheckResult]:
+        """Time casts and sweeps if the ``limits`` allow the rows that this needs.
+
+        ``without_memory`` is the program without shared memory.
+        """
+        if self.probe is None or self._longest < LONG_ROW:
+            return
+        case, row = self.probe.case, np.resize(self.probe.inputs, LONG_ROW)
+        timed: dict[str, tuple[str, Callable[[], int]]] = {
+            "single elements": ("requests", lambda: self._cast(case, row[:1]).size),
+            "rows": ("elements", lambda: self._cast(case, row).size),
+        }
+        if format_named(case.source).bits <= 32:
+            for name, oracle in (
+                ("sweeps", self._oracle),
+                ("sweeps without shared memory", without_memory),
+            ):
+                if isinstance(oracle, WithSweep):
+                    timed[name] = "elements", partial(_sweep_once, oracle, case)
+        for name, (unit, ask) in timed.items():
+            yield self._answer("speed", name, attempt(partial(_rate, ask)), f"{{}} {unit}/s")
+
+    def _identity(self, check: str, form: Format, ask: Callable[[Case, Bits], Bits]) -> CheckResult:
+        inputs = sample_patterns(form)
+        operation = "bitcast" if check == "bitcast" else "cast"
+        case = identity_case(self._backend, operation, form, inputs)
+        if case is None:
+            return CheckResult(check, form.name, NOT_LISTED)
+        if check == "sweep":
+            inputs = np.arange(min(1 << form.bits, 1 << 16)).astype(form.storage)
+        # One element first: it shows a crash on any input without a search for the guilty one.
+        found = attempt(partial(ask, case, inputs[:1]))
+        if isinstance(found, Answered):
+            found = attempt(partial(ask, case, inputs))
+        if not isinstance(found, Answered):
+            return _without_answer(check, form.name, form, found)
+        answers = found.value
+        if check == "cast":
+            self._answered.append(Probe(case, inputs, answers))
+        changed = answers != inputs
+        nans = _is_nan(form, inputs) & _is_nan(form, answers) & (operation == "cast")
+        wrong = np.flatnonzero(changed & ~nans)
+        if wrong.size:
+            before, after = (_spelled(form, array[wrong[0]]) for array in (inputs, answers))
+            text = f"{before} comes back as {after} ({wrong.size:,} of {inputs.size:,} are changed)"
+            return CheckResult(check, form.name, text, is_broken=True)
+        return CheckResult(check, form.name, OTHER_NANS if changed.any() else UNCHANGED)
+
+    def _answer(
+        self, check: str, subject: str, found: Answered[Any] | NoAnswer, text: str = ANSWERED
+    ) -> CheckResult:
+        assert self.probe is not None
+        if isinstance(found, Answered):
+            return CheckResult(check, subject, text.format(found.value))
+        return _without_answer(check, subject, format_named(self.probe.case.source), found)
+
+    def _cast(self, case: Case, inputs: Bits) -> Bits:
+        return checked(format_named(case.target), inputs, self._oracle.cast(case, inputs.copy()))
+
+    def _bitcast(self, case: Case, inputs: Bits) -> Bits:
+        shaped = _in_shape(case, inputs.shape)
+        answer = bitcast_by(self._oracle, shaped, bitcast_ruling(shaped), inputs.copy())
+        if answer.shape != inputs.shape:
+            raise malformed(f"the answer has shape {answer.shape}, the input {inputs.shape}")
+        return answer
+
+    def _sweep(self, case: Case, inputs: Bits) -> Bits:
+        assert isinstance(self._oracle, WithSweep)
+        part = self._oracle.sweep(case, 0, inputs.size)
+        return checked(format_named(case.target), inputs, part(0, inputs.size))
+
+    def _longest_row(self, probe: Probe) -> CheckResult:
+        failed, length = "", SHORT_ROW
+        while length <= LONGEST_ROW and not failed:
+            inputs, due = np.resize(probe.inputs, length), np.resize(probe.answers, length)
+            begun = perf_counter()
+            found = attempt(partial(self._cast, probe.case, inputs))
+            if not isinstance(found, Answered):
+                missing = _without_answer("", "", format_named(probe.case.source), found)
+                failed = f"{length:,}: {missing.result}"
+            elif (found.value != due).any():
+                failed = f"{length:,}: other answers than to the same inputs in a short row"
+            else:
+                self._longest = length
+            length = length * 2 if perf_counter() - begun < SECONDS_OF_A_ROW else 2 * LONGEST_ROW
+        text = f"{self._longest:,} elements of {probe.case.source} are answered"
+        if not failed:
+            return CheckResult("row", "longest sent", text)
+        return CheckResult(
+            "row", "longest", f"{text}; {failed}", is_broken=self._longest < LONG_ROW
+        )
+
+    def _answered_casts(self) -> Iterator[Probe]:
+        """Look among the claimed casts for some that are answered."""
+        tries = 0
+        for case in select(map(str, self._backend.claimed)):
+            forms = format_named(case.source), format_named(case.target)
+            if not all(form.is_numeric and form.name in self._dtypes for form in forms):
+                continue
+            if is_bitcast(case) or case.example is not None or ruling(case).is_rejection:
+                continue
+            inputs = sample_patterns(forms[0])[:16]
+            found = attempt(partial(self._cast, case, inputs))
+            if isinstance(found, Answered):
+                yield Probe(case, inputs, found.value)
+            tries += 1
+            if tries == MOST_TRIES:
+                return
+
+
+def identity_case(backend: Backend, operation: str, form: Format, inputs: Bits) -> Case | None:
+    """Find a case in which a document lets every input come back unchanged, claimed ones first."""
+    known = [
+        (name, version)
+        for name, document in documents().items()
+        if document.entry.operation == operation
+        for version in reversed(document.entry.versions)
+    ]
+    for name, version in sorted(known, key=lambda each: not backend.claims(*each)):
+        for case in _own_casts(name, version).get(form.name, ()):
+            if _comes_back(case, inputs):
+                return case
+    return None
+
+
+@cache
+def _own_casts(document: str, version: str) -> dict[str, list[Case]]:
+    """The cases of a version from a dtype to itself, by that dtype, without worked examples."""
+    found: dict[str, list[Case]] = {}
+    for case in edition(document_named(document), version).cases():
+        if case.source == case.target and case.example is None:
+            found.setdefault(case.source, []).append(case)
+    return found
+
+
+def _comes_back(case: Case, inputs: Bits) -> bool:
+    """Whether a document wants all inputs back; of a cast, NaNs may be any NaNs."""
+    if is_bitcast(case):
+        shaped = _in_shape(case, inputs.shape)
+        rules = bitcast_ruling(shaped)
+        return rules.result == inputs.shape and rules.keeps_bits
+    cast = ruling(case)
+    if cast.is_rejection or cast.is_open:
+        return False
+    changed = Reference().cast(case, inputs) != inputs
+    return not (changed & ~_is_nan(cast.source, inputs)).any()
+
+
+def _in_shape(case: Case, shape: tuple[int, ...]) -> Case:
+    """Return a bitcast's case for another shape, which its mode names."""
+    return replace(case, modes=((SHAPE, format_shape(shape)),))
+
+
+def _is_nan(form: Format, bits: Bits) -> NDArray[np.bool_]:
+    """Which patterns are NaNs."""
+    found = np.zeros(bits.shape, np.bool_)
+    for codes in form.nan_codes if form.is_numeric else ():
+        found |= (bits >= codes.start) & (bits <= codes.stop - 1)
+    return found
+
+
+def _spelled(form: Format, element: Any) -> str:
+    if form.kind == "text":
+        return repr(element)
+    if form.bits > 64:
+        return form.hexadecimal(int.from_bytes(element.tobytes(), "little"))
+    return form.hexadecimal(int(element))
+
+
+def _usefulness(case: Case) -> int:
+    """Prefer sources of 32 bits, which are swept in full, then the next narrower ones."""
+    form = format_named(case.source)
+    return form.bits if form.is_numeric and form.bits <= 32 else 0
+
+
+def _without_answer(check: str, subject: str, form: Format, missing: NoAnswer) -> CheckResult:
+    """Describe a missing answer; only the answer `unsupported` is always allowed."""
+    match missing:
+        case Declined(text):
+            return CheckResult(check, subject, f"unsupported: {text}")
+        case Crashed():
+            text = f"crashed: {crash_message(form, missing)}"
+        case Malformed(text):
+            text = f"invalid answer: {text}"
+        case Raised():
+            text = f"error: {missing.text}"
+    return CheckResult(check, subject, text, is_broken=True)
+
+
+def _rate(ask: Callable[[], int]) -> str:
+    """Ask repeatedly for a while; return how many elements were answered per second."""
+    ask()  # may compile or allocate
+    count, begun = 0, perf_counter()
+    while not count or perf_counter() - begun < SECONDS_OF_A_FIGURE:
+        count += ask()
+    rate = count / (perf_counter() - begun)
+    return f"{rate / 1e6:,.1f} million" if rate >= 1e6 else f"{rate:,.0f}"
+
+
+def _sweep_once(oracle: WithSweep, case: Case) -> int:
+    """Sweep some consecutive patterns, several blocks of them if the source has as many."""
+    count = min(1 << format_named(case.source).bits, 1 << 23)
+    part = oracle.sweep(case, 0, count)
+    step = min(count, LONG_ROW)
+    return sum(part(first, step).size for first in range(0, count, step))

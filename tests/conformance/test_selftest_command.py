@@ -1,0 +1,167 @@
+"""``castigate selftest`` tells a program that is ready to be judged from one that is broken."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.running import self_test
+from oracles.registry import load_backend
+from oracles.smoke_check import sample_patterns
+from specs.formats import formats
+from tests.conformance.processes import ROOT
+from tests.conformance.processes import castigate_in_process as castigate
+
+PROGRAM = ROOT / "examples" / "vendor_python" / "program.py"
+HOSTILE = ROOT / "tests" / "wire" / "data" / "hostile.py"
+Test = Callable[..., tuple[int, list[dict[str, Any]], str]]
+
+
+@pytest.fixture(autouse=True)
+def short_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(self_test, "SECONDS_OF_A_FIGURE", 0.0)
+    monkeypatch.setattr(self_test, "LONGEST_ROW", self_test.LONG_ROW)
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Test:
+    """Test the example in Python after some of its text was replaced."""
+
+    def test(**replaced: str) -> tuple[int, list[dict[str, Any]], str]:
+        text = PROGRAM.read_text(encoding="utf-8")
+        for name, new in replaced.items():
+            assert text.count(PARTS[name]) == 1
+            text = text.replace(PARTS[name], new)
+        program = tmp_path / "program.py"
+        program.write_text(text, encoding="utf-8")
+        return results(f"exec:{shlex.quote(sys.executable)} {shlex.quote(str(program))}")
+
+    return test
+
+
+PARTS = {
+    "payload": "values.tobytes()",
+    "shape": 'request.get("shape", [values.size])',
+    "cast": ".astype(target)",
+    "inputs": 'request["first"] + request["count"]',
+    "start": "while start := sys.stdin.buffer.read(16):\n",
+    "mode": "if mode:",
+}
+
+
+def results(backend: str, *options: str) -> tuple[int, list[dict[str, Any]], str]:
+    code, out, err = castigate("selftest", "--json", backend, *options)
+    return code, [json.loads(line) for line in out.splitlines()], err
+
+
+def broken(found: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    return {(each["check"], each["subject"]): each["result"] for each in found if each["is_broken"]}
+
+
+def test_a_correct_program_is_ready(planted: Test) -> None:
+    code, found, err = planted()
+    assert (code, err, broken(found)) == (0, "", {})
+    checks = {(each["check"], each["subject"]): each["result"] for each in found}
+    assert checks["operations", ""] == "cast, sweep; sweeps in payloads"
+    assert checks["cast", "float64"] == checks["sweep", "uint16"] == "unchanged"
+    assert ("sweep", "float64") not in checks
+    assert checks["row", "longest sent"].startswith("524,288 elements of ")
+    assert checks["shape", "scalar"] == checks["shape", "2x0x3"] == "answered"
+    assert {subject for check, subject in checks if check == "speed"} == {
+        "single elements", "rows", "sweeps",
+    }  # fmt: skip
+
+
+BYTES_SWAPPED = {"payload": "values.byteswap().tobytes()"}
+SCALAR_AS_ROW = {"shape": '(request.get("shape") or [values.size])'}
+SHORT_SWEEP = {"inputs": 'request["first"] + request["count"] - 1'}
+LONG_ROWS_FAIL = {"cast": ".astype(target if len(elements) < 9**6 else None.name)"}
+WRONG_WIDTH = {"cast": '.astype("float32")'}
+
+
+@pytest.mark.parametrize(
+    ("replaced", "where", "result"),
+    [
+        (BYTES_SWAPPED, ("cast", "int16"), "0x0001 comes back as 0x0100 (65,280 of 65,536 are"),
+        (SCALAR_AS_ROW, ("shape", "scalar"), "the answer has shape (1,), the input ()"),
+        (SHORT_SWEEP, ("sweep", "int8"), "the answer has shape (0,), the input (1,)"),
+        (LONG_ROWS_FAIL, ("row", "longest"), "131,072 elements of int32 are answered; 262,144: cr"),
+        (WRONG_WIDTH, ("cast", "int8"), "crashed: "),
+    ],
+)
+def test_what_the_protocol_requires_is_exit_code_1(
+    replaced: dict[str, str], where: tuple[str, str], result: str, planted: Test
+) -> None:
+    code, found, err = planted(**replaced)
+    assert (code, err) == (1, "")
+    assert result in broken(found)[where]
+
+
+@pytest.mark.parametrize(
+    ("deed", "result"),
+    [
+        ("another-shape", "invalid answer: the answer has shape (255,), the input (256,)"),
+        ("exit", "crashed: on 0x95: the process ended by itself with code 7"),
+        ("huge-payload", "crashed: on 0x95: the process sent an invalid reply: a payload of"),
+        ("markup", "error: "),
+    ],
+)
+def test_a_hostile_program_is_broken(deed: str, result: str) -> None:
+    code, found, err = results(f"exec:{shlex.quote(sys.executable)} {HOSTILE} {deed}")
+    assert (code, err) == (1, "")
+    assert broken(found)["cast", "int8"].startswith(result)
+    # It only starts where memory is offered.
+    assert "KeyError: 'memory'" in broken(found)["hello", "without shared memory"]
+
+
+def test_a_program_that_declines_everything_is_exit_code_3(planted: Test) -> None:
+    code, found, err = planted(mode="if True:")
+    assert (code, err, broken(found)) == (3, "", {})
+    assert {each["result"] for each in found if each["check"] == "cast"} == {
+        "unsupported: astype takes no"
+    }
+
+
+def test_a_program_without_identities_is_timed_on_another_cast(planted: Test) -> None:
+    code, found, _ = planted(mode="if source == target:")
+    assert (code, broken(found)) == (0, {})
+    assert any(each["check"] == "speed" for each in found)
+
+
+def test_a_program_that_does_not_start_is_one_line_with_its_reason(planted: Test) -> None:
+    failing = 'raise RuntimeError("no device")\n' + PARTS["start"]
+    code, found, err = planted(start=failing)
+    assert (code, found, err.count("\n")) == (2, [], 1)
+    assert "ended by itself with code 1 (RuntimeError: no device) before its first task" in err
+
+
+@pytest.mark.parametrize("name", ["exec:", "exec:./no-such-vendor", "no-such-backend"])
+def test_a_wrong_name_is_one_line(name: str) -> None:
+    code, out, err = castigate("selftest", name)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_a_terminal_gets_subjects_with_one_result_together() -> None:
+    code, out, err = castigate("selftest", "reference")
+    assert (code, err) == (0, "")
+    assert "bool, string: unchanged" in " ".join(out.split())
+    assert out.splitlines()[-1].startswith("ready: castigate gate --backend reference ")
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_every_dtype_that_some_document_gives_back_has_a_case() -> None:
+    backend = load_backend("reference")
+    asked = {
+        (operation, form.name)
+        for operation in ("cast", "bitcast")
+        for form in formats().values()
+        if self_test.identity_case(backend, operation, form, sample_patterns(form))
+    }
+    missing = {name for name in formats() if not {("cast", name), ("bitcast", name)} & asked}
+    assert missing == {"float6e2m3"}
