@@ -32,6 +32,7 @@ from oracles.protocol import Bits, Oracle, WithBitcast, WithDtypes, WithSweep
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from oracles.smoke_check import sample_patterns
+from oracles.wire.shared_memory import SLOT_BYTES
 from specs.bitcast_ruling import bitcast_ruling
 from specs.bitcast_shapes import format_shape
 from specs.calls import SHAPE
@@ -139,7 +140,7 @@ class SelfTest:
                 ("sweeps without shared memory", without_memory),
             ):
                 if isinstance(oracle, WithSweep):
-                    timed[name] = "elements", partial(_sweep_once, oracle, case)
+                    timed[name] = "elements", _sweep_steps(oracle, case)
         for name, (unit, ask) in timed.items():
             yield self._answer("speed", name, attempt(partial(_rate, ask)), f"{{}} {unit}/s")
 
@@ -312,17 +313,25 @@ def _without_answer(check: str, subject: str, form: Format, missing: NoAnswer) -
 
 def _rate(ask: Callable[[], int]) -> str:
     """Ask repeatedly for a while; return how many elements were answered per second."""
-    ask()  # may compile or allocate
-    count, begun = 0, perf_counter()
-    while not count or perf_counter() - begun < SECONDS_OF_A_FIGURE:
-        count += ask()
+    begun = perf_counter()
+    count = ask()
+    if perf_counter() - begun < SECONDS_OF_A_FIGURE:
+        count, begun = 0, perf_counter()  # the first one may have compiled or allocated
+        while not count or perf_counter() - begun < SECONDS_OF_A_FIGURE:
+            count += ask()
     rate = count / (perf_counter() - begun)
     return f"{rate / 1e6:,.1f} million" if rate >= 1e6 else f"{rate:,.0f}"
 
 
-def _sweep_once(oracle: WithSweep, case: Case) -> int:
-    """Sweep some consecutive patterns, several blocks of them if the source has as many."""
-    count = min(1 << format_named(case.source).bits, 1 << 23)
-    part = oracle.sweep(case, 0, count)
-    step = min(count, LONG_ROW)
-    return sum(part(first, step).size for first in range(0, count, step))
+def _sweep_steps(oracle: WithSweep, case: Case) -> Callable[[], int]:
+    """Return a function that sweeps the next block of patterns, from the first after the last."""
+    end = 1 << format_named(case.source).bits
+    step = min(end, SLOT_BYTES // np.dtype(format_named(case.target).storage).itemsize)
+
+    def steps() -> Iterator[int]:
+        while True:
+            part = oracle.sweep(case, 0, end)
+            for first in range(0, end, step):
+                yield part(first, step).size
+
+    return partial(next, steps())

@@ -412,6 +412,8 @@ int main(void) {
             return 2;
         header[length] = '\0';
         respond(size);
+        if (asks("bye"))
+            break;
     }
     return 0;
 }

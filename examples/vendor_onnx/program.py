@@ -123,3 +123,5 @@ while start := sys.stdin.buffer.read(16):
     start = struct.pack("<4sIQ", b"CST1", len(header), len(content))
     sys.stdout.buffer.write(start + header + content)
     sys.stdout.buffer.flush()
+    if request["ask"] == "bye":
+        break
