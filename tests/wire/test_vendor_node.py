@@ -92,7 +92,10 @@ def test_a_sweep_gets_the_answers_of_a_cast(load: Load) -> None:
 
 def test_a_parameter_or_dtype_that_it_lacks_is_unsupported(load: Load) -> None:
     oracle = load(PROGRAM).oracle
-    for name in ("pypto-cast:0.2/float32/int16/mode:CAST_RINT/satmode:on", "onnx-cast:25/int4/int8"):
+    for name in (
+        "pypto-cast:0.2/float32/int16/mode:CAST_RINT/satmode:on",
+        "onnx-cast:25/int4/int8",
+    ):
         with pytest.raises(Unsupported):
             oracle.cast(case_named(name), np.zeros(1, np.uint8))
 
