@@ -343,7 +343,7 @@ static void hello(void) {
     end += sprintf(end,
                    "{\"answer\":\"hello\",\"number\":%" PRIu64 ",\"protocol\":1,"
                    "\"name\":\"vendor_c\",\"version\":\"1.0\",\"memory\":%s,"
-                   "\"claims\":[\"onnx-cast\",\"onnx-bitcast\"],"
+                   "\"claims\":[\"onnx-cast:25\",\"onnx-bitcast\"],"
                    "\"operations\":[\"cast\",\"sweep\",\"bitcast\"],\"dtypes\":[",
                    number(header, "number"), shared ? "true" : "false");
     for (int at = 0; at < FORMAT_COUNT; at++)
