@@ -18,15 +18,16 @@ from conformance.commands.options import PythonOption, TimeoutOption
 from conformance.running.self_test import CheckResult, SelfTest
 from oracles.isolation.launch_config import LaunchConfig, launch_configs
 from oracles.isolation.loading import close, load_isolated
-from oracles.protocol import Oracle
+from oracles.protocol import Oracle, WithDtypes, claims_of
 from oracles.registry import Backend
 from oracles.smoke_check import check_dtypes
 from oracles.wire.program_oracle import ProgramOracle
 from specs.errors import CastigateError
+from specs.formats import formats
 
 TIMEOUT = 10.0
 """Seconds for one answer: the rows are short, and nobody waits for a run."""
-WIDTH, INDENT = 98, 12
+WIDTH, INDENT = 98, 13
 BROKEN, NOTHING_ANSWERED = 1, 3
 
 
@@ -63,7 +64,7 @@ def selftest_command(
                 typer.echo(line)
     broken = [each for each in results if each.is_broken]
     if not as_json:
-        typer.echo(_conclusion(name, broken, tested.probe is not None))
+        typer.echo(_conclusion(backend, broken, tested.probe is not None))
     if broken or tested.probe is None:
         raise typer.Exit(BROKEN if broken else NOTHING_ANSWERED)
 
@@ -78,6 +79,9 @@ def _introduction(backend: Backend, seconds: float) -> Iterator[CheckResult]:
     if isinstance(oracle, ProgramOracle) and "sweep" in oracle.hello.operations:
         operations += f"; sweeps in {'shared memory' if oracle.hello.memory else 'payloads'}"
     yield CheckResult("operations", "", operations)
+    if isinstance(oracle, WithDtypes):
+        absent = ", ".join(dtype for dtype in formats() if dtype not in oracle.dtypes)
+        yield CheckResult("not offered", "", absent or "no dtype: all are")
     for dtype, fault in check_dtypes(backend):
         yield CheckResult("smoke", dtype, fault or "unchanged", is_broken=bool(fault))
 
@@ -118,11 +122,13 @@ def _as_json(result: CheckResult) -> str:
     return json.dumps(asdict(result), ensure_ascii=False)
 
 
-def _conclusion(name: str, broken: list[CheckResult], has_answers: bool) -> str:
+def _conclusion(backend: Backend, broken: list[CheckResult], has_answers: bool) -> str:
     if broken:
         count = f"{len(broken)} result{'s' if len(broken) > 1 else ''}"
         return f"not ready: {count} broken, see docs/protocol.md"
     if not has_answers:
         return "nothing was answered, so nothing could be checked"
-    quoted = shlex.quote(name)
-    return f"ready: castigate gate --backend {quoted} --policy strict --out GATE judges it"
+    words = ["castigate", "run", "--backend", backend.name]
+    if claims_of(backend.oracle) is not None:
+        words += [f"--document={claim}" for claim in backend.claimed]
+    return f"ready: {shlex.join([*words, '--out', 'RUN'])} judges it"

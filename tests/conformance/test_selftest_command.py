@@ -69,6 +69,7 @@ def test_a_correct_program_is_ready(planted: Test) -> None:
     assert (code, err, broken(found)) == (0, "", {})
     checks = {(each["check"], each["subject"]): each["result"] for each in found}
     assert checks["operations", ""] == "cast, sweep; sweeps in payloads"
+    assert checks["not offered", ""].startswith("bfloat16, float8e4m3fn, ")
     assert checks["cast", "float64"] == checks["sweep", "uint16"] == "unchanged"
     assert ("sweep", "float64") not in checks
     assert checks["row", "longest sent"].startswith("524,288 elements of ")
@@ -151,7 +152,7 @@ def test_a_terminal_gets_subjects_with_one_result_together() -> None:
     code, out, err = castigate("selftest", "reference")
     assert (code, err) == (0, "")
     assert "bool, string: unchanged" in " ".join(out.split())
-    assert out.splitlines()[-1].startswith("ready: castigate gate --backend reference ")
+    assert out.splitlines()[-1].startswith("ready: castigate run --backend reference ")
     assert max(map(len, out.splitlines())) <= 100
 
 
