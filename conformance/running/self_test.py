@@ -32,7 +32,6 @@ from oracles.protocol import Bits, Oracle, WithBitcast, WithDtypes, WithSweep
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from oracles.smoke_check import sample_patterns
-from oracles.wire.shared_memory import SLOT_BYTES
 from specs.bitcast_ruling import bitcast_ruling
 from specs.bitcast_shapes import format_shape
 from specs.calls import SHAPE
@@ -45,6 +44,7 @@ from specs.ruling import ruling
 
 UNCHANGED, OTHER_NANS = "unchanged", "unchanged, but NaNs come back as other NaNs"
 NOT_LISTED = "not asked: in no document it comes back unchanged"
+AFTER_SILENCE = "not asked after this silence"
 ANSWERED = "answered"
 SHORT_ROW, LONG_ROW, LONGEST_ROW = 1 << 10, 1 << 19, 1 << 24
 """Elements. A run sends rows of up to ``LONG_ROW``; a backend that cannot answer them is broken."""
@@ -88,6 +88,8 @@ class SelfTest:
         self._answered: list[Probe] = []
         self._longest = 0
         """Elements of the longest row that was answered."""
+        self._is_silent = False
+        """Whether a request ran into the timeout: asking on would take as long each time."""
         self._dtypes = (
             tuple(backend.oracle.dtypes)
             if isinstance(backend.oracle, WithDtypes)
@@ -97,7 +99,9 @@ class SelfTest:
     @cached_property
     def probe(self) -> Probe | None:
         """The cast to test limits and speeds with, from the widest dtype that can be swept."""
-        known = self._answered or list(islice(self._answered_casts(), 1))
+        known = self._answered
+        if not known and not self._is_silent:
+            known = list(islice(self._answered_casts(), 1))
         return max(known, key=lambda each: _usefulness(each.case), default=None)
 
     def identities(self) -> Iterator[CheckResult]:
@@ -109,12 +113,14 @@ class SelfTest:
             asks["sweep"] = self._sweep
         for check, ask in asks.items():
             for form in map(format_named, self._dtypes):
-                if check != "sweep" or (form.is_numeric and form.bits <= 32):
+                if self._is_silent:
+                    yield CheckResult(check, form.name, AFTER_SILENCE)
+                elif check != "sweep" or (form.is_numeric and form.bits <= 32):
                     yield self._identity(check, form, ask)
 
     def limits(self) -> Iterator[CheckResult]:
         """Send longer and longer rows, and tensors of every rank."""
-        if self.probe is None:
+        if self.probe is None or self._is_silent:
             return
         yield self._longest_row(self.probe)
         for shape in SHAPES:
@@ -157,6 +163,7 @@ class SelfTest:
         if isinstance(found, Answered):
             found = attempt(partial(ask, case, inputs))
         if not isinstance(found, Answered):
+            self._is_silent = isinstance(found, Crashed) and found.death.silent
             return _without_answer(check, form.name, form, found)
         answers = found.value
         if check == "cast":

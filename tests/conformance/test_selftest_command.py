@@ -33,14 +33,16 @@ def short_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 def planted(tmp_path: Path) -> Test:
     """Test the example in Python after some of its text was replaced."""
 
-    def test(**replaced: str) -> tuple[int, list[dict[str, Any]], str]:
+    def test(
+        options: tuple[str, ...] = (), **replaced: str
+    ) -> tuple[int, list[dict[str, Any]], str]:
         text = PROGRAM.read_text(encoding="utf-8")
         for name, new in replaced.items():
             assert text.count(PARTS[name]) == 1
             text = text.replace(PARTS[name], new)
         program = tmp_path / "program.py"
         program.write_text(text, encoding="utf-8")
-        return results(f"exec:{shlex.quote(sys.executable)} {shlex.quote(str(program))}")
+        return results(f"exec:{shlex.quote(sys.executable)} {shlex.quote(str(program))}", *options)
 
     return test
 
@@ -166,3 +168,13 @@ def test_every_dtype_that_some_document_gives_back_has_a_case() -> None:
     }
     missing = {name for name in formats() if not {("cast", name), ("bitcast", name)} & asked}
     assert missing == {"float6e2m3"}
+
+
+def test_after_a_silence_no_further_dtype_is_asked(planted: Test) -> None:
+    silent = "if question['ask'] == 'cast': __import__('time').sleep(60)\n    if mode:"
+    code, found, _ = planted(mode=silent.replace("question", "request"), options=("--timeout=0.3",))
+    assert code == 1
+    casts = [each["result"] for each in found if each["check"] == "cast"]
+    assert "silent for 0.3 s" in casts[0]
+    assert set(casts[1:]) == {"not asked after this silence"}
+    assert not any(each["check"] in ("row", "shape", "speed") for each in found)
