@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,6 +74,13 @@ def test_the_answers_of_a_correct_runtime_arrive_unchanged(backends: list[Backen
         case = case_named(name)
         found = oracle.cast(case, bits_of(case.source, inputs))
         assert found.tolist() == answers, name
+
+
+def test_a_bitcast_is_asked_of_the_runtime(backends: list[Backend]) -> None:
+    oracle: Any = load(backends, EXAMPLE / "run_reference.py").oracle
+    case = case_named("onnx-bitcast:26/float16/int16/shape:2x1")
+    bits = np.array([[0x3C00], [0xFC00]], np.uint16)
+    assert (oracle.bitcast(case, bits) == bits).all()
 
 
 def test_a_runtime_that_rounds_half_away_is_caught(backends: list[Backend], tmp_path: Path) -> None:
