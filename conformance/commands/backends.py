@@ -11,8 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from conformance.commands.options import PythonOption, TimeoutOption
+from oracles.isolation.isolated_oracle import IsolatedOracle
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
 from oracles.isolation.loading import close, load_isolated
+from oracles.protocol import Oracle
 from oracles.registry import BUILTINS, third_party
 from oracles.smoke_check import check_dtypes
 from specs.errors import CastigateError
@@ -85,6 +87,16 @@ def backends_command(
         raise typer.Exit(2)
 
 
+def operations_of(oracle: Oracle) -> tuple[str, ...]:
+    """Return what an oracle offers; every adapter can be swept, so that only programs list it."""
+    is_adapter = isinstance(oracle, IsolatedOracle)
+    return tuple(
+        each
+        for each in OPERATIONS
+        if hasattr(oracle, each) and not (is_adapter and each == "sweep")
+    )
+
+
 def describe_backend(name: str, config: LaunchConfig) -> BackendDescription:
     """Load a backend in a process of its own and describe it; a failure is its description."""
     variants = BUILTINS[name].variants if name in BUILTINS else ()
@@ -100,7 +112,7 @@ def describe_backend(name: str, config: LaunchConfig) -> BackendDescription:
             variants,
             backend.version,
             claims=tuple(map(str, backend.claimed)),
-            operations=tuple(each for each in OPERATIONS if hasattr(backend.oracle, each)),
+            operations=operations_of(backend.oracle),
             dtypes=tuple(dtype for dtype, _ in checked) or getattr(backend.oracle, "dtypes", ()),
             smoke=tuple((dtype, fault) for dtype, fault in checked if fault),
         )

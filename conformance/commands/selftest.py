@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.backends import OPERATIONS
+from conformance.commands.backends import operations_of
 from conformance.commands.options import PythonOption, TimeoutOption
 from conformance.running.self_test import CheckResult, SelfTest
 from oracles.isolation.launch_config import LaunchConfig, launch_configs
@@ -75,7 +75,7 @@ def _introduction(backend: Backend, seconds: float) -> Iterator[CheckResult]:
     yield CheckResult("hello", backend.name, f"{oracle.name} {oracle.version}, {seconds:.2f} s")
     claims = ", ".join(map(str, backend.claimed))
     yield CheckResult("claims", "", claims or "nothing: it is only compared")
-    operations = ", ".join(each for each in OPERATIONS if hasattr(oracle, each))
+    operations = ", ".join(operations_of(oracle))
     if isinstance(oracle, ProgramOracle) and "sweep" in oracle.hello.operations:
         operations += f"; sweeps in {'shared memory' if oracle.hello.memory else 'payloads'}"
     yield CheckResult("operations", "", operations)
