@@ -8,6 +8,8 @@ is needed, and checks first that Python finds castigate's and not the project's.
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -27,10 +29,27 @@ hookimpl = HookimplMarker("pytest")
 
 def main() -> None:
     """Run the command ``castigate``; exit with code 2 if another package hides one of its own."""
-    if problem := hidden_package():
-        sys.stderr.write(f"castigate: {problem}\n")
-        sys.exit(2)
-    importlib.import_module("conformance.commands.main").main()
+    is_free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if is_free:
+        signal.signal(signal.SIGTERM, _end_while_importing)
+    try:
+        if problem := hidden_package():
+            sys.stderr.write(f"castigate: {problem}\n")
+            sys.exit(2)
+        run = importlib.import_module("conformance.commands.main").main
+    except KeyboardInterrupt:
+        sys.stderr.write("castigate: interrupted\n")
+        sys.exit(130)
+    if is_free:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    run()
+
+
+def _end_while_importing(number: int, frame: object) -> None:
+    """End at once on SIGTERM: an exception might be caught by a module that is being imported."""
+    sys.stderr.write("castigate: terminated\n")
+    sys.stderr.flush()
+    os._exit(143)
 
 
 @hookimpl(wrapper=True)

@@ -16,9 +16,11 @@ from typing import Any
 from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
 from oracles.protocol import NotInstalled, Oracle, Unsupported, claims_of
 from specs.errors import CastigateError
+from specs.plain_text import plain_line
 from specs.suggestions import did_you_mean
 
 EXEC = "exec:"
+LONGEST_VERSION = 200
 GROUP = "castigate.oracles"
 """The entry-point group under which other packages register their backends."""
 
@@ -87,7 +89,8 @@ class Backend:
 
     @property
     def version(self) -> str:
-        return self.oracle.version
+        """The oracle's version, safe to show."""
+        return plain_line(self.oracle.version, LONGEST_VERSION)
 
     @cached_property
     def claimed(self) -> tuple[Claim, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from oracles.protocol import Bits, Unsupported, WithIdentity
 from oracles.registry import Backend
 from specs.formats import Format, formats
+from specs.plain_text import plain_line
 
 TEXTS = ("3.14", "", "NaN", "é ∞")
 
@@ -33,7 +34,7 @@ def check_dtypes(backend: Backend) -> Iterator[tuple[str, str]]:
         except Unsupported:
             continue
         except (Exception, SystemExit) as error:
-            yield entry.name, f"{type(error).__name__}: {error}"
+            yield entry.name, plain_line(f"{type(error).__name__}: {error}")
 
 
 def sample_patterns(entry: Format) -> Bits:

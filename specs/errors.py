@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from specs.plain_text import plain_line
+
 
 class CastigateError(Exception):
     """The user's input is wrong; the message is one line that can be printed to stderr."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.encode("utf-8", "backslashreplace").decode().split()))
+        super().__init__(plain_line(message))
 
 
 class DocumentError(CastigateError):

@@ -53,9 +53,8 @@ def gate_command(
     try:
         with progress_reporter() as progress:
             result, is_certified = gate.run(earlier, key, jobs or os.cpu_count() or 1, progress)
-    except KeyboardInterrupt:
-        typer.echo("castigate: interrupted; nothing is certified", err=True)
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as interrupt:
+        raise type(interrupt)("; nothing is certified") from None
     for failure in result.failures[:MAX_FAILURES_SHOWN]:
         typer.echo(failure_line(failure))
     if len(result.failures) > MAX_FAILURES_SHOWN:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import os
+import errno
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib import import_module
-from io import TextIOWrapper
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
+from conformance.commands.interruption import StoppableGroup, StoppedError, sigterm_raises
+from conformance.commands.streams import OutputClosedError, plain_stdout
 from specs.errors import CastigateError
+from specs.plain_text import plain_text
 from specs.release import VERSION
 
-USAGE_ERROR, INTERRUPTED = 2, 130
+FAILED = 2
+OUTPUT_CLOSED = 141
+"""What a shell reports of a program that SIGPIPE ended."""
+NO_MEMORY = "out of memory; free some, raise the limit, or use fewer --jobs"
 
 COMMANDS = {
     "specs": "specs_command",
@@ -63,6 +70,7 @@ def build_app(names: Iterable[str]) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         callback=options,
+        cls=StoppableGroup,
     )
     for name in names:
         module = import_module(f"conformance.commands.{MODULES.get(name, name)}")
@@ -84,39 +92,50 @@ def commands_for(arguments: Sequence[str]) -> Iterable[str]:
 
 
 def main() -> None:
-    """Run the command; report a user's error as one line on stderr with exit code 2."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    try:
-        app = build_app(commands_for(sys.argv[1:]))
-        code = app(prog_name="castigate", standalone_mode=False)
-        # Flushed here because at exit Python would report a closed pipe by itself.
-        sys.stdout.flush()
-    except CastigateError as error:
-        _exit_with(str(error), USAGE_ERROR)
-    except typer.TyperException as error:
-        message = error.format_message()
-        hint = "" if "\n" in message else "; see castigate --help"
-        _exit_with(f"{message.rstrip('.') if hint else message}{hint}", USAGE_ERROR)
-    except BrokenPipeError:
-        _discard_stdout()
-        sys.exit(1)
-    except OSError as error:
-        _discard_stdout()
-        _exit_with(f"cannot write the output: {error.strerror}", USAGE_ERROR)
-    except KeyboardInterrupt as interrupt:
-        _exit_with(str(interrupt) or "interrupted", INTERRUPTED)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _exit_with(message: str, code: int) -> NoReturn:
-    sys.stderr.write(f"castigate: {message}\n")
+    """Run the command and exit; a user's error is one line on stderr and exit code 2."""
+    with sigterm_raises():
+        code = _run()
     sys.exit(code)
 
 
-def _discard_stdout() -> None:
-    """Redirect stdout to the null device, so that Python's flush at exit does not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _run() -> int:
+    """Run the command; return the exit code."""
+    try:
+        with plain_stdout():
+            app = build_app(commands_for(sys.argv[1:]))
+            code = app(prog_name="castigate", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except CastigateError as error:
+        return _complain(str(error), FAILED)
+    except typer.TyperException as error:
+        message = error.format_message()
+        hint = "" if "\n" in message else "; see castigate --help"
+        return _complain(f"{message.rstrip('.') if hint else message}{hint}", FAILED)
+    except OutputClosedError:
+        return OUTPUT_CLOSED
+    except StoppedError as stop:
+        return _complain(str(stop), stop.exit_code)
+    except KeyboardInterrupt as interrupt:
+        stopped = StoppedError(interrupt)
+        return _complain(str(stopped), stopped.exit_code)
+    except MemoryError:
+        return _complain(NO_MEMORY, FAILED)
+    except OSError as error:
+        is_memory = error.errno == errno.ENOMEM
+        return _complain(
+            NO_MEMORY if is_memory else f"cannot write the output: {error.strerror}", FAILED
+        )
+    except Exception:
+        # Python would exit with 1, which means that a rule is broken.
+        traceback.print_exc()
+        return _complain("this is a bug in castigate; report it with the lines above", FAILED)
+
+
+def _complain(message: str, code: int) -> int:
+    """Print a message on stderr; return the exit code."""
+    with suppress(BrokenPipeError):
+        sys.stderr.write(f"castigate: {plain_text(message)}\n")
+    return code
 
 
 if __name__ == "__main__":

@@ -73,9 +73,8 @@ def nightly_command(
             progress.begin_phase("finding causes and writing the report")
             report = nights.render(lambda line: progress.say(f"castigate: {line}"))
             progress.begin_phase("")
-    except KeyboardInterrupt:
-        typer.echo(f"castigate: interrupted{how_to_resume(folder)}", err=True)
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as interrupt:
+        raise type(interrupt)(how_to_resume(folder)) from None
     print_totals(totals, report.findings, report.record)
     code = totals.exit_code
     if ledgers is not None:

@@ -101,10 +101,8 @@ def run_command(
             typer.echo(f"{folder} is complete; there is nothing to continue", err=True)
             raise typer.Exit(store.record.exit_code or 0)
         _print_and_exit(store.record, folder, totals, findings)
-    except KeyboardInterrupt:
-        # typer would exit with this code too, but without a message.
-        typer.echo(f"castigate: interrupted{how_to_resume(folder)}", err=True)
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as interrupt:
+        raise type(interrupt)(how_to_resume(folder)) from None
 
 
 def merge_command(

@@ -26,6 +26,7 @@ from reports.gate.outputs import answered_line
 from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import load_public_key
 from specs.errors import CastigateError
+from specs.plain_text import plain_line
 
 
 def verify_command(
@@ -86,7 +87,7 @@ def verify_command(
             problems += again.differences(evidence.store, progress)
     if problems:
         for line in problems:
-            typer.echo(f"castigate: {line}", err=True)
+            typer.echo(f"castigate: {plain_line(line)}", err=True)
         typer.echo(f"{certificate} does not hold")
         raise typer.Exit(1)
     for line in _summary(content, evidence, signer, replay, seed):

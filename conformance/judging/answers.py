@@ -12,8 +12,11 @@ from oracles.isolation.remote_errors import ProcessDied
 from oracles.protocol import Bits, InputsChanged, Unsupported
 from reports.diff.judgement import Fault
 from specs.formats import Format
+from specs.plain_text import plain_line, plain_text
 
 MESSAGE_LENGTH = 300
+NAME_LENGTH = 100
+"""Characters of the name of an error's class."""
 
 Value = TypeVar("Value")
 
@@ -69,7 +72,7 @@ class Crashed:
     @property
     def text(self) -> str:
         """How the process ended."""
-        return printable(str(self.death))
+        return plain_line(str(self.death))
 
 
 NoAnswer = Declined | Raised | Malformed | Crashed
@@ -150,18 +153,18 @@ def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
 
 def malformed(text: str, fault: Fault | None = None) -> Unanswered:
     """The exception that reports a malformed answer."""
-    return Unanswered(Malformed(text, fault))
+    return Unanswered(Malformed(plain_line(text), fault))
 
 
 def one_line(error: BaseException) -> str:
-    """An error's first line that is not blank, shortened, and printable on any stream."""
-    lines = [line.strip() for line in printable(str(error)).splitlines() if line.strip()]
-    return lines[0][:MESSAGE_LENGTH] if lines else type(error).__name__
+    """An error's first line that is not blank, shortened, and safe to show."""
+    lines = [line.strip() for line in text_of(error).splitlines() if line.strip()]
+    return plain_text(lines[0][:MESSAGE_LENGTH]) if lines else class_name(error)
 
 
 def described(error: BaseException) -> str:
     """An error's class and its first line."""
-    return f"{type(error).__name__}: {one_line(error)}"
+    return f"{class_name(error)}: {one_line(error)}"
 
 
 def refusal(expected_class: str | None, error: BaseException) -> str:
@@ -169,6 +172,14 @@ def refusal(expected_class: str | None, error: BaseException) -> str:
     return (f"expected {expected_class}, got " if expected_class else "") + described(error)
 
 
-def printable(text: str) -> str:
-    """The text with lone surrogates escaped, which no stream accepts."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+def class_name(error: BaseException) -> str:
+    """The name of an error's class, shortened and safe to show."""
+    return plain_line(type(error).__name__, NAME_LENGTH)
+
+
+def text_of(error: BaseException) -> str:
+    """An error's text, which the class of a backend may fail to give."""
+    try:
+        return str(error)
+    except Exception as worse:
+        return f"its text cannot be had: {class_name(worse)}"

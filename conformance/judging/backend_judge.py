@@ -23,7 +23,6 @@ from conformance.judging.answers import (
     attempt,
     checked,
     described,
-    printable,
     refusal,
     value_of,
 )
@@ -59,6 +58,7 @@ from specs.case_calls import receiver_of
 from specs.cases import Case
 from specs.formats import format_named
 from specs.operations import is_bitcast
+from specs.plain_text import plain_text
 from specs.ruling import Ruling, ruling
 
 
@@ -403,8 +403,8 @@ class BackendJudge:
         command = f"castigate explain {case.id} --backend {name} -- {shown}"
         oracle = self.backend.oracle
         if not isinstance(oracle, WithReproduce):
-            return printable(command)
+            return plain_text(command)
         try:
-            return printable(str(oracle.reproduce(case, smallest.copy())))
+            return plain_text(str(oracle.reproduce(case, smallest.copy())))
         except Exception as error:
-            return printable(f"{command}\n# the adapter's own script failed: {described(error)}")
+            return plain_text(f"{command}\n# the adapter's own script failed: {described(error)}")

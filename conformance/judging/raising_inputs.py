@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conformance.judging.answers import Answer, Answered, Crashed, Unanswered, printable
+from conformance.judging.answers import Answer, Answered, Crashed, Unanswered
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_text
 from reports.diff.divergences import datum_of, simplicity
 from specs.formats import Format
+from specs.plain_text import plain_line
 
 AskBits = Callable[[Bits], Answer]
 
@@ -64,7 +65,7 @@ def crash_message(source: Format, crashed: Crashed) -> str:
     if inputs is None or not inputs.size:
         return crashed.text
     where = f" in shape {inputs.shape}" if len(inputs.shape) != 1 else ""
-    return printable(f"{_range_of(source, inputs.reshape(-1))}{where}: {crashed.death}")
+    return plain_line(f"{_range_of(source, inputs.reshape(-1))}{where}: {crashed.death}")
 
 
 def _range_of(source: Format, part: Bits) -> str:

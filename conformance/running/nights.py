@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 
 from reports.findings.report import Report
@@ -36,8 +37,11 @@ class Nights:
         return self.folder / "report"
 
     def next_run(self, now: datetime) -> Path:
-        """Return the folder of a run that starts now."""
-        return self.runs / f"{now:%Y%m%d-%H%M%S}"
+        """Return the folder of a run that starts now; one of that second gets a number."""
+        name = f"{now:%Y%m%d-%H%M%S}"
+        taken = set(folder_at(str(self.runs)).names())
+        numbered = (f"{name}-{number:02}" for number in count(2))
+        return self.runs / next(each for each in chain([name], numbered) if each not in taken)
 
     def render(self, warn: Warn) -> Report:
         """Write the report of the last runs in all formats; warn about runs that are left out."""

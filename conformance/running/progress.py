@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from conformance.running.plan import Task
+from specs.plain_text import plain_line
 
 SECONDS_BETWEEN_LINES = 5.0
 TASK_WEIGHT = 1 << 22
@@ -125,7 +126,9 @@ class ProgressReporter:
 
     def say(self, message: str) -> None:
         """Show a message to the user."""
-        self._console.print(message, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        self._console.print(
+            plain_line(message), markup=False, emoji=False, highlight=False, soft_wrap=True
+        )
 
     def _show(self, at_once: bool = False) -> None:
         if self._bars is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from oracles.isolation.resource_limits import memory_share
 from oracles.registry import framework_of, is_program
 from specs.errors import CastigateError
+from specs.plain_text import is_plain
 from specs.release import VERSION
 
 DEFAULT_TIMEOUT = 60.0
@@ -70,6 +71,12 @@ def launch_configs(
     if not (math.isfinite(seconds) and seconds > 0):
         raise CastigateError(f"--timeout {seconds:g}: give a number of seconds above 0")
     backends = list(backends)
+    for name in backends:
+        if not is_plain(name):
+            raise CastigateError(
+                f"backend `{name}`: its name has several lines or a control character; rename it, "
+                "or write what it runs to a script"
+            )
     interpreters = dict[str, str]()
     for option in pythons:
         name, equals, path = option.partition("=")

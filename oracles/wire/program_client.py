@@ -33,7 +33,6 @@ from oracles.wire.schema import (
     MemorySlot,
     WireCase,
     encode_request,
-    in_one_line,
     parse_answer,
 )
 from oracles.wire.stderr_log import StderrLog
@@ -95,7 +94,7 @@ class ProgramClient:
         finally:
             notice.cancel()
         if isinstance(hello, Error):
-            raise self._error(f": it answers hello by an error: {in_one_line(hello.text)}")
+            raise self._error(f": it answers hello by an error: {hello.text}")
         if not isinstance(hello, Hello) or hello.number != request.number:
             raise self._error(f": its first answer is not a hello with number {request.number}")
         if hello.protocol != PROTOCOL:

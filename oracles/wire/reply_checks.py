@@ -16,11 +16,12 @@ from oracles.isolation.frames import (
     FrameError,
     unpack_arrays,
 )
-from oracles.isolation.remote_errors import remote_error
+from oracles.isolation.remote_errors import MAX_TEXT, remote_error
 from oracles.isolation.shared_memory import SharedMemory
 from oracles.protocol import Bits, Unsupported
 from oracles.wire import schema
 from specs.formats import format_named
+from specs.plain_text import plain_line
 
 MAX_TEXT_BYTES = 1 << 26
 
@@ -62,9 +63,9 @@ class ReplyDecoder:
             case schema.Values(shape=shape):
                 return self._decode_payload(shape, reply.payload)
             case schema.Unsupported(reason=reason):
-                return Unsupported(schema.in_one_line(reason))
+                return Unsupported(plain_line(reason, MAX_TEXT))
             case schema.Error(kind=kind, text=text):
-                return remote_error((kind, "Exception"), schema.in_one_line(text))
+                return remote_error((kind, "Exception"), plain_line(text, MAX_TEXT))
             case _:
                 raise FrameError(f"an answer `{answer.answer}` that was not asked for")
 

@@ -14,6 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from oracles.isolation.frames import MAX_ELEMENTS, MAX_RANK, FrameError
 from oracles.isolation.remote_errors import MAX_TEXT
+from specs.plain_text import plain_line
 
 PROTOCOL: Literal[1] = 1
 MAX_NAME = 100
@@ -201,17 +202,8 @@ def parse_answer(header: dict[str, Any]) -> Answer:
         place = ".".join(map(str, first["loc"])) or "header"
         # The message may quote a value, which may be of any size.
         problem = f"{place}: {PROBLEMS.get(first['type'], first['msg'])}"
-        problem = in_one_line(problem).encode("ascii", "backslashreplace").decode()
+        problem = plain_line(problem).encode("ascii", "backslashreplace").decode()
         raise FrameError(f"not an answer of the protocol ({problem[:MAX_PROBLEM]})") from None
-
-
-def in_one_line(text: str) -> str:
-    """Replace line ends in a program's text by blanks, and escape what could control a terminal."""
-    characters = (" " if character.isspace() else character for character in text)
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in characters
-    )
 
 
 def encode_request(request: Header) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from reports.counterexample.drawing import (
 from reports.diff.judgement import Divergence, Judgement
 from specs.cases import Case
 from specs.formats import Format, format_named
+from specs.plain_text import plain_text
 
 SHOWN_RUNS = 3
 
 
 def failure_text(case: Case, judgement: Judgement) -> str:
     """Everything about a failing judgement that a person needs, in several lines."""
-    return "\n".join(_lines(case, judgement))
+    return plain_text("\n".join(_lines(case, judgement)))
 
 
 def _lines(case: Case, judgement: Judgement) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from reports.counterexample.drawing import datum_with_value
 from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, Findings, Kind
 from specs.formats import format_named
+from specs.plain_text import plain_text
 
 MOST_DTYPES = 3
 """Dtypes that are named in a line before the others are only counted."""
@@ -32,8 +33,7 @@ NOT_SHARED: tuple[Kind, ...] = ("wrong refusal", "crash")
 
 def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
     """A text on one line of so many characters, without the folders of this machine."""
-    plain = FOLDERS.sub("", text).encode("utf-8", "backslashreplace").decode()
-    words = " ".join(plain.split())
+    words = plain_text(" ".join(FOLDERS.sub("", text).split()))
     return words if len(words) <= longest else f"{words[: longest - 1].rstrip()}…"
 
 

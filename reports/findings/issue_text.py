@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -9,15 +10,17 @@ from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import allowed_words, datum_words, pairs_words
 from reports.run_store.record import RunRecord
 from specs.loader import documents
+from specs.plain_text import plain_text
 
 MOST_ROWS = 20
 """Rows of the table of an issue."""
-FENCE = "```"
+FENCES = re.compile("`{3,}")
+"""What would end a block of code within a script."""
 
 
 def issue_text(finding: Finding, record: RunRecord) -> str:
     """The whole issue: a title, what happens and what is required, a script, and where else."""
-    return "\n".join(_lines(finding, record))
+    return plain_text("\n".join(_lines(finding, record)))
 
 
 def script_or_command(finding: Finding) -> str:
@@ -45,9 +48,11 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
     script = script_or_command(finding)
     if script:
         yield ""
-        yield f"{FENCE}{'sh' if script.startswith('castigate ') else 'python'}"
+        longest = max((len(ticks) for ticks in FENCES.findall(script)), default=0)
+        fence = "`" * max(3, longest + 1)
+        yield f"{fence}{'sh' if script.startswith('castigate ') else 'python'}"
         yield from script.strip().splitlines()
-        yield FENCE
+        yield fence
     yield ""
     yield from _extent(finding)
     if finding.upstream:

@@ -10,7 +10,8 @@ from reports.findings.report import Report
 from reports.gate.policy import Policy
 from reports.gate.policy_verdict import EXAMPLES, Failure, PolicyDivergence, PolicyVerdict
 from reports.outputs.junit import JunitResult, JunitTest, failure_text, junit
-from reports.outputs.summary_md import escape_markdown, markdown_table, summary_md
+from reports.outputs.summary_md import markdown_table, summary_md
+from specs.plain_text import escape_markdown
 
 REQUIREMENTS = {
     "divergence": "no rule of the policy's levels is broken",

@@ -8,13 +8,12 @@ from io import StringIO
 
 from reports.findings.cells import Cell
 from reports.findings.report import Report
+from specs.plain_text import escape_formula
 
 COLUMNS = (
     "backend", "version", "case", "document", "document_version", "source", "target", "mode",
     "verdict", "inputs", "open", "wrong", "rules", "smallest", "answer", "allowed", "message",
 )  # fmt: skip
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that make a spreadsheet evaluate a text."""
 
 
 def cases_csv(report: Report) -> str:
@@ -30,7 +29,7 @@ def _rows(report: Report) -> Iterator[list[object]]:
     versions = {backend.name: backend.version for backend in report.record.backends}
     for cell in report.cells.values():
         values = (cell.backend, versions[cell.backend], *_values(cell))
-        yield [_escape_formula(value) for value in values]
+        yield [escape_formula(value) if isinstance(value, str) else value for value in values]
 
 
 def _values(cell: Cell) -> Iterator[object]:
@@ -43,10 +42,3 @@ def _values(cell: Cell) -> Iterator[object]:
     yield first.answer if first else None
     yield " or ".join(first.allowed) if first else None
     yield cell.message
-
-
-def _escape_formula(value: object) -> object:
-    """Prefix a text that a spreadsheet would evaluate with a quote."""
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,9 @@ from xml.etree import ElementTree as Tree
 from reports.diff.verdicts import NO_ANSWER, NOT_RUN
 from reports.findings.cells import Cell
 from reports.findings.report import Report
+from specs.plain_text import plain_text
 
 FAILURES = ("violates", "deviates")
-UNPRINTABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold, not even escaped; messages of backends may contain them."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,8 @@ def junit(
         tests = [_case_test(cell, result_of(cell)) for cell in cells]
         _add_suite(root, f"{name} {versions[name]}", time, tests)
     Tree.indent(root)
-    text = UNPRINTABLE.sub("\ufffd", Tree.tostring(root, "unicode"))
+    # XML cannot hold control characters and lone surrogates, not even as references.
+    text = plain_text(Tree.tostring(root, "unicode"))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,10 +9,10 @@ from reports.diff.verdicts import VERDICTS
 from reports.findings.changes import CHANGES, setup_differences
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report
+from specs.plain_text import escape_markdown
 
 SHOWN = 20
 """How many changes are listed."""
-MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
 
 def summary_md(report: Report) -> str:
@@ -94,8 +93,3 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
     for row in rows:
         yield f"| {' | '.join(map(escape_markdown, row))} |"
     yield ""
-
-
-def escape_markdown(text: str) -> str:
-    """Return a text on one line, with every character escaped that could be markup."""
-    return MARKUP.sub(r"\\\1", " ".join(text.split()))

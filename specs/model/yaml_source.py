@@ -10,17 +10,33 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer, ComposerError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from specs.errors import DocumentError
 from specs.model.cache import cache_entry
+from specs.plain_text import UNSAFE, plain_line
 
 Location = tuple[str | int, ...]
 """The path of keys and indices from the top of a file to one part of it."""
 CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
 PACKAGES = Path(__file__).parents[2]
 """Castigate's own files, which are parsed once per machine: every process reads some of them."""
+MAX_BYTES, MAX_NODES, MAX_DEPTH = 1 << 21, 100_000, 50
+"""Limits of a file. A node is a key, a value, a list or a mapping, and counts each time that an
+alias repeats it; the largest file that ships has 34 kB and 2,600 nodes."""
+LONGEST_QUOTE = 80
+"""Characters of a key or value that an error quotes."""
+TOO_MANY = (
+    f"the file has more than {MAX_NODES:,} keys and values, counting what aliases repeat; "
+    "split it, or write it without aliases"
+)
+TOO_DEEP = (
+    f"the file is nested more than {MAX_DEPTH} levels deep (an alias may contain itself); "
+    "write it with a few levels and without aliases"
+)
 INTEGER = re.compile(r"[-+]?[0-9]{1,18}|0x[0-9a-fA-F]{1,16}|0o[0-7]{1,20}")
 
 
@@ -46,9 +62,15 @@ class YamlFile:
 def read_yaml(path: Path) -> YamlFile:
     """Parse a file; raise DocumentError if it is unreadable, empty, or not the YAML we accept."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise DocumentError(
+                f"{path}: the file has more than {MAX_BYTES >> 20} MiB; split it, or remove what "
+                "is not needed"
+            )
         text = content.decode()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise DocumentError(f"{path}: cannot be read: {error}") from None
     if not path.is_relative_to(PACKAGES):
         return _parse(path, text)
@@ -56,28 +78,59 @@ def read_yaml(path: Path) -> YamlFile:
     match entry.read():
         case {"data": data, "lines": list(lines)}:
             return YamlFile(path, data, {tuple(location): line for location, line in lines})
-    file = _parse(path, text)
-    entry.write({"data": file.data, "lines": list(file.lines.items())})
-    return file
+    parsed = _parse(path, text)
+    entry.write({"data": parsed.data, "lines": list(parsed.lines.items())})
+    return parsed
 
 
 def _parse(path: Path, text: str) -> YamlFile:
     try:
-        node = YAML(typ="safe", pure=True).compose(text)
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Composer = _LimitedComposer
+        node = yaml.compose(text)
         if node is None:
             raise DocumentError(f"{path}:1: the file is empty; a document begins with `document:`")
         parser = _NodeParser(path)
         return YamlFile(path, parser.parse(node, ()), parser.lines)
+    except _LimitError as error:
+        raise DocumentError(f"{path}:{error.problem_mark.line + 1}: {error.problem}") from None
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise DocumentError(f"{path}:{line}: not YAML: {error.problem}") from None
-    except YAMLError as error:
+    except (YAMLError, ValueError, OverflowError) as error:
+        # The last two come from an escape of a character that does not exist.
         raise DocumentError(f"{path}:1: not YAML: {error}") from None
-    except RecursionError:
-        raise DocumentError(
-            f"{path}:1: the file is nested too deeply (an alias may contain itself);"
-            " write it with a few levels and without aliases"
-        ) from None
+
+
+class _LimitError(ComposerError):
+    """The YAML is right, but is not accepted."""
+
+
+class _LimitedComposer(Composer):
+    """Builds nodes; raises _LimitError if they are too many or too deep, or share an anchor."""
+
+    nodes = levels = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.parser.peek_event()
+        self.nodes += 1
+        self.levels += 1
+        problem = self._problem(event)
+        if problem:
+            raise _LimitError(None, None, problem, event.start_mark)
+        node = super().compose_node(parent, index)
+        self.levels -= 1
+        return node
+
+    def _problem(self, event: Any) -> str:
+        if self.nodes > MAX_NODES:
+            return TOO_MANY
+        if self.levels > MAX_DEPTH:
+            return TOO_DEEP
+        if not isinstance(event, AliasEvent) and event.anchor in self.anchors:
+            line = self.anchors[event.anchor].start_mark.line + 1
+            return f"anchor {_quote(event.anchor)} is on line {line} already; rename one of the two"
+        return ""
 
 
 class _NodeParser:
@@ -86,8 +139,15 @@ class _NodeParser:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: dict[Location, int] = {}
+        self.nodes = 0
 
     def parse(self, node: Node, location: Location) -> Any:
+        # An alias may repeat nodes many times over, or contain itself.
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise self.error(node, (), TOO_MANY)
+        if len(location) > MAX_DEPTH:
+            raise self.error(node, (), TOO_DEEP)
         self.lines.setdefault(location, node.start_mark.line + 1)
         match node:
             case MappingNode():
@@ -107,10 +167,12 @@ class _NodeParser:
                 raise self.error(key_node, location, "a key must be a plain word")
             if str(key_node.tag).endswith(":float"):
                 raise self.float_error(key_node, location)
-            key = str(key_node.value)
+            key = self.text(key_node, location)
             if key in result:
                 first = self.lines[(*location, key)]
-                message = f"`{key}` is defined twice (first on line {first}); rename one of the two"
+                message = (
+                    f"{_quote(key)} is defined twice (first on line {first}); rename one of the two"
+                )
                 raise self.error(key_node, location, message)
             self.lines[(*location, key)] = key_node.start_mark.line + 1
             result[key] = self.parse(value_node, (*location, key))
@@ -119,18 +181,26 @@ class _NodeParser:
     def scalar(self, node: ScalarNode, location: Location) -> str | int | bool | None:
         match str(node.tag).rsplit(":", 1)[-1]:
             case "str":
-                return str(node.value)
+                return self.text(node, location)
             case "int" if INTEGER.fullmatch(node.value):
                 return int(node.value, 0 if node.value.startswith(("0x", "0o")) else 10)
             case "bool" | "null" if node.value.lower() in CONSTANTS:
                 return CONSTANTS[node.value.lower()]
             case "float":
                 raise self.float_error(node, location)
-        message = f"`{node.value}` is ambiguous: YAML loaders disagree on its type; quote it"
+        message = f"{_quote(node.value)} is ambiguous: YAML loaders disagree on its type; quote it"
         raise self.error(node, location, message)
 
+    def text(self, node: ScalarNode, location: Location) -> str:
+        """Return a scalar as text; raise an error if it holds a character that cannot be shown."""
+        text = str(node.value)
+        if found := UNSAFE.search(text):
+            message = f"{_quote(text)} holds the character U+{ord(found[0]):04X}; remove it"
+            raise self.error(node, location, message)
+        return text
+
     def float_error(self, node: ScalarNode, location: Location) -> DocumentError:
-        text = node.value
+        text = plain_line(node.value, LONGEST_QUOTE)
         message = f"`{text}` is a YAML float, which loaders read differently; quote it ('{text}')"
         return self.error(node, location, f"{message} or write a quoted hex pattern")
 
@@ -138,9 +208,15 @@ class _NodeParser:
         return _error_at(self.path, node.start_mark.line + 1, location, message)
 
 
+def _quote(text: str) -> str:
+    return f"`{plain_line(text, LONGEST_QUOTE)}`"
+
+
 def _error_at(path: Path, line: int, location: Location, message: str) -> DocumentError:
     """Create an error that names file and line, and the rule if the location is inside one."""
-    rule = f"rule {location[1]}: " if len(location) > 1 and location[0] == "rules" else ""
+    rule = ""
+    if len(location) > 1 and location[0] == "rules":
+        rule = f"rule {plain_line(str(location[1]), LONGEST_QUOTE)}: "
     return DocumentError(f"{path}:{line}: {rule}{message}")
 
 
@@ -168,7 +244,7 @@ def explain_validation_error(
             location = (*location, key)
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "missing":
-        message = f"`{detail['loc'][-1]}` is missing"
+        message = f"{_quote(str(detail['loc'][-1]))} is missing"
     if detail["type"] == "extra_forbidden":
-        message = f"unknown key `{detail['loc'][-1]}`"
+        message = f"unknown key {_quote(str(detail['loc'][-1]))}"
     return location, message

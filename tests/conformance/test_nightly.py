@@ -68,11 +68,16 @@ def test_the_same_night_again_leaves_the_same_bytes(
     )
     assert one == other
     assert Path("runs/20231114-221320/run.json") in one
-    code, _, err = night(folders[0], "Right")
-    assert (code, err.strip()) == (
-        2,
-        f"castigate: {folders[0]}/runs/20231114-221320 holds a complete run; give another --out",
-    )
+
+
+def test_two_nights_of_one_second_have_a_run_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    for _ in range(2):
+        assert night(tmp_path, "Right")[0] == 0
+    runs = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert runs == ["20231114-221320", "20231114-221320-02"]
 
 
 def test_an_invalid_source_date_epoch_is_one_line(

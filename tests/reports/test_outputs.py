@@ -16,11 +16,12 @@ from reports.diff.judgement import Judgement
 from reports.findings.report import Report, read_report
 from reports.outputs.cases_csv import COLUMNS, cases_csv
 from reports.outputs.junit import junit
-from reports.outputs.summary_md import escape_markdown, summary_md
+from reports.outputs.summary_md import summary_md
 from reports.outputs.write_outputs import RENDERERS, write_output
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
+from specs.plain_text import escape_markdown
 from tests.conformance.processes import castigate
 from tests.html.planted import BACKENDS, HALF, cases, one_cell, planted_run, violated
 from tests.reports.common import divergence, steps

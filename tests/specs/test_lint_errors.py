@@ -181,7 +181,7 @@ OUTSIDE_RULES: dict[str, Mistake] = {
         "not inherited",
     ),
     "YAML 1.1 word": ("default: 1", "default: !!bool yes", "saturate:", "ambiguous: YAML"),
-    "without end": ("title: Small", "title: &x [*x]", "# A small", "nested too deeply"),
+    "without end": ("title: Small", "title: &x [*x]", "title:", "nested more than 50 levels deep"),
     "not YAML": ("operation: cast", "operation: [cast", "seed:", "not YAML: "),
     "tensor gap": ("rank: 5-or-more", "rank: 5-or-more, elements: some", "tensors:", "gap: "),
     "tensor overlap": ("rank: 5-or-more", "rank: [4, 5-or-more]", "of-more-axes:", "overlap: "),

@@ -1,0 +1,63 @@
+"""Ctrl-C and SIGTERM: both end a command in order, with one line and an exit code of their own."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from typer.core import TyperGroup
+
+from conformance.commands.streams import OutputClosedError
+
+INTERRUPTED, TERMINATED = 130, 143
+
+
+class Terminated(KeyboardInterrupt):
+    """Raised on SIGTERM, so that everything which ends in order on Ctrl-C does so here too.
+
+    The text of either interrupt is advice to the user, or empty.
+    """
+
+
+class StoppedError(Exception):
+    """Carries an interrupt through typer, which would exit without a message."""
+
+    def __init__(self, interrupt: KeyboardInterrupt) -> None:
+        is_terminated = isinstance(interrupt, Terminated)
+        super().__init__(f"{'terminated' if is_terminated else 'interrupted'}{interrupt}")
+        self.exit_code = TERMINATED if is_terminated else INTERRUPTED
+
+
+class StoppableGroup(TyperGroup):
+    """Runs a command so that typer, which would exit itself, sees no interrupt or closed pipe."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; raise StoppedError or OutputClosedError if it is stopped."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise StoppedError(interrupt) from None
+        except BrokenPipeError:
+            raise OutputClosedError from None
+
+
+@contextmanager
+def sigterm_raises() -> Iterator[None]:
+    """Raise Terminated on SIGTERM within the block, unless it is handled or ignored already."""
+    is_free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not is_free or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, _raise_terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _raise_terminated(number: int, frame: FrameType | None) -> None:
+    raise Terminated

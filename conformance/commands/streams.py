@@ -1,0 +1,56 @@
+"""The output of the commands: text and nothing else, also when its reader goes away."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+
+from specs.plain_text import plain_text
+
+
+class OutputClosedError(Exception):
+    """Whoever read the output has closed it; typer would exit with 1 on a BrokenPipeError."""
+
+
+class PlainStream(TextIOWrapper):
+    """Writes texts in UTF-8 to a binary stream, without what controls a terminal."""
+
+    def write(self, text: str, /) -> int:
+        """Write a text; raise OutputClosedError if nobody reads it."""
+        try:
+            return super().write(plain_text(text))
+        except BrokenPipeError:
+            raise OutputClosedError from None
+
+    def flush(self) -> None:
+        """Pass on what was written; raise OutputClosedError if nobody reads it."""
+        try:
+            super().flush()
+        except BrokenPipeError:
+            raise OutputClosedError from None
+
+
+@contextmanager
+def plain_stdout() -> Iterator[None]:
+    """Print through a PlainStream within the block; at its end all is written."""
+    real = sys.stdout
+    if not isinstance(real, TextIOWrapper):
+        yield
+        return
+    real.flush()
+    stream = PlainStream(real.buffer, "utf-8", "backslashreplace", line_buffering=real.isatty())
+    sys.stdout = stream
+    try:
+        yield
+        stream.flush()
+    except (OSError, OutputClosedError):
+        # What is left goes to the null device, so that no later flush fails again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), real.fileno())
+        raise
+    finally:
+        sys.stdout = real
+        # Otherwise it would close the real stream when it is collected.
+        stream.detach()

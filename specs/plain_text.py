@@ -1,0 +1,54 @@
+r"""Makes texts from outside safe to show: on terminals, in Markdown, in spreadsheets and in XML.
+
+Names, versions, messages and answers come from frameworks, programs and files. They may hold escape
+sequences of terminals, line ends, marks that reverse the order of letters, and lone surrogates,
+which no stream accepts. All of these become escapes such as ``\u001b``, as JSON writes them.
+"""
+
+from __future__ import annotations
+
+import re
+
+LONGEST_LINE = 1_000
+"""Characters of a text that is shown on one line."""
+UNSAFE = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
+    "\u2028\u2029\ufffe\uffff"  # line separators, and characters that XML cannot hold
+    "\ud800-\udfff"
+    "]"
+)
+MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters that make a spreadsheet evaluate a text."""
+
+
+def plain_text(text: str) -> str:
+    """Escape what a terminal, an encoder or an XML parser takes for no text; keep the lines."""
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def plain_line(text: str, longest: int = LONGEST_LINE) -> str:
+    """Join the lines of a text, escape it, and cut out its middle if it is too long."""
+    line = plain_text(" ".join(text.split()))
+    if len(line) <= longest:
+        return line
+    # The end stays, because there an error says what to do.
+    end = longest // 3
+    return f"{line[: longest - end - 1].rstrip()}…{line[-end:].lstrip()}"
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is one line without anything that needs an escape."""
+    return "\n" not in text and not UNSAFE.search(text)
+
+
+def escape_markdown(text: str) -> str:
+    """Return a text on one line, with every character escaped that could be markup."""
+    return MARKUP.sub(r"\\\1", plain_text(" ".join(text.split())))
+
+
+def escape_formula(text: str) -> str:
+    """Prefix a text that a spreadsheet would evaluate with a quote, and escape it."""
+    return plain_text(f"'{text}" if text.startswith(FORMULA) else text)
