@@ -14,7 +14,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from conformance.commands.options import SourceOption, TargetOption
+from conformance.commands.options import SourceOption, TargetOption, parse_folder
 from conformance.judging import bitcasts
 from conformance.judging.quick_inputs import few_inputs
 from conformance.running.run import selected_cases
@@ -177,7 +177,7 @@ def export_options() -> None:
 
 @export_app.command(name="onnx")
 def export_onnx(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", parser=parse_folder, help="A new folder.")],
     document: Annotated[
         list[str] | None,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
+from conformance.commands.options import JobsOption, PythonOption, TimeoutOption, parse_folder
 from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT
@@ -29,7 +29,9 @@ def gate_command(
     policy: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="A built-in policy, or the file of your own.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for all files.")],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", parser=parse_folder, help="A new folder for all files.")
+    ],
     baseline: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="The earlier run, if the policy compares with one."),

@@ -16,6 +16,7 @@ from conformance.commands.options import (
     TierChoice,
     TierOption,
     TimeoutOption,
+    parse_folder,
 )
 from conformance.commands.report import describe_report
 from conformance.commands.run import how_to_resume, print_totals
@@ -31,7 +32,12 @@ from reports.run_store.record import Selection, current_time
 
 def nightly_command(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of all nights' runs and their report.")
+        Path,
+        typer.Option(
+            metavar="DIR",
+            parser=parse_folder,
+            help="The folder of all nights' runs and their report.",
+        ),
     ],
     backend: Annotated[
         list[str] | None,

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from specs.errors import CastigateError
+
 MOST_EXAMPLES = 100_000_000
+
+
+def parse_folder(text: str) -> Path:
+    """The path of a folder; an empty one, such as an unset variable gives, would be the current."""
+    if not text:
+        raise CastigateError("--out is empty; give the path of a folder")
+    return Path(text)
+
 
 BackendOption = Annotated[
     list[str] | None,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.commands.options import parse_folder
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report
 from reports.html.site import write_site
@@ -21,7 +22,11 @@ def report_command(
     ],
     out: Annotated[
         Path,
-        typer.Option(metavar="DIR", help="The report's folder; an older report is replaced."),
+        typer.Option(
+            metavar="DIR",
+            parser=parse_folder,
+            help="The report's folder; an older report is replaced.",
+        ),
     ],
     summary: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write a summary in Markdown.")

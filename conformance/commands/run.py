@@ -88,7 +88,7 @@ def run_command(
             _parse_shard(shard),
         )
     request = replace(request, pythons=tuple(python or ()), seconds=timeout)
-    folder = out or f"runs/{current_time():%Y%m%d-%H%M%S}"
+    folder = out if out is not None else f"runs/{current_time():%Y%m%d-%H%M%S}"
     try:
         with progress_reporter() as progress:
             jobs = jobs or os.cpu_count() or 1

@@ -26,6 +26,7 @@ from reports.gate.outputs import answered_line
 from reports.gate.policy import CLAIMED, policy_named
 from reports.gate.signing import load_public_key
 from specs.errors import CastigateError
+from specs.json_source import MAX_BYTES
 from specs.plain_text import plain_line
 
 
@@ -140,6 +141,7 @@ def _summary(
 
 def _read_bytes(certificate: Path) -> bytes:
     try:
-        return certificate.read_bytes()
+        with certificate.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise CastigateError(f"{certificate} cannot be read: {error.strerror}") from None

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from specs.errors import CastigateError
+from specs.json_source import JsonError, parse_json
 
 
 def canonical_bytes(content: Any) -> bytes:
@@ -24,10 +25,10 @@ def digest_of(content: Any) -> str:
 def read_canonical(data: bytes, named: str) -> dict[str, Any]:
     """Parse a mapping, or raise an error that names the file if the bytes are not canonical."""
     try:
-        content = json.loads(data.decode("ascii"))
-    except (ValueError, RecursionError):
+        content = parse_json(data)
+    except JsonError as error:
         raise CastigateError(
-            f"{named} is not JSON in ASCII: it was cut short or altered; get the original file"
+            f"{named} {error}: it was cut short or altered; get the original file"
         ) from None
     if not isinstance(content, dict):
         raise CastigateError(f"{named} is not a certificate: it is not a JSON object")

@@ -47,6 +47,7 @@ def merge_record(shards: Sequence[RunStore], argv: Sequence[str] = ()) -> RunRec
         "finished": None,
         "complete": False,
         "exit_code": None,
+        "parts": (),
     }
     return first.record.model_copy(update=changes)
 
@@ -59,6 +60,12 @@ def _checked_shard(store: RunStore) -> Shard:
     if not record.complete:
         raise CastigateError(
             f"{folder} is an unfinished shard; go on with it by `castigate run … --resume`"
+        )
+    if missing := store.missing_parts():
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise CastigateError(
+            f"{missing[0]}{more} is missing; copy the whole shard again, "
+            "or run it again into another --out"
         )
     if record.suite != VERSION:
         raise CastigateError(

@@ -8,16 +8,20 @@ import platform
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from specs.errors import CastigateError
+from specs.json_source import JsonError, parse_json
+from specs.plain_text import plain_text
 from specs.release import VERSION
 
 FORMAT_VERSION: Final = 2
+CHECKSUM = "checksum"
 PACKAGES = ("numpy", "numba", "pyarrow")
 """Packages whose versions a run records."""
 LOCAL_FOLDERS = re.compile(r"(^|[\s=:'\",])(?:file://)?/(?:[^/\s=:'\",]+/)*(?=[^/\s])")
@@ -90,6 +94,8 @@ class RunRecord(StrictModel):
     finished: AwareDatetime | None = None
     complete: bool = False
     exit_code: int | None = None
+    parts: tuple[str, ...] = ()
+    """The files of a complete shard's tasks."""
 
 
 def current_time() -> datetime:
@@ -119,21 +125,34 @@ def current_environment() -> Environment:
 def shareable_command(argv: Sequence[str]) -> tuple[str, ...]:
     """A command line without local folders: an absolute path is cut to its last name."""
     program, *arguments = argv
-    return PurePath(program).name, *(LOCAL_FOLDERS.sub(r"\1", each) for each in arguments)
+    words = (PurePath(program).name, *(LOCAL_FOLDERS.sub(r"\1", each) for each in arguments))
+    return tuple(map(plain_text, words))
 
 
 def serialize_record(record: RunRecord) -> bytes:
-    """Encode a record as the bytes of ``run.json``."""
-    return (record.model_dump_json(indent=2) + "\n").encode()
+    """Encode a record as the bytes of ``run.json``, with a checksum as the last member."""
+    # A run that is no shard has no list of parts.
+    content = record.model_dump(mode="json", exclude=None if record.parts else {"parts"})
+    sealed = content | {CHECKSUM: _checksum(content)}
+    return (json.dumps(sealed, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    """The sha256 of all members but the checksum itself."""
+    others = {name: value for name, value in content.items() if name != CHECKSUM}
+    return sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 
 
 def parse_record(data: bytes, path: str) -> RunRecord:
-    """Decode the bytes of ``run.json``; raise an error that says what is wrong with the file."""
+    """Decode the bytes of ``run.json``; raise an error that says what is wrong with the file.
+
+    A file without a checksum was written before there was one.
+    """
     try:
-        content = json.loads(data)
-    except (ValueError, RecursionError):
+        content = parse_json(data)
+    except JsonError as error:
         raise CastigateError(
-            f"{path} is cut short or damaged: it is not JSON; run again into another --out"
+            f"{path} is cut short or damaged: it {error}; run again into another --out"
         ) from None
     version_found = content.get("format") if isinstance(content, dict) else None
     if version_found != FORMAT_VERSION:
@@ -142,11 +161,19 @@ def parse_record(data: bytes, path: str) -> RunRecord:
             f"{FORMAT_VERSION}; use the version that wrote it"
         )
     try:
-        return RunRecord.model_validate(content)
+        record = RunRecord.model_validate(
+            {name: value for name, value in content.items() if name != CHECKSUM}
+        )
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise CastigateError(f"{path} is damaged: `{where}`: {first['msg']}") from None
+    if CHECKSUM in content and content[CHECKSUM] != _checksum(content):
+        raise CastigateError(
+            f"{path} is damaged: its checksum is wrong; copy the whole folder again, "
+            "or run again into another --out"
+        )
+    return record
 
 
 def record_differences(one: RunRecord, other: RunRecord) -> list[tuple[str, str]]:

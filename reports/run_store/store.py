@@ -59,10 +59,8 @@ class RunStore:
     def finished(self, warn: Callable[[str], None] | None = None) -> set[str]:
         """The names of the tasks whose parts are whole; warn about each part that is damaged."""
         names = set()
-        for base in self.folder.names(PARTS):
+        for base in self._part_names():
             path = f"{PARTS}/{base}"
-            if is_unfinished(base):
-                continue
             try:
                 name = read_task_name(self.folder.read(path) or b"")
                 if path != _part_path(name):
@@ -73,6 +71,15 @@ class RunStore:
                     warn(f"{self.folder.display_path(path)}: {error}; its task is done again")
         return names
 
+    def _part_names(self) -> list[str]:
+        return [base for base in self.folder.names(PARTS) if not is_unfinished(base)]
+
+    def missing_parts(self) -> list[str]:
+        """The paths, as the user would write them, of a complete shard's parts that are not there."""
+        there = set(self._part_names())
+        missing = [base for base in self.record.parts if base not in there]
+        return [self.folder.display_path(f"{PARTS}/{base}") for base in missing]
+
     def finish(self, rows: Iterable[JudgedCase], exit_code: Callable[[], int]) -> RunStore:
         """Write the tables, mark the run complete, remove the parts; a shard only keeps its parts.
 
@@ -82,6 +89,8 @@ class RunStore:
         if self.record.shard is None:
             write_tables(self.folder, rows)
         changes = {"complete": True, "finished": current_time(), "exit_code": exit_code()}
+        if self.record.shard is not None:
+            changes["parts"] = tuple(self._part_names())
         done = self._with_record(self.record.model_copy(update=changes))
         done.tidy()
         return done

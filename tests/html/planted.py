@@ -18,7 +18,7 @@ import numpy as np
 from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
 from reports.diff.judgement import Judgement
 from reports.diff.verdicts import Verdict
-from reports.run_store.record import BackendRecord
+from reports.run_store.record import BackendRecord, serialize_record
 from reports.run_store.store import create
 from specs.cases import Case
 from specs.editions import edition
@@ -100,11 +100,9 @@ def planted_run(
     if complete:
         store.finish(iter(rows), lambda: 1)
         store = replace(store, record=store.record.model_copy(update={"finished": started}))
-        path = folder / "run.json"
-        content = json.loads(path.read_text()) | {
-            "finished": started.isoformat(), "complete": True, "exit_code": 1
-        }  # fmt: skip
-        path.write_text(json.dumps(content))
+        ended = {"finished": started, "complete": True, "exit_code": 1}
+        sealed = serialize_record(store.record.model_copy(update=ended))
+        (folder / "run.json").write_bytes(sealed)
     return str(folder)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ from reports.diff.judgement import Judgement
 from reports.gate.certificate import Evidence
 from reports.gate.policy import Policy, PolicyEntry
 from reports.run_store.open_run import open_run
-from reports.run_store.record import BackendRecord, Selection
+from reports.run_store.record import BackendRecord, Selection, serialize_record
 from reports.run_store.store import RunStore, create
 from specs.cases import Case
 from specs.loader import documents
@@ -66,10 +65,9 @@ def gated_run(
     }
     store = create(str(folder), record(**fields))
     store.finish((("vendor", case, plant(case) or conforming(case)) for case in cases), lambda: 0)
-    path = folder / "run.json"
-    content = json.loads(path.read_text())
-    content["finished"] = (STARTED + timedelta(seconds=seconds)).isoformat()
-    path.write_text(json.dumps(content))
+    ended = {"finished": STARTED + timedelta(seconds=seconds)}
+    complete = open_run(str(folder)).record
+    (folder / "run.json").write_bytes(serialize_record(complete.model_copy(update=ended)))
     return open_run(str(folder))
 
 
