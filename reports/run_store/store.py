@@ -75,7 +75,7 @@ class RunStore:
         return [base for base in self.folder.names(PARTS) if not is_unfinished(base)]
 
     def missing_parts(self) -> list[str]:
-        """The paths, as the user would write them, of a complete shard's parts that are not there."""
+        """The displayed paths of those parts of a complete shard that are not there."""
         there = set(self._part_names())
         missing = [base for base in self.record.parts if base not in there]
         return [self.folder.display_path(f"{PARTS}/{base}") for base in missing]

@@ -104,7 +104,7 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "a name with a NUL": (
         lambda out: None,
         lambda out: create("a\0b", record()),
-        "`a\0b` does not name a folder; give a path or a URL",
+        r"`a\u0000b` does not name a folder; give a path or a URL",
     ),
     "a name that is no UTF-8": (
         lambda out: None,
@@ -161,7 +161,12 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         open_run,
         f"OUT/run.json {NOT_JSON}",
     ),
-    "an endless record": (_with_record_text("[" * 200_000), open_run, f"OUT/run.json {NOT_JSON}"),
+    "an endless record": (
+        _with_record_text("[" * 200_000),
+        open_run,
+        "OUT/run.json is cut short or damaged: it is nested more than 100 levels deep; "
+        "run again into another --out",
+    ),
     "a record that is a list": (
         _with_record_text("[]"),
         open_run,
