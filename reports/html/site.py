@@ -34,6 +34,7 @@ from reports.run_store.storage import UNFINISHED
 from specs.coverage import by_kind
 from specs.errors import CastigateError
 from specs.loader import documents
+from specs.plain_text import plain_text
 
 STATIC = Path(__file__).with_name("static")
 FIELD_NAMES = {3: ("sign", "exponent", "mantissa"), 2: ("sign", "rest"), 1: ("rest",)}
@@ -103,7 +104,7 @@ def _replace(folder: Path, new: Path) -> None:
 
 def _write_files(report: Report, folder: Path) -> None:
     for name, text in _pages(report):
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        (folder / name).write_text(plain_text(text), encoding="utf-8", newline="\n")
     (folder / "static").mkdir()
     for file in sorted(STATIC.iterdir()):
         (folder / "static" / file.name).write_bytes(file.read_bytes())
