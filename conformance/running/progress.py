@@ -138,10 +138,17 @@ class ProgressReporter:
             self.say(f"{self._current.backend}: {self._current}")
 
 
+class _StderrConsole(Console):
+    """Leaves a closed stderr to the command; rich would exit with 1, as for a broken rule."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 @contextmanager
 def progress_reporter() -> Iterator[ProgressReporter]:
     """Show progress on stderr, as live bars if that is a terminal."""
-    console = Console(stderr=True)
+    console = _StderrConsole(stderr=True)
     if not console.is_terminal:
         yield ProgressReporter(console, None)
         return

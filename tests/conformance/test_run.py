@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from reports.run_store.record import parse_record, serialize_record
 from specs.loader import documents
 from specs.release import VERSION
 from tests.conformance.processes import (
@@ -297,9 +298,10 @@ def test_merge_needs_shards_and_out() -> None:
 def copy_as_unfinished(folder: Path, copy: Path) -> str:
     """Copy a run, and say in its record that it is not complete."""
     shutil.copytree(folder, copy)
-    kept = (folder / "run.json").read_text()
-    (copy / "run.json").write_text(kept.replace('"complete": true', '"complete": false'))
-    return kept
+    kept = (folder / "run.json").read_bytes()
+    unfinished = parse_record(kept, "run.json").model_copy(update={"complete": False})
+    (copy / "run.json").write_bytes(serialize_record(unfinished))
+    return kept.decode()
 
 
 @pytest.fixture(scope="module")
@@ -320,6 +322,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     run(folder / "1of2other", RIGHT, *INT4, "--shard=1/2", "--seed=1")
     shutil.copytree(folder / "2of2", folder / "2of2damaged")
     copy_as_unfinished(folder / "2of2", folder / "2of2unfinished")
+    shutil.copytree(folder / "2of2", folder / "2of2lacking")
+    min((folder / "2of2lacking" / "parts").iterdir()).unlink()
     part = min((folder / "2of2damaged" / "parts").iterdir())
     part.write_bytes(part.read_bytes()[:-1])
     before = contents(folder)
@@ -376,6 +380,8 @@ UNMERGEABLE = [
     (["1of2", "short"], "is cut short or damaged"),
     (["1of2", "file"], "file"),
     (["1of2", "2of2damaged"], "2of2damaged/parts/"),
+    (["1of2", "2of2lacking"], ".part is missing; copy the whole shard again, or run it again"),
+    (["1of2", "2of2lacking"], "2of2lacking/parts/"),
 ]
 
 

@@ -178,6 +178,11 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         open_run,
         "OUT/run.json has format 1, castigate 0.1.0 reads format 2; use the version that wrote it",
     ),
+    "a record with another byte": (
+        _with_record_text(_record_text(seed=1)),
+        open_run,
+        f"OUT/run.json is damaged: its checksum is wrong; {REPAIR_ADVICE}",
+    ),
     "an unknown word": (
         _with_record_text(_record_text(colour="red")),
         open_run,
@@ -333,3 +338,10 @@ def test_an_unwritable_folder_is_reported() -> None:
     message = refusal(create, "/proc/castigate", record())
     assert message.startswith("cannot write /proc/castigate/run.json: ")
     assert message.endswith("; give another --out")
+
+
+def test_a_record_of_before_there_was_a_checksum_is_read(out: str) -> None:
+    content = json.loads(_record_text())
+    del content["checksum"]
+    _with_record_text(json.dumps(content))(out)
+    assert resume(out, record()).record == record()
