@@ -187,9 +187,7 @@ def _parsed(line: str) -> RecordedLine:
 
 def _advice(where: str, kind: str, detail: ErrorDetails) -> str:
     if kind == "json_invalid" and "hex escape" in detail["ctx"]["error"]:
-        return (
-            "a text has half a surrogate pair, or half of another escape `\\uXXXX`; write it whole"
-        )
+        return "a text has half an escape, such as `\\ud800` alone; write it whole"
     if kind == "json_invalid":
         return f"not JSON: {detail['ctx']['error']}".replace(" at line 1 column ", " at column ")
     if not where:
