@@ -101,7 +101,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "half a surrogate pair": (
         b'{"case": "onnx-cast:25/string/string", "input": {"text": "\\ud800"},'
         b' "output": {"text": "\\ud800"}}',
-        "not JSON: ",
+        "half an escape, such as `\\ud800`",
     ),
     "a byte order mark": (b"\xef\xbb\xbf" + GOOD_LINE, "not JSON"),
     "5 MB": (LONG, "longer than"),
