@@ -258,7 +258,9 @@ def _print_comparison(comparison: Comparison) -> None:
         counts = Counter(change.kind for change in comparison.findings)
         typer.echo("findings: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
     differing = sum(1 + shared.other_cases for shared in comparison.differences)
+    changed = sum(map(len, comparison.changed.values()))
     typer.echo(
         f"{one} and {other}: {comparison.shared:,} cases asked of both, "
-        f"{comparison.answered:,} with answers kept, {differing:,} differences"
+        f"{comparison.answered:,} with answers kept, {differing:,} differences of answers, "
+        f"{changed:,} of verdicts"
     )

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
-from conformance.running.gate import SEEDS, claims_of
+from conformance.running.gate import SEEDS
+from conformance.running.program_identity import identity_differences, program_identity
 from conformance.running.progress import progress_reporter
 from conformance.running.replay import Replay
 from conformance.running.run import asked_names
@@ -81,8 +82,7 @@ def verify_command(
         problems = [str(error)]
     if not problems and replay:
         check_command(only_backend(evidence.store), backend)
-        if evidence.policy.entry.documents == CLAIMED:
-            problems += _changed_claims(evidence, tuple(python or ()), timeout)
+        problems += _other_identity(evidence, content["program"], tuple(python or ()), timeout)
         again = Replay(replay, seed, jobs or os.cpu_count() or 1, tuple(python or ()), timeout)
         with progress_reporter() as progress:
             problems += again.differences(evidence.store, progress)
@@ -107,13 +107,17 @@ def check_command(certified: str, repeated: str | None) -> None:
         raise CastigateError(f"the certificate is about backend `{certified}`, not `{repeated}`")
 
 
-def _changed_claims(evidence: Evidence, pythons: tuple[str, ...], seconds: float) -> Iterator[str]:
-    """Yield a line if the backend claims other documents than those it was asked about."""
+def _other_identity(
+    evidence: Evidence, program: dict[str, Any], pythons: tuple[str, ...], seconds: float
+) -> Iterator[str]:
+    """Yield a line for each part of the backend's identity that differs from the certified one."""
     record = evidence.store.record
-    now = claims_of(record.backends[0].name, pythons, seconds)
-    if now != record.selection.documents:
+    now = program_identity(record.backends[0].name, pythons, seconds)
+    yield from identity_differences(program, now)
+    claims = tuple(now["hello"]["claims"])
+    if evidence.policy.entry.documents == CLAIMED and claims != record.selection.documents:
         before = ", ".join(record.selection.documents)
-        yield f"the backend claims {', '.join(now)}; it was asked {before}"
+        yield f"the backend claims {', '.join(claims)}; it was asked {before}"
 
 
 def _summary(
@@ -125,6 +129,9 @@ def _summary(
     policy = evidence.policy
     yield f"answered  {answered_line(answered)}"
     yield f"backend   {backend.name} {backend.version}"
+    if program := content["program"]:
+        hello = program["hello"]
+        yield f"program   {hello['name']} {hello['version']}, {len(program['files'])} files sealed"
     yield f"policy    {policy.name} {policy.digest}"
     if replay:
         count = min(replay, answered["answered"])

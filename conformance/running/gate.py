@@ -5,24 +5,29 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import randbelow
 from typing import Any
 
+from conformance.running.program_identity import (
+    file_digests,
+    identity_differences,
+    program_identity,
+)
 from conformance.running.progress import ProgressReporter
 from conformance.running.run import RunRequest, asked_names, finish_run, run
-from oracles.isolation.launch_config import launch_configs
-from oracles.isolation.loading import close, load_isolated
 from reports.gate.canonical_json import canonical_bytes
 from reports.gate.certificate import (
     BASELINE,
     FILE,
+    PROGRAM,
     RUN,
     Evidence,
     NothingRanError,
     certificate_body,
     copy_run,
+    folder_digests,
     open_baseline,
     with_digest,
 )
@@ -51,18 +56,18 @@ class Gate:
     pythons: tuple[str, ...]
     seconds: float
 
-    def request(self, baseline: RunStore | None) -> RunRequest:
+    def request(self, baseline: RunStore | None, claims: tuple[str, ...]) -> RunRequest:
         """Return the run that the policy demands of the backend.
 
         A policy that names no seed has one drawn, so that no backend can know the inputs; where it
         compares with an earlier run, it is the seed of that.
         """
         entry = self.policy.entry
-        names = (
-            claims_of(self.backend, self.pythons, self.seconds)
-            if entry.documents == CLAIMED
-            else tuple(entry.documents)
-        )
+        names = claims if entry.documents == CLAIMED else tuple(entry.documents)
+        if not names:
+            raise CastigateError(
+                f"backend `{self.backend}` claims no document; name documents in the policy"
+            )
         seed = entry.seed
         if seed is None:
             seed = randbelow(SEEDS) if baseline is None else baseline.record.seed
@@ -86,15 +91,20 @@ class Gate:
         There is none if nothing ran. A key signs the certificate.
         """
         where = str(self.folder / RUN)
-        finish_run(run(self.request(baseline), where, jobs, False, sys.argv, reporter))
+        program = program_identity(self.backend, self.pythons, self.seconds)
+        request = self.request(baseline, tuple(program["hello"]["claims"]))
+        finish_run(run(request, where, jobs, False, sys.argv, reporter))
         store = open_run(where)
+        self._check_unchanged(program, store)
+        self._write(PROGRAM, canonical_bytes(program))
         if baseline is not None:
             baseline = copy_run(baseline, str(self.folder / BASELINE))
         expected = tuple(asked_names(store.record))
-        evidence = Evidence(self.policy, store, baseline, expected)
+        evidence = Evidence(self.policy, store, baseline, expected, self.folder)
         found = evidence.judged()
         self._write_reports(found, [str(self.folder / BASELINE)] if baseline is not None else [])
         try:
+            evidence = replace(evidence, sealed=folder_digests(self.folder))
             certificate = with_digest(certificate_body(evidence, found))
         except NothingRanError:
             return found, False
@@ -103,6 +113,15 @@ class Gate:
         self._write(FILE, canonical_bytes(certificate))
         return found, True
 
+    def _check_unchanged(self, program: dict[str, Any], store: RunStore) -> None:
+        """Raise an error if the backend became another between its first hello and the end."""
+        now = {
+            "hello": {**program["hello"], "version": store.record.backends[0].version},
+            "files": file_digests(self.backend) if program["files"] else {},
+        }
+        for line in identity_differences(program, now):
+            raise CastigateError(f"{line}; nothing is certified, run the gate again")
+
     def _write_reports(self, found: PolicyVerdict, earlier: Sequence[str]) -> None:
         report = write_site([*earlier, str(self.folder / RUN)], self.folder / "report")
         self._write("junit.xml", gate_junit(report, self.policy, found).encode())
@@ -110,19 +129,6 @@ class Gate:
 
     def _write(self, name: str, data: bytes) -> None:
         folder_at(str(self.folder)).write(name, data, "give another --out")
-
-
-def claims_of(name: str, pythons: tuple[str, ...], seconds: float) -> tuple[str, ...]:
-    """Return the documents and versions that a backend claims; raise if it claims none."""
-    [config] = launch_configs([name], pythons, seconds).values()
-    backend = load_isolated(name, config)
-    try:
-        claimed = tuple(map(str, backend.claimed))
-    finally:
-        close(backend)
-    if not claimed:
-        raise CastigateError(f"backend `{name}` claims no document; name documents in the policy")
-    return claimed
 
 
 def load_baseline(policy: Policy, location: str | None) -> RunStore | None:

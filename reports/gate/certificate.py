@@ -6,7 +6,7 @@ It is a function of a complete run and a policy alone, so that anybody can recom
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ from typing import Any, Final
 from reports.findings.cells import Cell
 from reports.findings.read_cells import read_cells, read_checks
 from reports.findings.read_findings import read_findings
-from reports.gate.canonical_json import digest_of
+from reports.gate.canonical_json import digest_of, read_canonical
 from reports.gate.policy import Policy
 from reports.gate.policy_verdict import (
     EXAMPLES,
@@ -39,8 +39,10 @@ DIGESTED_SUFFIXES = (".py", ".yaml")
 LEDGERS = "reports/ledger/"
 """Ledgers do not affect a gate, and a command rewrites them."""
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 FILE = "certificate.json"
+PROGRAM = "program.json"
+"""What the backend is, beside the certificate: its hello, and digests of its files."""
 RUN = "run"
 """The folder of the run, beside the certificate."""
 BASELINE = "baseline"
@@ -85,6 +87,10 @@ class Evidence:
     baseline: RunStore | None
     expected: tuple[str, ...]
     """The ids of all cases, and the names of all checks on pairs, that the run must hold."""
+    folder: Path | None = None
+    """The folder of the gate, which may hold what the gate recorded of its backend."""
+    sealed: dict[str, str] = field(default_factory=dict)
+    """The sha256 of each file that the gate wrote beside the run."""
 
     def judged(self) -> PolicyVerdict:
         """Apply the policy to the run."""
@@ -119,14 +125,16 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
         "answered": verdict.answered,
         "suite": {"name": "castigate", "version": record.suite, "digest": suite_digest()},
         "documents": record.documents,
-        "policy": {"digest": policy.digest, "content": policy.content},
+        "policy": {"name": policy.name, "digest": policy.digest, "content": policy.content},
         "backend": record.backends[0].model_dump(),
+        "program": read_program(evidence.folder),
         "environments": [each.model_dump() for each in record.environments],
         "asked": _asked(record),
         "started": record.started.isoformat(),
         "finished": record.finished.isoformat(),
         "run": file_digests(evidence.store),
         "baseline": evidence.baseline and file_digests(evidence.baseline),
+        "folder": evidence.sealed,
         "cases": _cases(verdict.cells),
         "checks": _cases(verdict.checks),
         "verdicts": verdict_counts(verdict.cells),
@@ -192,6 +200,28 @@ def file_digests(store: RunStore) -> dict[str, str]:
     """Return the sha256 of each file of a run, including the log of a vendor's program."""
     logs = [name for name in store.folder.names() if name == LOG]
     return {name: _file_digest(store, name) for name in (RECORD, *SCHEMAS, *logs)}
+
+
+def folder_digests(folder: Path | None) -> dict[str, str]:
+    """Return the sha256 of each file of a gate's folder, by its path.
+
+    The certificate is left out, and so are the run and the baseline, which it seals by themselves.
+    """
+    if folder is None:
+        return {}
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
+    return {
+        name: sha256(path.read_bytes()).hexdigest()
+        for name, path in sorted(paths.items())
+        if path.is_file() and name != FILE and name.partition("/")[0] not in (RUN, BASELINE)
+    }
+
+
+def read_program(folder: Path | None) -> dict[str, Any] | None:
+    """Return what a gate recorded of its backend; None if there is no such file."""
+    if folder is None or not (folder / PROGRAM).is_file():
+        return None
+    return read_canonical((folder / PROGRAM).read_bytes(), str(folder / PROGRAM))
 
 
 def _file_digest(store: RunStore, name: str) -> str:

@@ -13,6 +13,7 @@ from reports.gate.certificate import (
     RUN,
     Evidence,
     certificate_body,
+    folder_digests,
     suite_digest,
     without_seals,
 )
@@ -65,8 +66,10 @@ def load_evidence(
             raise CastigateError(f"{named} has no policy")
     if not (folder / RUN).is_dir():
         raise CastigateError(
-            f"{named} stands alone; keep it in the folder of its gate, with its run"
+            f"the run of {named} is missing: there is no folder `{RUN}` beside it; "
+            "verify it in the folder of its gate"
         )
+    sealed = _check_folder(certificate, folder)
     store = open_run(str(folder / RUN))
     if len(store.record.backends) != 1:
         raise CastigateError(
@@ -75,7 +78,7 @@ def load_evidence(
         )
     baseline = open_run(str(folder / BASELINE)) if policy.entry.only_new else None
     _check_settings(policy, store)
-    return Evidence(policy, store, baseline, tuple(asked_names(store.record)))
+    return Evidence(policy, store, baseline, tuple(asked_names(store.record)), folder, sealed)
 
 
 def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
@@ -85,6 +88,30 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
     if len(found) <= SHOWN_DIFFERENCES:
         return found
     return [*found[:SHOWN_DIFFERENCES], f"… and {len(found) - SHOWN_DIFFERENCES:,} more"]
+
+
+def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
+    """Return the sealed files; raise an error that names one that was altered or is missing.
+
+    An added file is an error in the gate's own folders only. Others may lie beside the certificate.
+    """
+    match certificate.get("folder"):
+        case dict() as sealed:
+            now = folder_digests(folder)
+        case _:
+            raise CastigateError("the certificate seals no folder; get the original file")
+    folders = {name.partition("/")[0] for name in sealed if "/" in name}
+    for name in sorted(sealed.keys() | now.keys()):
+        if name not in sealed and name.partition("/")[0] not in folders:
+            continue
+        if sealed.get(name) == now.get(name):
+            continue
+        if name not in now:
+            what = "is missing"
+        else:
+            what = "was altered" if name in sealed else "is not of the gate"
+        raise CastigateError(f"{folder / name} {what}; copy the whole folder of the gate again")
+    return sealed
 
 
 def _check_suite(certificate: dict[str, Any], named: str) -> None:

@@ -29,6 +29,11 @@ SHIPPED = Path(__file__).with_name("policies")
 CLAIMED = "claimed"
 """In `documents`: all documents that the backend claims."""
 MAX_EXAMPLES = 100_000_000
+HINTS = {
+    "a document begins with `document:`": "a policy begins with `policy: NAME`",
+    "or write a quoted hex pattern": "if it is text, or write a whole number",
+}
+"""What the reader of YAML advises for documents, and what to do in a policy instead."""
 
 
 def _date(text: str) -> str:
@@ -130,15 +135,30 @@ def policy_named(word: str) -> Policy:
     return load_policy(Path(word))
 
 
+def _explained(source: YamlFile, error: ValidationError) -> tuple[Location, str]:
+    """Return where a policy is wrong, and what is."""
+    match source.data.get("documents", CLAIMED):
+        case str(word) if word != CLAIMED:
+            message = f"`{word}` is no list; write `documents: ['{word}']`, or `{CLAIMED}`"
+            return ("documents",), message
+    return explain_validation_error(source, error)
+
+
 def load_policy(path: Path) -> Policy:
     """Read and check a policy file, or raise an error that names file and line."""
-    source = read_yaml(path)
+    try:
+        source = read_yaml(path)
+    except CastigateError as error:
+        message = str(error)
+        for hint, own in HINTS.items():
+            message = message.replace(hint, own)
+        raise CastigateError(message) from None
     if not isinstance(source.data, dict):
         raise source.error((), "a policy is a mapping that begins with `policy: NAME`")
     try:
         entry = PolicyEntry.model_validate(source.data)
     except ValidationError as error:
-        raise source.error(*explain_validation_error(source, error)) from None
+        raise source.error(*_explained(source, error)) from None
     if entry.policy in shipped_policies() and path.parent != SHIPPED:
         raise source.error(
             ("policy",), f"`{entry.policy}` is the name of a policy that ships; choose another"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ SPOILT = """\
     def spoil(self, case, bits, answers):
         answers ^= 1
 """
-FILES = {"certificate.json", "junit.xml", "report", "run", "summary.md"}
+FILES = {"certificate.json", "junit.xml", "program.json", "report", "run", "summary.md"}
 
 
 def vendor(folder: Path, base: str = "Right", body: str = "") -> str:
@@ -158,6 +159,88 @@ def test_replay_finds_a_changed_backend(tmp_path: Path, passed: Path) -> None:
         assert "version 1 was certified, now 2" in err
     finally:
         vendor(passed)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["summary.md", "junit.xml", "program.json", "report/index.html"],
+)
+def test_verify_names_a_file_of_the_folder_that_was_altered(
+    name: str, passed: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(passed / "gate", tmp_path / "gate")
+    file = tmp_path / "gate" / name
+    file.write_bytes(file.read_bytes() + b" ")
+    code, _, err = castigate_in_process("verify", str(tmp_path / "gate"))
+    assert (code, err.count("\n")) == (1, 1)
+    assert f"{file} was altered" in err
+    file.unlink()
+    code, _, err = castigate_in_process("verify", str(tmp_path / "gate"))
+    assert code == 1
+    assert f"{file} is missing" in err
+
+
+def test_verify_names_a_file_that_was_added(passed: Path, tmp_path: Path) -> None:
+    shutil.copytree(passed / "gate", tmp_path / "gate")
+    (tmp_path / "gate" / "report" / "new.html").write_text("pass")
+    code, _, err = castigate_in_process("verify", str(tmp_path / "gate"))
+    assert code == 1
+    assert "report/new.html is not of the gate" in err
+
+
+def test_a_certificate_without_its_run_is_told_so(passed: Path, tmp_path: Path) -> None:
+    shutil.copy(passed / "gate" / "certificate.json", tmp_path)
+    code, _, err = castigate_in_process("verify", str(tmp_path / "certificate.json"))
+    assert code == 1
+    assert "is missing: there is no folder `run` beside it" in err
+
+
+def test_a_certificate_names_the_policy_and_the_program(passed: Path) -> None:
+    content = certificate(passed)
+    assert content["policy"]["name"] == "small"
+    assert content["program"]["hello"]["name"] == "vendor"
+    assert content["program"]["hello"]["version"] == "1"
+    digest = sha256((passed / "vendor.py").read_bytes()).hexdigest()
+    assert content["program"]["files"] == {"vendor.py": digest}
+
+
+def test_replay_refuses_another_program_that_answers_alike(tmp_path: Path) -> None:
+    backend = vendor(tmp_path)
+    assert gate(tmp_path, backend)[0] == 0
+    vendor(tmp_path, body="    # another file\n")
+    code, _, err = verify(tmp_path, "--replay=1", "--seed=5")
+    assert code == 1
+    assert "the backend is another: file `vendor.py` was " in err
+
+
+REWRITES_ITSELF = """\
+    def spoil(self, case, bits, answers):
+        with open(__file__, "a") as file:
+            file.write("#")
+"""
+
+
+def test_a_program_that_changes_its_file_is_not_certified(tmp_path: Path) -> None:
+    code, _, err = gate(tmp_path, vendor(tmp_path, body=REWRITES_ITSELF))
+    assert code == 2
+    assert "file `vendor.py` was " in err
+    assert "nothing is certified" in err
+    assert not (tmp_path / "gate" / "certificate.json").exists()
+
+
+OTHER_VERSION = """\
+    @property
+    def version(self):
+        import os
+        return str(os.getpid())
+"""
+
+
+def test_a_program_whose_version_changes_is_not_certified(tmp_path: Path) -> None:
+    code, _, err = gate(tmp_path, vendor(tmp_path, body=OTHER_VERSION))
+    assert code == 2
+    assert "version" in err
+    assert not (tmp_path / "gate" / "certificate.json").exists()
 
 
 KNOWS_THE_QUICK_TIER = """\

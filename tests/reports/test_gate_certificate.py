@@ -165,6 +165,9 @@ FORGED: list[tuple[tuple[Any, ...], Any]] = [
     (("policy", "content", "documents"), ["pypto-cast:seed"]),
     (("policy", "content", "accepted"), []),
     (("policy", "digest"), "0" * 64),
+    (("policy", "name"), "strict"),
+    (("program",), {"hello": {}, "files": {}}),
+    (("folder",), {"summary.md": "0" * 64}),
     (("backend", "name"), "other"),
     (("backend", "version"), "2"),
     (("environments",), []),
@@ -232,7 +235,7 @@ def test_tables_of_another_run_are_detected(
 
 def test_a_certificate_needs_its_run(certificate: bytes, tmp_path: Path) -> None:
     with pytest.raises(
-        CastigateError, match="stands alone; keep it in the folder of its gate, with its run"
+        CastigateError, match="is missing: there is no folder `run` beside it; verify it in the"
     ):
         verify(certificate, tmp_path)
 

@@ -137,6 +137,26 @@ def test_errors_name_file_and_line(
 
 
 @pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("", 1, "a policy begins with `policy: NAME`"),
+        (
+            GOOD.replace("['onnx-cast:25']", "onnx-cast:25"),
+            3,
+            "`onnx-cast:25` is no list; write `documents: ['onnx-cast:25']`, or `claimed`",
+        ),
+        (GOOD.replace("': 50", "': 10.5"), 9, "if it is text, or write a whole number"),
+    ],
+)
+def test_hints_are_about_policies(text: str, line: int, message: str, tmp_path: Path) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(CastigateError) as caught:
+        load_policy(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert str(caught.value).endswith(message)
+
+
+@pytest.mark.parametrize(
     ("word", "message"),
     [
         ("strickt", "unknown policy `strickt`; did you mean `strict`?"),

@@ -1,0 +1,91 @@
+"""What a backend is: its name and version as it states them, and the digests of its files."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.metadata import distribution, packages_distributions
+from pathlib import Path
+from typing import Any
+
+from oracles.isolation.launch_config import launch_configs
+from oracles.isolation.loading import close, load_isolated
+from oracles.registry import BUILTINS, is_program, third_party
+from oracles.wire.program_client import parse_command
+
+BLOCK = 1 << 20
+
+
+def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dict[str, Any]:
+    """Start a backend, and return its own name, version and claims, and its files' digests."""
+    [config] = launch_configs([name], pythons, seconds).values()
+    backend = load_isolated(name, config)
+    try:
+        hello = {
+            "name": backend.oracle.name,
+            "version": backend.version,
+            "claims": list(map(str, backend.claimed)),
+        }
+    finally:
+        close(backend)
+    # Another Python has its own packages, which are not looked up from here.
+    return {"hello": hello, "files": {} if config.python else file_digests(name)}
+
+
+def file_digests(name: str) -> dict[str, str]:
+    """Return the sha256 of each file that a backend's name stands for, without its folder.
+
+    Of a command these are the executable and the arguments that are files. Of a Python adapter it
+    is the module's file and, for each package that it is known to drive, the package's list of
+    installed files (`RECORD`).
+    """
+    return {label: _digest(path) for label, path in _files(name) if path.is_file()}
+
+
+def identity_differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each part of a backend's identity that is another now."""
+    for part in ("hello", "files"):
+        one, other = before[part], now[part]
+        for name in sorted(one.keys() | other.keys()):
+            old, new = (_shown(each.get(name)) for each in (one, other))
+            if one.get(name) != other.get(name):
+                what = f"file `{name}`" if part == "files" else f"its {name}"
+                yield f"the backend is another: {what} was {old}, now it is {new}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "missing"
+    return ", ".join(value) if isinstance(value, list) else str(value)[:80]
+
+
+def _files(name: str) -> Iterator[tuple[str, Path]]:
+    if is_program(name):
+        for index, word in enumerate(parse_command(name)):
+            path = Path(shutil.which(word) or word) if index == 0 else Path(word)
+            yield f"{index}:{path.name}", path
+        return
+    left, _, _ = name.partition(":")
+    if left.endswith(".py"):
+        yield Path(left).name, Path(left)
+        return
+    builtin, points = BUILTINS.get(left), third_party()
+    module = builtin.module if builtin else points[left].module if left in points else left
+    spec = importlib.util.find_spec(module)
+    if spec is not None and spec.origin is not None:
+        yield module, Path(spec.origin)
+    package = builtin.package if builtin else module.partition(".")[0]
+    for installed in sorted(set(packages_distributions().get(package or "", ()))):
+        for file in distribution(installed).files or ():
+            if file.name == "RECORD":
+                yield f"{installed}/RECORD", Path(str(file.locate()))
+
+
+def _digest(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
