@@ -131,7 +131,9 @@ def _summary(
     yield f"backend   {backend.name} {backend.version}"
     if program := content["program"]:
         hello = program["hello"]
-        yield f"program   {hello['name']} {hello['version']}, {len(program['files'])} files sealed"
+        count = len(program["files"])
+        digests = f"{count} file digest{'' if count == 1 else 's'}"
+        yield f"program   {hello['name']} {hello['version']}, {digests}"
     yield f"policy    {policy.name} {policy.digest}"
     if replay:
         count = min(replay, answered["answered"])
