@@ -108,11 +108,14 @@ def check_command(certified: str, repeated: str | None) -> None:
 
 
 def _other_identity(
-    evidence: Evidence, program: dict[str, Any], pythons: tuple[str, ...], seconds: float
+    evidence: Evidence, program: dict[str, Any] | None, pythons: tuple[str, ...], seconds: float
 ) -> Iterator[str]:
     """Yield a line for each part of the backend's identity that differs from the certified one."""
     record = evidence.store.record
     now = program_identity(record.backends[0].name, pythons, seconds)
+    if program is None:
+        yield "the certificate does not say which program it is about; run the gate again"
+        return
     yield from identity_differences(program, now)
     claims = tuple(now["hello"]["claims"])
     if evidence.policy.entry.documents == CLAIMED and claims != record.selection.documents:
