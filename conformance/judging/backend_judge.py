@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -52,6 +52,7 @@ from reports.diff.divergences import datum_of
 from reports.diff.grades import NOT_ALLOWED, Grades
 from reports.diff.judgement import Divergence, Fault, Judgement
 from reports.diff.verdicts import Verdict
+from reports.run_store.record import Selection
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.calls import Call
 from specs.case_calls import receiver_of
@@ -72,6 +73,12 @@ class Settings:
     tier: str = "quick"
     isolates_sweeps: bool = False
     """Whether no backend answers in the process that judges it, at the tier ``full`` either."""
+    selection: Selection = field(default_factory=Selection)
+
+    def is_full(self, case: Case) -> bool:
+        """Whether a case is asked at the tier ``full``."""
+        choice = self.selection.choice(case.id)
+        return (self.tier if choice is None else choice.tier) == "full"
 
 
 class BackendJudge:
@@ -267,7 +274,7 @@ class BackendJudge:
     def _can_follow(self, case: Case, rules: Ruling) -> bool:
         """Whether more inputs can be asked: not of a sweep, nor where answers depend on lengths."""
         return (
-            self.settings.tier == "quick"
+            not self.settings.is_full(case)
             and self.claimed(case)
             and case.example is None
             and not (rules.is_rejection or rules.is_open or row_limits_of(self.backend.oracle))

@@ -230,7 +230,7 @@ class Invariances:
         chance = np.random.default_rng([crc32(self.pair.encode()), self._judge.settings.seed])
         few_shapes = self._judge.few_shapes
         asked = [(row, list(probes(row.inputs.size, self.pair, few_shapes)))]
-        is_full = self._judge.settings.tier == "full"
+        is_full = any(map(self._judge.settings.is_full, self.cases))
         asked[0][1].extend(at_once(row.inputs.size, self.pair, few_shapes, is_full))
         if is_full:
             asked.append((row, list(lasting())))

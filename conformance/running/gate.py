@@ -73,8 +73,8 @@ class Gate:
             seed = randbelow(SEEDS) if baseline is None else baseline.record.seed
         return RunRequest(
             (self.backend,),
-            Selection(documents=names),
-            entry.tier,
+            Selection(documents=names, choices=self.policy.choices),
+            self.policy.tier,
             seed,
             entry.max_examples,
             pythons=self.pythons,

@@ -59,7 +59,14 @@ class RunRequest:
     def settings(self) -> Settings:
         """The settings that every worker needs."""
         asked_for = frozenset(word.partition(":")[0] for word in self.selection.documents)
-        return Settings(self.seed, self.max_examples, asked_for, self.tier, self.isolates_sweeps)
+        return Settings(
+            self.seed,
+            self.max_examples,
+            asked_for,
+            self.tier,
+            self.isolates_sweeps,
+            self.selection,
+        )
 
 
 def request_of(record: RunRecord) -> RunRequest:
@@ -83,7 +90,9 @@ def selected_cases(selection: Selection) -> list[Case]:
     cases = [
         case
         for case in select(selection.documents)
-        if selection.source in (None, case.source) and selection.target in (None, case.target)
+        if selection.source in (None, case.source)
+        and selection.target in (None, case.target)
+        and (not selection.choices or selection.choice(case.id) is not None)
     ]
     if not cases:
         raise CastigateError(
@@ -238,7 +247,8 @@ def _store_not_run(tasks: list[Task], backend: str, store: RunStore) -> None:
 def _tasks(request: RunRequest, cases: list[Case], pool: ProcessPool) -> list[Task]:
     tasks = list(quick_tasks(pool.backend, request.backends, cases))
     if request.tier == "full":
-        for sweep in sweeps(cases, pool.roads(cases)):
+        full = [case for case in cases if request.settings.is_full(case)]
+        for sweep in sweeps(full, pool.roads(full)):
             tasks += sweep.tasks(pool.backend)
     return tasks
 

@@ -191,7 +191,7 @@ class TaskRunner:
 
     def _road(self, case: Case) -> str:
         """The road of a case at the full tier; the quick tier needs none."""
-        return self.fastest.road(case) if self.settings.tier == "full" else ""
+        return self.fastest.road(case) if self.settings.is_full(case) else ""
 
     def _judge_sweep(self, order: TaskOrder) -> list[Judgement]:
         task, sweep = order.task, order.task.sweep

@@ -27,7 +27,7 @@ from reports.gate.policy_verdict import (
     verdict_counts,
 )
 from reports.run_store.open_run import open_run
-from reports.run_store.record import RunRecord
+from reports.run_store.record import RunRecord, TierChoice
 from reports.run_store.storage import folder_at
 from reports.run_store.store import LOG, RECORD, RunStore
 from reports.run_store.tables import SCHEMAS
@@ -176,7 +176,8 @@ def open_baseline(out: str, policy: Policy) -> RunStore:
     store = open_run(out)
     record, entry = store.record, policy.entry
     for setting, actual, expected in (
-        ("tier", record.tier, entry.tier),
+        ("tier", record.tier, policy.tier),
+        ("cases", *map(_shown_choices, (record.selection.choices, policy.choices))),
         ("seed", record.seed, record.seed if entry.seed is None else entry.seed),
         ("max-examples", record.max_examples, entry.max_examples),
     ):
@@ -186,6 +187,10 @@ def open_baseline(out: str, policy: Policy) -> RunStore:
                 f"{setting} {expected}; give a baseline that was run with the policy's settings"
             )
     return store
+
+
+def _shown_choices(choices: Sequence[TierChoice]) -> str:
+    return ", ".join(map(str, choices)) or "all"
 
 
 def copy_run(store: RunStore, out: str) -> RunStore:
@@ -254,6 +259,7 @@ def _asked(record: RunRecord) -> dict[str, Any]:
     return {
         "documents": list(record.selection.documents),
         "tier": record.tier,
+        "cases": [each.model_dump(mode="json") for each in record.selection.choices],
         "seed": record.seed,
         "max-examples": record.max_examples,
     }

@@ -136,7 +136,8 @@ def _check_settings(policy: Policy, store: RunStore) -> None:
     record, entry = store.record, policy.entry
     documents = list(record.selection.documents)
     for setting, actual, expected in (
-        ("tier", record.tier, entry.tier),
+        ("tier", record.tier, policy.tier),
+        ("cases", record.selection.choices, policy.choices),
         ("seed", record.seed, record.seed if entry.seed is None else entry.seed),
         ("max-examples", record.max_examples, entry.max_examples),
         ("documents", documents, documents if entry.documents == CLAIMED else entry.documents),

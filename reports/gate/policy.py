@@ -17,8 +17,9 @@ from pydantic import (
     model_validator,
 )
 
-from reports.case_patterns import EVERYTHING, INVARIANCES, ids_of, matches
+from reports.case_patterns import EVERYTHING, INVARIANCES, any_matches, ids_of, matches
 from reports.gate.canonical_json import digest_of
+from reports.run_store.record import TierChoice
 from specs.errors import CastigateError
 from specs.loader import documents
 from specs.model.document import Identifier, StrictModel, Text
@@ -46,7 +47,9 @@ def _date(text: str) -> str:
 
 
 Date = Annotated[str, AfterValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
-Levels = Annotated[list[Literal["required", "recommended"]], Field(min_length=1)]
+Tier = Literal["quick", "full"]
+Level = Literal["required", "recommended"]
+Levels = Annotated[list[Level], Field(min_length=1)]
 PerCent = Annotated[int, Field(ge=0, le=100)]
 Seconds = Annotated[int, Field(ge=1)]
 Region = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
@@ -79,14 +82,27 @@ class AcceptedEntry(StrictModel):
         )
 
 
+class CaseEntry(StrictModel):
+    """Cases, and what the policy demands of them instead of what it demands of all."""
+
+    match: Annotated[list[Text], Field(min_length=1)]
+    tier: Tier | None = None
+    levels: Levels | None = None
+    minimum_coverage: Annotated[PerCent | None, Field(alias="minimum-coverage")] = None
+
+
 class PolicyEntry(StrictModel):
-    """A policy as its YAML holds it."""
+    """A policy as its YAML holds it.
+
+    With ``cases``, only cases that an entry matches are asked, by the first entry that does.
+    """
 
     policy: Identifier
     title: Text
     documents: Literal["claimed"] | Annotated[list[Text], Field(min_length=1)]
     levels: Levels
-    tier: Literal["quick", "full"]
+    tier: Tier
+    cases: list[CaseEntry] = Field([])
     seed: Annotated[int | None, Field(ge=0)] = None
     max_examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES, alias="max-examples")] = 1000
     may_be_unsupported: list[Text] = Field([], alias="may-be-unsupported")
@@ -105,6 +121,29 @@ class Policy:
     @property
     def name(self) -> str:
         return self.entry.policy
+
+    @property
+    def tier(self) -> Tier:
+        """The highest tier at which some case is asked."""
+        tiers = {choice.tier for choice in self.choices} or {self.entry.tier}
+        return "full" if "full" in tiers else "quick"
+
+    @cached_property
+    def choices(self) -> tuple[TierChoice, ...]:
+        """Which cases are asked at which tier; empty if all are, at the policy's own."""
+        return tuple(
+            TierChoice(match=tuple(each.match), tier=each.tier or self.entry.tier)
+            for each in self.entry.cases
+        )
+
+    def entry_of(self, case: str) -> CaseEntry | None:
+        """Return the entry of `cases` by which a case is judged."""
+        return next((each for each in self.entry.cases if any_matches(each.match, case)), None)
+
+    def levels_of(self, case: str) -> list[Level]:
+        """Return the levels of rules that a case, or a check on a pair, must not break."""
+        entry = self.entry_of(case)
+        return entry.levels if entry is not None and entry.levels else self.entry.levels
 
     @cached_property
     def content(self) -> dict[str, Any]:
@@ -242,6 +281,9 @@ def _case_ids(entry: PolicyEntry) -> Iterator[str]:
 
 def _patterns(entry: PolicyEntry) -> Iterator[tuple[Location, str]]:
     """Yield every pattern of a policy with its location in the YAML."""
+    for index, chosen in enumerate(entry.cases):
+        for number, pattern in enumerate(chosen.match):
+            yield ("cases", index, "match", number), pattern
     for index, pattern in enumerate(entry.may_be_unsupported):
         yield ("may-be-unsupported", index), pattern
     for pattern in entry.minimum_coverage:

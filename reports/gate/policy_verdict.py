@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -147,10 +147,8 @@ def apply_policy(
         hollow = _hollow_verdict(cell)
         if hollow:
             failures.add("hollow", cell.name, hollow)
-    for pattern, per_cent in policy.entry.minimum_coverage.items():
-        shortfall = _coverage_shortfall(pattern, per_cent, cells)
-        if shortfall:
-            failures.add("coverage", "", shortfall)
+    for shortfall in _coverage_shortfalls(policy, cells):
+        failures.add("coverage", "", shortfall)
     limit = policy.entry.time_limit
     if limit is not None and seconds > limit:
         failures.add("time-limit", "", f"the run took {seconds} s; {limit} s are allowed")
@@ -186,7 +184,7 @@ def _divergences(
     if cell.verdict in NO_ANSWER or (cell.verdict in BREAKS_RULES and not broken_rules):
         broken_rules.append(None)
     for broken in broken_rules:
-        if broken is not None and broken.level not in policy.entry.levels:
+        if broken is not None and broken.level not in policy.levels_of(cell.name):
             yield PolicyDivergence(cell, broken, "not-asked")
             continue
         rule, region = (broken.rule, broken.digest) if broken else (cell.verdict, "")
@@ -230,15 +228,22 @@ def _hollow_verdict(cell: Cell) -> str:
     return ""
 
 
-def _coverage_shortfall(pattern: str, per_cent: int, cells: Iterable[Cell]) -> str:
-    """How many of a pattern's cases are answered, if that is less than the policy demands."""
-    matching = [cell for cell in cells if matches(pattern, cell.case)]
-    answered = sum(cell.verdict not in NOT_RUN for cell in matching)
-    if matching and 100 * answered >= per_cent * len(matching):
-        return ""
-    return (
-        f"{answered:,} of {len(matching):,} cases of {pattern} are answered; {per_cent}% are wanted"
-    )
+def _coverage_shortfalls(policy: Policy, cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield where fewer cases are answered than the policy demands."""
+    for pattern, per_cent in policy.entry.minimum_coverage.items():
+        matching = [cell for cell in cells if matches(pattern, cell.case)]
+        yield from _shortfall(pattern, per_cent, matching)
+    for entry in policy.entry.cases:
+        if entry.minimum_coverage is not None:
+            of_entry = [cell for cell in cells if policy.entry_of(cell.case) is entry]
+            yield from _shortfall(" ".join(entry.match), entry.minimum_coverage, of_entry)
+
+
+def _shortfall(patterns: str, per_cent: int, cells: Sequence[Cell]) -> Iterator[str]:
+    answered = sum(cell.verdict not in NOT_RUN for cell in cells)
+    if not cells or 100 * answered < per_cent * len(cells):
+        count = f"{answered:,} of {len(cells):,} cases of {patterns} are answered"
+        yield f"{count}; {per_cent}% are wanted"
 
 
 def verdict_counts(cells: Iterable[Cell]) -> dict[str, dict[str, int]]:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from reports.case_patterns import any_matches
 from specs.errors import CastigateError
 from specs.json_source import JsonError, parse_json
 from specs.plain_text import plain_text
@@ -40,12 +41,31 @@ class BackendRecord(StrictModel):
     version: str
 
 
+class TierChoice(StrictModel):
+    """Patterns of case ids, and the tier at which their cases are asked."""
+
+    match: tuple[str, ...]
+    tier: Literal["quick", "full"]
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.match)} at {self.tier}"
+
+
 class Selection(StrictModel):
-    """The documents and dtypes that the user selected, as written on the command line."""
+    """The documents and dtypes that the user selected, as written on the command line.
+
+    A policy may choose among their cases: each is asked at the tier of the first choice that
+    matches it, and left out if none does. Without choices all are asked at the run's tier.
+    """
 
     documents: tuple[str, ...] = ()
     source: str | None = None
     target: str | None = None
+    choices: tuple[TierChoice, ...] = ()
+
+    def choice(self, case: str) -> TierChoice | None:
+        """Return the first choice that matches a case id."""
+        return next((each for each in self.choices if any_matches(each.match, case)), None)
 
 
 class Shard(StrictModel):
@@ -195,6 +215,7 @@ def _facts(record: RunRecord) -> dict[str, str]:
         "--document": " --document ".join(selected.documents),
         "--source": selected.source,
         "--target": selected.target,
+        "cases": ", ".join(map(str, selected.choices)),
         "--tier": record.tier,
         "--seed": record.seed,
         "--max-examples": record.max_examples,

@@ -14,6 +14,7 @@ import pytest
 
 from conformance.commands.verify import check_command
 from specs.errors import CastigateError
+from tests.conformance.data.runnable import RANGES
 from tests.conformance.processes import RUNNABLE, castigate, castigate_in_process
 
 POLICY = """\
@@ -372,3 +373,54 @@ def test_a_certificate_is_not_overwritten(passed: Path) -> None:
     assert (code, err.count("\n")) == (2, 1)
     assert "holds a certificate already; give another --out" in err
     assert (passed / "gate" / "certificate.json").read_bytes() == before
+
+
+CHOSEN = """\
+policy: chosen
+title: One pair in full
+documents: ['onnx-cast:25']
+levels: [required]
+tier: quick
+max-examples: 20
+cases:
+  - match: ['**/uint32/bool']
+    tier: full
+    levels: [required, recommended]
+    minimum-coverage: 100
+  - match: ['**/int4/{int2,int8}']
+"""
+SWEPT = "onnx-cast:25/uint32/bool"
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("chosen")
+    backend = f"{RUNNABLE}:ReplacesTheJudge"
+    assert gate(folder, backend, policy=CHOSEN)[0] == 1
+    return folder
+
+
+def test_a_policy_chooses_cases_and_the_tier_of_each(chosen: Path) -> None:
+    rows = certificate(chosen)["cases"]["table"]["onnx-cast:25"]
+    assert set(rows) == {"uint32/bool", "int4/int2", "int4/int8"}
+    inputs = {name: int(row.split()[1]) for name, row in rows.items()}
+    assert inputs == {"uint32/bool": 1 << 32, "int4/int2": 16, "int4/int8": 16}
+    asked = certificate(chosen)["asked"]
+    assert (asked["tier"], [each["tier"] for each in asked["cases"]]) == ("full", ["full", "quick"])
+
+
+def test_no_adapter_reaches_the_judge_of_a_gate(chosen: Path) -> None:
+    wrong = int(certificate(chosen)["cases"]["table"]["onnx-cast:25"]["uint32/bool"].split()[3])
+    first, last = RANGES["uint32"]
+    assert wrong == last - first + 1
+    [failure] = [each for each in certificate(chosen)["failures"] if SWEPT in each["examples"]]
+    assert failure["kind"] == "divergence"
+
+
+def test_a_certificate_of_chosen_cases_is_verified_and_replayed(chosen: Path) -> None:
+    code, out, err = verify(chosen, "--replay=1")
+    assert (code, "the certificate holds" in out) == (1, True), out + err
+    shutil.copytree(chosen / "gate", chosen / "other" / "gate")
+    file = chosen / "other" / "gate" / "run" / "run.json"
+    file.write_text(file.read_text().replace("{int2,int8}", "{int2,int4}"))
+    assert verify(chosen / "other")[0] == 1

@@ -60,6 +60,20 @@ def test_shipped_policies_load_by_name() -> None:
     assert [each.only_new for each in (strict, required, regression)] == [False, False, True]
 
 
+def test_a_policy_that_chooses_cases_judges_each_by_its_first_entry(tmp_path: Path) -> None:
+    chosen = "cases:\n  - match: ['**/float16']\n    tier: full\n    levels: [recommended]\n"
+    policy = load_policy(written(tmp_path, f"{GOOD}{chosen}  - match: ['**/float32/*']\n"))
+    assert [each.tier for each in policy.choices] == ["full", "quick"]
+    assert policy.tier == "full"
+    assert policy.levels_of("onnx-cast:25/float32/float16") == ["recommended"]
+    assert policy.levels_of("onnx-cast:25/float32/int8") == ["required"]
+    assert policy.levels_of("invariances/float32/float16") == ["recommended"]
+    with pytest.raises(
+        CastigateError, match=r"mine.yaml:17: pattern `\*\*/floot16` matches no case"
+    ):
+        load_policy(written(tmp_path, GOOD + chosen.replace("float16", "floot16")))
+
+
 def test_shipped_schema_is_current_and_accepts_shipped_policies() -> None:
     assert SCHEMA.read_text() == json.dumps(json_schema(), indent=2) + "\n"
     jsonschema.Draft202012Validator.check_schema(json_schema())

@@ -99,6 +99,16 @@ class WrongRange(Right):
             answers[(bits >= first) & (bits <= last)] ^= 1
 
 
+class ReplacesTheJudge(WrongRange):
+    """Makes whatever judges it, where it is loaded, find nothing wrong."""
+
+    def __init__(self) -> None:
+        from conformance.sweep import engine
+
+        engine.RulingCheck.look = lambda *_: 0  # type: ignore[method-assign]
+        engine.RulingCheck.look_at_once = lambda *_: 0  # type: ignore[method-assign]
+
+
 class TiesAway(Right):
     """Half a step is rounded away from zero, wherever float16 is normal and even."""
 
