@@ -28,6 +28,8 @@ ADDRESS = re.compile(r"\b(?:0x[0-9a-fA-F]{6,}|\d{6,})\b")
 """A number in an error that is likely to be another one in the next run."""
 OTHERWISE = re.compile(r"shape \([\d, ]*\): an element answers otherwise than in one row")
 """What a message says of an answer that depends on the shape."""
+MALFORMED = re.compile(r"(?:shape \([\d, ]*\): )?the (?:answer|adapter)\b")
+"""How a message about an answer that cannot be compared begins."""
 WORD, NOT_IN_NAMES = re.compile(r"\w+"), re.compile(r"[^a-z0-9]+")
 LONGEST_NAME = 50
 """Characters of a name that is made from a message."""
@@ -92,6 +94,9 @@ def _cause(cell: Cell, broken: BrokenRule | None) -> tuple[Cause, str]:
     if ERROR_CLASS.search(cell.message):
         return _cause_of_error(cell)
     if broken is None:
+        if MALFORMED.match(cell.message):
+            says = f"returns what cannot be compared: {shortened(cell.message)}"
+            return Cause("wrong value", "malformed"), says
         return Cause("wrong refusal", "no-answer"), shortened(cell.message)
     if OTHERWISE.match(cell.message):
         return CHANGES_WITH_LAYOUT

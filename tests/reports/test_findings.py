@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,6 +175,15 @@ def test_an_error_is_wrong_only_where_an_answer_is_due(
     for each in found:
         command = f"castigate explain {cases[0].id} --backend faulty -- 0x0000"
         assert each.simplest.cell.reproduction == command
+
+
+def test_a_malformed_answer_is_a_wrong_value(tmp_path: Path) -> None:
+    def shortened(case: Case, bits: Any) -> Any:
+        return RIGHT.cast(case, bits)[:-1]
+
+    [found] = findings(tmp_path / "run", shortened, TO_FLOAT8)
+    assert (found.id, found.kind) == ("faulty/malformed", "wrong value")
+    assert found.says.startswith("returns what cannot be compared: the answer has shape (65535,)")
 
 
 def test_pairs_that_are_not_listed_are_one_finding(tmp_path: Path) -> None:
