@@ -94,6 +94,7 @@ def test_a_correct_backend_passes(passed: Path) -> None:
     assert content["asked"] == {
         "documents": ["pypto-cast:seed"],
         "tier": "quick",
+        "cases": [],
         "max-examples": 20,
     }
     assert next(iter(content)) == "answered"

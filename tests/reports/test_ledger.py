@@ -219,7 +219,7 @@ def test_a_written_ledger_is_read_and_written_identically(folder: Path) -> None:
     both = [breach(), breach("deviates", "123e456789012345")]
     found = dict.fromkeys(expand("onnx-cast:*/float16/int8"), both)
     found[BYTE] = [breach(inputs=3)]
-    findings = finding(*found), finding(BYTE, name="a 'b': \x07 — #")
+    findings = finding(*found), finding(BYTE, name="a 'b': é — #")
     ledger = update_ledger(None, "b:v", "1.10", OPTIONS, found, findings)
     path = path_of("b:v")
     assert path == folder / "b.v.yaml"
