@@ -202,8 +202,8 @@ def parse_answer(header: dict[str, Any]) -> Answer:
         place = ".".join(map(str, first["loc"])) or "header"
         # The message may quote a value, which may be of any size.
         problem = f"{place}: {PROBLEMS.get(first['type'], first['msg'])}"
-        problem = plain_line(problem).encode("ascii", "backslashreplace").decode()
-        raise FrameError(f"not an answer of the protocol ({problem[:MAX_PROBLEM]})") from None
+        problem = plain_line(problem, MAX_PROBLEM)
+        raise FrameError(f"not an answer of the protocol ({problem})") from None
 
 
 def encode_request(request: Header) -> dict[str, Any]:

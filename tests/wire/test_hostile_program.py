@@ -87,9 +87,9 @@ CRASHES = {
     + "(error.text: Input should be a valid string, unable to parse raw data as a unicode string)",
     "unknown-answer": NOT_AN_ANSWER
     + "(header: Input tag '"
-    + r"\x1b[31m" * 9
-    + "' found using 'answer' does not match any of the expected tags: 'hello', 'values', "
-    "'unsupported', 'error', 'b)",
+    + r"\u001b[31m" * 9
+    + "' found using 'answer' d…he expected tags: 'hello', 'values', 'unsupported', 'error', "
+    "'bye')",
     "unknown-member": NOT_AN_ANSWER + "(values.path: the protocol has no such member)",
     "no-number": INVALID + "an answer to another question",
     "number-of-another-kind": INVALID + "an answer to another question",
