@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -11,9 +11,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from specs.errors import CastigateError
+from specs.formats import FORMATS_FILE
 from specs.model.document import DocumentEntry
 from specs.model.document_checks import document_errors
-from specs.model.yaml_source import YamlFile, explain_validation_error, read_yaml
+from specs.model.yaml_source import (
+    YamlFile,
+    check_cached,
+    explain_validation_error,
+    read_yaml,
+)
 from specs.suggestions import did_you_mean
 
 DOCUMENTS = Path(__file__).with_name("documents")
@@ -87,6 +93,21 @@ def _digest(path: Path) -> str:
 def documents() -> Documents:
     """The shipped documents."""
     return Documents(DOCUMENTS)
+
+
+def check_cached_documents(names: Iterable[str]) -> None:
+    """Raise an error if the cache holds other rules than the files of these documents or formats.
+
+    Any program of the same user can write to the cache.
+    """
+    sources = {document_named(name.partition(":")[0]).source.path for name in names}
+    for path in (FORMATS_FILE, *sorted(sources)):
+        _check_cached(path)
+
+
+@cache
+def _check_cached(path: Path) -> None:
+    check_cached(path)
 
 
 def document_named(name: str) -> Document:

@@ -16,6 +16,7 @@ from reports.gate.certificate import FILE
 from reports.gate.outputs import answered_line, failure_line
 from reports.gate.policy import policy_named
 from reports.gate.signing import load_private_key
+from reports.run_store.record import EPOCH
 from specs.errors import CastigateError
 
 MAX_FAILURES_SHOWN = 20
@@ -47,9 +48,16 @@ def gate_command(
     """Run a backend, judge it by a policy, and certify the result."""
     if (out / FILE).exists():
         raise CastigateError(f"{out} holds a certificate already; give another --out")
+    if next(out.glob("*"), None) is not None:
+        raise CastigateError(f"{out} is not empty; give a new folder as --out")
     if len(backend) > 1:
         raise CastigateError(f"a gate tests one backend; run it {len(backend)} times")
     gate = Gate(backend[0], policy_named(policy), out, tuple(python or ()), timeout)
+    if EPOCH in os.environ and gate.policy.entry.accepted:
+        raise CastigateError(
+            f"policy {gate.policy.name} accepts divergences until a day, and {EPOCH} replaces "
+            "the clock; unset it"
+        )
     earlier = load_baseline(gate.policy, baseline)
     key = load_private_key(sign) if sign is not None else None
     try:

@@ -83,9 +83,11 @@ def verify_command(
     if not problems and replay:
         check_command(only_backend(evidence.store), backend)
         problems += _other_identity(evidence, content["program"], tuple(python or ()), timeout)
-        again = Replay(replay, seed, jobs or os.cpu_count() or 1, tuple(python or ()), timeout)
         with progress_reporter() as progress:
-            problems += again.differences(evidence.store, progress)
+            again = Replay(
+                replay, seed, jobs or os.cpu_count() or 1, tuple(python or ()), timeout, progress
+            )
+            problems += again.differences(evidence.store)
     if problems:
         for line in problems:
             typer.echo(f"castigate: {plain_line(line)}", err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from tempfile import TemporaryDirectory
@@ -12,7 +12,7 @@ from conformance.running.progress import ProgressReporter
 from conformance.running.run import finish_run, request_of, run, selected_cases
 from reports.diff.verdicts import NO_ANSWER, NOT_RUN
 from reports.findings.cells import Cell
-from reports.findings.read_cells import read_cells
+from reports.findings.read_cells import read_cells, read_checks
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
 from specs.cases import Case
@@ -29,11 +29,13 @@ class Replay:
     jobs: int
     pythons: tuple[str, ...]
     seconds: float
+    reporter: ProgressReporter
 
-    def differences(self, store: RunStore, reporter: ProgressReporter) -> Iterator[str]:
+    def differences(self, store: RunStore) -> Iterator[str]:
         """Ask answered cases of a run again; yield a line for each difference.
 
-        The first half is asked the recorded inputs, the others inputs that nobody has seen.
+        The first half is asked the recorded inputs, the others inputs that nobody has seen. Where
+        the invariances of their pairs held, they must hold again.
         """
         before = {cell.case: cell for cell in read_cells(store)}
         answered = [
@@ -44,32 +46,59 @@ class Replay:
         picked = random_cases(answered, self.count, self.seed)
         fresh = random_cases(picked, len(picked) // 2, self.seed)
         recorded = [case for case in picked if case not in fresh]
-        for cases, seed, compare in (
-            (recorded, store.record.seed, _differences),
-            (fresh, self.seed, _other_verdicts),
-        ):
-            for cell in self._asked_again(store, cases, seed, reporter):
-                if isinstance(cell, str):
-                    yield cell
-                else:
-                    yield from compare(before[cell.case], cell)
+        yield from self._compared(store, recorded, store.record.seed, before, _differences)
+        held = {
+            cell.name: cell for cell in read_checks(store) if cell.verdict in ("conforms", "open")
+        }
+        pairs = {(case.source, case.target) for case in fresh}
+        # A check asks the first case that is answered, so that case must be among them.
+        checked = {cell.case for cell in held.values() if (cell.source, cell.target) in pairs}
+        asked = [case for case in answered if case in fresh or case.id in checked]
+        yield from self._compared(store, asked, self.seed, before | held, _other_verdicts)
 
-    def _asked_again(
-        self, store: RunStore, cases: list[Case], seed: int, reporter: ProgressReporter
-    ) -> Iterator[Cell | str]:
-        """Yield the cells of cases that are asked again, after a line if the version is another."""
+    def _compared(
+        self,
+        store: RunStore,
+        cases: list[Case],
+        seed: int,
+        before: Mapping[str, Cell],
+        compare: Callable[[Cell, Cell], Iterator[str]],
+    ) -> Iterator[str]:
+        """Ask cases again by a seed; yield a line for each difference from the cells before."""
+        for cell in self._asked_again(store, cases, seed):
+            if isinstance(cell, str):
+                yield cell
+            elif cell.name in before:
+                yield from compare(before[cell.name], cell)
+
+    def _asked_again(self, store: RunStore, cases: list[Case], seed: int) -> Iterator[Cell | str]:
+        """Yield the cells of cases that are asked again, after a line if the version is another.
+
+        The checks of their pairs follow, if the inputs are fresh.
+        """
         if not cases:
             return
         request = replace(
             request_of(store.record), pythons=self.pythons, seconds=self.seconds, seed=seed
         )
         with TemporaryDirectory(prefix="castigate-") as folder:
-            again = run(request, f"{folder}/run", self.jobs, False, sys.argv, reporter, cases)
+            again = run(
+                request,
+                f"{folder}/run",
+                self.jobs,
+                False,
+                sys.argv,
+                self.reporter,
+                cases,
+                seed != store.record.seed,
+            )
             for one, other in zip(store.record.backends, again.record.backends, strict=True):
                 if one.version != other.version:
                     yield f"{one.name}: version {one.version} was certified, now {other.version}"
             finish_run(again, cases)
-            yield from read_cells(open_run(f"{folder}/run"))
+            asked = open_run(f"{folder}/run")
+            yield from read_cells(asked)
+            yield from read_checks(asked)
 
 
 def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:
@@ -82,12 +111,12 @@ def _other_verdicts(before: Cell, now: Cell) -> Iterator[str]:
     """Yield a line if other inputs show a failure that the certificate does not tell."""
     if now.verdict not in (before.verdict, "conforms", "open"):
         text = f"{before.verdict} was certified, with fresh inputs it is {now.verdict}"
-        yield f"{now.case}: {text}"
+        yield f"{now.name}: {text}"
     known = {broken.key for broken in before.broken}
     for broken in now.broken:
         if broken.key not in known:
             given = f": {broken.smallest} gives {broken.answer}" if broken.smallest else ""
-            yield f"{now.case}: fresh inputs break {broken.rule}{given}"
+            yield f"{now.name}: fresh inputs break {broken.rule}{given}"
 
 
 def _differences(before: Cell, now: Cell) -> Iterator[str]:

@@ -117,10 +117,11 @@ def run(
     argv: Sequence[str],
     reporter: ProgressReporter,
     only: list[Case] | None = None,
+    checks_pairs: bool = True,
 ) -> RunStore:
-    """Do all tasks that are not done yet and store their part files.
+    """Do all tasks that are not done yet and store their part files, of all cases or ``only`` some.
 
-    Of ``only`` some cases, nothing is checked about their pairs.
+    With ``checks_pairs`` the invariances of their pairs are checked too.
     """
     cases = only or selected_cases(request.selection)
     with ExitStack() as stack:
@@ -134,7 +135,7 @@ def run(
         record = _record(request, pools, argv)
         store = resume(out, record) if resumes else create(out, record)
         if not store.record.complete:
-            _do_tasks(request, cases, pools, jobs, store, reporter, until, only is None)
+            _do_tasks(request, cases, pools, jobs, store, reporter, until, checks_pairs)
     return store
 
 

@@ -26,12 +26,14 @@ from reports.gate.policy_verdict import (
     apply_policy,
     verdict_counts,
 )
+from reports.gate.program import check_program
 from reports.run_store.open_run import open_run
 from reports.run_store.record import RunRecord, TierChoice
 from reports.run_store.storage import folder_at
 from reports.run_store.store import LOG, RECORD, RunStore
 from reports.run_store.tables import SCHEMAS
 from specs.errors import CastigateError
+from specs.loader import check_cached_documents
 
 LAYERS = ("specs", "oracles", "reports", "conformance")
 DIGESTED_SUFFIXES = (".py", ".yaml")
@@ -99,6 +101,7 @@ class Evidence:
             before = dict(_cells_by_case(self.baseline, only_backend(self.store)))
         record = self.store.record
         assert record.finished is not None
+        check_cached_documents(record.selection.documents)
         return apply_policy(
             self.policy,
             read_cells(self.store),
@@ -226,7 +229,8 @@ def read_program(folder: Path | None) -> dict[str, Any] | None:
     """Return what a gate recorded of its backend; None if there is no such file."""
     if folder is None or not (folder / PROGRAM).is_file():
         return None
-    return read_canonical((folder / PROGRAM).read_bytes(), str(folder / PROGRAM))
+    path = folder / PROGRAM
+    return check_program(read_canonical(path.read_bytes(), str(path)), str(path))
 
 
 def _file_digest(store: RunStore, name: str) -> str:

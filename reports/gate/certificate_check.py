@@ -95,11 +95,15 @@ def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
 
     An added file is an error in the gate's own folders only. Others may lie beside the certificate.
     """
-    match certificate.get("folder"):
-        case dict() as sealed:
+    match certificate.get("folder"), certificate.get("run"), certificate.get("baseline"):
+        case dict() as sealed, dict() as run, (None | dict()) as baseline:
             now = folder_digests(folder)
         case _:
             raise CastigateError("the certificate seals no folder; get the original file")
+    for name, files in ((RUN, run), (BASELINE, baseline or {})):
+        for path in sorted((folder / name).glob("*")):
+            if path.name not in files:
+                raise CastigateError(_damage(path, "is not of the gate"))
     folders = {name.partition("/")[0] for name in sealed if "/" in name}
     for name in sorted(sealed.keys() | now.keys()):
         if name not in sealed and name.partition("/")[0] not in folders:
@@ -110,8 +114,12 @@ def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
             what = "is missing"
         else:
             what = "was altered" if name in sealed else "is not of the gate"
-        raise CastigateError(f"{folder / name} {what}; copy the whole folder of the gate again")
+        raise CastigateError(_damage(folder / name, what))
     return sealed
+
+
+def _damage(path: Path, what: str) -> str:
+    return f"{path} {what}; copy the whole folder of the gate again"
 
 
 def _check_suite(certificate: dict[str, Any], named: str) -> None:

@@ -23,6 +23,8 @@ from specs.release import VERSION
 
 FORMAT_VERSION: Final = 2
 CHECKSUM = "checksum"
+EPOCH = "SOURCE_DATE_EPOCH"
+"""The variable that replaces the clock in records, so that a run can be repeated byte by byte."""
 PACKAGES = ("numpy", "numba", "pyarrow")
 """Packages whose versions a run records."""
 LOCAL_FOLDERS = re.compile(r"(^|[\s=:'\",])(?:file://)?/(?:[^/\s=:'\",]+/)*(?=[^/\s])")
@@ -120,14 +122,14 @@ class RunRecord(StrictModel):
 
 def current_time() -> datetime:
     """The time to the second, or that of ``SOURCE_DATE_EPOCH``, which makes runs reproducible."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    epoch = os.environ.get(EPOCH)
     if epoch is None:
         return datetime.now(UTC).replace(microsecond=0)
     try:
         return datetime.fromtimestamp(int(epoch), UTC)
     except (ValueError, OverflowError, OSError):
         raise CastigateError(
-            f"SOURCE_DATE_EPOCH is `{epoch[:30]}`; set it to seconds since 1970, or unset it"
+            f"{EPOCH} is `{epoch[:30]}`; set it to seconds since 1970, or unset it"
         ) from None
 
 

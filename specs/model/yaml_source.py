@@ -16,7 +16,7 @@ from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from specs.errors import DocumentError
-from specs.model.cache import cache_entry
+from specs.model.cache import CacheEntry, cache_entry
 from specs.plain_text import UNSAFE, plain_line
 
 Location = tuple[str | int, ...]
@@ -74,13 +74,27 @@ def read_yaml(path: Path) -> YamlFile:
         raise DocumentError(f"{path}: cannot be read: {error}") from None
     if not path.is_relative_to(PACKAGES):
         return _parse(path, text)
-    entry = cache_entry("yaml", Path(__file__).read_bytes(), content)
+    entry = _cache_entry(content)
     match entry.read():
         case {"data": data, "lines": list(lines)}:
             return YamlFile(path, data, {tuple(location): line for location, line in lines})
     parsed = _parse(path, text)
     entry.write({"data": parsed.data, "lines": list(parsed.lines.items())})
     return parsed
+
+
+def check_cached(path: Path) -> None:
+    """Raise DocumentError if the cache holds another content for a file than the file has."""
+    if read_yaml(path) != _parse(path, path.read_text("utf-8")):
+        entry = _cache_entry(path.read_bytes())
+        raise DocumentError(
+            f"{entry.path}: it is not what {path.name} says; remove this file, and find out which "
+            "program wrote it"
+        )
+
+
+def _cache_entry(content: bytes) -> CacheEntry:
+    return cache_entry("yaml", Path(__file__).read_bytes(), content)
 
 
 def _parse(path: Path, text: str) -> YamlFile:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from specs.errors import DocumentError
 from specs.loader import DOCUMENTS
 from specs.model import yaml_source
 from specs.model.cache import cache_entry
-from specs.model.yaml_source import read_yaml
+from specs.model.yaml_source import _parse, check_cached, read_yaml
 
 SHIPPED = DOCUMENTS / "pypto_cast.yaml"
 
@@ -43,6 +44,16 @@ def test_a_damaged_entry_is_replaced(folder: Path, damage: bytes) -> None:
     entry.write_bytes(damage)
     assert read_yaml(SHIPPED) == parsed
     assert entry.read_bytes() == whole
+
+
+def test_an_entry_with_other_rules_is_found(folder: Path) -> None:
+    read_yaml(SHIPPED)
+    check_cached(SHIPPED)
+    [entry] = folder.iterdir()
+    entry.write_text(entry.read_text().replace('"required"', '"recommended"', 1))
+    assert read_yaml(SHIPPED) != _parse(SHIPPED, SHIPPED.read_text())
+    with pytest.raises(DocumentError, match=r"json: it is not what pypto_cast\.yaml says; remove"):
+        check_cached(SHIPPED)
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(

@@ -1,0 +1,44 @@
+"""What a gate records of its backend in ``program.json``: its hello, and digests of its files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from specs.errors import CastigateError
+from specs.model.document import StrictModel
+
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class ProgramHello(StrictModel):
+    """What a backend states of itself."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str
+    version: str
+    claims: list[str]
+
+
+class Program(StrictModel):
+    """A backend's hello, and the sha256 of each of its files."""
+
+    model_config = ConfigDict(strict=True)
+
+    hello: ProgramHello
+    files: dict[str, Digest]
+
+
+def check_program(content: dict[str, Any], named: str) -> dict[str, Any]:
+    """Return what is recorded of a program, or raise an error that names the key at fault."""
+    try:
+        Program.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CastigateError(
+            f"{named}: `{where}`: {first['msg']}; get the original folder of the gate"
+        ) from None
+    return content

@@ -1,0 +1,50 @@
+"""Backends that are wrong, and try to pass a gate all the same.
+
+They offer casts from float16 to int8 and float32 only, so that a gate takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from oracles.protocol import Unsupported
+from specs.cases import Case
+from tests.conformance.data.runnable import Right
+
+
+class Few(Right):
+    """Right in the few casts that it offers."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        if case.source != "float16" or case.target not in ("int8", "float32"):
+            raise Unsupported("only float16 to int8 and float32")
+        return super().cast(case, bits)
+
+
+class WrongInRows(Few):
+    """Wrong in rows of 9 to 199 elements, which no case asks by itself."""
+
+    is_wrong = True
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        if self.is_wrong and 9 <= bits.size <= 199:
+            answers ^= 1
+
+
+class WrongInRowsLater(WrongInRows):
+    """The same, once ``CHEATS_SWITCH`` is set in the environment."""
+
+    is_wrong = "CHEATS_SWITCH" in os.environ
+
+
+class OverwritesItsInputs(Few):
+    """Makes the inputs fit its answers."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        answers = np.zeros_like(super().cast(case, bits))
+        if bits.flags.writeable:
+            bits[...] = 0
+        return answers

@@ -1,0 +1,188 @@
+"""Attempts to pass a gate by cheating, each of which the gate or ``castigate verify`` detects."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.running.program_identity import file_digests
+from reports.gate.canonical_json import canonical_bytes
+from reports.gate.certificate import folder_digests, with_digest, without_seals
+from tests.conformance.processes import castigate, castigate_in_process
+
+CHEATS = "tests/conformance/data/cheats.py"
+POLICY = """\
+policy: few
+title: Few casts
+documents: ['pypto-cast:seed']
+levels: [required, recommended]
+tier: quick
+max-examples: 20
+may-be-unsupported: ['**']
+"""
+ACCEPTED = """\
+accepted:
+  - cases: ['**']
+    rule: clamp
+    reason: known
+    expires: '2020-01-31'
+"""
+
+
+def gate(folder: Path, backend: str) -> tuple[int, str, str]:
+    asked = (f"--backend={CHEATS}:{backend}", f"--policy={written(folder)}", "--jobs=1")
+    return castigate("gate", *asked, f"--out={folder / 'gate'}")
+
+
+def written(folder: Path, policy: str = POLICY) -> Path:
+    file = folder / "policy.yaml"
+    file.write_text(policy)
+    return file
+
+
+def resealed(folder: Path, /, **changes: Any) -> None:
+    """Change a certificate, and give it the digest of its new content."""
+    file = folder / "certificate.json"
+    content = without_seals(json.loads(file.read_bytes())) | changes
+    file.write_bytes(canonical_bytes(with_digest(content)))
+
+
+def refusal(folder: Path) -> str:
+    """The one line by which `verify` refuses a certificate."""
+    code, out, err = castigate_in_process("verify", str(folder))
+    assert (code, err.count("\n")) == (1, 1), err
+    assert out.endswith("does not hold\n")
+    return err
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a gate that passed."""
+    folder = tmp_path_factory.mktemp("certified")
+    code, out, err = gate(folder, "WrongInRowsLater")
+    assert code == 0, out + err
+    return folder / "gate"
+
+
+@pytest.fixture
+def copied(certified: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(certified, tmp_path / "gate"))
+
+
+def test_rows_that_are_wrong_only_after_the_gate_are_found_by_a_replay(certified: Path) -> None:
+    asked = ("verify", str(certified), "--replay=4", "--seed=3", "--jobs=1")
+    code, out, _ = castigate(*asked)
+    assert code == 0, out
+    code, _, err = castigate(*asked, env={"CHEATS_SWITCH": "1"})
+    assert code == 1
+    assert "invariances/float16/" in err
+    assert "conforms was certified, with fresh inputs it is violates" in err
+
+
+@pytest.mark.parametrize("backend", ["WrongInRows", "OverwritesItsInputs"])
+def test_a_backend_that_is_wrong_in_some_requests_fails(backend: str, tmp_path: Path) -> None:
+    code, out, err = gate(tmp_path, backend)
+    assert code == 1, err
+    assert out.splitlines()[-1].startswith("FAIL: ")
+
+
+@pytest.mark.parametrize("name", ["run/log.txt", "run/more", "baseline/run.json"])
+def test_a_file_that_was_added_to_the_run_is_named(name: str, copied: Path) -> None:
+    (copied / name).parent.mkdir(exist_ok=True)
+    (copied / name).write_text("x")
+    assert f"{copied / name} is not of the gate" in refusal(copied)
+
+
+HELLO = {"name": "few", "version": "1", "claims": []}
+MALFORMED: list[tuple[Any, str]] = [
+    ({"hello": HELLO}, "`files`: Field required"),
+    ({"files": {}}, "`hello`: Field required"),
+    ({"hello": HELLO, "files": []}, "`files`: Input should be a valid dict"),
+    ({"hello": HELLO, "files": {"a": "1"}}, "`files.a`: String should match pattern"),
+    ({"hello": HELLO | {"version": 1}, "files": {}}, "`hello.version`: Input should be a valid st"),
+    ({"hello": HELLO | {"claims": "x"}, "files": {}}, "`hello.claims`: Input should be a valid li"),
+    ({"hello": HELLO | {"more": "x"}, "files": {}}, "`hello.more`: Extra inputs are not permitted"),
+]
+
+
+@pytest.mark.parametrize(("program", "message"), MALFORMED)
+def test_a_malformed_program_is_one_line(program: Any, message: str, copied: Path) -> None:
+    (copied / "program.json").write_bytes(canonical_bytes(program))
+    resealed(copied, program=program, folder=folder_digests(copied))
+    code, _, err = castigate_in_process("verify", str(copied), "--replay=1")
+    assert (code, err.count("\n")) == (1, 1)
+    assert f"{copied / 'program.json'}: {message}" in err
+
+
+def test_a_certificate_with_the_name_of_another_backend_does_not_match(copied: Path) -> None:
+    content = json.loads((copied / "certificate.json").read_bytes())
+    resealed(copied, backend=content["backend"] | {"name": "torch"})
+    assert "backend.name: certified 'torch', but the run gives" in refusal(copied)
+
+
+def test_a_pass_that_was_edited_into_a_certificate_does_not_match(copied: Path) -> None:
+    resealed(copied, answered={"cases": 1, "answered": 1})
+    assert castigate_in_process("verify", str(copied))[0] == 1
+
+
+def test_a_linked_folder_is_verified_like_the_folder_itself(copied: Path) -> None:
+    (copied.parent / "link").symlink_to(copied)
+    assert castigate_in_process("verify", str(copied.parent / "link"))[0] == 0
+    (copied / "summary.md").unlink()
+    (copied / "summary.md").symlink_to(copied / "junit.xml")
+    assert "summary.md was altered" in refusal(copied)
+
+
+LOOK_ALIKE = ["Strict", "STRICT", "strict ", "\u017ftrict", "str\u0456ct", "strict\u200b"]
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKE)
+def test_a_policy_has_no_name_that_looks_like_a_shipped_one(name: str, tmp_path: Path) -> None:
+    file = written(tmp_path, POLICY.replace("policy: few", f'policy: "{name}"'))
+    code, _, err = castigate_in_process(
+        "gate", f"--backend={CHEATS}:Few", f"--policy={file}", f"--out={tmp_path / 'gate'}"
+    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert "policy.yaml:1: " in err
+
+
+def test_a_gate_writes_only_to_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "gate" / "report").mkdir(parents=True)
+    (tmp_path / "gate" / "report" / "mine.html").write_text("pass")
+    code, _, err = castigate_in_process(
+        "gate",
+        f"--backend={CHEATS}:Few",
+        f"--policy={written(tmp_path)}",
+        f"--out={tmp_path / 'gate'}",
+    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{tmp_path / 'gate'} is not empty" in err
+
+
+def test_acceptances_do_not_expire_by_a_replaced_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
+    file = written(tmp_path, POLICY + ACCEPTED)
+    code, _, err = castigate_in_process(
+        "gate", f"--backend={CHEATS}:Few", f"--policy={file}", f"--out={tmp_path / 'gate'}"
+    )
+    assert (code, err.count("\n")) == (2, 1)
+    assert "SOURCE_DATE_EPOCH replaces the clock; unset it" in err
+
+
+def test_no_package_of_a_backend_is_executed_beside_the_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "patches_the_judge"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('executed')")
+    (package / "adapter.py").write_text("class Adapter: pass")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert file_digests("patches_the_judge.adapter:Adapter").keys() == {"patches_the_judge.adapter"}
+    assert "patches_the_judge" not in sys.modules
