@@ -161,6 +161,16 @@ def shipped_policies() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
 
 
+def shipped_like(name: str) -> Path | None:
+    """Return the shipped policy of this name, whatever its capitals and punctuation, if any."""
+    letters = {_letters(shipped): path for shipped, path in shipped_policies().items()}
+    return letters.get(_letters(name))
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).lower()
+
+
 def policy_named(word: str) -> Policy:
     """Load a policy that ships with Castigate by its name, or one from a YAML file by its path."""
     shipped = shipped_policies()
@@ -198,9 +208,10 @@ def load_policy(path: Path) -> Policy:
         entry = PolicyEntry.model_validate(source.data)
     except ValidationError as error:
         raise source.error(*_explained(source, error)) from None
-    if entry.policy in shipped_policies() and path.parent != SHIPPED:
+    shipped = shipped_like(entry.policy)
+    if shipped is not None and path.parent != SHIPPED:
         raise source.error(
-            ("policy",), f"`{entry.policy}` is the name of a policy that ships; choose another"
+            ("policy",), f"`{shipped.stem}` is the name of a policy that ships; choose another"
         )
     _check(source, entry)
     return Policy(entry)
@@ -214,7 +225,7 @@ def policy_from_certificate(content: object, named: str) -> Policy:
         first = error.errors()[0]
         where = ".".join(map(str, ("policy", "content", *first["loc"])))
         raise CastigateError(f"{named}: `{where}`: {first['msg']}") from None
-    shipped = shipped_policies().get(policy.name)
+    shipped = shipped_like(policy.name)
     if shipped is not None and load_policy(shipped).digest != policy.digest:
         raise CastigateError(f"{named}: its policy has the name `{policy.name}` of another one")
     return policy

@@ -138,7 +138,16 @@ def test_a_linked_folder_is_verified_like_the_folder_itself(copied: Path) -> Non
     assert "summary.md was altered" in refusal(copied)
 
 
-LOOK_ALIKE = ["Strict", "STRICT", "strict ", "\u017ftrict", "str\u0456ct", "strict\u200b"]
+LOOK_ALIKE = [
+    "Strict",
+    "STRICT",
+    "strict-",
+    "required_only",
+    "strict ",
+    "\u017ftrict",
+    "str\u0456ct",
+    "strict\u200b",
+]
 
 
 @pytest.mark.parametrize("name", LOOK_ALIKE)
