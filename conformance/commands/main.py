@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from conformance.commands.interruption import StoppableGroup, StoppedError, sigterm_raises
-from conformance.commands.streams import OutputClosedError, plain_stdout
+from conformance.commands.streams import OutputClosedError, plain_stdout, stderr_is_open
 from specs.errors import CastigateError
 from specs.plain_text import plain_text
 from specs.release import VERSION
@@ -95,7 +95,7 @@ def main() -> None:
     """Run the command and exit; a user's error is one line on stderr and exit code 2."""
     with sigterm_raises():
         code = _run()
-    sys.exit(code)
+    sys.exit(code if stderr_is_open() else OUTPUT_CLOSED)
 
 
 def _run() -> int:

@@ -33,6 +33,19 @@ class PlainStream(TextIOWrapper):
             raise OutputClosedError from None
 
 
+def stderr_is_open() -> bool:
+    """Write what is left for stderr; return False if nobody reads it.
+
+    Python would try again when it ends, and exit with 120.
+    """
+    try:
+        sys.stderr.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        return False
+    return True
+
+
 @contextmanager
 def plain_stdout() -> Iterator[None]:
     """Print through a PlainStream within the block; at its end all is written."""

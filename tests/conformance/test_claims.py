@@ -11,7 +11,7 @@ import pytest
 
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.judging.row_answers import candidates
-from conformance.running.gate import claims_of
+from conformance.running.program_identity import program_identity
 from conformance.running.selection import case_named, select
 from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
 from oracles.protocol import Bits
@@ -148,7 +148,8 @@ class TestCommands:
 
     def test_a_gate_asks_for_the_versions_that_are_claimed(self, tmp_path: Path) -> None:
         name = vendor(tmp_path, "cinn-cast:torch-xla", "cinn-cast:tvm")
-        assert claims_of(name, (), 60) == ("cinn-cast:tvm", "cinn-cast:torch-xla")
+        claimed = program_identity(name, (), 60)["hello"]["claims"]
+        assert claimed == ["cinn-cast:tvm", "cinn-cast:torch-xla"]
 
     def test_a_wrong_claim_is_one_line(self, tmp_path: Path) -> None:
         name = vendor(tmp_path, "cinn-cast:tvn")
