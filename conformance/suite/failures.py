@@ -63,16 +63,16 @@ class Failures:
             yield cell_of(case_named(judgement.case), judgement, json.loads(digests))
 
     def _values(self, digest: str) -> NDArray[Any]:
-        [path] = self.folder.glob(f"{digest}.*.array")
-        size, _, data = path.read_bytes().partition(b"\n")
+        content = (self.folder / f"{digest}.array").read_bytes()
+        dtype, size, data = content.split(b"\n", 2)
         decoded = pa.decompress(data, int(size), COMPRESSION, asbytes=True)
-        return decode_array(path.name.split(".")[1], decoded).values
+        return decode_array(dtype.decode(), decoded).values
 
     def _store_array(self, array: DatumArray) -> None:
-        path = self.folder / f"{array.digest}.{array.dtype}.array"
+        path = self.folder / f"{array.digest}.array"
         if not path.exists():
             data = pa.compress(array.data, COMPRESSION, asbytes=True)
-            self._write(path, b"%d\n%s" % (len(array.data), data))
+            self._write(path, b"%s\n%d\n%s" % (array.dtype.encode(), len(array.data), data))
 
     def _write(self, path: Path, content: bytes) -> None:
         """Write a file that appears whole, whoever else writes the same."""

@@ -43,6 +43,8 @@ from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.ruling import Ruling, ruling
 
+REMEMBERED = 1 << 17
+"""Patterns whose values are remembered: versions of a document and numbers of digits share them."""
 ROUNDED_FIRST = {
     "nearest": "via-float32-nearest",
     "nearest-clamp": "via-float32-nearest-clamp",
@@ -256,9 +258,16 @@ def _without_exponent(text: Any) -> Any:
 
 def _printf(dtype: Format, code: int, digits: int) -> str:
     """A number as text with so many significant digits; empty for NaNs and infinities."""
+    value = _number(dtype, code)
+    return "" if value is None else f"{value:.{digits}g}"
+
+
+@lru_cache(REMEMBERED)
+def _number(dtype: Format, code: int) -> float | None:
+    """The value of a pattern as a float; None for NaNs and infinities."""
     number = decode(dtype, code)
     if not isinstance(number, Number):
-        return ""
+        return None
     # No format has more digits or a wider range than Python's own floats.
     magnitude = ldexp(number.significand, number.exponent)
-    return f"{-magnitude if number.sign else magnitude:.{digits}g}"
+    return -magnitude if number.sign else magnitude
