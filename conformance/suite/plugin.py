@@ -118,6 +118,7 @@ def pytest_configure(config: pytest.Config) -> None:
     A controller of xdist leaves that to its workers, which report versions and errors to it.
     """
     config.add_cleanup(partial(gc.set_threshold, *gc.get_threshold()))
+    config.add_cleanup(gc.unfreeze)
     gc.set_threshold(*GC_THRESHOLDS)
     config.stash[BACKENDS] = []
     config.stash[OWN_FOLDER] = Path(folder := mkdtemp(prefix="castigate-"))
@@ -180,6 +181,8 @@ def _failures_folder(config: pytest.Config) -> Path:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the processes of the backends."""
+    # pytest collects garbage five times at its end; what a whole run keeps need not be searched.
+    gc.freeze()
     while backends := config.stash.get(BACKENDS, []):
         close(backends.pop())
     if REMOVE_OWN_FOLDER in config.stash:
