@@ -24,6 +24,12 @@ Bound = Callable[[], Bits]
 Swept = Callable[[int, int], Bits]
 """Takes a first pattern and a count, and answers that many consecutive patterns."""
 
+DeviceSwept = Callable[[int, int], Any]
+"""Takes a first pattern and a count, and answers on a device.
+
+It returns a torch tensor of the patterns as signed integers, which lasts until the next call.
+"""
+
 
 class Unsupported(Exception):
     """The oracle does not offer what the case needs; the message is the reason."""
@@ -122,6 +128,18 @@ class WithSweep(Protocol):
         """Prepare a call that answers consecutive patterns, all within ``range(lo, hi)``.
 
         The call is made for one part after another; it may raise ``Unsupported``.
+        """
+        ...
+
+
+@runtime_checkable
+class WithDeviceSweep(Protocol):
+    """An oracle that can make inputs on a device and leave the answers to be checked there."""
+
+    def device_sweep(self, case: Case, most: int) -> DeviceSwept:
+        """Prepare a call that answers consecutive patterns of a 32-bit source, ``most`` at once.
+
+        Raises ``Unsupported`` if there is no device: then the case is swept on the host.
         """
         ...
 
@@ -231,6 +249,7 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "road": WithRoad,
     "bind": WithBind,
     "sweep": WithSweep,
+    "device_sweep": WithDeviceSweep,
     "cast_each": WithCastEach,
     "bitcast": WithBitcast,
     "bitcast_shares_memory": WithBitcastMemory,

@@ -24,6 +24,7 @@ from conformance.judging.answers import (
 )
 from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.raising_inputs import crash_message
+from conformance.sweep.device_blocks import BLOCK, device_blocks
 from conformance.sweep.joining import joined
 from oracles.bound_sweep import CHUNK, BoundSweep
 from oracles.protocol import Bits, Oracle, Swept, WithSweep
@@ -201,8 +202,35 @@ def _sweep(
     hi: int,
     progress: Progress,
 ) -> None:
-    is_dense = isinstance(visit, Dense)
-    road = _Road(judge, checks[0], visit, lo, hi)
+    """Judge blocks on the backend's device, and on the host those that may be wrong, or all."""
+
+    def road(begin: int, end: int) -> _Road:
+        oracle, case = judge.backend.oracle, checks[0].case
+        return _Road(checks[0], visit, end - begin, lambda: _asked(oracle, case, visit, begin, end))
+
+    device = device_blocks(judge.backend.oracle, checks[0].case, visit, min(BLOCK, hi - lo))
+    if device is None:
+        _sweep_on_host(road(lo, hi), checks, isinstance(visit, Dense), lo, hi, progress)
+        return
+    for begin in range(lo, hi, BLOCK):
+        end = min(begin + BLOCK, hi)
+        checks = [check for check in checks if not check.ended]
+        if not checks:
+            return
+        if not device.ask(begin, end - begin):
+            # The host asks again, chunk by chunk, and so finds which inputs raise an error.
+            _sweep_on_host(road(begin, end), checks, True, begin, end, progress)
+        elif suspects := [each for each in checks if not device.all_right(each.rules)]:
+            fetched = _Road(checks[0], visit, end - begin, device.fetched)
+            _sweep_on_host(fetched, suspects, True, begin, end, progress)
+        else:
+            progress(end - begin, 0)
+
+
+def _sweep_on_host(
+    road: _Road, checks: list[RulingCheck], is_dense: bool, lo: int, hi: int, progress: Progress
+) -> None:
+    """Judge the answers of a road chunk by chunk."""
     visited = wrong = 0
     for at in range(lo, hi, CHUNK):
         count = min(CHUNK, hi - at)
@@ -235,15 +263,13 @@ class _Road:
     """
 
     def __init__(
-        self, judge: BackendJudge, check: RulingCheck, visit: InputSequence, lo: int, hi: int
+        self, check: RulingCheck, visit: InputSequence, size: int, prepare: Callable[[], Swept]
     ) -> None:
         self._visit = visit
         self._target = check.rules.target
         self._is_narrow = self._target.bits not in (8, 16, 32, 64)
-        self._buffer = np.zeros(min(CHUNK, hi - lo), check.rules.source.storage)
-        self._ask = value_of(
-            attempt(lambda: _asked(judge.backend.oracle, check.case, visit, lo, hi))
-        )
+        self._buffer = np.zeros(min(CHUNK, size), check.rules.source.storage)
+        self._ask = value_of(attempt(prepare))
         self._known: Bits | None = None
 
     def answers(self, first: int, count: int) -> Answer:

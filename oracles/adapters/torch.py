@@ -1,4 +1,4 @@
-"""torch's ``Tensor.to(dtype)`` and ``Tensor.view(dtype)`` on the CPU, eager and compiled."""
+"""torch's ``Tensor.to(dtype)`` and ``Tensor.view(dtype)``, eager, compiled and on a device."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from oracles.adapters.refusals import first_line, load, require_plain, require_v
 from oracles.adapters.script_text import bits_statement, print_loop
 from oracles.adapters.torch_calls import Calls
 from oracles.adapters.torch_compile import Compiler, Function
+from oracles.adapters.torch_device import DeviceSweep, require_device
 from oracles.adapters.torch_tensors import DTYPES, PAIRED, Tensors, shares_memory
-from oracles.protocol import Bits, Bound, Returned, Unsupported
+from oracles.protocol import Bits, Bound, DeviceSwept, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
 from specs.formats import format_named
 
-VARIANTS: tuple[str, ...] = ("view", "compile", "threads")
+VARIANTS: tuple[str, ...] = ("view", "compile", "threads", "cuda")
 
 HEADER = """\
 # torch {version}: {case}
@@ -38,10 +39,13 @@ CAST_STATEMENTS = {
 class Torch:
     """A cast by ``to``, a bitcast by ``view``; `compile` compiles both, `view` has only bitcasts.
 
-    `threads` uses torch's default number of threads; the other variants use one.
+    `threads` uses torch's default number of threads; the other variants use one. `cuda` has its
+    tensors on a CUDA device.
     """
 
     name = "torch"
+    devices: Mapping[str | None, str] = {"cuda": "cuda"}
+    """By variant, the torch device that its tensors are on; of the others they are on the CPU."""
     claims: tuple[str, ...] = ("torch-tensor-to", "torch-module-type", "torch-view")
 
     def __init__(self, variant: str | None = None) -> None:
@@ -51,7 +55,10 @@ class Torch:
         if variant != "threads":
             self._torch.set_num_threads(1)
         self._variant = variant
-        self._tensors = Tensors(self._torch)
+        self._device = self.devices.get(variant)
+        if self._device is not None:
+            require_device(self._torch, self._device)
+        self._tensors = Tensors(self._torch, self._device)
         self._function: Callable[[str, Any, Any], Function] = eager
         # A compiled kernel serves all lengths, but only one rank.
         self.compiles_shapes = variant == "compile"
@@ -93,8 +100,13 @@ class Torch:
         return f"{case.source}->{case.target}"
 
     def bind(self, case: Case, bits: Bits) -> Bound:
-        """Prepare a call that casts ``bits`` into a tensor that calls reuse; not if compiled."""
+        """Prepare a call that casts ``bits`` into a tensor that calls reuse; not if compiled.
+
+        On a device it is the whole cast: each call must copy the inputs there anyway.
+        """
         self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
+        if self._device is not None:
+            return partial(self.cast, case, bits)
         x = self._tensors.tensor(case.source, bits)
         if self._variant == "compile":
             function = self._function("to", x, self._tensors.castable(case.target))
@@ -110,6 +122,14 @@ class Torch:
 
         return call
 
+    def device_sweep(self, case: Case, most: int) -> DeviceSwept:
+        """Prepare a call that makes inputs on the device and leaves the answers there."""
+        self._require_cast(case)
+        if self._device is None:
+            raise Unsupported("the tensors are on the CPU")
+        source, target = map(self._tensors.castable, (case.source, case.target))
+        return DeviceSweep(self._torch, self._device, source, target, most)
+
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """Clone a tensor of the dtype, and return the clone's bits."""
         # Two codes share an element: pad an odd number of them with another one.
@@ -123,13 +143,14 @@ class Torch:
         source, target = DTYPES[case.source], DTYPES[case.target]
         array = "bits.view(np.complex128)" if source == "complex128" else "bits"
         storage = format_named(case.target).storage
-        answers = f"y.view(torch.{storage}).numpy()"
+        there, back = (f'.to("{self._device}")', ".cpu()") if self._device else ("", "")
+        answers = f"y.view(torch.{storage}){back}.numpy()"
         if storage == "V16":
-            answers = 'y.numpy().view("V16")'
+            answers = f'y{back}.numpy().view("V16")'
         return (
             HEADER.format(version=self.version, case=case)
             + f"{bits_statement(case.source, bits)}\n"
-            + f"x = torch.from_numpy({array}).view(torch.{source})\n"
+            + f"x = torch.from_numpy({array}){there}.view(torch.{source})\n"
             + CAST_STATEMENTS.get(self._variant, CAST_STATEMENTS[None]).format(target=target)
             + f"answers = {answers}\n"
             + print_loop(case.source, case.target)

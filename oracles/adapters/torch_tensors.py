@@ -45,10 +45,11 @@ NAMES: Mapping[str, str] = {torch_name: name for name, torch_name in VIEWED.item
 
 
 class Tensors:
-    """Converts between patterns and the tensors of a torch module."""
+    """Converts between patterns and the tensors of a torch module, on the CPU or on a device."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, device: str | None = None) -> None:
         self._torch = torch
+        self._device = device
 
     def castable(self, dtype: str) -> Any:
         """Return the torch dtype for ``to``; raise Unsupported if torch casts none of that name."""
@@ -72,7 +73,7 @@ class Tensors:
         return NAMES.get(name, name)
 
     def tensor(self, dtype: str, bits: Bits) -> Any:
-        """Return a tensor of the patterns, in their memory where torch can use it."""
+        """Return a tensor of the patterns: on the device, or in their memory where torch can."""
         torch_dtype = self.viewable(dtype)
         if is_packed(format_named(dtype)):
             bits = _pairs(dtype, bits)
@@ -80,16 +81,27 @@ class Tensors:
             bits = bits.copy()  # torch has no negative strides
         if not bits.size:
             # An empty numpy array has strides of 0, which torch refuses to view.
-            return self._torch.empty(bits.shape, dtype=torch_dtype)
+            return self._torch.empty(bits.shape, dtype=torch_dtype, device=self._device)
         with warnings.catch_warnings():
             # torch warns about read-only arrays.
             warnings.simplefilter("ignore")
-            return self._torch.from_numpy(bits.view(_carrier(dtype))).view(torch_dtype)
+            host = self._torch.from_numpy(bits.view(_carrier(dtype)))
+        return self._placed(host).view(torch_dtype)
+
+    def _placed(self, host: Any) -> Any:
+        """Return a copy on the device with the strides of the host's tensor; or that one itself."""
+        if self._device is None:
+            return host
+        strides = zip(host.stride(), host.shape, strict=True)
+        span = 1 + sum(stride * (length - 1) for stride, length in strides)
+        # `to` would make the elements of a strided tensor neighbors.
+        memory = host.as_strided((span,), (1,)).to(self._device, copy=True)
+        return memory.as_strided(host.shape, host.stride())
 
     def bits(self, dtype: str, tensor: Any) -> Bits:
-        """Return the patterns in a tensor, in its memory unless several share a byte."""
+        """Return the patterns in a tensor, in its memory if that is the host's, one per byte."""
         entry = format_named(dtype)
-        codes: Bits = tensor.view(getattr(self._torch, _carrier(dtype))).numpy()
+        codes: Bits = tensor.view(getattr(self._torch, _carrier(dtype))).cpu().numpy()
         if not is_packed(entry):
             return codes.view(entry.storage)
         if not codes.ndim:

@@ -6,7 +6,15 @@ import signal
 from collections.abc import Callable
 from typing import TypeVar
 
-from oracles.protocol import CAPABILITIES, Bits, Bound, Oracle, WithBind
+from oracles.protocol import (
+    CAPABILITIES,
+    Bits,
+    Bound,
+    DeviceSwept,
+    Oracle,
+    WithBind,
+    WithDeviceSweep,
+)
 from specs.cases import Case
 
 Result = TypeVar("Result")
@@ -15,8 +23,8 @@ Result = TypeVar("Result")
 class TimeLimited:
     """Has the system end this process by SIGALRM when a cast takes too long.
 
-    No Python code has to run for that, so a kernel that never returns is ended too. ``cast`` and
-    ``bind`` are limited; the oracle's other capabilities are forwarded.
+    No Python code has to run for that, so a kernel that never returns is ended too. ``cast``,
+    ``bind`` and ``device_sweep`` are limited; the oracle's other capabilities are forwarded.
     """
 
     def __init__(self, oracle: Oracle, seconds: float) -> None:
@@ -28,6 +36,8 @@ class TimeLimited:
                 setattr(self, member, getattr(oracle, member))
         if isinstance(oracle, WithBind):
             self.bind = self._limited_bind(oracle)
+        if isinstance(oracle, WithDeviceSweep):
+            self.device_sweep = self._limited_device_sweep(oracle)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
@@ -40,6 +50,13 @@ class TimeLimited:
             return lambda: self._limited(call)
 
         return bind
+
+    def _limited_device_sweep(self, oracle: WithDeviceSweep) -> Callable[[Case, int], DeviceSwept]:
+        def device_sweep(case: Case, most: int) -> DeviceSwept:
+            call = self._limited(lambda: oracle.device_sweep(case, most))
+            return lambda first, count: self._limited(lambda: call(first, count))
+
+        return device_sweep
 
     def _limited(self, call: Callable[[], Result]) -> Result:
         signal.setitimer(signal.ITIMER_REAL, self._seconds)

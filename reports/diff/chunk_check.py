@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.diff.chunk_table import ANYTHING, NEEDS_GRADING, RANGES, ROW, Table
+from reports.diff.chunk_table import ANYTHING, CODE, NEEDS_GRADING, RANGES, ROW, Table
 
 
 def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
     """Whether the answers to the inputs from ``first`` on are certainly all allowed."""
-    ends = np.array([first, first + answers.size - 1], np.uint64)
+    for group in segment_groups(table, first, answers.size):
+        part, at = answers[group.begin : group.stop], first + group.begin
+        is_allowed = (
+            _allowed_by_codes(table, group.segment, group.after, at, part)
+            if table.kinds[group.segment] == CODE
+            else _allowed_by_segment(table, group.segment, at, part)
+        )
+        if not is_allowed:
+            return False
+    return True
+
+
+class SegmentGroup(NamedTuple):
+    """Segments, from one to before another, and the places of their answers in a chunk."""
+
+    segment: int
+    after: int
+    begin: int
+    stop: int
+
+
+def segment_groups(table: Table, first: int, size: int) -> Iterator[SegmentGroup]:
+    """Yield what is checked together: neighbors of kind CODE, and each segment of another kind."""
+    ends = np.array([first, first + size - 1], np.uint64)
     segment, last_segment = (np.searchsorted(table.firsts, ends, "right") - 1).tolist()
     not_codes = table.not_codes
     at = np.searchsorted(not_codes, segment)
     begin = 0
     while segment <= last_segment:
-        # Segments of kind CODE are checked together, up to the next one of another kind.
         next_other = int(not_codes[at])
         if next_other == segment:
             after, at = segment + 1, at + 1
         else:
             after = min(next_other, last_segment + 1)
-        stop = answers.size if after > last_segment else int(table.firsts[after]) - first
-        part = answers[begin:stop]
-        is_allowed = (
-            _allowed_by_segment(table, segment, first + begin, part)
-            if next_other == segment
-            else _allowed_by_codes(table, segment, after, first + begin, part)
-        )
-        if not is_allowed:
-            return False
+        stop = size if after > last_segment else int(table.firsts[after]) - first
+        yield SegmentGroup(segment, after, begin, stop)
         segment, begin = after, stop
-    return True
 
 
 def _allowed_by_codes(

@@ -69,6 +69,8 @@ class Road:
     """The dtypes that it casts; every other one is refused in the words of ``no_dtype``."""
     no_dtype: str
     variant: str | None = None
+    stands_in: str = ""
+    """The device that takes the place of the one that the variant names."""
     movable: frozenset[str] | None = None
     """The dtypes that ``identity`` takes, if they are others than those that it casts."""
     layout_dtypes: tuple[str, ...] | None = None
@@ -115,6 +117,10 @@ class Road:
             skip_unless_installed(package)
         builtin = BUILTINS[self.backend]
         adapter = getattr(importlib.import_module(builtin.module), builtin.attribute)
+        if self.stands_in:
+            adapter = type(
+                adapter.__name__, (adapter,), {"devices": {self.variant: self.stands_in}}
+            )
         return quietly(partial(adapter, self.variant))
 
     def refusal(self, source: str, target: str) -> str | None:
@@ -449,6 +455,7 @@ ROADS = (
             (onnx_case("float32", "int8"), [0x3FC00000, 0xC0000000, 0x7F800000, 0x43960000] * 5),
         ),
     ),
+    replace(TORCH, variant="cuda", stands_in="cpu"),
     JAX,
     *(replace(JAX, variant=variant) for variant in jax.VARIANTS),
     TENSORFLOW,

@@ -25,6 +25,7 @@ from specs.ruling import ruling
 
 RIGHT = Reference()
 SMALL_CHUNK = 1 << 12
+SMALL_BLOCK = 3 * SMALL_CHUNK + 5
 DENSE = Dense(1 << 32)
 Change = Callable[[Any, Any], Any]
 """Inputs and right answers to what is answered; it may raise."""
@@ -83,6 +84,7 @@ def swept(
     comparison = fastest_comparison() if fast else chunk_comparison(compiled=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHUNK", SMALL_CHUNK)
+        patch.setattr(module, "BLOCK", SMALL_BLOCK)
         found = sweep(
             backend_judge, cases, visit, lo, hi, comparison, lambda *news: reports.append(news)
         )

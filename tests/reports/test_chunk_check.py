@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +19,7 @@ from conformance.running.selection import case_named
 from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import STEP, Step
 from reports.diff.allowed_answers import grade_answers
+from reports.diff.chunk_check_torch import DeviceCheck
 from reports.diff.chunk_comparison import chunk_comparison
 from reports.diff.chunk_table import (
     ANYTHING,
@@ -38,10 +41,18 @@ DENSE = {name: rules for name, rules in numeric_rulings().items() if rules.sourc
 LENGTHS = (1, 2, 3, 1000, 1025, 4999, 5000)
 END = 1 << 32
 SEED = 20_261_124
+HAS_TORCH = find_spec("torch") is not None
 Check = Callable[[Table, int, NDArray[Any]], bool]
 CHECKS: tuple[Check, ...] = tuple(
     chunk_comparison(compiled).all_right for compiled in (False, True)
 )
+
+
+def passes_on_device(layout: Table, first: int, answers: NDArray[Any]) -> bool:
+    """Check the same answers as a torch tensor; the CPU stands in for the device."""
+    torch: Any = importlib.import_module("torch")
+    signed = answers.copy().view(f"i{answers.itemsize}")
+    return DeviceCheck(layout).all_right(first, torch.from_numpy(signed))
 
 
 class Chunk:
@@ -67,10 +78,18 @@ class Chunk:
         return [0, *starts, *(start - 1 for start in starts), self.inputs.size - 1]
 
     def passes(self, answers: NDArray[Any]) -> bool:
-        """Whether the pre-check passes; its numpy and numba implementations must agree."""
+        """Whether the pre-check passes; its implementations must agree.
+
+        That of a device also fails if an answer is wider than the target, wherever it is.
+        """
         results = {check(self.table, self.first, answers) for check in CHECKS}
         assert len(results) == 1, f"numpy and numba differ from {self.first:#x} on"
-        return results.pop()
+        [result] = results
+        if HAS_TORCH:
+            is_wide = bool((answers > self.rules.target.mask).any())
+            on_device = passes_on_device(self.table, self.first, answers)
+            assert on_device == (result and not is_wide), f"torch differs from {self.first:#x} on"
+        return result
 
     def is_wrong(self, at: int, answers: NDArray[Any]) -> bool:
         """Whether one answer is wrong by the comparison of the quick tier."""

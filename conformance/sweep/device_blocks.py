@@ -1,0 +1,79 @@
+"""Blocks of a sweep whose inputs are made, and whose answers are checked, on a backend's device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from conformance.judging.answers import Answered, attempt
+from oracles.protocol import Bits, DeviceSwept, Oracle, WithDeviceSweep
+from oracles.reference.sweep_inputs import Dense, InputSequence
+from reports.diff.chunk_check_torch import DeviceCheck
+from reports.diff.chunk_table import table
+from specs.cases import Case
+from specs.formats import format_named
+from specs.ruling import Ruling
+
+BLOCK = 1 << 26
+"""Inputs of a block: so many that what the host does for each block takes no share of the time."""
+
+
+class DeviceBlocks:
+    """The answers of one road to one block after another, on the device."""
+
+    def __init__(self, call: DeviceSwept, case: Case) -> None:
+        self._call = call
+        self._storage = np.dtype(format_named(case.target).storage)
+        self._checks: dict[Ruling, DeviceCheck] = {}
+        self._first = 0
+        self._answers: Any = None
+
+    def ask(self, first: int, count: int) -> bool:
+        """Ask about consecutive inputs; return whether each has an answer."""
+
+        def checked() -> Any:
+            answers = self._call(first, count)
+            if tuple(answers.shape) != (count,) or answers.itemsize != self._storage.itemsize:
+                raise ValueError("the answers on the device have another shape or storage")
+            return answers
+
+        match attempt(checked):
+            case Answered(answers):
+                self._first, self._answers = first, answers
+                return True
+            case _:
+                return False
+
+    def all_right(self, rules: Ruling) -> bool:
+        """Whether the last answers are certainly all allowed by a ruling."""
+        if rules not in self._checks:
+            self._checks[rules] = DeviceCheck(table(rules))
+        match attempt(lambda: self._checks[rules].all_right(self._first, self._answers)):
+            case Answered(result):
+                return result
+            case _:
+                return False
+
+    def fetched(self) -> DeviceSwept:
+        """Copy the last answers to the host; return a call that answers with parts of them."""
+        first, answers = self._first, self._answers.cpu().numpy().view(self._storage)
+
+        def part(start: int, count: int) -> Bits:
+            copied: Bits = answers[start - first :][:count]
+            return copied
+
+        return part
+
+
+def device_blocks(
+    oracle: Oracle, case: Case, visit: InputSequence, most: int
+) -> DeviceBlocks | None:
+    """Prepare blocks of at most so many inputs; None if they must be asked from the host."""
+    if not (isinstance(visit, Dense) and isinstance(oracle, WithDeviceSweep)):
+        return None
+    match attempt(lambda: oracle.device_sweep(case, most)):
+        case Answered(call):
+            return DeviceBlocks(call, case)
+        case _:
+            return None

@@ -1,0 +1,55 @@
+"""torch on an accelerator: whether there is one, and casts of inputs that are made on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oracles.protocol import Unsupported
+
+SIGNED = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
+"""torch's signed integers by their bytes: it computes with few of the unsigned ones."""
+HALF = 1 << 31
+
+
+def require_device(torch: Any, device: str) -> None:
+    """Raise Unsupported, with what to do about it, if torch cannot use a device of this kind."""
+    if not torch.get_device_module(device).is_available():
+        raise Unsupported(
+            f"torch {torch.__version__} sees no {device.upper()} device; ask `torch`, or install a "
+            "torch that is built for the device (https://pytorch.org/get-started)"
+        )
+
+
+class DeviceSweep:
+    """Casts consecutive patterns of a 32-bit source on a device, block by block.
+
+    The tensors are reused: the answers of a call last until the next one.
+    """
+
+    def __init__(self, torch: Any, device: str, source: Any, target: Any, most: int) -> None:
+        if source.itemsize != 4 or target.itemsize not in SIGNED:
+            raise Unsupported(f"{source} to {target} is not swept on a device")
+        self._torch = torch
+        self._device = torch.get_device_module(device)
+        self._patterns = torch.empty(most, dtype=torch.int32, device=device)
+        self._x = self._patterns.view(source)
+        self._y = torch.empty(most, dtype=target, device=device)
+        self._answers = self._y.view(getattr(torch, SIGNED[target.itemsize]))
+
+    def __call__(self, first: int, count: int) -> Any:
+        """Return the answers to ``count`` patterns from ``first`` on, as signed integers."""
+        self._fill(first, count)
+        self._y[:count].copy_(self._x[:count])
+        # So that an error of the device is raised here, and its time counts as the backend's.
+        self._device.synchronize()
+        return self._answers[:count]
+
+    def _fill(self, first: int, count: int) -> None:
+        """Write consecutive patterns as signed integers, which jump down after the largest."""
+        positive = max(0, min(count, HALF - first))
+        for begin, end in ((0, positive), (positive, count)):
+            if begin < end:
+                start = first + begin
+                start -= 2 * HALF if start >= HALF else 0
+                out = self._patterns[begin:end]
+                self._torch.arange(start, start + end - begin, dtype=out.dtype, out=out)
