@@ -1,4 +1,4 @@
-"""jax's ``lax.convert_element_type`` and ``lax.bitcast_convert_type`` on the CPU."""
+"""jax's ``lax.convert_element_type`` and ``lax.bitcast_convert_type`` on the CPU or a GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
-VARIANTS: tuple[str, ...] = ("jit", "folded", "stablehlo")
+VARIANTS: tuple[str, ...] = ("jit", "folded", "stablehlo", "gpu")
 
 DTYPES: Mapping[str, str] = {
     "float64": "float64",
@@ -67,21 +67,29 @@ Function = Callable[[Any], Any]
 
 
 class Jax:
-    """A cast by ``convert_element_type``, or (`stablehlo`) by the operation that it becomes."""
+    """A cast by ``convert_element_type``, or (`stablehlo`) by the operation that it becomes.
+
+    `gpu` converts as jax itself does, on a GPU.
+    """
 
     name = "jax"
     claims: tuple[str, ...] = ("xla-bitcast-convert",)
     compiles_shapes = True
+    devices: Mapping[str | None, str] = {"gpu": "gpu"}
+    """By variant, the jax backend whose device it converts on; the others convert on the CPU."""
 
     def __init__(self, variant: str | None = None) -> None:
         # XLA splits a loop by the number of processors, which it reads more than once.
         os.environ["NPROC"] = "1"
+        # By default each process takes three quarters of a GPU's memory when it starts.
+        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
         jax = load("jax", "jax")
         require_variant(self.name, variant, VARIANTS)
         self.version = str(jax.__version__)
         self._variant = variant
         self.row_limits = FOLDING_LIMITS if variant == "folded" else ()
-        self._roads = Roads(jax, variant)
+        self._device = self.devices.get(variant)
+        self._roads = Roads(jax, variant, self._device)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one conversion."""
@@ -121,10 +129,11 @@ class Jax:
             target=DTYPES[case.target],
             program=program("convert", case.source, case.target, bits.shape),
         )
+        device = f', jax.devices("{self._device}")[0]' if self._device else ""
         return (
-            HEADER.format(version=self.version, case=case)
+            HEADER.format(version=self.version, case=case, platforms="" if self._device else "cpu")
             + f"{bits_statement(case.source, bits)}\n"
-            + f"x = jax.device_put(bits.view(jnp.{DTYPES[case.source]}))\n"
+            + f"x = jax.device_put(bits.view(jnp.{DTYPES[case.source]}){device})\n"
             + cast
             + f'answers = np.asarray(y).view("{format_named(case.target).storage}")'
             + f"{mask_expression(case.target)}\n"
@@ -159,18 +168,20 @@ class Request:
 class Roads:
     """Builds functions from a device array to a device array, by one variant's road."""
 
-    def __init__(self, jax: Any, variant: str | None) -> None:
+    def __init__(self, jax: Any, variant: str | None, device: str | None) -> None:
         self._jax = jax
-        # Do not let a GPU answer for the CPU, and do not even look for one.
-        jax.config.update("jax_platforms", "cpu")
+        if device is None:
+            # Do not let a GPU answer for the CPU, and do not even look for one.
+            jax.config.update("jax_platforms", "cpu")
         # By default jax silently narrows 64-bit types.
         jax.config.update("jax_enable_x64", True)
-        (self._device, *_) = jax.local_devices(backend="cpu")
+        self._device = _first_device(jax, device or "cpu")
         roads: dict[str | None, Callable[[Request], Function]] = {
             None: self._eager,
             "jit": self._jitted,
             "folded": lambda request: partial(self._folded, request),
             "stablehlo": self._from_stablehlo,
+            "gpu": self._eager,
         }
         # An executable serves one shape, and takes some 10 ms to compile.
         self.function = lru_cache(CACHED_FUNCTIONS)(roads[variant])
@@ -216,11 +227,22 @@ class Roads:
         return lambda x: executable.execute([x])[0]
 
 
+def _first_device(jax: Any, backend: str) -> Any:
+    """Return a backend's first device; raise Unsupported, with what to do, if jax has none."""
+    try:
+        return jax.local_devices(backend=backend)[0]
+    except RuntimeError:
+        raise Unsupported(
+            f"jax {jax.__version__} sees no {backend.upper()} device; ask `jax`, or install a jax "
+            "that is built for the device (https://docs.jax.dev/en/latest/installation.html)"
+        ) from None
+
+
 HEADER = """\
 # jax {version}: {case}
 import os
 
-os.environ |= {{"JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu", "NPROC": "1"}}
+os.environ |= {{"JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "{platforms}", "NPROC": "1"}}
 
 import jax
 import jax.numpy as jnp
@@ -230,6 +252,7 @@ import numpy as np
 
 CAST_STATEMENTS: Mapping[str | None, str] = {
     None: "y = jax.lax.{function}(x, jnp.{target})\n",
+    "gpu": "y = jax.lax.{function}(x, jnp.{target})\n",
     "jit": "y = jax.jit(lambda x: jax.lax.{function}(x, jnp.{target}))(x)\n",
     "folded": """\
 row = jax.device_put(np.asarray(x)[None])  # a vector that counts from 0 would become an iota

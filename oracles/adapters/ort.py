@@ -31,7 +31,7 @@ from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
 
-VARIANTS: tuple[str, ...] = ("folded", "threads", "cpu")
+VARIANTS: tuple[str, ...] = ("folded", "threads", "cpu", "cuda")
 """The short name of each installed execution provider is a variant, too."""
 
 CACHED_SESSIONS = 32
@@ -79,7 +79,11 @@ class Ort:
         self._folded = self.compiles_shapes = variant == "folded"
         self._threads = 0 if variant == "threads" else 1
         self._provider = providers.get(variant or "cpu", CPU)
+        if variant == "cuda" and variant not in providers:
+            raise Unsupported(self._no_device("has no CUDA execution provider"))
         self._session = lru_cache(CACHED_SESSIONS)(self._session_with_input)
+        if variant == "cuda":
+            self._session(Graph(LATEST, "float32", "float32", operator=None))
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with a model of one Cast."""
@@ -193,7 +197,17 @@ class Ort:
 
     def _open(self, model: Any, options: Any) -> Any:
         content = model.SerializeToString()
-        return self._ort.InferenceSession(content, options, providers=[self._provider])
+        session = self._ort.InferenceSession(content, options, providers=[self._provider])
+        # A provider that cannot be created, for want of a device or a library, is left out.
+        if self._provider not in session.get_providers():
+            raise Unsupported(self._no_device(f"cannot use its {self._provider}"))
+        return session
+
+    def _no_device(self, problem: str) -> str:
+        return (
+            f"onnxruntime {self.version} {problem}; ask `ort`, or install an onnxruntime that is "
+            "built for the device, and its libraries (https://onnxruntime.ai/docs/install)"
+        )
 
     def _options(self) -> Any:
         options = self._ort.SessionOptions()

@@ -457,7 +457,8 @@ ROADS = (
     ),
     replace(TORCH, variant="cuda", stands_in="cpu"),
     JAX,
-    *(replace(JAX, variant=variant) for variant in jax.VARIANTS),
+    *(replace(JAX, variant=variant) for variant in jax.VARIANTS if variant != "gpu"),
+    replace(JAX, variant="gpu", stands_in="cpu"),
     TENSORFLOW,
     replace(
         TENSORFLOW,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +14,7 @@ import pytest
 
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
-from oracles.adapters.jax import DTYPES, VARIANTS, Request
+from oracles.adapters.jax import DTYPES, VARIANTS, Jax, Request
 from oracles.adapters.stablehlo import Shape
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
@@ -28,8 +30,10 @@ from tests.adapters.common import (
 )
 from tests.adapters.contract import FLOATS, built
 
+ON_CPU = [None, *(variant for variant in VARIANTS if variant not in Jax.devices)]
 
-@pytest.fixture(scope="module", params=(None, *VARIANTS), ids=lambda road: road or "eager")
+
+@pytest.fixture(scope="module", params=ON_CPU, ids=lambda road: road or "eager")
 def oracle(request: pytest.FixtureRequest) -> Iterator[Any]:
     with built("jax", request.param) as built_oracle:
         yield built_oracle
@@ -238,6 +242,28 @@ oracle, case = Jax("stablehlo"), Case("x", "1", "complex64", "complex128")
 print("asking", flush=True)
 print(oracle.bitcast(case, np.zeros((3, 2), np.uint64)))
 """
+
+
+WITHOUT_GPU = """
+from oracles.registry import load_backend
+from specs.errors import CastigateError
+try:
+    load_backend("jax:gpu")
+except CastigateError as error:
+    print(error)
+"""
+
+
+def test_without_a_gpu_a_line_says_what_to_do(jit: Any) -> None:
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_GPU],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert re.fullmatch(r"backend `jax:gpu`: jax \S+ sees no GPU device; ask .*\n", done.stdout)
 
 
 class TestScripts:

@@ -165,6 +165,23 @@ class TestProviders:
         with pytest.raises(Unsupported, match="fallback to CPU EP"):
             make("ort", "azure").cast(onnx_case("int8", "int16"), bits_of("int8", [1]))
 
+    def test_without_the_cuda_provider_a_line_says_what_to_do(self) -> None:
+        ort = pytest.importorskip("onnxruntime")
+        if "CUDAExecutionProvider" in ort.get_available_providers():
+            pytest.skip("this onnxruntime has it")
+        with pytest.raises(Unsupported, match=r"^onnxruntime \S+ has no CUDA .*; ask `ort`, or"):
+            make("ort", "cuda")
+
+    @pytest.mark.filterwarnings("ignore:Specified provider")
+    def test_the_cpu_does_not_take_the_place_of_a_device_that_fails(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ort = pytest.importorskip("onnxruntime")
+        providers = [*ort.get_available_providers(), "CUDAExecutionProvider"]
+        monkeypatch.setattr(ort, "get_available_providers", lambda: providers)
+        with pytest.raises(Unsupported, match="cannot use its CUDAExecutionProvider; ask `ort`"):
+            make("ort", "cuda")
+
 
 class TestFolding:
     def test_a_text_that_cannot_be_parsed_is_not_folded(self) -> None:
