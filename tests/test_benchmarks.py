@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,16 @@ def test_the_sweeps_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr().out
     assert "whole sweeps" in shown
     assert "all counted" in shown
+
+
+def test_the_device_sweeps_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    device_sweep: Any = importlib.import_module("benchmarks.device_sweep")
+    hasty = ["--device=cpu", "--pair=float32/float16", "--repeat=1", f"--range={CHUNK + 1}"]
+    figures = figures_of(device_sweep.main, hasty, tmp_path)
+    [pair] = figures["pairs"]
+    assert (pair["wrong"], set(pair["seconds"])) == (0, {"least", "cast alone", "sweep"})
+    assert "sweep / least" in capsys.readouterr().out
 
 
 def test_what_lets_everything_pass_is_not_timed() -> None:
