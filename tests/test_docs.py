@@ -109,7 +109,10 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "pytest conformance --backend=my_adapter.py:Eager --backend=my_adapter.py:Compiled"
         " -k variants",
     ),
-    "needs a framework that the tests do not install": (
+    "needs a framework or a device that the tests do not have": (
+        "castigate run --backend torch --backend torch:cuda --document onnx-cast:25"
+        " --source float32 --out RUN",
+        "castigate diff RUN --backend torch --backend torch:cuda",
         "castigate run --backend torch_xla --python torch_xla=envs/xla/bin/python --backend jax"
         " --out RUN",
         "pytest conformance --backend=tensorflow:xla --backend=tensorflow:xla-folded -k variants",
