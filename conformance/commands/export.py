@@ -2,76 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
+from conformance.commands.export_index import INDEX, ExportIndex
 from conformance.commands.options import SourceOption, TargetOption, parse_folder
-from conformance.judging import bitcasts
-from conformance.judging.quick_inputs import few_inputs
+from conformance.judging.exported_tests import ExportedTest, exported_case
+from conformance.judging.text_groups import TextGroup
 from conformance.running.run import selected_cases
 from oracles.adapters.onnx_models import ModelBuilder, bitcast_graph, cast_graph
 from oracles.adapters.refusals import load
 from oracles.adapters.tensor_memory import initializer_content
-from oracles.protocol import Bits, NotInstalled, Unsupported
-from oracles.reference.bitcast_bits import by_integer
-from oracles.reference.expectations import Expected
-from oracles.reference.reference_oracle import with_nans
-from reports.diff.allowed_answers import Expectations
+from oracles.protocol import NotInstalled, Unsupported
 from reports.run_store.record import Selection
 from reports.run_store.storage import folder_at
-from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.operations import is_bitcast
-from specs.outcomes import Anything, Exactly, ParsesTo, PlainText, Rejected
-from specs.ruling import Ruling, ruling
 
 DOCUMENTS = ("onnx-cast", "onnx-bitcast")
-MAX_INPUTS = 16_384
-"""Of a case; the special values of float64 are 12,000 of them."""
 EXACT = '{"rtol": 0, "atol": 0}\n'
 """Tolerances for ONNX's runner, which otherwise accepts a relative error of a thousandth."""
-REJECTED = "to be refused"
-OPEN = "open"
-SEVERAL = "several answers are right"
-
-
-@dataclass(frozen=True)
-class DataSet:
-    """A tensor of inputs, the only right answers, and why other inputs are left out."""
-
-    inputs: Bits
-    answers: Bits
-    levels: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
-
-
-def data_sets(case: Case) -> list[DataSet]:
-    """Return the data sets of a case; none if no input has a single right answer."""
-    if is_bitcast(case):
-        return list(_bitcast_data_sets(case))
-    data_set = _cast_data_set(case)
-    return [data_set] if data_set.inputs.size else []
-
-
-def why_not(case: Case) -> str:
-    """Say why a case has no data set."""
-    if is_bitcast(case):
-        return REJECTED if bitcast_ruling(case).is_rejection else OPEN
-    rules = ruling(case)
-    if rules.is_rejection:
-        return REJECTED
-    return OPEN if rules.is_open else ", ".join(_cast_data_set(case).left_out)
 
 
 class Exporter:
@@ -84,13 +39,13 @@ class Exporter:
             raise CastigateError(f"cannot write models: {error}") from None
         self._models = ModelBuilder(onnx)
 
-    def write(self, case: Case, sets: list[DataSet], folder: Path) -> None:
-        """Write the model of a case and its data sets."""
+    def write(self, case: Case, test: ExportedTest, folder: Path) -> None:
+        """Write the model of a case and the data sets of one of its tests."""
         graph = bitcast_graph(case) if is_bitcast(case) else cast_graph(case)
-        model = self._models.with_input(graph, sets[0].inputs.ndim)
+        model = self._models.with_input(graph, test.data_sets[0].inputs.ndim)
         _write(folder / "model.onnx", model)
         (folder / "data.json").write_text(EXACT)
-        for number, data_set in enumerate(sets):
+        for number, data_set in enumerate(test.data_sets):
             data = folder / f"test_data_set_{number}"
             for name, dtype, bits in (
                 ("x", case.source, data_set.inputs),
@@ -109,55 +64,9 @@ class Exporter:
         return ""
 
 
-def folder_of(case: Case) -> str:
-    """Return the name of a case's folder, which ONNX's runner shows as the test's name."""
-    return "test_" + re.sub(r"[^A-Za-z0-9]", "_", case.id)
-
-
-def _cast_data_set(case: Case) -> DataSet:
-    rules = ruling(case)
-    nothing = np.zeros(0, rules.source.storage)
-    if rules.is_rejection or rules.is_open:
-        return DataSet(nothing, np.zeros(0, rules.target.storage))
-    inputs = few_inputs(case, rules, MAX_INPUTS)
-    expected = Expectations(independent=True).of(rules, inputs)
-    kept, left_out = _kept(rules, expected)
-    # To a text, only an input that stays as it is has one right answer.
-    answers = inputs if rules.target.kind == "text" else with_nans(rules, expected)
-    branches = expected.branch_indices[kept].tolist()
-    levels = Counter(rules.branches[branch].level for branch in branches)
-    return DataSet(inputs[kept], answers[kept], Counter(dict(levels)), left_out)
-
-
-def _kept(rules: Ruling, expected: Expected) -> tuple[NDArray[np.bool_], Counter[str]]:
-    """Return which inputs have one right answer, and count why the others have not.
-
-    Any NaN counts as one answer. Of two constants, the recommended one comes first and is used.
-    """
-    kept, left_out = np.ones(expected.branch_indices.size, bool), Counter[str]()
-    for index, branch in enumerate(rules.branches):
-        here = expected.branch_indices == index
-        match branch.strictest:
-            case Exactly():
-                continue
-            case Anything():
-                out, why = here, OPEN
-            case PlainText() | ParsesTo() | Rejected():
-                out, why = here, SEVERAL
-            case _:
-                out, why = here & (expected.codes != expected.others), SEVERAL
-        if out.any():
-            left_out[why] += int(out.sum())
-            kept &= ~out
-    return kept, left_out
-
-
-def _bitcast_data_sets(case: Case) -> Iterator[DataSet]:
-    rules = bitcast_ruling(case)
-    if rules.is_rejection or rules.result is None or not rules.keeps_bits:
-        return
-    for bits in bitcasts.contents(rules, seed=0):
-        yield DataSet(bits, by_integer(rules, bits), Counter({rules.level: bits.size}))
+def folder_of(case: Case, group: TextGroup | None = None) -> str:
+    """Return the name of a test's folder, which ONNX's runner shows as the test's name."""
+    return "test_" + re.sub(r"[^A-Za-z0-9]", "_", f"{case.id}/{group}" if group else case.id)
 
 
 def _write(file: Path, message: Any) -> None:
@@ -189,7 +98,7 @@ def export_onnx(
     source: SourceOption = None,
     target: TargetOption = None,
 ) -> None:
-    """Write a folder per case in the layout of ONNX's backend tests."""
+    """Write tests in the layout of ONNX's backend tests, with an index by dtype."""
     for name in document or ():
         if name.partition(":")[0] not in DOCUMENTS:
             raise CastigateError(
@@ -199,32 +108,28 @@ def export_onnx(
     cases, exporter = selected_cases(selection), Exporter()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CastigateError(f"{out} is not empty; give a new folder as --out")
-    written: dict[str, Any] = {}
-    left_out: dict[str, str] = {}
+    index, written = ExportIndex(), set[str]()
     for case in cases:
-        sets = data_sets(case)
-        reason = exporter.why_unsupported(case) if sets else why_not(case)
+        exported = exported_case(case)
+        reason = exported.why_no_test or exporter.why_unsupported(case)
         if reason:
-            left_out[case.id] = reason
+            index.cases_left_out[case.id] = reason
             continue
-        name = folder_of(case)
-        assert name not in written
-        try:
-            exporter.write(case, sets, out / case.document / name)
-        except OSError as error:
-            raise CastigateError(
-                f"cannot write {out}: {error.strerror}; give another --out"
-            ) from None
-        written[name] = {
-            "case": case.id,
-            "inputs": sum(each.inputs.size for each in sets),
-            "levels": dict(sum((each.levels for each in sets), Counter())),
-            "left-out": dict(sum((each.left_out for each in sets), Counter())),
-        }
-    text = json.dumps({"tests": written, "left-out": left_out}, indent=1) + "\n"
-    folder_at(str(out)).write("cases.json", text.encode(), "give another --out")
-    reasons = Counter(left_out.values())
+        if exported.left_out:
+            index.inputs_left_out[case.id] = dict(exported.left_out)
+        for test in exported.tests:
+            folder = f"{case.document}/{folder_of(case, test.group)}"
+            assert folder not in written
+            written.add(folder)
+            try:
+                exporter.write(case, test, out / folder)
+            except OSError as error:
+                raise CastigateError(
+                    f"cannot write {out}: {error.strerror}; give another --out"
+                ) from None
+            index.add(case, test, folder)
+    folder_at(str(out)).write(INDEX, index.to_json(), "give another --out")
     typer.echo(f"{out}: {len(written):,} tests of {len(cases):,} cases")
-    for reason, count in reasons.most_common():
+    for reason, count in index.reasons():
         typer.echo(f"left out: {count:,} {reason}")
     raise typer.Exit(0 if written else 3)

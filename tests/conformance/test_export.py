@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.commands.export import MAX_INPUTS, data_sets, folder_of, why_not
+from conformance.commands.export import folder_of
+from conformance.judging.exported_tests import MAX_INPUTS, exported_case
 from conformance.judging.quick_inputs import few_inputs, quick_inputs
 from conformance.running.selection import case_named
 from oracles.reference.exact import decode
@@ -24,9 +25,21 @@ CAST = "--document=onnx-cast:25"
 def export_onnx(folder: Path, *arguments: str) -> dict[str, Any]:
     code, out, err = castigate("export", "onnx", *arguments, f"--out={folder}")
     assert (code, err) == (0, "")
-    index: dict[str, Any] = json.loads((folder / "cases.json").read_text())
+    index: dict[str, Any] = json.loads((folder / "index.json").read_text())
     assert f"{len(index['tests'])} tests of " in out
     return index
+
+
+def names_of(index: dict[str, Any]) -> set[str]:
+    """The names of the tests' folders; all are in the folder of their document."""
+    for test in index["tests"]:
+        assert Path(test["folder"]).parent == Path(test["document"])
+    return {Path(test["folder"]).name for test in index["tests"]}
+
+
+def only_test(index: dict[str, Any]) -> str:
+    [test] = index["tests"]
+    return str(test["folder"])
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +51,21 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
 
 def test_every_case_is_exported_or_has_a_reason(narrow: tuple[Path, dict[str, Any]]) -> None:
     node, index = narrow
-    assert {path.name for path in node.iterdir()} == set(index["tests"])
-    for name, test in index["tests"].items():
-        assert name == folder_of(case_named(test["case"]))
-        left = sum(test["left-out"].values())
-        assert test["inputs"] + left == sum(test["levels"].values()) + left
-        assert test["inputs"] + left in (256, 1, 2, 3, 4, 5, 6)
-    assert index["left-out"]["onnx-cast:25/float8e5m2/complex64"] == "to be refused"
+    assert {path.name for path in node.iterdir()} == names_of(index)
+    left_out = index["left-out"]
+    for test in index["tests"]:
+        assert test["folder"] == f"onnx-cast/{folder_of(case_named(test['case']))}"
+        left = sum(left_out["inputs"].get(test["case"], {}).values())
+        assert test["inputs"] == sum(test["levels"].values())
+        assert test["inputs"] + left == 256
+    assert left_out["cases"]["onnx-cast:25/float8e5m2/complex64"] == "to be refused"
 
 
 def test_onnxs_checker_accepts_every_model(narrow: tuple[Path, dict[str, Any]]) -> None:
     onnx = pytest.importorskip("onnx")
     node, index = narrow
-    for name in index["tests"]:
-        test = node / name
+    for entry in index["tests"]:
+        test = node.parent / entry["folder"]
         names = sorted(str(path.relative_to(test)) for path in test.rglob("*.*"))
         assert names == [
             "data.json",
@@ -66,7 +80,7 @@ def test_onnxs_checker_accepts_every_model(narrow: tuple[Path, dict[str, Any]]) 
         assert (given.name, due.name) == (x.name, y.name)
         assert given.data_type == x.type.tensor_type.elem_type
         assert due.data_type == y.type.tensor_type.elem_type
-        assert list(given.dims) == list(due.dims) == [index["tests"][name]["inputs"]]
+        assert list(given.dims) == list(due.dims) == [entry["inputs"]]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of its own cases
@@ -74,7 +88,7 @@ def test_onnxs_loader_finds_the_tests(narrow: tuple[Path, dict[str, Any]]) -> No
     loader = pytest.importorskip("onnx.backend.test.loader")
     node, index = narrow
     found = loader.load_model_tests(data_dir=str(node.parent), kind="onnx-cast")
-    assert {test.name for test in found} == set(index["tests"])
+    assert {test.name for test in found} == names_of(index)
     assert {(test.rtol, test.atol) for test in found} == {(0, 0)}
 
 
@@ -102,7 +116,8 @@ def test_open_inputs_are_left_out_and_nans_are_in(narrow: tuple[Path, dict[str, 
     given = set(bits_of(read(data / "input_0.pb")).tolist())
     numbers = {code for code in range(256) if not code & 0x7F >= 0x7C}
     assert given < numbers
-    assert index["tests"][name]["left-out"] == {"open": 256 - len(given)}
+    left_out = index["left-out"]["inputs"]["onnx-cast:25/float8e5m2/int8"]
+    assert left_out == {"open": 256 - len(given)}
     given = set(bits_of(read(node / name.replace("int8", "float32") / data.name / "input_0.pb")))
     assert given == set(range(256))
 
@@ -110,29 +125,28 @@ def test_open_inputs_are_left_out_and_nans_are_in(narrow: tuple[Path, dict[str, 
 def test_packed_formats_and_texts_are_read_back(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     index = export_onnx(tmp_path / "4", CAST, "--source=int4", "--target=float4e2m1")
-    [name] = index["tests"]
-    data = tmp_path / "4" / "onnx-cast" / name / "test_data_set_0"
+    data = tmp_path / "4" / only_test(index) / "test_data_set_0"
     assert bits_of(read(data / "input_0.pb")).tolist() == list(range(16))
     assert form_of(read(data / "output_0.pb")).name == "float4e2m1"
     index = export_onnx(tmp_path / "s", CAST, "--source=string", "--target=float32")
-    [name] = index["tests"]
-    test = tmp_path / "s" / "onnx-cast" / name
-    asked = bits_of(read(test / "test_data_set_0" / "input_0.pb")).tolist()
+    groups = {test["group"]: tmp_path / "s" / test["folder"] for test in index["tests"]}
+    asked = bits_of(read(groups["ordinary"] / "test_data_set_0" / "input_0.pb")).tolist()
     assert "3.14" in asked
     assert "Hello World!" not in asked
     # By way of float64 a text next to a tie is rounded twice.
-    assert all(len(text) > 15 for text in failing(test, by_evaluator))
+    failed = {group: failing(test, by_evaluator) for group, test in groups.items()}
+    assert [group for group, inputs in failed.items() if inputs] == ["digits"]
 
 
 def test_bitcasts_keep_their_shapes(tmp_path: Path) -> None:
     arguments = ("--document=onnx-bitcast", "--source=float16", "--target=bfloat16")
     index = export_onnx(tmp_path / "out", *arguments)
-    node = tmp_path / "out" / "onnx-bitcast"
-    for name, test in index["tests"].items():
+    for test in index["tests"]:
+        folder = tmp_path / "out" / test["folder"]
         shape = test["case"].partition("shape:")[2]
-        given = read(node / name / "test_data_set_0" / "input_0.pb")
+        given = read(folder / "test_data_set_0" / "input_0.pb")
         assert "x".join(map(str, given.dims)) == ("" if shape == "scalar" else shape)
-        assert failing(node / name, by_evaluator) == []
+        assert failing(folder, by_evaluator) == []
     assert len(index["tests"]) == 4
 
 
@@ -160,8 +174,8 @@ def test_a_wide_source_has_breakpoints_and_specials_as_inputs() -> None:
     ],
 )
 def test_a_case_without_a_single_answer_is_left_out(case: str, why: str) -> None:
-    assert data_sets(case_named(case)) == []
-    assert why_not(case_named(case)) == why
+    exported = exported_case(case_named(case))
+    assert (exported.tests, exported.why_no_test) == ((), why)
 
 
 def test_bad_usage_is_one_line(tmp_path: Path) -> None:
