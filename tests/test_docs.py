@@ -418,6 +418,7 @@ def test_every_command_that_is_not_run_is_on_a_page() -> None:
     assert set(listed) - shown == set()
 
 
+@pytest.mark.filterwarnings("ignore:onnx.version is deprecated:DeprecationWarning")  # onnxruntime
 def test_what_python_examples_import_exists() -> None:
     for page, block in all_blocks():
         if block.language != "python":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +163,65 @@ class TestCommands:
     def test_a_backend_without_claims_lists_every_document(self) -> None:
         _, out, _ = castigate("backends", f"{RUNNABLE}:Right", "--json")
         assert json.loads(out)["claims"] == list(documents())
+
+
+PROGRAM = """\
+import json
+import struct
+import sys
+
+HELLO = {{"answer": "hello", "protocol": 1, "name": "vendor", "version": "1", "claims": {claims},
+          "dtypes": ["int8", "bool"], "operations": ["cast"], "depends_on": []}}
+
+while start := sys.stdin.buffer.read(16):
+    _, words, size = struct.unpack("<4sIQ", start)
+    request = json.loads(sys.stdin.buffer.read(words))
+    elements = sys.stdin.buffer.read(size)
+    if request["ask"] == "cast":
+        answer = {{"answer": "values", "shape": request["shape"]}}
+        content = bytes(map(bool, elements))
+    else:
+        answer = HELLO if request["ask"] == "hello" else {{"answer": "bye"}}
+        content = b""
+    header = json.dumps(answer | {{"number": request["number"]}}).encode()
+    sys.stdout.buffer.write(struct.pack("<4sIQ", b"CST1", len(header), len(content)))
+    sys.stdout.buffer.write(header + content)
+    sys.stdout.buffer.flush()
+    if request["ask"] == "bye":
+        break
+"""
+"""Casts int8 to bool."""
+POLICY = """\
+policy: small
+title: A small one
+documents: claimed
+tier: quick
+max-examples: 20
+levels: [required]
+cases:
+  - match: ['**/int8/bool']
+"""
+
+
+@pytest.mark.parametrize(
+    ("claim", "versions"),
+    [
+        ("onnx-cast:25", {"25"}),
+        ("onnx-cast", {each.version for each in editions(documents()["onnx-cast"])}),
+    ],
+)
+def test_a_gate_judges_a_program_on_the_versions_that_its_hello_claims(
+    claim: str, versions: set[str], tmp_path: Path
+) -> None:
+    program, policy = tmp_path / "program.py", tmp_path / "policy.yaml"
+    program.write_text(PROGRAM.format(claims=json.dumps([claim])))
+    policy.write_text(POLICY)
+    name = f"exec:{shlex.quote(sys.executable)} {shlex.quote(str(program))}"
+    code, _, err = castigate(
+        "gate", f"--backend={name}", f"--policy={policy}", f"--out={tmp_path / 'gate'}", "--jobs=1"
+    )
+    assert (code, "castigate: " in err) == (0, False), err
+    content = json.loads((tmp_path / "gate" / "certificate.json").read_text())
+    assert content["asked"]["documents"] == content["program"]["hello"]["claims"] == [claim]
+    assert set(content["cases"]["table"]) == {f"onnx-cast:{version}" for version in versions}
+    assert len(versions) in (1, 9)

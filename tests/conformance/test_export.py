@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import unittest
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -187,3 +189,103 @@ def test_bad_usage_is_one_line(tmp_path: Path) -> None:
         code, out, err = castigate("export", "onnx", *arguments, f"--out={tmp_path}")
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert message in err
+
+
+class EvaluatorBackend:
+    """ONNX's reference evaluator as a backend for ONNX's own runner."""
+
+    def __init__(self, model: Any) -> None:
+        from onnx.reference import ReferenceEvaluator
+
+        self.evaluator = ReferenceEvaluator(model)
+
+    @classmethod
+    def prepare(cls, model: Any, device: str, **options: Any) -> Any:
+        return cls(model)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        return device == "CPU"
+
+    def run(self, inputs: list[Any]) -> Any:
+        with np.errstate(all="ignore"):
+            return self.evaluator.run(None, {"x": inputs[0]})
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """All casts from string."""
+    folder = tmp_path_factory.mktemp("texts") / "tests"
+    return folder, export_onnx(folder, CAST, "--source=string")
+
+
+def failed_by(backend: Any, folder: Path, chosen: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The targets and groups of the tests that fail in ONNX's own runner."""
+    from onnx.backend.test.loader import load_model_tests
+    from onnx.backend.test.runner import Runner
+
+    # Its own tests would stay in onnx's list of tests, which another test reads.
+    with patch("onnx.backend.test.runner.load_model_tests", return_value=[]):
+        runner = Runner(backend)
+    tests = {Path(test["folder"]).name: test for test in chosen}
+    for each in load_model_tests(data_dir=str(folder), kind="onnx-cast"):
+        if each.name in tests:
+            runner._add_model_test(each, "Chosen")
+    cases = runner.test_cases["OnnxBackendChosenModelTest"]
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(cases).run(result)
+    assert result.testsRun >= len(tests)
+    wrong = result.failures + result.errors
+    names = [case.id().rpartition(".")[2].removesuffix("_cpu") for case, _ in wrong]
+    return sorted((tests[name]["target"], tests[name]["group"]) for name in names)
+
+
+@pytest.mark.filterwarnings("ignore")  # of onnx's and onnxruntime's own code
+def test_in_onnxs_runner_a_group_that_cannot_be_parsed_fails_alone(
+    texts: tuple[Path, dict[str, Any]],
+) -> None:
+    backends = pytest.importorskip("onnxruntime.backend.backend")
+    folder, index = texts
+    dtypes = {"string", "float32", "float64", "int64", "uint8"}
+    chosen = [test for test in index["tests"] if {test["source"], test["target"]} <= dtypes]
+    assert len(chosen) == 24
+    # It parses with stof and stod, which raise an error for all that is not a normal number.
+    assert failed_by(backends.OnnxRuntimeBackend, folder, chosen) == [
+        ("float32", "digits"),
+        ("float32", "underflow"),
+        ("float64", "subnormal"),
+        ("float64", "underflow"),
+    ]
+    # It rounds twice, by way of float64.
+    assert failed_by(EvaluatorBackend, folder, chosen) == [("float32", "digits")]
+
+
+def test_the_index_lists_the_folders_of_each_dtype(texts: tuple[Path, dict[str, Any]]) -> None:
+    folder, index = texts
+    assert set(index["dtypes"]) == {
+        test[end] for test in index["tests"] for end in ("source", "target")
+    }
+    for dtype, folders in index["dtypes"].items():
+        assert folders == [
+            test["folder"] for test in index["tests"] if dtype in (test["source"], test["target"])
+        ]
+    [test] = [
+        test
+        for test in index["tests"]
+        if (test["case"], test["group"])
+        == ("onnx-cast:25/string/float8e5m2/saturate:1", "underflow")
+    ]
+    size = test.pop("inputs")
+    assert test == {
+        "folder": "onnx-cast/test_onnx_cast_25_string_float8e5m2_saturate_1_underflow",
+        "case": "onnx-cast:25/string/float8e5m2/saturate:1",
+        "document": "onnx-cast",
+        "version": "25",
+        "operation": "cast",
+        "source": "string",
+        "target": "float8e5m2",
+        "parameters": {"saturate": "1"},
+        "group": "underflow",
+        "levels": {"recommended": size},
+    }
+    assert (folder / test["folder"] / "model.onnx").is_file()

@@ -23,10 +23,11 @@ from reports.gate.certificate import (
     suite_digest,
     with_digest,
 )
-from reports.gate.certificate_check import check_seals, differences, load_evidence
+from reports.gate.certificate_check import SHOWN_CHARACTERS, check_seals, differences, load_evidence
 from reports.gate.policy import Policy
 from reports.gate.signing import load_private_key, load_public_key, sign_certificate
 from reports.run_store.record import RunRecord
+from specs import release
 from specs.errors import CastigateError
 from tests.reports.gated import (
     CASE,
@@ -195,6 +196,33 @@ def test_a_forgery_with_a_new_digest_does_not_match_the_run(
     with pytest.raises(CastigateError) as caught:
         verify(canonical_bytes(with_digest(content)), folder)
     assert "digest does not match" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "maker"),
+    [
+        ({"version": "9.9.9"}, f"castigate 9.9.9 of digest {suite_digest()}"),
+        ({"digest": "0" * 64}, f"castigate {release.VERSION} of digest {'0' * 64}"),
+        ({"version": "9" * 500}, f"castigate {'9' * (SHOWN_CHARACTERS - 1)}… of digest "),
+        ({"version": 9}, "an unknown suite"),
+        ({"digest": None}, "an unknown suite"),
+    ],
+    ids=["version", "digest", "long-version", "number", "without-digest"],
+)
+def test_a_certificate_of_another_suite_names_the_one_that_made_it(
+    changes: dict[str, Any], maker: str, certificate: bytes, folder: Path
+) -> None:
+    content = json.loads(certificate)
+    content.pop("digest")
+    for key, value in changes.items():
+        with_value(content, ("suite", key), value)
+    with pytest.raises(CastigateError) as caught:
+        verify(canonical_bytes(with_digest(content)), folder)
+    assert str(caught.value).startswith(f"certificate.json was made by {maker}")
+    assert str(caught.value).endswith(
+        f", but this is castigate {release.VERSION} of digest {suite_digest()}; "
+        "verify it with the version that made it"
+    )
 
 
 def test_a_wrong_digest_is_detected(certificate: bytes, folder: Path) -> None:
