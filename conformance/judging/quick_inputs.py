@@ -75,6 +75,12 @@ def _random_number(chance: np.random.Generator) -> str:
 
 
 EXHAUSTIVE_BITS = 16
+UNSWEPT_BITS = 64
+"""Sources of this width are swept at no tier, so that the selection looks closer."""
+RANGES = 8
+"""Equal parts of each binade, in each of which an unswept source has inputs."""
+FLIPPED = 64
+"""Breakpoints of an unswept source that are asked with each single bit flipped."""
 SAMPLED_STEPS = 512
 """Breakpoints that are sampled where a wide target has too many to visit all."""
 AROUND = 12
@@ -140,6 +146,11 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     parts = [_specials(source)]
     if target.is_numeric:
         parts.append(breakpoints(source, target, _steps(source, target, chance)))
+        if source.bits >= UNSWEPT_BITS:
+            parts.append(_with_flipped_bits(source, parts[-1], chance))
+    if source.bits >= UNSWEPT_BITS and source.is_integral:
+        codes = _even_and_odd(source, RANGES, chance)
+        parts += [codes, source.mask - codes] if source.is_signed else [codes]
     parts.append(chance.integers(0, source.mask, max_examples, np.uint64, endpoint=True))
     return distinct(np.concatenate(parts)).astype(source.storage)
 
@@ -147,7 +158,8 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
 def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
     """Target values at which to look: all of a narrow target, ends and a sample of a wide one.
 
-    The sample has an even and an odd value of each binade, each with the midpoint after it.
+    The sample has an even and an odd value of each binade, each with the midpoint after it; of
+    sources that no tier sweeps, in each of several ranges of the binade.
     Between integers nothing rounds, so that only the ends matter.
     """
     if target.bits <= EXHAUSTIVE_BITS and not (source.is_integral and target.is_integral):
@@ -157,7 +169,8 @@ def _steps(source: Format, target: Format, chance: np.random.Generator) -> NDArr
     edges = [code for place in fields if (code := 1 << place) <= target.max_code]
     near = [code + step for code in (0, 1, *edges, target.max_code) for step in (-1, 0, 1)]
     inside = [code for code in near if 0 <= code <= target.max_code]
-    both = _even_and_odd(target, chance) if _rounds(source, target) else sample
+    ranges = RANGES if source.bits >= UNSWEPT_BITS else 1
+    both = _even_and_odd(target, ranges, chance) if _rounds(source, target) else sample
     return np.unique(np.concatenate([sample, both, np.array(inside, np.uint64)]))
 
 
@@ -169,8 +182,11 @@ def _rounds(source: Format, target: Format) -> bool:
     return digits > target.precision
 
 
-def _even_and_odd(target: Format, chance: np.random.Generator) -> NDArray[np.uint64]:
-    """An even and an odd pattern of each binade: their midpoints are rounded in opposite ways."""
+def _even_and_odd(target: Format, ranges: int, chance: np.random.Generator) -> NDArray[np.uint64]:
+    """An even and an odd pattern of each range of each binade.
+
+    Their midpoints are rounded in opposite ways.
+    """
     mantissa = target.entry.mantissa if target.kind == "float" else target.bits
     starts = [1 << place for place in range(mantissa)]
     sizes = starts.copy()
@@ -178,10 +194,24 @@ def _even_and_odd(target: Format, chance: np.random.Generator) -> NDArray[np.uin
         normal = [field << mantissa for field in range(1, 1 << target.entry.exponent)]
         starts += normal
         sizes += [1 << mantissa] * len(normal)
-    within = chance.integers(0, np.array(sizes, np.uint64), dtype=np.uint64)
-    codes = np.array(starts, np.uint64) + within
+    # A binade with fewer patterns than ranges has a range for each pattern.
+    widths = np.array([max(size // ranges, 1) for size in sizes], np.uint64)
+    parts = np.arange(ranges, dtype=np.uint64)
+    bounds = np.array(starts, np.uint64)[:, None] + parts * widths[:, None]
+    bounds = bounds[parts < np.array(sizes, np.uint64)[:, None]]
+    widths = np.repeat(widths, np.minimum(np.array(sizes, np.uint64), ranges).astype(np.intp))
+    codes = bounds + chance.integers(0, widths, dtype=np.uint64)
     both = np.concatenate([codes & ~np.uint64(1), codes | np.uint64(1)])
     return np.asarray(both[both <= target.max_code], np.uint64)
+
+
+def _with_flipped_bits(
+    source: Format, codes: NDArray[np.uint64], chance: np.random.Generator
+) -> NDArray[np.uint64]:
+    """Some patterns with each bit flipped, one at a time: beside a tie, each bit alone decides."""
+    some = chance.choice(codes, min(FLIPPED, codes.size), replace=False)
+    bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
+    return np.asarray(some[:, None] ^ bits, np.uint64).ravel()
 
 
 @cache
