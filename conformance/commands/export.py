@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from conformance.commands.export_index import INDEX, ExportIndex
-from conformance.commands.options import SourceOption, TargetOption, parse_folder
+from conformance.commands.options import SourceOption, TargetOption, parse_local_folder
 from conformance.judging.exported_tests import ExportedTest, exported_case
 from conformance.judging.text_groups import TextGroup
 from conformance.running.run import selected_cases
@@ -86,7 +86,9 @@ def export_options() -> None:
 
 @export_app.command(name="onnx")
 def export_onnx(
-    out: Annotated[Path, typer.Option(metavar="DIR", parser=parse_folder, help="A new folder.")],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", parser=parse_local_folder, help="A new folder.")
+    ],
     document: Annotated[
         list[str] | None,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.options import JobsOption, PythonOption, TimeoutOption, parse_folder
+from conformance.commands.options import JobsOption, PythonOption, TimeoutOption, parse_local_folder
 from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT
@@ -31,7 +31,8 @@ def gate_command(
         str, typer.Option(metavar="NAME|FILE", help="A built-in policy, or the file of your own.")
     ],
     out: Annotated[
-        Path, typer.Option(metavar="DIR", parser=parse_folder, help="A new folder for all files.")
+        Path,
+        typer.Option(metavar="DIR", parser=parse_local_folder, help="A new folder for all files."),
     ],
     baseline: Annotated[
         str | None,

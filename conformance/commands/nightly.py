@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,18 +24,18 @@ from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import installed
-from reports.html.site import check_output_folder
+from reports.html.replace_report import check_output_folder
 from reports.ledger.run_check import RunLedgers
 from reports.run_store.record import Selection, current_time
 
 
 def nightly_command(
     out: Annotated[
-        Path,
+        str,
         typer.Option(
             metavar="DIR",
             parser=parse_folder,
-            help="The folder of all nights' runs and their report.",
+            help="The folder or URL of all nights' runs and their report.",
         ),
     ],
     backend: Annotated[
@@ -61,7 +60,7 @@ def nightly_command(
     nights = Nights(out)
     # Checked before the run, so that no night is run in vain.
     check_output_folder(nights.report)
-    folder = str(nights.next_run(current_time()))
+    folder = nights.next_run(current_time())
     request = RunRequest(
         tuple(dict.fromkeys(backend or installed())),
         Selection(documents=tuple(document or ())),
@@ -87,5 +86,5 @@ def nightly_command(
         for line in ledgers.lines(report.findings):
             typer.echo(line)
         code = code if code not in (0, 1) else int(bool(ledgers.news))
-    typer.echo(f"{nights.report / 'index.html'}: {describe_report(report)}")
+    typer.echo(f"{nights.report}/index.html: {describe_report(report)}")
     raise typer.Exit(code)

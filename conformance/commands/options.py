@@ -8,16 +8,27 @@ from typing import Annotated
 
 import typer
 
+from reports.run_store.storage import check_outlives, folder_at
 from specs.errors import CastigateError
 
 MOST_EXAMPLES = 100_000_000
 
 
-def parse_folder(text: str) -> Path:
-    """The path of a folder; an empty one, such as an unset variable gives, would be the current."""
+def parse_folder(text: str) -> str:
+    """The path or URL of a folder that outlives the command; an unset variable gives none."""
     if not text:
         raise CastigateError("--out is empty; give the path of a folder")
-    return Path(text)
+    check_outlives(folder_at(text))
+    return text
+
+
+def parse_local_folder(text: str) -> Path:
+    """The path of a folder on this machine, for what other programs read as files."""
+    if "://" in text:
+        raise CastigateError(
+            f"`{text}` is a URL; give a folder on this machine as --out, and copy it to the store"
+        )
+    return Path(parse_folder(text))
 
 
 BackendOption = Annotated[

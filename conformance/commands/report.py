@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from reports.findings.changes import CHANGES
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output
+from reports.run_store.storage import folder_at
 
 
 def report_command(
@@ -21,29 +21,27 @@ def report_command(
         typer.Argument(metavar="RUN", help="Folders or URLs of complete runs, the oldest first."),
     ],
     out: Annotated[
-        Path,
+        str,
         typer.Option(
             metavar="DIR",
             parser=parse_folder,
-            help="The report's folder; an older report is replaced.",
+            help="The report's folder or URL; an older report is replaced.",
         ),
     ],
     summary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write a summary in Markdown.")
+        str | None, typer.Option(metavar="FILE", help="Also write a summary in Markdown.")
     ] = None,
     csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write a row per backend and case.")
+        str | None, typer.Option(metavar="FILE", help="Also write a row per backend and case.")
     ] = None,
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")
-    ] = None,
+    junit: Annotated[str | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")] = None,
 ) -> None:
     """Write the HTML report of the last run, with the changes since the runs before."""
     report = write_site(runs, out)
     for name, file in zip(RENDERERS, (summary, csv, junit), strict=True):
         if file is not None:
             write_output(report, name, file)
-    typer.echo(f"{out / 'index.html'}: {describe_report(report)}")
+    typer.echo(f"{folder_at(out).display_path('index.html')}: {describe_report(report)}")
 
 
 def describe_report(report: Report) -> str:

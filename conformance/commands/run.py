@@ -24,6 +24,7 @@ from conformance.commands.options import (
     TierChoice,
     TierOption,
     TimeoutOption,
+    parse_folder,
 )
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, merge_shards, request_of, run
@@ -61,7 +62,11 @@ def run_command(
     ] = False,
     out: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="The run's folder or URL (default: runs/ and the time)."),
+        typer.Option(
+            metavar="RUN",
+            parser=parse_folder,
+            help="The run's folder or URL (default: runs/ and the time).",
+        ),
     ] = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -107,9 +112,12 @@ def run_command(
 
 def merge_command(
     shards: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="The folders of all shards of a run.")
+        list[str], typer.Argument(metavar="RUN", help="The folders or URLs of a run's shards.")
     ],
-    out: Annotated[str, typer.Option(metavar="RUN", help="The whole run's folder or URL.")],
+    out: Annotated[
+        str,
+        typer.Option(metavar="RUN", parser=parse_folder, help="The whole run's folder or URL."),
+    ],
 ) -> None:
     """Join the shards of a run into one run."""
     store = merge_shards(shards, out, sys.argv)

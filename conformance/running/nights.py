@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count
-from pathlib import Path
 
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output
 from reports.run_store.open_run import check_cases, open_run
-from reports.run_store.storage import folder_at, is_unfinished
+from reports.run_store.storage import Folder, folder_at, is_unfinished
 from specs.errors import CastigateError
 
 PAST = 30
@@ -24,44 +24,51 @@ Warn = Callable[[str], None]
 class Nights:
     """A folder with a run per night in `runs`, and their report in `report`."""
 
-    folder: Path
+    out: str | os.PathLike[str]
+    """A path or a URL."""
 
     @property
-    def runs(self) -> Path:
+    def folder(self) -> Folder:
+        """The folder of all of it."""
+        return folder_at(os.fspath(self.out))
+
+    @property
+    def runs(self) -> str:
         """The folder of the runs."""
-        return self.folder / "runs"
+        return self.folder.display_path("runs")
 
     @property
-    def report(self) -> Path:
+    def report(self) -> str:
         """The folder of the HTML report."""
-        return self.folder / "report"
+        return self.folder.display_path("report")
 
-    def next_run(self, now: datetime) -> Path:
+    def next_run(self, now: datetime) -> str:
         """Return the folder of a run that starts now; one of that second gets a number."""
         name = f"{now:%Y%m%d-%H%M%S}"
-        taken = set(folder_at(str(self.runs)).names())
+        taken = set(self.folder.names("runs"))
         numbered = (f"{name}-{number:02}" for number in count(2))
-        return self.runs / next(each for each in chain([name], numbered) if each not in taken)
+        free = next(each for each in chain([name], numbered) if each not in taken)
+        return f"{self.runs}/{free}"
 
     def render(self, warn: Warn) -> Report:
         """Write the report of the last runs in all formats; warn about runs that are left out."""
-        runs = [str(run) for run in self._complete(warn)][-PAST:]
+        runs = list(self._complete(warn))[-PAST:]
         if not runs:
             raise CastigateError(f"{self.runs} holds no complete run; there is nothing to report")
         report = write_site(runs, self.report)
         for name in RENDERERS:
-            write_output(report, name, self.folder / name)
+            write_output(report, name, self.folder.display_path(name))
         return report
 
-    def _complete(self, warn: Warn) -> Iterator[Path]:
+    def _complete(self, warn: Warn) -> Iterator[str]:
         """Yield the complete runs, the oldest first."""
         complete = []
-        for name in folder_at(str(self.runs)).names():
+        for name in self.folder.names("runs"):
             if is_unfinished(name):
                 continue
-            run = self.runs / name
+            run = f"{self.runs}/{name}"
             try:
-                store = open_run(str(run))
+                store = open_run(run)
                 check_cases(store)
                 complete.append((store.record.started, run))
             except CastigateError as error:

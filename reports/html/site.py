@@ -1,13 +1,10 @@
-"""Writes the HTML report into a folder: all of it, or nothing."""
+"""Renders the HTML report of runs, and writes it into a folder."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from secrets import token_hex
-from shutil import rmtree
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -23,6 +20,7 @@ from reports.html.front_page import front_page
 from reports.html.layouts import layout_checks
 from reports.html.open_points import open_points
 from reports.html.page_data import data_file, index_data, open_answers_data, version_page
+from reports.html.replace_report import check_output_folder, replace_report
 from reports.html.rules_page import (
     cited_lines,
     rule_row_file,
@@ -30,9 +28,7 @@ from reports.html.rules_page import (
     rules_pages,
 )
 from reports.html.trend import trends
-from reports.run_store.storage import UNFINISHED
 from specs.coverage import by_kind
-from specs.errors import CastigateError
 from specs.loader import documents
 from specs.plain_text import plain_text
 
@@ -41,79 +37,26 @@ FIELD_NAMES = {3: ("sign", "exponent", "mantissa"), 2: ("sign", "rest"), 1: ("re
 """The fields of a pattern by how many it has."""
 OPERATIONS = ("cast", "call", "bitcast")
 """The operations of documents; each has a page of its own."""
-MARK = "castigate-report"
-"""An empty file that marks a folder as a report, which may be replaced."""
 
 
-def write_site(runs: Sequence[str], out: Path) -> Report:
+def write_site(runs: Sequence[str], out: str | os.PathLike[str]) -> Report:
     """Write the report of some runs, oldest first, and replace an older report in the folder."""
-    folder = check_output_folder(out)
+    folder = check_output_folder(os.fspath(out))
     report = read_report(runs)
-    temporary = folder.with_name(f".{folder.name}.{token_hex(8)}{UNFINISHED}")
-    try:
-        temporary.mkdir(parents=True)
-        try:
-            _write_files(report, temporary)
-            _replace(folder, temporary)
-        finally:
-            rmtree(temporary, ignore_errors=True)
-    except OSError as error:
-        raise CastigateError(
-            f"report cannot be written to {out}: {error.strerror}; give another --out"
-        ) from None
+    replace_report(folder, lambda: _files(report))
     return report
 
 
-def check_output_folder(out: Path) -> Path:
-    """Return the real path of a report's folder, or raise an error if it holds anything else."""
-    if re.match(r"\w+:/", str(out)):
-        raise CastigateError(
-            f"report folder {out} is a URL; give a folder on this machine as --out"
-        )
-    folder = Path(os.path.realpath(out))
-    try:
-        if folder.exists() and not folder.is_dir():
-            raise CastigateError(f"report folder {out} is a file; give a folder as --out")
-        names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
-    except OSError as error:
-        raise CastigateError(
-            f"report folder {out} cannot be read: {error.strerror}; give another --out"
-        ) from None
-    if names and MARK not in names:
-        raise CastigateError(
-            f"report folder {out} holds other files (`{names[0]}`) and is not a report; "
-            "give a new folder or an empty one as --out"
-        )
-    return folder
-
-
-def _replace(folder: Path, new: Path) -> None:
-    """Move a finished report to a folder that is missing, empty, or an older report."""
-    if not (folder / MARK).exists():
-        new.replace(folder)
-        return
-    old = new.with_name(f"{new.name}.old")
-    folder.replace(old)
-    try:
-        new.replace(folder)
-    except OSError:
-        old.replace(folder)
-        raise
-    rmtree(old, ignore_errors=True)
-
-
-def _write_files(report: Report, folder: Path) -> None:
+def _files(report: Report) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the content of each file of the report."""
     for name, text in _pages(report):
-        (folder / name).write_text(plain_text(text), encoding="utf-8", newline="\n")
-    (folder / "static").mkdir()
+        yield name, plain_text(text).encode()
     for file in sorted(STATIC.iterdir()):
-        (folder / "static" / file.name).write_bytes(file.read_bytes())
-    (folder / "data").mkdir()
-    (folder / "data" / "index.js").write_bytes(data_file("index", index_data(report)))
-    (folder / "data" / "open.js").write_bytes(data_file("open", open_answers_data(report)))
+        yield f"static/{file.name}", file.read_bytes()
+    yield "data/index.js", data_file("index", index_data(report))
+    yield "data/open.js", data_file("open", open_answers_data(report))
     for name, data in case_details(report):
-        (folder / "data" / f"{name}.js").write_bytes(data_file(name, data))
-    (folder / MARK).touch()
+        yield f"data/{name}.js", data_file(name, data)
 
 
 def _pages(report: Report) -> Iterator[tuple[str, str]]:

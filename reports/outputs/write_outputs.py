@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from reports.findings.report import Report
 from reports.outputs.cases_csv import cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
-from reports.run_store.storage import folder_at
+from reports.run_store.storage import check_outlives, folder_and_name
 
 RENDERERS: Mapping[str, Callable[[Report], str]] = {
     "summary.md": summary_md,
@@ -19,9 +19,9 @@ RENDERERS: Mapping[str, Callable[[Report], str]] = {
 """The function that renders each output, by the usual name of its file."""
 
 
-def write_output(report: Report, output: str, file: Path) -> None:
+def write_output(report: Report, output: str, file: str | os.PathLike[str]) -> None:
     """Write one output of a report to a file; an existing file is replaced as a whole."""
     text = RENDERERS[output](report)
-    folder_at(str(file.parent)).write(
-        file.name, text.encode(), "the file is unchanged; give another name or folder"
-    )
+    folder, name = folder_and_name(os.fspath(file))
+    check_outlives(folder)
+    folder.write(name, text.encode(), "the file is unchanged; give another name or folder")

@@ -6,16 +6,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from secrets import token_hex
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from pyarrow import ArrowException
-from pyarrow.fs import FileSelector, FileSystem, LocalFileSystem
-
+from reports.run_store.local_files import UNFINISHED, LocalFiles
+from reports.run_store.object_store import MEMORY, ObjectStore, store_at
 from specs.errors import CastigateError
 
-UNFINISHED = ".unfinished"
-"""The suffix of a file that is still being written, or whose writer was killed."""
 RESUME_ADVICE = "what was finished before is kept, and --resume goes on from there"
 
 
@@ -23,102 +20,91 @@ RESUME_ADVICE = "what was finished before is kept, and --resume goes on from the
 class Folder:
     """A folder on some file system. Methods take the relative paths of what is in it.
 
-    ``display_name`` is what the user called it, and what messages call it.
+    ``display_name`` is what the user called it, and what messages call it. It can be pickled.
     """
 
     display_name: str
-    system: Any
+    system: LocalFiles | ObjectStore
     path: str
 
     @property
     def is_local(self) -> bool:
         """Whether it is on this machine rather than in an object store."""
-        return isinstance(self.system, LocalFileSystem)
+        return isinstance(self.system, LocalFiles)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether only this process can see it, and only until it ends."""
+        return isinstance(self.system, ObjectStore) and self.system.protocol == MEMORY
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a folder; in an object store, whether anything is in it."""
+        with explain_read_errors(self, ""):
+            return self.system.is_folder(self.path)
 
     def display_path(self, name: str) -> str:
         """The path of a file as the user would write it."""
         return f"{self.display_name.rstrip('/')}/{name}" if name else self.display_name
 
+    def subfolder(self, name: str) -> Folder:
+        """A folder in this one."""
+        return Folder(self.display_path(name), self.system, self._at(name))
+
     def names(self, folder: str = "") -> list[str]:
         """The sorted names in a subfolder; none if it does not exist."""
         with explain_read_errors(self, folder):
-            found = self.system.get_file_info(FileSelector(self._at(folder), allow_not_found=True))
-        return sorted(info.base_name for info in found if info.path.rstrip("/") != self._at(folder))
+            return sorted(self.system.names(self._at(folder)))
+
+    def files(self) -> list[str]:
+        """The sorted relative paths of all files in it and in its subfolders."""
+        with explain_read_errors(self, ""):
+            return sorted(self.system.files(self.path))
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, or None if there is no such file."""
         try:
-            with (
-                explain_read_errors(self, name),
-                self.system.open_input_stream(self._at(name)) as stream,
-            ):
-                return bytes(stream.read())
+            with explain_read_errors(self, name):
+                return self.system.read(self._at(name))
         except FileNotFoundError:
             return None
 
     def open_file(self, name: str) -> Any:
         """Open a file for reading at any position."""
-        return self.system.open_input_file(self._at(name))
+        return self.system.open_file(self._at(name))
 
     @contextmanager
     def new_file(self, name: str, advice: str = RESUME_ADVICE) -> Iterator[Any]:
         """Open a stream whose bytes appear under the name only if the block ends without error."""
-        folder, _, base = name.rpartition("/")
-        temporary = f"{folder}/.{base}.{token_hex(8)}{UNFINISHED}".lstrip("/")
-        with explain_write_errors(self, name, advice):
-            self.system.create_dir(self._at(folder), recursive=True)
-            try:
-                with self._create(temporary) as stream:
-                    yield stream
-                self._rename(temporary, name)
-            except BaseException:
-                with suppress(OSError):
-                    self.system.delete_file(self._at(temporary))
-                raise
+        with (
+            explain_write_errors(self, name, advice),
+            self.system.new_file(self._at(name)) as stream,
+        ):
+            yield stream
 
     def write(self, name: str, data: bytes, advice: str = RESUME_ADVICE) -> None:
         """Write a whole file, replacing one of that name in one step."""
         with self.new_file(name, advice) as stream:
             stream.write(data)
 
+    def remove_file(self, name: str) -> None:
+        """Remove a file, if it exists."""
+        with explain_write_errors(self, name), suppress(FileNotFoundError):
+            self.system.delete_file(self._at(name))
+
     def remove_unfinished(self, folder: str = "") -> None:
         """Remove the files that killed writers left in a subfolder."""
         for name in self.names(folder):
             if is_unfinished(name):
-                with explain_write_errors(self, name), suppress(FileNotFoundError):
-                    self.system.delete_file(self._at(f"{folder}/{name}".lstrip("/")))
+                self.remove_file(f"{folder}/{name}".lstrip("/"))
 
     def remove_folder(self, folder: str) -> None:
         """Remove a subfolder with everything in it, if it exists."""
         with explain_write_errors(self, folder), suppress(FileNotFoundError):
-            self.system.delete_dir(self._at(folder))
+            self.system.delete_folder(self._at(folder))
 
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}" if name else self.path
-
-    @contextmanager
-    def _create(self, name: str) -> Iterator[Any]:
-        """Create a file; a local one has reached the disk when the block ends."""
-        if not self.is_local:
-            with self.system.open_output_stream(self._at(name)) as stream:
-                yield stream
-            return
-        with open(self._at(name), "xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-
-    def _rename(self, name: str, new: str) -> None:
-        """Rename a file; a local rename has reached the disk on return."""
-        if not self.is_local:
-            self.system.move(self._at(name), self._at(new))
-            return
-        os.replace(self._at(name), self._at(new))
-        folder = os.open(os.path.dirname(self._at(new)), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def is_unfinished(name: str) -> bool:
@@ -132,12 +118,29 @@ def folder_at(out: str) -> Folder:
     if not out or "\0" in out or shown != out:
         raise CastigateError(f"`{shown}` does not name a folder; give a path or a URL")
     if "://" not in out:
-        return Folder(out.rstrip("/") or "/", LocalFileSystem(), os.path.abspath(out))
-    try:
-        system, path = FileSystem.from_uri(out)
-    except (OSError, ValueError, ArrowException, ImportError) as error:
-        raise CastigateError(f"`{out}` cannot be reached as a folder: {reason_of(error)}") from None
-    return Folder(out.rstrip("/"), system, path.rstrip("/"))
+        return Folder(out.rstrip("/") or "/", LocalFiles(), os.path.abspath(out))
+    if out.startswith("file://"):
+        url = urlsplit(out)
+        if url.netloc or not url.path:
+            raise CastigateError(f"`{out}` does not name a folder; write file:///PATH, or the path")
+        return Folder(out.rstrip("/"), LocalFiles(), os.path.abspath(unquote(url.path)))
+    store, path = store_at(out)
+    return Folder(out.rstrip("/"), store, path)
+
+
+def check_outlives(folder: Folder) -> None:
+    """Raise an error if only this process can see the folder: no worker, and nobody afterwards."""
+    if folder.is_in_memory:
+        raise CastigateError(
+            f"`{folder.display_name}` is memory of this process alone, which worker processes "
+            "cannot reach and which ends with it; give a folder or the URL of an object store"
+        )
+
+
+def folder_and_name(file: str) -> tuple[Folder, str]:
+    """The folder of a file that a path or URL names, and the file's name in it."""
+    head, slash, name = file.rpartition("/")
+    return folder_at(head or slash or "."), name
 
 
 def reason_of(error: BaseException) -> str:

@@ -136,7 +136,7 @@ def test_a_night_is_not_begun_if_its_report_cannot_be_written(tmp_path: Path) ->
     (tmp_path / "nights" / "report" / "thesis.txt").touch()
     for out, wrong in (
         (tmp_path / "nights", f"{tmp_path}/nights/report holds other files"),
-        (f"file://{tmp_path}/url", "is a URL; give a folder on this machine"),
+        ("memory://nights", "is memory of this process alone"),
     ):
         code, printed, err = castigate("nightly", backend("Right"), f"--out={out}")
         assert (code, printed, err.count("\n")) == (2, "", 1)

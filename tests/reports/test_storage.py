@@ -11,8 +11,9 @@ from uuid import uuid4
 import fsspec
 import pytest
 
+from reports.run_store.local_files import UNFINISHED
 from reports.run_store.open_run import open_run, read_batches
-from reports.run_store.storage import UNFINISHED, Folder, folder_at
+from reports.run_store.storage import Folder, folder_at
 from reports.run_store.store import create, resume
 from reports.run_store.tables import SCHEMAS
 from specs.errors import CastigateError
@@ -31,7 +32,7 @@ def out(
         "path": f"{tmp_path}/deep/run/",
         "relative path": "deep/run",
         "file": f"file://{tmp_path}/deep/run",
-        "memory": f"fsspec+memory://castigate-{uuid4().hex}/deep/run",
+        "memory": f"memory://castigate-{uuid4().hex}/deep/run",
     }[request.param]
     memory = fsspec.filesystem("memory")
     for folder in memory.ls("/"):

@@ -114,8 +114,8 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "an unknown kind of URL": (
         lambda out: None,
         lambda out: create("gopher://x/y", record()),
-        "`gopher://x/y` cannot be reached as a folder: "
-        "Unrecognized filesystem type in URI: gopher://x/y",
+        "`gopher://x/y` has the unknown protocol `gopher`; give a path, or a URL such as "
+        "s3://BUCKET/FOLDER",
     ),
     "nothing to resume": (
         lambda out: None,
@@ -196,7 +196,7 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "a folder for a record": (
         lambda out: Path(out, "run.json").mkdir(parents=True),
         open_run,
-        "cannot read OUT/run.json: Cannot open for reading: path 'OUT/run.json' is a directory",
+        "cannot read OUT/run.json: Is a directory",
     ),
     "reading no run": (
         lambda out: None,

@@ -1,0 +1,82 @@
+"""Files on this machine, which appear whole or not at all, and have reached the disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from secrets import token_hex
+from shutil import rmtree
+from typing import Any
+
+import pyarrow as pa
+
+UNFINISHED = ".unfinished"
+"""The suffix of a file that is still being written, or whose writer was killed."""
+
+
+@dataclass(frozen=True)
+class LocalFiles:
+    """The file system of this machine. Methods take absolute paths, and raise OSError."""
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder; none if it does not exist."""
+        try:
+            return os.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            if os.path.lexists(folder):
+                raise  # It is a file; a path below a file is as missing as any other.
+            return []
+
+    def files(self, folder: str) -> list[str]:
+        """The paths, relative to a folder, of all files below it."""
+        found = (os.path.join(each, name) for each, _, names in os.walk(folder) for name in names)
+        return [os.path.relpath(path, folder) for path in found if os.path.isfile(path)]
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder at a path."""
+        return os.path.isdir(path)
+
+    def read(self, path: str) -> bytes:
+        """The content of a file."""
+        with open(path, "rb") as stream:
+            return stream.read()
+
+    def open_file(self, path: str) -> Any:
+        """Open a file for reading at any position."""
+        return pa.OSFile(path)
+
+    @contextmanager
+    def new_file(self, path: str) -> Iterator[Any]:
+        """Open a stream whose bytes appear at the path only if the block ends without error."""
+        folder, base = os.path.split(path)
+        temporary = os.path.join(folder, f".{base}.{token_hex(8)}{UNFINISHED}")
+        os.makedirs(folder, exist_ok=True)
+        try:
+            with open(temporary, "xb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            self._publish(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    def delete_file(self, path: str) -> None:
+        """Delete a file; raise FileNotFoundError if there is none."""
+        os.unlink(path)
+
+    def delete_folder(self, path: str) -> None:
+        """Delete a folder with everything in it; raise FileNotFoundError if there is none."""
+        rmtree(path)
+
+    def _publish(self, temporary: str, path: str) -> None:
+        """Give a finished file its name; the change has reached the disk on return."""
+        os.replace(temporary, path)
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
