@@ -24,9 +24,9 @@ S3 = ("s3", "s3a")
 S3_OPTIONS: Mapping[str, Any] = {
     # botocore waits 60 s for a connection, five times; a server that is there answers sooner.
     "config_kwargs": {
-        "connect_timeout": 10,
-        "read_timeout": 30,
-        "retries": {"mode": "standard", "total_max_attempts": 4},
+        "connect_timeout": 5,
+        "read_timeout": 15,
+        "retries": {"mode": "standard", "total_max_attempts": 3},
     },
 }
 INSTALL_ADVICE: Mapping[str, str] = {
@@ -59,7 +59,7 @@ class ObjectStore:
         with _explained(self.protocol):
             system = fsspec.filesystem(self.protocol, use_listings_cache=False, **options)
         if self.protocol in S3:
-            # botocore retries already; five retries of four attempts would take minutes.
+            # botocore retries already; five retries of three attempts would take minutes.
             system.retries = 1
         return system
 

@@ -140,6 +140,8 @@ def check_outlives(folder: Folder) -> None:
 def folder_and_name(file: str) -> tuple[Folder, str]:
     """The folder of a file that a path or URL names, and the file's name in it."""
     head, slash, name = file.rpartition("/")
+    if head.endswith(":/"):
+        head += slash  # A URL of a bucket alone, which is refused.
     return folder_at(head or slash or "."), name
 
 
