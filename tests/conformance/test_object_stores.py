@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from fsspec.registry import _registry as registry
 
 from reports.html.replace_report import FRONT_PAGE, INCOMPLETE, MARK, replace_report
 from reports.run_store.storage import folder_at
@@ -74,7 +75,7 @@ def test_shards_in_a_store_are_merged_there(server: Server, tmp_path: Path) -> N
 
 
 def test_nights_in_a_store_share_a_report(server: Server) -> None:
-    night = ("nightly", "--backend=ml_dtypes", "--tier=smoke", "--document=pypto-cast:1")
+    night = ("nightly", "--backend=ml_dtypes", "--document=onnx-bitcast")
     for count in (1, 2):
         code, out, err = castigate(*night, f"--out={STORE}/nights")
         assert code in (0, 1), err
@@ -179,7 +180,11 @@ def test_commands_that_write_for_other_programs_take_no_url() -> None:
     ],
 )
 def test_a_missing_package(package: str, url: str, advice: str) -> None:
-    with patch.dict(sys.modules, {package: None}), pytest.raises(CastigateError) as error:
+    with (
+        patch.dict(registry, clear=True),
+        patch.dict(sys.modules, {package: None}),
+        pytest.raises(CastigateError) as error,
+    ):
         folder_at(url)
     assert str(error.value).startswith(f"`{url}` needs ")
     assert str(error.value).endswith(f"; {advice}")
