@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,15 +14,18 @@ import pytest
 from fsspec.registry import _registry as registry
 
 from reports.html.replace_report import FRONT_PAGE, INCOMPLETE, MARK, replace_report
-from reports.run_store.storage import folder_at
+from reports.run_store.open_run import open_run
+from reports.run_store.storage import folder_and_name, folder_at
+from reports.run_store.store import create, resume
 from specs.errors import CastigateError
 from tests.conformance.killed_store_run import kill_writers
-from tests.conformance.processes import castigate, castigate_in_process
+from tests.conformance.processes import ROOT, TABLES, castigate, castigate_in_process
+from tests.reports.common import record
+from tests.reports.killed_writers import TASKS, all_rows, judgements_of
 from tests.s3_server import BUCKET, Server, refused_keys, s3_server
 
 RUN = ("run", "--backend=ml_dtypes", "--document=onnx-cast:25", "--source=uint4", "--jobs=1")
 STORE = f"s3://{BUCKET}"
-NOT_A_RUN = "is no run: it holds no run.json; give a run's folder"
 
 
 @pytest.fixture
@@ -41,6 +45,29 @@ def test_killed_writers_leave_no_wrong_run_and_no_wrong_report(
     server: Server, tmp_path: Path
 ) -> None:
     kill_writers(server, 3, 1, tmp_path)
+
+
+@pytest.mark.parametrize("step", [1, 8, 9, 10])
+def test_a_run_killed_while_it_is_finished_in_a_store_can_be_resumed(
+    step: int, server: Server
+) -> None:
+    out = f"{STORE}/run"
+    store = create(out, record())
+    for task in TASKS:
+        store.write(task, judgements_of(task))
+    died = subprocess.run(
+        [sys.executable, "-m", "tests.reports.killed_writers", "finish", out, str(step)],
+        cwd=ROOT,
+        check=False,
+    )
+    assert died.returncode == 9
+    store = resume(out, record())
+    assert store.record.complete == (step >= 9)
+    if not store.record.complete:
+        assert store.finished() == set(TASKS)
+        store = store.finish(all_rows(store), lambda: 1)
+    assert folder_at(out).names() == [*TABLES, "run.json"]
+    assert open_run(out).record == store.record
 
 
 def test_every_folder_option_takes_a_url(server: Server, tmp_path: Path) -> None:
@@ -161,6 +188,11 @@ def test_a_url_of_no_folder(url: str, wrong: str) -> None:
         code, out, err = castigate_in_process(*command, f"--out={url}")
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert err.startswith(f"castigate: {wrong}")
+
+
+def test_a_file_needs_a_bucket() -> None:
+    with pytest.raises(CastigateError, match="names no bucket"):
+        folder_and_name("s3://cases.csv")
 
 
 def test_commands_that_write_for_other_programs_take_no_url() -> None:
