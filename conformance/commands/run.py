@@ -70,6 +70,12 @@ def run_command(
     ] = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="dask://HOST:PORT", help="Do the tasks on a Dask cluster; see docs/clusters.md."
+        ),
+    ] = None,
 ) -> None:
     """Run cases against backends, each in its own processes, and store the verdicts."""
     if resume and out is None:
@@ -92,7 +98,9 @@ def run_command(
             max_examples,
             _parse_shard(shard),
         )
-    request = replace(request, pythons=tuple(python or ()), seconds=timeout)
+    if executor is not None and jobs is not None:
+        raise CastigateError("--jobs is for this machine; leave it out with --executor")
+    request = replace(request, pythons=tuple(python or ()), seconds=timeout, cluster=executor)
     folder = out if out is not None else f"runs/{current_time():%Y%m%d-%H%M%S}"
     try:
         with progress_reporter() as progress:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import signal
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Protocol
 
 from conformance.judging.backend_judge import Settings
 from conformance.running.plan import Task
@@ -20,6 +19,7 @@ from conformance.running.supervisor import (
     spawn,
     supervise,
 )
+from conformance.running.task_pool import Keep, Listener
 from conformance.running.worker import (
     CaseStarted,
     Progress,
@@ -34,7 +34,7 @@ from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.supervised_process import describe_timeout
 from oracles.registry import first_road
 from oracles.wire.stderr_log import StderrLog
-from reports.run_store.store import RunStore
+from reports.run_store.record import Environment, current_environment
 from specs.cases import Case
 from specs.errors import CastigateError
 
@@ -47,19 +47,6 @@ MAX_KILLS = 25
 """A case whose process is killed so often from outside, for want of memory say, has crashed."""
 SECONDS_OF_SILENCE = 300.0
 """Seconds that a worker may be silent, besides the time limit of an answer."""
-
-
-class Listener(Protocol):
-    """Is notified of a backend's progress."""
-
-    def add_inputs(self, inputs: int, wrong: int) -> None:
-        """Count inputs that were tested, and the wrong answers among them."""
-
-    def finish_task(self, task: Task) -> None:
-        """Count a task as done."""
-
-    def say(self, message: str) -> None:
-        """Show a message to the user."""
 
 
 @dataclass(eq=False)
@@ -84,10 +71,11 @@ class ProcessPool:
     """The workers of one backend; the first is started on entering the context."""
 
     def __init__(
-        self, backend: str, configs: Mapping[str, LaunchConfig], settings: Settings
+        self, backend: str, configs: Mapping[str, LaunchConfig], settings: Settings, jobs: int = 1
     ) -> None:
         self.backend = backend
         self.settings = settings
+        self.jobs = jobs
         self.config = configs[backend]
         first = first_road(configs, backend)
         self.first = (first, configs[first]) if first else None
@@ -115,6 +103,11 @@ class ProcessPool:
             worker.end()
         self._workers.clear()
 
+    @property
+    def environments(self) -> tuple[Environment, ...]:
+        """The machine of this process, on which all workers run."""
+        return (current_environment(),)
+
     def roads(self, cases: Iterable[Case]) -> dict[str, str]:
         """Return the road of each case, by its id."""
         worker = self._workers[0]
@@ -132,18 +125,17 @@ class ProcessPool:
     def run(
         self,
         tasks: Iterable[Task],
-        jobs: int,
-        store: RunStore,
+        keep: Keep,
         listener: Listener,
-        until: float = math.inf,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Do all tasks with so many workers, or as many tasks as can be done in time."""
+        """Do all tasks, or as many as can be done in time."""
         waiting = deque(tasks)
-        more = min(jobs, len(waiting)) - len(self._workers)
+        more = min(self.jobs, len(waiting)) - len(self._workers)
         # All are started before the first is waited for.
         started = [self._start() for _ in range(more)]
         self._workers += [self._greet(worker) for worker in started]
-        supervise(self._workers, _TaskQueue(self, waiting, store, listener), until)
+        supervise(self._workers, _TaskQueue(self, waiting, keep, listener), is_over)
 
     def _start(self) -> BackendWorker:
         named = (self.backend, self.config)
@@ -188,10 +180,16 @@ class ProcessPool:
             self._workers[self._workers.index(worker)] = new
         return self._greet(new)
 
-    def order(self, task: Task, store: RunStore) -> TaskOrder:
+    def give_up(self, task: Task, reason: str) -> None:
+        """Count all cases and checks of a task as crashed; the backend is not asked about them."""
+        names = ("", *(case.id for case in task.cases), *task.checks)
+        self._crashed[task.name] = dict.fromkeys(names, reason)
+        self._hopeless.add(task.name)
+
+    def order(self, task: Task) -> TaskOrder:
         """Build the message that hands a task to a worker."""
         is_asked_again = task.name not in self._hopeless
-        return TaskOrder(task, store, self._crashed.get(task.name, {}), is_asked_again)
+        return TaskOrder(task, self._crashed.get(task.name, {}), is_asked_again)
 
     def bury(self, worker: BackendWorker) -> None:
         """Replace a worker that died at a task; the case counts as crashed if that is repeated."""
@@ -210,11 +208,11 @@ class _TaskQueue:
     """The tasks of a run that are not done yet, as the supervisor's client."""
 
     def __init__(
-        self, pool: ProcessPool, waiting: deque[Task], store: RunStore, listener: Listener
+        self, pool: ProcessPool, waiting: deque[Task], keep: Keep, listener: Listener
     ) -> None:
         self._pool = pool
         self._waiting = waiting
-        self._store = store
+        self._keep = keep
         self._listener = listener
 
     def feed(self, worker: BackendWorker) -> None:
@@ -225,7 +223,7 @@ class _TaskQueue:
         worker.task, worker.case, worker.last_heard = task, "", monotonic()
         # If an idle worker died, the next receive reports it.
         with suppress(WorkerDiedError):
-            worker.send(self._pool.order(task, self._store))
+            worker.send(self._pool.order(task))
 
     def receive(self, worker: BackendWorker, message: object) -> None:
         """Note how far a task has come."""
@@ -234,8 +232,9 @@ class _TaskQueue:
                 worker.case = case
             case Progress(inputs=inputs, wrong=wrong):
                 self._listener.add_inputs(inputs, wrong)
-            case TaskDone(stderr=stderr):
+            case TaskDone(part=part, stderr=stderr):
                 assert worker.task is not None
+                self._keep(worker.task.name, part)
                 self._pool.log.append(stderr)
                 self._listener.finish_task(worker.task)
                 worker.task = None

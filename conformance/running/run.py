@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from time import monotonic
+from typing import Any
 
 from conformance.judging.backend_judge import Settings
 from conformance.running.plan import Task, Tier, quick_tasks, sweeps
 from conformance.running.process_pool import ProcessPool
 from conformance.running.progress import ProgressReporter
 from conformance.running.selection import select
+from conformance.running.task_pool import Setup, TaskPool
 from conformance.sweep.joining import assembled
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
 from reports.diff.judgement import Judgement
@@ -22,10 +25,10 @@ from reports.run_store.merge import merge_record
 from reports.run_store.open_run import open_shard
 from reports.run_store.record import (
     BackendRecord,
+    Environment,
     RunRecord,
     Selection,
     Shard,
-    current_environment,
     current_time,
     shareable_command,
 )
@@ -54,6 +57,8 @@ class RunRequest:
     limit: float = math.inf
     """Seconds for the whole run; cases that are not done by then get the verdict `not-run`."""
     isolates_sweeps: bool = False
+    cluster: str | None = None
+    """The address of a cluster that does the tasks, such as `dask://HOST:PORT`."""
 
     @property
     def settings(self) -> Settings:
@@ -124,19 +129,41 @@ def run(
     With ``checks_pairs`` the invariances of their pairs are checked too.
     """
     cases = only or selected_cases(request.selection)
-    with ExitStack() as stack:
-        configs = launch_configs(request.backends, request.pythons, request.seconds, jobs)
-        pools = []
-        for name in configs:
-            reporter.begin_phase(f"loading {name}")
-            pools.append(stack.enter_context(ProcessPool(name, configs, request.settings)))
-        reporter.begin_phase("")
+    with _pools(request, jobs, reporter) as pools:
         until = monotonic() + request.limit
         record = _record(request, pools, argv)
         store = resume(out, record) if resumes else create(out, record)
         if not store.record.complete:
-            _do_tasks(request, cases, pools, jobs, store, reporter, until, checks_pairs)
+            store = _do_tasks(request, cases, pools, store, reporter, until, checks_pairs)
     return store
+
+
+def _pools(
+    request: RunRequest, jobs: int, reporter: ProgressReporter
+) -> AbstractContextManager[list[TaskPool]]:
+    """Open a pool per backend, on a cluster if the request names one."""
+    if request.cluster is None:
+        return _process_pools(request, jobs, reporter)
+    cluster: Any = import_module("conformance.running.dask_executor")
+    setup = Setup(request.backends, request.pythons, request.seconds, request.settings)
+    pools: AbstractContextManager[list[TaskPool]] = cluster.cluster_pools(
+        request.cluster, setup, reporter
+    )
+    return pools
+
+
+@contextmanager
+def _process_pools(
+    request: RunRequest, jobs: int, reporter: ProgressReporter
+) -> Iterator[list[TaskPool]]:
+    configs = launch_configs(request.backends, request.pythons, request.seconds, jobs)
+    with ExitStack() as stack:
+        pools: list[TaskPool] = []
+        for name in configs:
+            reporter.begin_phase(f"loading {name}")
+            pools.append(stack.enter_context(ProcessPool(name, configs, request.settings, jobs)))
+        reporter.begin_phase("")
+        yield pools
 
 
 def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunStore:
@@ -187,7 +214,7 @@ def _rows(
             yield name, case, judgement
 
 
-def _record(request: RunRequest, pools: list[ProcessPool], argv: Sequence[str]) -> RunRecord:
+def _record(request: RunRequest, pools: list[TaskPool], argv: Sequence[str]) -> RunRecord:
     return RunRecord(
         documents=documents().digests,
         backends=tuple(BackendRecord(name=pool.backend, version=pool.version) for pool in pools),
@@ -197,22 +224,29 @@ def _record(request: RunRequest, pools: list[ProcessPool], argv: Sequence[str]) 
         max_examples=request.max_examples,
         isolates_sweeps=request.isolates_sweeps,
         shard=request.shard,
-        environments=(current_environment(),),
+        environments=_machines(pools),
         command_line=shareable_command(argv),
         started=current_time(),
     )
 
 
+def _machines(pools: list[TaskPool]) -> tuple[Environment, ...]:
+    """The machines of all workers, each once."""
+    found: list[Environment] = []
+    for pool in pools:
+        found += [each for each in pool.environments if each not in found]
+    return tuple(found)
+
+
 def _do_tasks(
     request: RunRequest,
     cases: list[Case],
-    pools: list[ProcessPool],
-    jobs: int,
+    pools: list[TaskPool],
     store: RunStore,
     reporter: ProgressReporter,
     until: float,
     checks_pairs: bool,
-) -> None:
+) -> RunStore:
     done = store.finished(reporter.say)
     first = 0
     for pool in pools:
@@ -225,14 +259,17 @@ def _do_tasks(
         left = [task for task in own if task.name not in done]
         reporter.begin(pool.backend, left)
         try:
-            pool.run(left, jobs, store, reporter, until)
+            pool.run(left, store.write_part, reporter, lambda: monotonic() > until)
         finally:
             if stderr := pool.log.drain():
                 store.add_to_log(stderr)
+            # Workers that came later may run on other machines.
+            store = store.with_environments(pool.environments)
         reporter.end()
         pool.close()
         if monotonic() > until:
             _store_not_run(left, pool.backend, store)
+    return store
 
 
 def _store_not_run(tasks: list[Task], backend: str, store: RunStore) -> None:
@@ -245,7 +282,7 @@ def _store_not_run(tasks: list[Task], backend: str, store: RunStore) -> None:
             store.write(task.name, left)
 
 
-def _tasks(request: RunRequest, cases: list[Case], pool: ProcessPool) -> list[Task]:
+def _tasks(request: RunRequest, cases: list[Case], pool: TaskPool) -> list[Task]:
     tasks = list(quick_tasks(pool.backend, request.backends, cases))
     if request.tier == "full":
         full = [case for case in cases if request.settings.is_full(case)]

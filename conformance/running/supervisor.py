@@ -10,7 +10,8 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
@@ -120,12 +121,16 @@ class Client(Protocol[ItsWorker]):
         """Handle the end of a worker's process."""
 
 
-def supervise(workers: list[AnyWorker], client: Client[AnyWorker], until: float = math.inf) -> None:
+def supervise(
+    workers: list[AnyWorker],
+    client: Client[AnyWorker],
+    is_over: Callable[[], bool] = lambda: False,
+) -> None:
     """Feed idle workers and pass on what busy ones send, until all are idle or the time is over.
 
     The client may add, replace and remove workers of the list in each call.
     """
-    while monotonic() <= until:
+    while not is_over():
         for worker in [worker for worker in workers if worker.is_idle]:
             client.feed(worker)
         busy = {worker.link: worker for worker in workers if not worker.is_idle}
@@ -149,14 +154,26 @@ def spawn(work: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, Con
     context = get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=work, args=(there, *arguments), daemon=True)
-    # Ctrl-C is handled by the parent alone; a child inherits that, even before its first line runs.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
+    with _without_ctrl_c():
         process.start()
-    finally:
-        signal.signal(signal.SIGINT, before)
     there.close()
     return process, here
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Leave Ctrl-C to the parent; a child inherits that, even before its first line runs.
+
+    Only the main thread can do so. On a cluster another thread starts processes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def live_with_parent() -> None:

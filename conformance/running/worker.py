@@ -23,7 +23,7 @@ from oracles.smoke_check import smoke
 from oracles.wire.stderr_log import StderrLog
 from reports.case_patterns import INVARIANCES
 from reports.diff.judgement import Judgement
-from reports.run_store.store import RunStore
+from reports.run_store.task_file import encode_task
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.ruling import ruling
@@ -55,7 +55,7 @@ class Roads:
 
 @dataclass(frozen=True)
 class TaskOrder:
-    """Asks to do a task and write its part file.
+    """Asks to do a task.
 
     ``crashed`` has the cases that are known to end a process, with the reason. An empty id stands
     for a sweep as a whole. With ``is_asked_again`` that sweep is repeated in the isolated process,
@@ -63,7 +63,6 @@ class TaskOrder:
     """
 
     task: Task
-    store: RunStore
     crashed: dict[str, str] = field(default_factory=dict)
     is_asked_again: bool = True
 
@@ -85,10 +84,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class TaskDone:
-    """Sent when a task's part file is written, with what a program has printed on stderr."""
+    """Sent when a task is done: the bytes of its part, and what a program has printed on stderr."""
 
-    name: str
-    stderr: bytes = b""
+    part: bytes
+    stderr: bytes
 
 
 Named = tuple[str, LaunchConfig]
@@ -109,8 +108,8 @@ def work(link: Connection, named: Named, first: Named | None, settings: Settings
                 case RoadsRequest(cases=cases):
                     link.send(Roads({case.id: worker.fastest.road(case) for case in cases}))
                 case TaskOrder() as order:
-                    order.store.write(order.task.name, worker.judge(order))
-                    link.send(TaskDone(order.task.name, worker.take_stderr()))
+                    part = encode_task(order.task.name, worker.judge(order))
+                    link.send(TaskDone(part, worker.take_stderr()))
     except CastigateError as error:
         link.send(Failure(str(error)))
     except EOFError:

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from reports.diff.judgement import Judgement
 from reports.run_store.record import (
+    Environment,
     RunRecord,
     current_time,
     parse_record,
@@ -24,7 +25,7 @@ RECORD, PARTS, LOG = "run.json", "parts", "log.txt"
 
 @dataclass(frozen=True)
 class RunStore:
-    """The folder and the record of a run. It can be pickled: workers write what their tasks found.
+    """The folder and the record of a run. Only the process that coordinates the run writes it.
 
     The file of a finished task is called a part.
     """
@@ -33,8 +34,12 @@ class RunStore:
     record: RunRecord
 
     def write(self, task: str, judgements: list[Judgement]) -> None:
-        """Store what a finished task found; its part appears whole or not at all."""
-        self.folder.write(_part_path(task), encode_task(task, judgements))
+        """Store what a finished task found."""
+        self.write_part(task, encode_task(task, judgements))
+
+    def write_part(self, task: str, part: bytes) -> None:
+        """Store the bytes of a finished task's part, which appears whole or not at all."""
+        self.folder.write(_part_path(task), part)
 
     def read(self, task: str) -> list[Judgement]:
         """Read the judgements of a task; raise an error if its part is missing or damaged."""
@@ -95,6 +100,14 @@ class RunStore:
         done.tidy()
         return done
 
+    def with_environments(self, machines: Iterable[Environment]) -> RunStore:
+        """Add to the record the machines that it does not list yet."""
+        known = self.record.environments
+        more = tuple(each for each in machines if each not in known)
+        if not more:
+            return self
+        return self._with_record(self.record.model_copy(update={"environments": known + more}))
+
     def tidy(self) -> None:
         """Remove what killed writers left, and the parts of a complete run that has tables."""
         self.folder.remove_unfinished()
@@ -145,11 +158,7 @@ def resume(out: str, record: RunRecord) -> RunStore:
         )
     store = RunStore(folder, begun)
     store.tidy()
-    machines = [*begun.environments]
-    machines += [each for each in record.environments if each not in machines]
-    if begun.complete or len(machines) == len(begun.environments):
-        return store
-    return store._with_record(begun.model_copy(update={"environments": tuple(machines)}))
+    return store if begun.complete else store.with_environments(record.environments)
 
 
 def read_record(folder: Folder) -> RunRecord:

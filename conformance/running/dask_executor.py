@@ -1,0 +1,276 @@
+"""Does the tasks of a run on a Dask cluster. Only this process writes the run's folder.
+
+Each task is pinned to one checked worker, and handed out when the worker has a free thread. So a
+worker gets no task before its versions are checked, and this process knows what a lost worker had.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from time import monotonic
+from typing import Any
+
+from conformance.running.dask_cluster import SECONDS_BETWEEN_LOOKS, Cluster, Job
+from conformance.running.plan import Task
+from conformance.running.progress import ProgressReporter
+from conformance.running.task_pool import Keep, Listener, Setup
+from oracles.isolation.launch_config import launch_configs
+from oracles.wire.stderr_log import StderrLog
+from reports.run_store.record import Environment
+from reports.run_store.storage import RESUME_ADVICE
+from specs.cases import Case
+from specs.errors import CastigateError
+
+SECONDS_FOR_WORKERS = 60.0
+"""So long is waited for a first worker, and for another one when none is left."""
+SECONDS_TO_CLOSE = 5.0
+SECONDS_BEFORE_COPY = 5.0
+"""A task that has run so long is given to an idle worker too, once no other task is left."""
+MAX_LOSSES = 5
+"""A task that so many workers were lost at has crashed; machines are also lost by chance."""
+
+
+class DaskPool:
+    """The workers of a cluster, as far as one backend is concerned."""
+
+    def __init__(self, cluster: Cluster, backend: str, setup: Setup, say: Callable[[str], None]):
+        # Imported here, because it imports `distributed`, which may be missing.
+        self._remote: Any = import_module("conformance.running.dask_worker")
+        self._cluster = cluster
+        self.backend = backend
+        self.version = ""
+        self.log = StderrLog()
+        self._setup = setup
+        self._say = say
+        self._here = self._remote.installed_here()
+        self._threads: dict[str, int] = {}
+        self._admitted: dict[str, Any] = {}
+        self._refused: dict[str, str] = {}
+        self._checks: dict[str, Job] = {}
+        self._last_seen = monotonic()
+        self._next_look = 0.0
+
+    @property
+    def environments(self) -> tuple[Environment, ...]:
+        """The machines of the workers that were admitted."""
+        return tuple(each.environment for _, each in sorted(self._admitted.items()))
+
+    def open(self) -> None:
+        """Check all workers that are there, and choose the version that most of them have."""
+        found: dict[str, Any] = {}
+        while not self._threads or self._checks:
+            self._look()
+            if answer := self._cluster.answer():
+                _, worker, found[worker] = answer
+                self._checks.pop(worker, None)
+        found = {worker: found[worker] for worker in sorted(found) if worker in self._threads}
+        versions = [each.version for each in found.values() if not isinstance(each, BaseException)]
+        self.version = Counter(versions).most_common(1)[0][0] if versions else ""
+        for worker, each in found.items():
+            self._judge(worker, each)
+        if not self._admitted:
+            reason = next(iter(self._refused.values()), "all are gone")
+            raise CastigateError(f"no worker of {self._cluster.address} can be used: {reason}")
+
+    def roads(self, cases: Iterable[Case]) -> dict[str, str]:
+        """Return the road of each case, by its id."""
+        found: dict[str, str] = {}
+        job = Job(self._remote.roads, (self._setup, self.backend), more=(tuple(cases),))
+        self._drive([job], lambda _, answer: found.update(answer))
+        return found
+
+    def run(
+        self, tasks: Iterable[Task], keep: Keep, listener: Listener, is_over: Callable[[], bool]
+    ) -> None:
+        """Do all tasks, or as many as are done when ``is_over`` returns true."""
+
+        def finish(job: Job, done: Any) -> None:
+            assert job.task is not None
+            for message in done.messages:
+                listener.say(message)
+            keep(job.task.name, done.part)
+            self.log.append(done.stderr)
+            listener.add_inputs(done.inputs, done.wrong)
+            listener.finish_task(job.task)
+
+        named = (self._setup, self.backend)
+        jobs = [Job(self._remote.do_task, named, task) for task in tasks]
+        self._drive(jobs, finish, is_over)
+
+    def close(self) -> None:
+        """End the processes of the backend on all workers."""
+        if self._cluster.client.status != "running":
+            return
+        jobs = [Job(self._remote.close_idle, (self._setup, self.backend)) for _ in self._admitted]
+        last = monotonic() + SECONDS_TO_CLOSE
+        with suppress(CastigateError):
+            for job, worker in zip(jobs, list(self._admitted), strict=True):
+                self._cluster.start(job, worker)
+            while any(job.calls for job in jobs) and monotonic() < last:
+                self._cluster.answer()
+        self._admitted.clear()
+
+    def _drive(
+        self,
+        jobs: list[Job],
+        finish: Callable[[Job, Any], None],
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Have all jobs done; lost ones are done again, and the last ones by two workers."""
+        waiting, left = deque(jobs), set(jobs)
+        try:
+            while left and not is_over():
+                self._look(left, waiting)
+                self._hand_out(left, waiting)
+                if answer := self._cluster.answer():
+                    self._take(*answer, left, waiting, finish)
+        finally:
+            for job in [*left, *self._checks.values()]:
+                self._cluster.drop(job)
+            self._checks.clear()
+
+    def _take(
+        self,
+        job: Job,
+        worker: str,
+        answer: Any,
+        left: set[Job],
+        waiting: deque[Job],
+        finish: Callable[[Job, Any], None],
+    ) -> None:
+        if self._checks.get(worker) is job:
+            del self._checks[worker]
+            self._judge(worker, answer)
+        elif isinstance(answer, CastigateError):
+            raise CastigateError(f"worker {worker}: {answer}; {RESUME_ADVICE}")
+        elif isinstance(answer, BaseException):
+            # Either the worker is gone, or it failed in a way that another one may not.
+            self._cluster.workers()
+            self._lose(job, worker, waiting)
+        elif job.task and answer.installed != self._admitted.get(worker):
+            # Another worker has come under the address of one that was checked.
+            self._threads.pop(worker, None)
+            self._admitted.pop(worker, None)
+            self._lose(job, worker, waiting)
+        else:
+            left.discard(job)
+            self._cluster.drop(job)
+            finish(job, answer)
+
+    def _lose(self, job: Job, worker: str, waiting: deque[Job]) -> None:
+        """Have a job done again, after all others: those lost by chance are not lost again soon."""
+        self._cluster.drop(job, worker)
+        job.losses += 1
+        self._say(f"worker {worker} was lost; its task is done again")
+        if job.task is None and job.losses >= MAX_LOSSES:
+            raise CastigateError(
+                f"{job.losses} workers of {self._cluster.address} were lost while they prepared "
+                f"`{self.backend}`; {RESUME_ADVICE}"
+            )
+        if not job.calls:
+            waiting.append(job)
+
+    def _look(self, left: Iterable[Job] = (), waiting: deque[Job] | None = None) -> None:
+        """Notice workers that are gone, and check those that are new."""
+        if monotonic() < self._next_look:
+            return
+        self._next_look = monotonic() + SECONDS_BETWEEN_LOOKS
+        threads = self._cluster.workers()
+        for worker in self._threads.keys() - threads.keys():
+            self._admitted.pop(worker, None)
+            self._refused.pop(worker, None)
+            if check := self._checks.pop(worker, None):
+                self._cluster.drop(check)
+            for job in [job for job in left if worker in job.calls]:
+                self._lose(job, worker, deque() if waiting is None else waiting)
+        for worker in sorted(threads.keys() - self._threads.keys()):
+            job = Job(self._remote.installed, (self._setup, self.backend))
+            self._checks[worker] = job
+            self._cluster.start(job, worker, len(threads))
+        self._threads = threads
+        if self._admitted or self._checks:
+            self._last_seen = monotonic()
+        elif monotonic() - self._last_seen > SECONDS_FOR_WORKERS:
+            raise CastigateError(
+                f"the Dask scheduler at {self._cluster.address} has no worker; start some with "
+                f"`dask worker {self._cluster.address} --nthreads 1`"
+            )
+
+    def _hand_out(self, left: set[Job], waiting: deque[Job]) -> None:
+        """Give each free thread a job, or a copy of one that has run for long."""
+        busy = Counter(worker for job in left for worker in job.calls)
+        for worker in self._admitted:
+            for _ in range(self._threads.get(worker, 0) - busy[worker]):
+                if (job := self._next(worker, left, waiting)) is None:
+                    break
+                more: tuple[Any, ...] = (len(self._threads),)
+                if job.task is not None:
+                    crash = f"{job.losses} workers were lost" if job.losses >= MAX_LOSSES else ""
+                    more += (job.task, crash)
+                self._cluster.start(job, worker, *more, *job.more)
+
+    def _next(self, worker: str, left: set[Job], waiting: deque[Job]) -> Job | None:
+        if waiting:
+            return waiting.popleft()
+        last = monotonic() - SECONDS_BEFORE_COPY
+        slow = [job for job in left if job.begun < last and list(job.calls) not in ([], [worker])]
+        return min((job for job in slow if len(job.calls) == 1), key=_begun, default=None)
+
+    def _judge(self, worker: str, found: Any) -> None:
+        """Admit a worker, or refuse it in one line."""
+        if isinstance(found, ModuleNotFoundError) or "No module named" in str(found):
+            reason = f"it cannot import a module ({found})"
+        elif isinstance(found, BaseException):
+            reason = str(found) or type(found).__name__
+        else:
+            reason = "; ".join(self._differences(found))
+        if not reason:
+            self._admitted[worker] = found
+            return
+        line = f"worker {worker} is refused: {reason}"
+        self._refused[worker] = line
+        self._say(f"{line}; install the same there and start it again")
+
+    def _differences(self, found: Any) -> Iterator[str]:
+        others = self._admitted.values()
+        here, there = self._here.facts(), found.facts()
+        here |= next(iter(others)).facts() if others else there | here
+        here[self.backend], there[self.backend] = self.version, found.version
+        for name in here.keys() | there.keys():
+            if here.get(name) != there.get(name):
+                yield f"its {name} is {there.get(name)}, not {here.get(name)}"
+
+
+def _begun(job: Job) -> float:
+    return job.begun
+
+
+@contextmanager
+def cluster_pools(
+    address: str, setup: Setup, reporter: ProgressReporter
+) -> Iterator[list[DaskPool]]:
+    """Connect to a cluster, and open a pool per backend on its workers."""
+    launch_configs(setup.backends, (), setup.seconds)
+    disabled = logging.root.manager.disable
+    # What goes wrong with the cluster is told in our own lines.
+    logging.disable(logging.CRITICAL)
+    cluster, pools = None, []
+    try:
+        cluster = Cluster(address)
+        for backend in setup.backends:
+            reporter.begin_phase(f"loading {backend}")
+            pools.append(DaskPool(cluster, backend, setup, reporter.say))
+            pools[-1].open()
+        reporter.begin_phase("")
+        yield pools
+    finally:
+        for pool in pools:
+            pool.close()
+        if cluster is not None:
+            with suppress(Exception):
+                cluster.client.close(timeout=SECONDS_TO_CLOSE)
+        logging.disable(disabled)

@@ -1,0 +1,208 @@
+"""What a Dask worker does for a run: says what is installed, and does tasks in child processes.
+
+Each task goes to a process pool of one process, as on the machine of the run. So a crash of the
+backend ends that process and never the Dask worker.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from distributed import get_worker
+
+import conformance
+from conformance.running.plan import Task
+from conformance.running.process_pool import ProcessPool
+from conformance.running.program_identity import file_digests
+from conformance.running.task_pool import Setup
+from oracles.isolation.launch_config import launch_configs
+from reports.run_store.record import Environment, current_environment
+from specs.cases import Case
+from specs.release import VERSION
+
+ROOT = Path(conformance.__file__).parents[1]
+PACKAGES = ("specs", "oracles", "reports", "conformance")
+SOURCES = (".py", ".yaml")
+
+
+class TaskCancelledError(Exception):
+    """The coordinating process does not want the result any more, or is gone."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What a machine has: everything in which two workers of a run must agree, and the machine."""
+
+    suite: str
+    sources: str
+    """The digest of castigate's own files."""
+    environment: Environment
+    version: str = ""
+    """The backend's own version."""
+    files: dict[str, str] = field(default_factory=dict)
+    """The digests of a backend's own files."""
+
+    def facts(self) -> dict[str, str]:
+        """What must be the same everywhere, by a name that users know."""
+        packages = {name: f"{version}" for name, version in self.environment.packages.items()}
+        named = {"castigate": self.suite, "castigate's files": self.sources[:12]}
+        files = {f"file `{name}`": digest[:12] for name, digest in self.files.items()}
+        return named | {"Python": self.environment.python} | packages | files
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished task: the bytes of its part, what to show and to count, and who did it."""
+
+    part: bytes
+    inputs: int
+    wrong: int
+    messages: tuple[str, ...]
+    stderr: bytes
+    installed: Installed
+
+
+def installed_here() -> Installed:
+    """What this process has, without a backend."""
+    return Installed(VERSION, _digest_of_sources(), current_environment())
+
+
+def installed(setup: Setup, backend: str, processes: int) -> Installed:
+    """Load a backend, and say what this worker has."""
+    with _borrowed(setup, backend, processes) as pool:
+        return _installed(pool)
+
+
+def roads(setup: Setup, backend: str, processes: int, cases: tuple[Case, ...]) -> dict[str, str]:
+    """Return the road of each case, by its id."""
+    with _borrowed(setup, backend, processes) as pool:
+        return pool.roads(cases)
+
+
+def do_task(setup: Setup, backend: str, processes: int, task: Task, crash: str) -> Done:
+    """Do a task; with the reason of a ``crash``, only record it."""
+    parts: list[bytes] = []
+    collector = _Collector()
+    is_cancelled = _cancellation()
+    with _borrowed(setup, backend, processes) as pool:
+        if crash:
+            pool.give_up(task, crash)
+        pool.run([task], lambda _, part: parts.append(part), collector, is_cancelled)
+        if not parts:
+            raise TaskCancelledError
+        counts = (collector.inputs, collector.wrong, tuple(collector.messages))
+        return Done(parts[0], *counts, pool.log.drain(), _installed(pool))
+
+
+def close_idle(setup: Setup, backend: str) -> None:
+    """End the idle processes of a backend."""
+    with _lock:
+        pools = _idle.pop((setup, backend), [])
+    for pool in pools:
+        pool.close()
+
+
+class _Collector:
+    """Counts and collects what a pool reports while it does a task."""
+
+    def __init__(self) -> None:
+        self.inputs = self.wrong = 0
+        self.messages: list[str] = []
+
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
+        self.inputs += inputs
+        self.wrong += wrong
+
+    def finish_task(self, task: Task) -> None:
+        """Ignore the end of the only task."""
+
+    def say(self, message: str) -> None:
+        """Keep a message for the user."""
+        self.messages.append(message)
+
+
+_lock = Lock()
+_idle: dict[tuple[Setup, str], list[ProcessPool]] = {}
+
+
+@contextmanager
+def _borrowed(setup: Setup, backend: str, processes: int) -> Iterator[ProcessPool]:
+    """Lend an idle pool or a new one; a pool whose use failed is closed."""
+    with _lock:
+        # The processes of an earlier run, whose coordinating process was killed.
+        others = [key for key in _idle if key[0] != setup]
+        stale = [pool for key in others for pool in _idle.pop(key)]
+        own = _idle.get((setup, backend))
+        pool = own.pop() if own else None
+    for each in stale:
+        each.close()
+    if pool is None:
+        pool = _opened(setup, backend, processes)
+    try:
+        yield pool
+    except BaseException:
+        pool.close()
+        raise
+    with _lock:
+        _idle.setdefault((setup, backend), []).append(pool)
+
+
+def _opened(setup: Setup, backend: str, processes: int) -> ProcessPool:
+    # A process under Dask's nanny is daemonic, and so may start none. The rule is there because
+    # its children would outlive it; a process of a pool ends with its parent.
+    multiprocessing.current_process().daemon = False
+    configs = launch_configs(setup.backends, setup.pythons, setup.seconds, processes)
+    pool = ProcessPool(backend, configs, setup.settings)
+    try:
+        return pool.__enter__()
+    except BaseException:
+        pool.close()
+        raise
+
+
+def _installed(pool: ProcessPool) -> Installed:
+    own = _own_files(pool.backend)
+    return Installed(VERSION, _digest_of_sources(), current_environment(), pool.version, own)
+
+
+@cache
+def _own_files(backend: str) -> dict[str, str]:
+    """The digests of an adapter's or a program's files.
+
+    Lists of installed files differ between machines on which the same version is installed.
+    """
+    found = file_digests(backend)
+    return {name: digest for name, digest in found.items() if not name.endswith("/RECORD")}
+
+
+@cache
+def _digest_of_sources() -> str:
+    """The digest of the names and the contents of castigate's own files."""
+    digest = sha256()
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*")):
+            if path.suffix in SOURCES:
+                content = sha256(path.read_bytes()).hexdigest()
+                digest.update(f"{path.relative_to(ROOT).as_posix()} {content}\n".encode())
+    return digest.hexdigest()
+
+
+def _cancellation() -> Callable[[], bool]:
+    """Return a function that tells whether the task of this thread has been cancelled."""
+    worker: Any = get_worker()
+    key = worker.get_current_task()
+
+    def is_cancelled() -> bool:
+        state = worker.state.tasks.get(key)
+        return state is None or state.state != "executing"
+
+    return is_cancelled

@@ -1,0 +1,67 @@
+"""What a run needs of the workers of one backend, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from conformance.judging.backend_judge import Settings
+from conformance.running.plan import Task
+from oracles.wire.stderr_log import StderrLog
+from reports.run_store.record import Environment
+from specs.cases import Case
+
+Keep = Callable[[str, bytes], None]
+"""Receives the name of each finished task and the bytes of its part."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The options of a run that every worker needs, on whatever machine it is."""
+
+    backends: tuple[str, ...]
+    pythons: tuple[str, ...]
+    seconds: float
+    settings: Settings
+
+
+class Listener(Protocol):
+    """Is notified of a backend's progress."""
+
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Count inputs that were tested, and the wrong answers among them."""
+
+    def finish_task(self, task: Task) -> None:
+        """Count a task as done."""
+
+    def say(self, message: str) -> None:
+        """Show a message to the user."""
+
+
+class TaskPool(Protocol):
+    """The workers of one backend: processes on this machine, or workers of a cluster."""
+
+    backend: str
+    version: str
+    """The backend's own version, the same on all workers."""
+    log: StderrLog
+
+    @property
+    def environments(self) -> tuple[Environment, ...]:
+        """The machines of the workers."""
+
+    def roads(self, cases: Iterable[Case]) -> dict[str, str]:
+        """Return the road of each case, by its id."""
+
+    def run(
+        self,
+        tasks: Iterable[Task],
+        keep: Keep,
+        listener: Listener,
+        is_over: Callable[[], bool],
+    ) -> None:
+        """Do all tasks, or as many as are done when ``is_over`` returns true."""
+
+    def close(self) -> None:
+        """End what the workers hold for this backend."""

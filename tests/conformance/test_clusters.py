@@ -1,0 +1,127 @@
+"""A run on a Dask cluster: the same bytes, also when a worker or the scheduler is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.processes import (
+    FULL,
+    HALF,
+    ROOT,
+    backend,
+    castigate,
+    start_castigate,
+    tables,
+)
+
+pytest.importorskip("distributed")
+GIVEN = (backend("WrongRange"), *HALF)
+SLOWED = {"RUNNABLE_PAUSE": "0.0004"}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+class DaskCluster:
+    """A scheduler and two workers, each a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.address = f"127.0.0.1:{free_port()}"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.scheduler = self.start_scheduler()
+        self.workers = [self.start_worker() for _ in range(2)]
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dask", *arguments, "--no-dashboard"]
+        environment = os.environ | SLOWED | {"PYTHONPATH": str(ROOT)}
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.processes.append(process)
+        return process
+
+    def start_scheduler(self) -> subprocess.Popen[bytes]:
+        host, _, port = self.address.partition(":")
+        process = self.start("scheduler", "--host", host, "--port", port)
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex((host, int(port))) == 0:
+                    return process
+            assert process.poll() is None
+            time.sleep(0.1)
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        own = ["--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
+        return self.start("worker", f"tcp://{self.address}", *own)
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    started = DaskCluster(tmp_path_factory.mktemp("dask"))
+    yield started
+    started.close()
+
+
+def test_killed_workers_and_a_killed_scheduler_change_no_byte(
+    cluster: DaskCluster, tmp_path: Path
+) -> None:
+    local = castigate("run", *GIVEN, FULL, "--jobs=2", f"--out={tmp_path / 'local'}")
+    assert local[0] == 1
+    there = (f"--executor=dask://{cluster.address}", f"--out={tmp_path / 'there'}")
+    process = start_castigate("run", *GIVEN, FULL, *there)
+    parts = tmp_path / "there" / "parts"
+    for wanted, victim in [(1, cluster.workers[0]), (4, cluster.scheduler)]:
+        while len(list(parts.glob("*.part"))) < wanted:
+            assert process.poll() is None
+            time.sleep(0.05)
+        victim.send_signal(signal.SIGKILL)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2, err
+    assert "Traceback" not in err
+    [line] = [line for line in err.splitlines() if line.startswith("castigate: ")]
+    assert line == (
+        f"castigate: the Dask scheduler at tcp://{cluster.address} was lost; what was finished is "
+        "kept, and --resume goes on from there"
+    )
+    cluster.close()
+    cluster.start_scheduler()
+    cluster.start_worker()
+    code, _, err = castigate("run", "--resume", *there)
+    assert code == 1, err
+    assert tables(tmp_path / "there") == tables(tmp_path / "local")
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("127.0.0.1", "--executor `127.0.0.1` is no address; write dask://HOST:PORT"),
+        ("dask://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1; start one with"),
+    ],
+)
+def test_a_wrong_address_is_one_line(address: str, message: str, tmp_path: Path) -> None:
+    code, out, err = castigate("run", *GIVEN, f"--executor={address}", f"--out={tmp_path / 'run'}")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"castigate: {message}")
+    assert len(err.splitlines()) == 1
