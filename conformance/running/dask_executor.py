@@ -70,7 +70,8 @@ class DaskPool:
         found = {worker: found[worker] for worker in sorted(found) if worker in self._threads}
         versions = [each.version for each in found.values() if not isinstance(each, BaseException)]
         self.version = Counter(versions).most_common(1)[0][0] if versions else ""
-        for worker, each in found.items():
+        # First those with this version, so that the others are refused by comparison with them.
+        for worker, each in sorted(found.items(), key=lambda item: self._is_other(item[1])):
             self._judge(worker, each)
         if not self._admitted:
             reason = next(iter(self._refused.values()), "all are gone")
@@ -231,18 +232,22 @@ class DaskPool:
         if not reason:
             self._admitted[worker] = found
             return
-        line = f"worker {worker} is refused: {reason}"
-        self._refused[worker] = line
-        self._say(f"{line}; install the same there and start it again")
+        self._refused[worker] = f"worker {worker} is refused: {reason}"
+        # If all are refused, the error says why.
+        if self._admitted:
+            self._say(f"{self._refused[worker]}; install the same there and start it again")
+
+    def _is_other(self, found: Any) -> bool:
+        return isinstance(found, BaseException) or any(self._differences(found))
 
     def _differences(self, found: Any) -> Iterator[str]:
         others = self._admitted.values()
         here, there = self._here.facts(), found.facts()
         here |= next(iter(others)).facts() if others else there | here
         here[self.backend], there[self.backend] = self.version, found.version
-        for name in here.keys() | there.keys():
+        for name in here | there:
             if here.get(name) != there.get(name):
-                yield f"its {name} is {there.get(name)}, not {here.get(name)}"
+                yield f"it has {name} {there.get(name)}, not {here.get(name)}"
 
 
 def _begun(job: Job) -> float:

@@ -53,7 +53,7 @@ class Installed:
     def facts(self) -> dict[str, str]:
         """What must be the same everywhere, by a name that users know."""
         packages = {name: f"{version}" for name, version in self.environment.packages.items()}
-        named = {"castigate": self.suite, "castigate's files": self.sources[:12]}
+        named = {"castigate": self.suite, "castigate sources": self.sources[:12]}
         files = {f"file `{name}`": digest[:12] for name, digest in self.files.items()}
         return named | {"Python": self.environment.python} | packages | files
 

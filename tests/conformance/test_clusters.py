@@ -102,8 +102,8 @@ def test_killed_workers_and_a_killed_scheduler_change_no_byte(
     assert "Traceback" not in err
     [line] = [line for line in err.splitlines() if line.startswith("castigate: ")]
     assert line == (
-        f"castigate: the Dask scheduler at tcp://{cluster.address} was lost; what was finished is "
-        "kept, and --resume goes on from there"
+        f"castigate: the Dask scheduler at tcp://{cluster.address} was lost; what was finished "
+        "before is kept, and --resume goes on from there"
     )
     cluster.close()
     cluster.start_scheduler()
