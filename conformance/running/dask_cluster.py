@@ -19,10 +19,15 @@ from conformance.running.plan import Task
 from reports.run_store.storage import RESUME_ADVICE
 from specs.errors import CastigateError
 
+LOST = "its process was lost"
 SECONDS_TO_CONNECT = 10.0
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_TO_ANSWER = 60.0
 """A scheduler that does not answer so long is lost."""
+
+
+class LostError(Exception):
+    """The answer to a call that Dask could not finish."""
 
 
 @dataclass(eq=False)
@@ -34,6 +39,9 @@ class Job:
     task: Task | None = None
     more: tuple[Any, ...] = ()
     losses: int = 0
+    """Workers that were lost at it."""
+    failures: int = 0
+    """Workers whose call raised an error."""
     calls: dict[str, Any] = field(default_factory=dict)
     """The future of each worker's call."""
     begun: float = 0.0
@@ -95,11 +103,15 @@ class Cluster:
         future.add_done_callback(lambda each: self._note(job, worker, each))
 
     def _note(self, job: Job, worker: str, future: Any) -> None:
-        """Keep an answer for the main thread; an Exception stands for a call that failed."""
+        """Keep an answer for the main thread: a result, or the Exception that the call raised."""
         try:
             answer = pickle.loads(future.result())
-        except BaseException as error:
-            answer = error
+        except Exception as error:
+            has_castigate = "deserialization of the task graph" not in str(error)
+            answer = LostError(LOST) if has_castigate else error
+        except BaseException:
+            # A future that is cancelled raises an error of asyncio, which is no Exception.
+            answer = LostError(LOST)
         self._answers.put((job, worker, future, answer))
 
     def answer(self) -> tuple[Job, str, Any] | None:

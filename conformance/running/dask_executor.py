@@ -14,7 +14,7 @@ from importlib import import_module
 from time import monotonic
 from typing import Any
 
-from conformance.running.dask_cluster import SECONDS_BETWEEN_LOOKS, Cluster, Job
+from conformance.running.dask_cluster import SECONDS_BETWEEN_LOOKS, Cluster, Job, LostError
 from conformance.running.plan import Task
 from conformance.running.progress import ProgressReporter
 from conformance.running.task_pool import Keep, Listener, Setup
@@ -32,6 +32,8 @@ SECONDS_BEFORE_COPY = 5.0
 """A task that has run so long is given to an idle worker too, once no other task is left."""
 MAX_LOSSES = 5
 """A task that so many workers were lost at has crashed; machines are also lost by chance."""
+MAX_FAILURES = 3
+"""A task at which so many calls raised an error ends the run."""
 
 
 class DaskPool:
@@ -148,10 +150,11 @@ class DaskPool:
             self._judge(worker, answer)
         elif isinstance(answer, CastigateError):
             raise CastigateError(f"worker {worker}: {answer}; {RESUME_ADVICE}")
-        elif isinstance(answer, BaseException):
-            # Either the worker is gone, or it failed in a way that another one may not.
+        elif isinstance(answer, LostError):
             self._cluster.workers()
             self._lose(job, worker, waiting)
+        elif isinstance(answer, BaseException):
+            self._retry(job, worker, answer, waiting)
         elif job.task and answer.installed != self._admitted.get(worker):
             # Another worker has come under the address of one that was checked.
             self._threads.pop(worker, None)
@@ -172,6 +175,17 @@ class DaskPool:
                 f"{job.losses} workers of {self._cluster.address} were lost while they prepared "
                 f"`{self.backend}`; {RESUME_ADVICE}"
             )
+        if not job.calls:
+            waiting.append(job)
+
+    def _retry(self, job: Job, worker: str, error: BaseException, waiting: deque[Job]) -> None:
+        """Have a job done again, as another worker may succeed, or end the run with the error."""
+        job.failures += 1
+        reason = next(iter(str(error).splitlines()), "")[:200]
+        failed = f"worker {worker} failed: {type(error).__name__}: {reason}"
+        if job.failures >= MAX_FAILURES:
+            raise CastigateError(f"{failed}; {RESUME_ADVICE}")
+        self._say(f"{failed}; its task is done again")
         if not job.calls:
             waiting.append(job)
 

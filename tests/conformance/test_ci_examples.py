@@ -17,7 +17,11 @@ from conformance.running.nights import Nights
 from reports.outputs.write_outputs import RENDERERS
 from tests.conformance.processes import ROOT, castigate
 
-FILES = sorted((ROOT / "examples" / "ci").glob("*.yml"))
+FOLDER = ROOT / "examples" / "ci"
+FILES = sorted(FOLDER.glob("*.yml"))
+NIGHTS = [FOLDER / "github.yml", FOLDER / "gitlab.yml"]
+SHARDS = 4
+SMALL = "--backend reference --document onnx-cast:25 --source float8e5m2"
 
 
 def texts(part: Any) -> Iterator[str]:
@@ -33,7 +37,7 @@ def texts(part: Any) -> Iterator[str]:
             yield from part.splitlines()
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", NIGHTS, ids=lambda file: file.name)
 def test_the_command_its_outputs_and_the_extra_exist(file: Path) -> None:
     lines = list(texts(YAML(typ="safe").load(file)))
     [command] = {match[1] for line in lines if (match := re.match(r"castigate (.*)", line))}
@@ -50,7 +54,40 @@ def test_the_command_its_outputs_and_the_extra_exist(file: Path) -> None:
 
 
 def test_there_are_examples_for_github_and_gitlab() -> None:
-    assert [file.stem for file in FILES] == ["github", "gitlab"]
+    stems = [file.stem for file in FILES]
+    assert stems == ["github", "github_shards", "gitlab", "gitlab_shards"]
+
+
+def shell_lines(job: Any) -> list[str]:
+    """The commands of a job that call castigate, or that come from its exit code."""
+    lines = job["script"] if "script" in job else [step.get("run", "") for step in job["steps"]]
+    return [line for line in lines if "castigate" in line or line.startswith("exit")]
+
+
+@pytest.mark.parametrize("name", ["github_shards.yml", "gitlab_shards.yml"])
+def test_the_shards_are_run_merged_and_reported(name: str, tmp_path: Path) -> None:
+    """Each job's commands as they stand, but on few cases."""
+    jobs = read(name).get("jobs", read(name))
+    [command] = shell_lines(jobs["shard"])
+    assert "--backend ort --tier full" in command
+    scripts = []
+    for number in range(1, SHARDS + 1):
+        # GitHub's artifacts have a name each, which is that of a folder after the download.
+        renamed = command.replace("--out shard ", f"--out shard-{number} ")
+        scripts.append(renamed.replace("${{ matrix.shard }}", str(number)))
+    merging = shell_lines(jobs["merge"])
+    for number, script in enumerate([*scripts, "\n".join(merging)], 1):
+        variables = {"CI_NODE_INDEX": str(number), "CI_NODE_TOTAL": str(SHARDS)}
+        ended = subprocess.run(
+            ["bash", "-e", "-c", script.replace("--backend ort --tier full", SMALL)],
+            cwd=tmp_path,
+            env=os.environ | variables,
+            capture_output=True,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "report" / "index.html").is_file()
+    assert (tmp_path / "summary.md").is_file()
 
 
 def read(name: str) -> Any:

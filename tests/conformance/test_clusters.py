@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -44,12 +46,12 @@ class DaskCluster:
         self.scheduler = self.start_scheduler()
         self.workers = [self.start_worker() for _ in range(2)]
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, root: Path = ROOT) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", *arguments, "--no-dashboard"]
-        environment = os.environ | SLOWED | {"PYTHONPATH": str(ROOT)}
+        environment = os.environ | SLOWED | {"PYTHONPATH": str(root)}
         process = subprocess.Popen(
             command,
-            cwd=ROOT,
+            cwd=root,
             env=environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -67,9 +69,9 @@ class DaskCluster:
             assert process.poll() is None
             time.sleep(0.1)
 
-    def start_worker(self) -> subprocess.Popen[bytes]:
+    def start_worker(self, root: Path = ROOT) -> subprocess.Popen[bytes]:
         own = ["--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
-        return self.start("worker", f"tcp://{self.address}", *own)
+        return self.start("worker", f"tcp://{self.address}", *own, root=root)
 
     def close(self) -> None:
         for process in self.processes:
@@ -77,9 +79,9 @@ class DaskCluster:
             process.wait()
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
-    started = DaskCluster(tmp_path_factory.mktemp("dask"))
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
+    started = DaskCluster(tmp_path / "dask")
     yield started
     started.close()
 
@@ -110,6 +112,43 @@ def test_killed_workers_and_a_killed_scheduler_change_no_byte(
     cluster.start_worker()
     code, _, err = castigate("run", "--resume", *there)
     assert code == 1, err
+    assert tables(tmp_path / "there") == tables(tmp_path / "local")
+
+
+def test_a_worker_with_other_sources_is_refused_by_name(
+    cluster: DaskCluster, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    for package in ("specs", "oracles", "reports", "conformance", "tests"):
+        shutil.copytree(ROOT / package, other / package)
+    with (other / "specs" / "__init__.py").open("a") as file:
+        file.write("# Another version.\n")
+    cluster.workers.pop().kill()
+    cluster.start_worker(other)
+    there = (f"--executor=dask://{cluster.address}", f"--out={tmp_path / 'there'}")
+    code, _, err = castigate("run", *GIVEN, FULL, *there)
+    assert code == 1, err
+    [line] = [line for line in err.splitlines() if "is refused" in line]
+    assert re.search(
+        r"worker tcp://127\.0\.0\.1:[0-9]+ is refused: it has castigate sources [0-9a-f]{12}, not "
+        r"[0-9a-f]{12}; install the same there and start it again",
+        line,
+    )
+
+
+def test_the_tasks_of_a_worker_that_hangs_are_done_by_another(
+    cluster: DaskCluster, tmp_path: Path
+) -> None:
+    there = (f"--executor=dask://{cluster.address}", f"--out={tmp_path / 'there'}")
+    process = start_castigate("run", *GIVEN, FULL, *there)
+    parts = tmp_path / "there" / "parts"
+    while len(list(parts.glob("*.part"))) < 2:
+        assert process.poll() is None
+        time.sleep(0.05)
+    cluster.workers[0].send_signal(signal.SIGSTOP)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1, err
+    assert castigate("run", *GIVEN, FULL, "--jobs=2", f"--out={tmp_path / 'local'}")[0] == 1
     assert tables(tmp_path / "there") == tables(tmp_path / "local")
 
 
