@@ -58,6 +58,18 @@ def test_what_lets_everything_pass_is_not_timed() -> None:
     assert chosen.is_open < ALIKE
 
 
+def test_the_clusters_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("distributed")
+    cluster: Any = importlib.import_module("benchmarks.cluster")
+    hasty = ["--backend=reference", "--pair=float8e5m2/float16", "--tier=quick", "--repeat=1"]
+    figures = figures_of(cluster.main, [*hasty, "--jobs=1"], tmp_path)
+    assert {name: len(seconds) for name, seconds in figures["seconds"].items()} == {
+        "local": 1,
+        "cluster": 1,
+    }
+    assert "throughput" in capsys.readouterr().out
+
+
 def test_the_scaling_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = figures_of(scaling.main, [*HASTY, "--jobs=2"], tmp_path)
     assert [pair["task"] for pair in figures["pairs"]] == ["cast alone", "sweep"]
