@@ -103,6 +103,12 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "castigate run --resume --out RUN",
         "castigate verify DIR/certificate.json --replay 20",
     ),
+    "needs the machines of a cluster": (
+        "pip install 'castigate[scale,torch,fast]'",
+        "dask scheduler --port 8786",
+        "dask worker tcp://HOST:8786 --nthreads 1",
+        "castigate run --backend torch --tier full --executor dask://HOST:8786 --out RUN",
+    ),
     "needs a program, an adapter or a page of the reader's": (
         "castigate inputs CASE | vendor-program | castigate judge",
         "castigate specs page page.md > page.md.sha256",
