@@ -40,7 +40,7 @@ NIGHTLY = {
     "conformance/test_object_stores.py::test_killed_writers": 0,
     "conformance/test_object_stores.py::test_nights_in_a_store": 0,
     "conformance/test_clusters.py::test_the_tasks_of_a_worker_that_hangs": 0,
-    # The proof is an environment of its own; CI proves some rulings and finds every planted fault.
+    # `tox -e proof` runs the whole proof; CI proves some rulings and finds every planted fault.
     "proof/test_whole_proof.py::": 0,
     "proof/test_smt_queries.py::test_kernels_are_proved": 9,
     "proof/test_smt_queries.py::test_obligations_are_in_order": 0,

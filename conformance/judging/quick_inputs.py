@@ -208,7 +208,7 @@ def _even_and_odd(target: Format, ranges: int, chance: np.random.Generator) -> N
 def _with_flipped_bits(
     source: Format, codes: NDArray[np.uint64], chance: np.random.Generator
 ) -> NDArray[np.uint64]:
-    """Some patterns with each bit flipped, one at a time: beside a tie, each bit alone decides."""
+    """Flip each bit of some patterns, one at a time, so that one bit alone decides near a tie."""
     some = chance.choice(codes, min(FLIPPED, codes.size), replace=False)
     bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
     return np.asarray(some[:, None] ^ bits, np.uint64).ravel()

@@ -71,7 +71,7 @@ class Done:
 
 
 def installed_here() -> Installed:
-    """What this process has, without a backend."""
+    """Describe the castigate and the packages of this process; the backend is left empty."""
     return Installed(VERSION, _digest_of_sources(), current_environment())
 
 

@@ -1,4 +1,4 @@
-"""Where inputs lie on a staircase: their steps, their branches, and how many are open."""
+"""Finds the step and the branch of each input on a staircase, and counts the open inputs."""
 
 from __future__ import annotations
 

@@ -173,7 +173,10 @@ def code_of(element: Any) -> int:
 def _is_miss(
     target: Format, codes: NDArray[Any], defined: NDArray[Any], answers: NDArray[np.uint64]
 ) -> NDArray[np.bool_]:
-    """Where a behavior's answer is undefined, or another than the backend's; all NaNs are equal."""
+    """Mark the inputs that a behavior leaves undefined or answers unlike the backend.
+
+    All NaNs count as equal.
+    """
     equal = codes == answers
     if target.nan_codes:
         equal = equal | (is_nan(target, codes) & is_nan(target, answers))

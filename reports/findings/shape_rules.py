@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 Shape = tuple[int, ...]
 SHAPES = re.compile(r"shape \(([\d, ]*)\) [^;]*?gives shape \(([\d, ]*)\)")
-"""What a message says about the shapes of a tensor and of the answer."""
+"""Matches the two shapes in a message: the tensor's and the answer's."""
 
 
 class ShapeRule(NamedTuple):

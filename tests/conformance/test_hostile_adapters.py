@@ -1,4 +1,4 @@
-"""Whatever an adapter does becomes a verdict or one line of error, and harms no other case."""
+"""A hostile adapter gets a verdict or a one-line error, and changes no other case's verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where one double decides that a text reads back, the exact definition says so too."""
+"""The short cut by one double accepts no text that the exact definition rejects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where findings were reported."""
+"""Findings name the upstream issues that report them."""
 
 from __future__ import annotations
 
