@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-
-from oracles.protocol import Bits
+from numpy.typing import NDArray
 
 BOUNDARY = 64
 """Bytes: the alignment of the widest vectors and of the frameworks' own memory."""
@@ -24,7 +24,7 @@ class Layout:
     offset: int = 0
 
 
-def with_layout(values: Bits, layout: Layout) -> Bits:
+def with_layout(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
     """Copy the values into fresh memory of this layout; texts are copied without a layout.
 
     Along a stride of 0 all values must be equal.
@@ -38,12 +38,12 @@ def with_layout(values: Bits, layout: Layout) -> Bits:
     memory = np.zeros((span + layout.offset) * size + BOUNDARY, np.uint8)
     first = -_address(memory) % BOUNDARY + (layout.offset + below) * size
     strides = [step * size for step in layout.strides]
-    array: Bits = np.ndarray(values.shape, values.dtype, memory, first, strides)
+    array: NDArray[Any] = np.ndarray(values.shape, values.dtype, memory, first, strides)
     array[...] = values
     return array
 
 
-def layout_of(array: Bits) -> Layout | None:
+def layout_of(array: NDArray[Any]) -> Layout | None:
     """Return the array's layout, or None if a fresh array of the same shape would lie the same."""
     size = array.dtype.itemsize
     if array.dtype == object or not array.size:
@@ -56,13 +56,13 @@ def layout_of(array: Bits) -> Layout | None:
     return Layout(tuple(stride // size for stride in array.strides), lowest % BOUNDARY // size)
 
 
-def _lowest_offsets(array: Bits) -> Iterable[int]:
+def _lowest_offsets(array: NDArray[Any]) -> Iterable[int]:
     """Yield, for each dimension, the lowest byte offset from the first element (0 or negative)."""
     for length, stride in zip(array.shape, array.strides, strict=True):
         yield min(0, (length - 1) * stride)
 
 
-def _address(array: Bits) -> int:
+def _address(array: NDArray[Any]) -> int:
     """Return the first element's address, several times as fast as ``array.ctypes`` does."""
     address: int = array.__array_interface__["data"][0]
     return address

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.calls import Call
 from specs.cases import Case
 
@@ -145,11 +146,32 @@ class WithDeviceSweep(Protocol):
 
 
 @runtime_checkable
-class WithCastEach(Protocol):
+class WithCastBatch(Protocol):
     """An oracle that casts many tensors in one request, which saves a round trip for each."""
 
-    def cast_each(self, case: Case, many: Sequence[Bits]) -> list[Bits]:
+    def cast_batch(self, case: Case, batch: TensorBatch) -> BatchAnswers:
         """Answer the tensors in order, up to the first one that has no valid answer."""
+        ...
+
+
+@dataclass(frozen=True)
+class AheadRequest:
+    """A request that will be made soon: the name of a method, and its arguments."""
+
+    method: str
+    case: Case
+    tensors: Bits | TensorBatch
+
+
+@runtime_checkable
+class WithAskAhead(Protocol):
+    """An oracle that can be told what it will be asked, which saves a round trip for each."""
+
+    def ask_ahead(self, requests: Sequence[AheadRequest]) -> None:
+        """Make the requests, and keep each answer for the one call that asks for the same.
+
+        Answers that are not asked for are dropped at the next call.
+        """
         ...
 
 
@@ -250,7 +272,7 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "bind": WithBind,
     "sweep": WithSweep,
     "device_sweep": WithDeviceSweep,
-    "cast_each": WithCastEach,
+    "cast_batch": WithCastBatch,
     "bitcast": WithBitcast,
     "bitcast_shares_memory": WithBitcastMemory,
     "call": WithCall,

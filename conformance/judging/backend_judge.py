@@ -36,7 +36,7 @@ from conformance.judging.shapes import shape_faults
 from oracles.protocol import (
     Bits,
     Returned,
-    WithCastEach,
+    WithCastBatch,
     WithReproduce,
     WithRoad,
     compiles_per_shape,
@@ -45,6 +45,7 @@ from oracles.protocol import (
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
+from oracles.tensor_batch import TensorBatch
 from reports.diff.allowed_answers import Expectations, grade_answers
 from reports.diff.answer_arrays import DatumArray
 from reports.diff.answer_arrays import InputsAndAnswers as KeptAnswers
@@ -201,11 +202,12 @@ class BackendJudge:
     def ask_each(self, case: Case, rules: Ruling, inputs: Sequence[Bits]) -> Iterator[Answer]:
         """The answers to several tensors, in one message where a message is slow."""
         oracle = self.backend.oracle
-        known: Sequence[object] = ()
-        if isinstance(oracle, WithCastEach) and receiver_of(case.document) is None:
-            match attempt(partial(oracle.cast_each, case, inputs)):
-                case Answered(known):
-                    pass
+        known: list[Bits] = []
+        if inputs and isinstance(oracle, WithCastBatch) and receiver_of(case.document) is None:
+            batch = TensorBatch.of(inputs)
+            match attempt(partial(oracle.cast_batch, case, batch)):
+                case Answered(answers):
+                    known = list(answers.split(batch))
                 case missing:
                     yield missing
                     return

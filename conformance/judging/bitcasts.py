@@ -54,6 +54,13 @@ def contents(ruling: BitcastRuling, seed: int) -> Iterator[Bits]:
             return
 
 
+def requested_tensors(ruling: BitcastRuling, seed: int) -> Iterator[Bits]:
+    """The tensors in the order in which ``ask_bitcast`` asks them, if it finds no fault."""
+    times = 2 if not ruling.is_open and _leaves_bits_open(ruling) else 1
+    for bits in contents(ruling, seed):
+        yield from [bits] * times
+
+
 def _memories(ruling: BitcastRuling, size: int, seed: int) -> Iterator[NDArray[np.uint8]]:
     """Rising bytes, set bits, floats that a cast by value would change, and random bytes.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 from zlib import crc32
 
@@ -15,8 +15,22 @@ from hypothesis.errors import Flaky
 
 from conformance.judging.answers import Crashed, Unanswered
 from conformance.judging.backend_judge import BackendJudge
-from conformance.judging.probe_answers import ProbeFailedError, answers_to
-from conformance.judging.probes import LARGE, Probe, alone, at_once, drawn, lasting, probes
+from conformance.judging.probe_answers import (
+    ProbeFailedError,
+    answers_at_once,
+    answers_to,
+    changed_answers,
+)
+from conformance.judging.probes import (
+    LARGE,
+    Probe,
+    ProbePlan,
+    alone,
+    at_once,
+    drawn,
+    lasting,
+    probes,
+)
 from conformance.judging.row_answers import (
     NoRow,
     Row,
@@ -188,6 +202,7 @@ def drive(
     seed(number)(profile(given(strategy)(example)))()
 
 
+PLANS_KEPT = 64
 EXAMPLES = 10
 FEW_EXAMPLES = 4
 
@@ -211,7 +226,7 @@ class Invariances:
             return self.cases[0], self._judgement(self.cases[0], "unsupported", row.reason)
         whole, row, found, failed_probe = row, _few(row), Changes(), ""
         try:
-            for by, probe, answer in self._answers(whole, row):
+            for by, probe, answer in self._changed_answers(whole, row):
                 found.note(by, probe, answer)
             if found.forbidden:
                 self._draw(row, found)
@@ -225,21 +240,25 @@ class Invariances:
             failed_probe = unanswered.answer.text
         return self._judged(row, found, failed_probe)
 
-    def _answers(self, whole: Row, row: Row) -> Iterator[tuple[Row, Probe, Bits]]:
-        """Each probe's answer: of the telling inputs, of the calls, and of all inputs, shuffled."""
+    def _changed_answers(self, whole: Row, row: Row) -> Iterator[tuple[Row, Probe, Bits]]:
+        """The probes with changed answers: of telling inputs, calls, and all inputs, shuffled."""
         chance = np.random.default_rng([crc32(self.pair.encode()), self._judge.settings.seed])
-        few_shapes = self._judge.few_shapes
-        asked = [(row, list(probes(row.inputs.size, self.pair, few_shapes)))]
-        is_full = any(map(self._judge.settings.is_full, self.cases))
-        asked[0][1].extend(at_once(row.inputs.size, self.pair, few_shapes, is_full))
+        judge, few_shapes, count = self._judge, self._judge.few_shapes, row.inputs.size
+        is_full = any(map(judge.settings.is_full, self.cases))
+        together = [
+            probe for probe in at_once(count, self.pair, few_shapes, is_full) if _keeps(row, probe)
+        ]
+        for probe, answer in answers_at_once(judge, row, together):
+            yield row, probe, answer
+        asked = [(row, _usual_plan(count, self.pair if few_shapes else "", _Kept.of(row)))]
         if is_full:
-            asked.append((row, list(lasting())))
+            asked.append((row, _plan(row, lasting())))
         if not few_shapes:
-            asked += [(by, list(drawn(by.inputs.size, chance))) for by in (row, *self._call_rows)]
-        asked.append((whole, [Probe(whole.inputs.shape, shuffling=1)]))
-        for by, chosen in asked:
-            kept = [probe for probe in chosen if _keeps(by, probe)]
-            for probe, answer in answers_to(self._judge, by, kept):
+            rows_of_chance = (row, *self._call_rows)
+            asked += [(by, _plan(by, drawn(by.inputs.size, chance))) for by in rows_of_chance]
+        asked.append((whole, _plan(whole, [Probe(whole.inputs.shape, shuffling=1)])))
+        for by, plan in asked:
+            for probe, answer in changed_answers(judge, by, plan):
                 yield by, probe, answer
 
     def _judged(self, row: Row, found: Changes, failed_probe: str) -> tuple[Case, Judgement]:
@@ -311,9 +330,40 @@ def _few(row: Row) -> Row:
     return row.at(telling_inputs(row.rules, row.inputs, row.expected))
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """Holds on what it depends which probes of a row can be made and are to keep their shape."""
+
+    document: str
+    version: str
+    are_texts: bool
+
+    @classmethod
+    def of(cls, row: Row) -> _Kept:
+        """What it depends on for a row."""
+        return cls(row.case.document, row.case.version, row.rules.source.kind == "text")
+
+    def keeps(self, probe: Probe) -> bool:
+        """Whether a tensor can be made, and the document wants its shape kept.
+
+        Texts lie in a row.
+        """
+        if self.are_texts and (probe.layout is not None or max(probe.shape, default=0) > LARGE):
+            return False
+        return tensor_rule(self.document, self.version, probe.shape).keeps_shape
+
+
 def _keeps(row: Row, probe: Probe) -> bool:
-    """Whether a tensor can be made, and the document wants its shape kept: texts lie in a row."""
-    is_text = row.rules.source.kind == "text"
-    if is_text and (probe.layout is not None or max(probe.shape, default=0) > LARGE):
-        return False
-    return tensor_rule(row.case.document, row.case.version, probe.shape).keeps_shape
+    return _Kept.of(row).keeps(probe)
+
+
+def _plan(row: Row, chosen: Iterable[Probe]) -> ProbePlan:
+    """The plan of those probes that can be made and are to keep their shape."""
+    return ProbePlan.of([probe for probe in chosen if _keeps(row, probe)], row.inputs.size)
+
+
+@lru_cache(PLANS_KEPT)
+def _usual_plan(count: int, pair_of_few_shapes: str, kept: _Kept) -> ProbePlan:
+    """The probes of every pair; where each shape is costly, the few of one pair."""
+    chosen = probes(count, pair_of_few_shapes, bool(pair_of_few_shapes))
+    return ProbePlan.of([probe for probe in chosen if kept.keeps(probe)], count)

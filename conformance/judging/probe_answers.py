@@ -14,13 +14,14 @@ from conformance.judging.answers import (
     Unanswered,
     attempt,
     checked,
+    stored,
     value_of,
 )
 from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.calls import answer_of
-from conformance.judging.probes import Probe
+from conformance.judging.probes import Probe, ProbePlan
 from conformance.judging.row_answers import Row
-from oracles.protocol import Bits, WithCastAtOnce, WithCastEach
+from oracles.protocol import Bits, WithCastAtOnce, WithCastBatch
 from specs.case_calls import receiver_of
 
 
@@ -38,30 +39,64 @@ def answers_to(
 
     Raises ``ProbeFailedError`` for an error or a malformed answer, ``Unanswered`` for a crash.
     """
-    oracle = judge.backend.oracle
-    together = [probe for probe in chosen if probe.is_at_once]
-    left = [probe for probe in chosen if not probe.is_at_once]
-    yield from _answers_at_once(judge, row, together)
-    if not isinstance(oracle, WithCastEach) or receiver_of(row.case.document) is not None:
-        for probe in left:
+    for part, answers in _answered_parts(judge, row, ProbePlan.of(chosen, row.inputs.size)):
+        yield from part.split(answers)
+
+
+def changed_answers(judge: BackendJudge, row: Row, plan: ProbePlan) -> Iterator[tuple[Probe, Bits]]:
+    """The probes in which an element has another answer than in the row, with their answers.
+
+    Raises as ``answers_to`` does.
+    """
+    for part, answers in _answered_parts(judge, row, plan):
+        if (answers != row.answers[part.picks]).any():
+            yield from part.split(answers)
+
+
+def _answered_parts(
+    judge: BackendJudge, row: Row, plan: ProbePlan
+) -> Iterator[tuple[ProbePlan, Bits]]:
+    """The probes that are answered, in parts, with all answers of a part in one row."""
+    oracle, target = judge.backend.oracle, row.rules.target
+    if not isinstance(oracle, WithCastBatch) or receiver_of(row.case.document) is not None:
+        for probe in plan.probes:
             yield from _answer_to(judge, row, probe)
         return
-    while left:
-        tensors = [probe.tensor(row.inputs) for probe in left]
-        known = value_of(attempt(partial(oracle.cast_each, row.case, tensors)))
-        for probe, tensor, answer in zip(left, tensors, known, strict=False):
-            check = partial(checked, row.rules.target, tensor, answer)
-            yield from _survived(probe, attempt(check))
-        left = left[len(known) :]
-        if left:
+    first, last = 0, len(plan.probes)
+    while first < last:
+        left = plan.part(first, last)
+        known = value_of(attempt(partial(oracle.cast_batch, row.case, left.batch(row.inputs))))
+        if known.count:
+            part = left.part(0, known.count)
+            match attempt(partial(stored, target, known.elements)):
+                case Answered(answers):
+                    yield part, answers
+                case _:
+                    # One of them is malformed.
+                    for probe, answer in part.split(known.elements):
+                        check = partial(stored, target, answer)
+                        yield from _survived(row, probe, attempt(check))
+        first += known.count
+        if first < last:
             # The first that was not answered together: alone it tells why.
-            yield from _answer_to(judge, row, left.pop(0))
+            yield from _answer_to(judge, row, plan.probes[first])
+            first += 1
 
 
-def _answers_at_once(
+def answers_at_once(
     judge: BackendJudge, row: Row, chosen: Sequence[Probe]
 ) -> Iterator[tuple[Probe, Bits]]:
-    """The answers to probes that two threads ask, of a backend that can be asked so."""
+    """The answers to probes that two threads ask, of a backend that can be asked so.
+
+    Raises as ``answers_to`` does.
+    """
+    for part, answers in _parts_at_once(judge, row, chosen):
+        yield from part.split(answers)
+
+
+def _parts_at_once(
+    judge: BackendJudge, row: Row, chosen: Sequence[Probe]
+) -> Iterator[tuple[ProbePlan, Bits]]:
     oracle = judge.backend.oracle
     if not chosen or not isinstance(oracle, WithCastAtOnce) or receiver_of(row.case.document):
         return
@@ -70,12 +105,12 @@ def _answers_at_once(
         case Answered(answers):
             for probe, tensor, answer in zip(chosen, tensors, answers, strict=True):
                 check = partial(checked, row.rules.target, tensor, answer)
-                yield from _survived(probe, attempt(check))
+                yield from _survived(row, probe, attempt(check))
         case missing:
-            yield from _survived(chosen[0], missing)
+            yield from _survived(row, chosen[0], missing)
 
 
-def _answer_to(judge: BackendJudge, row: Row, probe: Probe) -> Iterator[tuple[Probe, Bits]]:
+def _answer_to(judge: BackendJudge, row: Row, probe: Probe) -> Iterator[tuple[ProbePlan, Bits]]:
     tensor = probe.tensor(row.inputs)
 
     def checked_answer() -> Bits:
@@ -83,13 +118,13 @@ def _answer_to(judge: BackendJudge, row: Row, probe: Probe) -> Iterator[tuple[Pr
         # A copy: a backend may use one buffer for all its answers.
         return checked(row.rules.target, tensor, answer).copy()
 
-    yield from _survived(probe, attempt(checked_answer))
+    yield from _survived(row, probe, attempt(checked_answer))
 
 
-def _survived(probe: Probe, answer: Answer) -> Iterator[tuple[Probe, Bits]]:
+def _survived(row: Row, probe: Probe, answer: Answer) -> Iterator[tuple[ProbePlan, Bits]]:
     match answer:
         case Answered(bits):
-            yield probe, bits
+            yield ProbePlan.of([probe], row.inputs.size), bits.reshape(-1)
         case Declined():
             return
         case Crashed() as crashed:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from conformance.judging.shape_choice import LENGTHS, Shape, shape_of_pair
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits
+from oracles.tensor_batch import TensorBatch
 
 LARGE = (1 << 16) + 3
 """More than frameworks leave to one thread, and no multiple of what they cut it into."""
@@ -126,6 +127,54 @@ class Probe:
         if self.is_at_once:
             words.append("while another thread asks")
         return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class ProbePlan:
+    """Probes of a row, and which of its inputs stand in them, one after another."""
+
+    probes: tuple[Probe, ...]
+    picks: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, chosen: Sequence[Probe], count: int) -> ProbePlan:
+        """Plan probes of so many inputs."""
+        parts = [probe.picks(count).reshape(-1) for probe in chosen]
+        return cls(tuple(chosen), np.concatenate([*parts, np.zeros(0, np.intp)]).astype(np.intp))
+
+    @cached_property
+    def ends(self) -> NDArray[np.intp]:
+        """The place after each probe's last element."""
+        return np.cumsum([prod(probe.shape) for probe in self.probes], dtype=np.intp)
+
+    @cached_property
+    def layouts(self) -> dict[int, Layout]:
+        """The probes that lie otherwise than a fresh tensor, by their place."""
+        layouts = {place: probe.layout for place, probe in enumerate(self.probes)}
+        return {place: layout for place, layout in layouts.items() if layout is not None}
+
+    @cached_property
+    def shapes(self) -> list[Shape]:
+        """The shape of each probe."""
+        return [probe.shape for probe in self.probes]
+
+    def batch(self, inputs: Bits) -> TensorBatch:
+        """The tensors of these inputs."""
+        return TensorBatch(inputs[self.picks], self.shapes, self.layouts)
+
+    def part(self, first: int, last: int) -> ProbePlan:
+        """The plan of the probes from one place to before another."""
+        if (first, last) == (0, len(self.probes)):
+            return self
+        start = int(self.ends[first - 1]) if first else 0
+        stop = int(self.ends[last - 1]) if last else 0
+        return ProbePlan(self.probes[first:last], self.picks[start:stop])
+
+    def split(self, answers: Bits) -> Iterator[tuple[Probe, Bits]]:
+        """Yield each probe with its part of the answers, in its shape."""
+        parts = np.split(answers, self.ends[:-1])
+        for probe, part in zip(self.probes, parts, strict=True):
+            yield probe, part.reshape(probe.shape)
 
 
 def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:

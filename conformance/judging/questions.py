@@ -9,6 +9,7 @@ from itertools import groupby
 
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.judging.invariances import Invariances
+from conformance.judging.requests_ahead import ask_ahead
 from conformance.judging.road_agreement import RoadAgreement, first_of
 from conformance.sweep.full_tier import FullJudge
 from oracles.registry import Backend
@@ -54,8 +55,9 @@ def _questions(
     """All questions to one backend; ``first`` is the road that it is compared with, if any."""
     for (source, target), group in groupby(cases, lambda one: (one.source, one.target)):
         asked, pair = list(group), f"{source}/{target}"
+        begin = _once(partial(ask_ahead, own, asked))
         for case in asked:
-            yield Question(case.id, pair, RECORD, partial(_judged, backend_judge, case))
+            yield Question(case.id, pair, RECORD, partial(_judged, backend_judge, case, begin))
         if all(map(is_bitcast, asked)):
             continue
         judges: list[Callable[[], Judged]] = [Invariances(own, asked).judge]
@@ -71,5 +73,12 @@ def _checked(name: str, judge: Callable[[], Judged]) -> Judged:
     return case, replace(judgement, check=name)
 
 
-def _judged(backend_judge: AnyJudge, case: Case) -> Judged:
+def _judged(backend_judge: AnyJudge, case: Case, begin: Callable[[], None]) -> Judged:
+    begin()
     return case, backend_judge.judge(case)
+
+
+def _once(call: Callable[[], None]) -> Callable[[], None]:
+    """A function that makes a call the first time only."""
+    calls = iter((call,))
+    return lambda: next(calls, lambda: None)()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from conformance.judging.answers import (
     Answer,
@@ -43,15 +45,11 @@ def shape_faults(
     sound = np.flatnonzero(grades == ALLOWED)
     if case.example is not None or sound.size == 0:
         return
-    rules_of = {shape: tensor_rule(case.document, case.version, shape) for shape in shapes}
-    picks = {
-        shape: sound[np.linspace(0, sound.size - 1, int(np.prod(shape))).astype(int)]
-        for shape, rule in rules_of.items()
-        if rule.keeps_shape
-    }
-    answers = ask_each([inputs[picked].reshape(shape) for shape, picked in picks.items()])
+    picks = picks_by_shape(case, sound, shapes)
+    answers = ask_each(tensors_of(inputs, picks))
     for shape, picked in picks.items():
-        rule, kind, text = rules_of[shape], "answer", ""
+        rule = tensor_rule(case.document, case.version, shape)
+        kind, text = "answer", ""
         match next(answers):
             case Answered(value):
                 again = value.reshape(-1)
@@ -70,3 +68,19 @@ def shape_faults(
         if text:
             yield Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {text}")
             return
+
+
+def picks_by_shape(
+    case: Case, members: NDArray[np.intp], shapes: tuple[Shape, ...]
+) -> dict[Shape, NDArray[np.intp]]:
+    """Which members fill each shape that the document wants kept, the first and last among them."""
+    return {
+        shape: members[np.linspace(0, members.size - 1, prod(shape)).astype(np.intp)]
+        for shape in shapes
+        if tensor_rule(case.document, case.version, shape).keeps_shape
+    }
+
+
+def tensors_of(inputs: Bits, picks: Mapping[Shape, NDArray[np.intp]]) -> list[Bits]:
+    """The tensors of these inputs."""
+    return [inputs[picked].reshape(shape) for shape, picked in picks.items()]

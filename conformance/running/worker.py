@@ -9,6 +9,7 @@ from time import monotonic
 
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.judging.invariances import Invariances
+from conformance.judging.requests_ahead import ask_ahead
 from conformance.judging.road_agreement import RoadAgreement
 from conformance.running.plan import Task, is_swept
 from conformance.running.supervisor import Failure, live_with_parent
@@ -159,6 +160,8 @@ class TaskRunner:
         if order.task.sweep is not None:
             return self._judge_sweep(order)
         judgements = []
+        cases = [case for case in order.task.cases if case.id not in order.crashed]
+        ask_ahead(self.isolated, cases)
         for case in order.task.cases:
             if case.id in order.crashed:
                 judgements.append(self._crashed(case, order.crashed[case.id]))

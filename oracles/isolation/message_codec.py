@@ -23,6 +23,7 @@ from oracles.protocol import (
     compiles_per_shape,
     row_limits_of,
 )
+from oracles.tensor_batch import TensorBatch
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
 
@@ -126,16 +127,29 @@ def decode_call(encoded: dict[str, Any]) -> Call:
 def encode_layouts(arrays: Mapping[str, Bits]) -> dict[str, Any]:
     """Encode the memory layouts of arrays, leaving out those that lie as a fresh array would."""
     layouts = {name: layout_of(array) for name, array in arrays.items()}
-    return {
-        name: [layout.strides, layout.offset]
-        for name, layout in layouts.items()
-        if layout is not None
-    }
+    return {name: _encode_layout(each) for name, each in layouts.items() if each is not None}
 
 
 def decode_layouts(encoded: Mapping[str, Any]) -> dict[str, Layout]:
     """Decode memory layouts."""
     return {name: Layout(tuple(strides), offset) for name, (strides, offset) in encoded.items()}
+
+
+def _encode_layout(layout: Layout) -> list[Any]:
+    return [layout.strides, layout.offset]
+
+
+def encode_batch(batch: TensorBatch) -> dict[str, Any]:
+    """Encode the shapes and memory layouts of a batch; its elements travel as an array."""
+    layouts = {str(index): _encode_layout(layout) for index, layout in batch.layouts.items()}
+    return {"shapes": list(batch.shapes), "layouts": layouts}
+
+
+def decode_batch(encoded: Mapping[str, Any], elements: Bits) -> TensorBatch:
+    """Decode a batch of these elements."""
+    layouts = decode_layouts(encoded["layouts"])
+    shapes = [tuple(shape) for shape in encoded["shapes"]]
+    return TensorBatch(elements, shapes, {int(index): each for index, each in layouts.items()})
 
 
 def encode_returned(returned: Returned) -> tuple[dict[str, Any], dict[str, Bits]]:

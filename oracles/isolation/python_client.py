@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from oracles.isolation.remote_errors import decode_error, unsendable_answer
 from oracles.isolation.shared_memory import SharedMemory
 from oracles.isolation.supervised_process import ProcessFailed, SupervisedProcess
 from oracles.protocol import Bits
+from oracles.tensor_batch import BatchAnswers
 from specs.errors import CastigateError
 from specs.release import VERSION
 
@@ -83,7 +86,8 @@ class PythonClient:
         fields, payload = pack_arrays(arrays)
         layouts = encode_layouts(arrays)
         header = {"number": number, **request, "arrays": fields, "layouts": layouts}
-        return EncodedRequest(encode_frame(header, payload), MAX_PAYLOAD, _decode_reply)
+        decode = partial(_decode_reply, request)
+        return EncodedRequest(encode_frame(header, payload), MAX_PAYLOAD, decode)
 
     def _encode_sweep(
         self, number: int, request: Mapping[str, Any], memory: SharedMemory
@@ -96,7 +100,7 @@ class PythonClient:
 
         def decode(reply: Frame) -> Any:
             if "in_memory" not in reply.header:
-                return _decode_reply(reply)
+                return _decode_reply(request, reply)
             length = request["count"] * storage.itemsize
             if reply.header["in_memory"] != length or length > size:
                 raise FrameError("an answer in memory that has another length than was asked for")
@@ -113,21 +117,35 @@ class PythonClient:
         return CastigateError(f"backend `{self._backend}`{message}")
 
 
-def _decode_reply(reply: Frame) -> Any:
-    """Decode the answer, or the exception that was raised instead.
+def _decode_reply(request: Mapping[str, Any], reply: Frame) -> Any:
+    """Decode the answer, or the exception that was raised instead."""
+    arrays = unpack_arrays(reply.header.get("arrays", []), reply.payload)
+    return _decode_answer(request, reply.header, arrays)
 
-    An answer is a text, a boolean, the result of a call, an array, or many arrays.
+
+def _decode_answer(
+    request: Mapping[str, Any], header: dict[str, Any], arrays: Mapping[str, Bits]
+) -> Any:
+    """Decode an answer: a text, a boolean, the result of a call, an array, or several of these.
+
+    An answer to several requests is a list, with None for what has to be asked again.
     """
-    header = reply.header
-    arrays = unpack_arrays(header.get("arrays", []), reply.payload)
     error = decode_error(header)
     if error is not None:
         return error
     try:
+        if request["ask"] == "many":
+            return [
+                None if each.get("memory_is_full") else _decode_answer(asked, each, found)
+                for asked, each in zip(request["requests"], header["replies"], strict=True)
+                for found in ({"": arrays[each["array"]]} if "array" in each else {},)
+            ]
         if "unsendable" in header:
             return unsendable_answer(str(header["unsendable"]))
         if "many" in header:
             return arrays
+        if request["ask"] == "casts":
+            return _decode_batch_answers(request["batch"]["shapes"], header["count"], arrays[""])
         if "text" in header:
             return str(header["text"])
         if "flag" in header:
@@ -137,3 +155,11 @@ def _decode_reply(reply: Frame) -> Any:
         return arrays.get("")
     except (TypeError, LookupError, AttributeError, ValueError):
         raise FrameError("the description of an answer is incomplete") from None
+
+
+def _decode_batch_answers(
+    shapes: list[tuple[int, ...]], count: int, elements: Bits
+) -> BatchAnswers:
+    if not 0 <= count <= len(shapes) or elements.shape != (sum(map(prod, shapes[:count])),):
+        raise FrameError("the answers to a batch do not have the shapes of its tensors")
+    return BatchAnswers(elements, count)

@@ -10,7 +10,7 @@ import gc
 import mmap
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -34,6 +34,7 @@ from oracles.isolation.frames import (
     unpack_arrays,
 )
 from oracles.isolation.message_codec import (
+    decode_batch,
     decode_call,
     decode_case,
     decode_layouts,
@@ -51,6 +52,7 @@ from oracles.memory_layouts import with_layout
 from oracles.protocol import Bits, Returned, Swept, WithSweep
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
+from oracles.tensor_batch import TensorBatch
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.release import VERSION
@@ -82,19 +84,20 @@ class Server:
             fields, payload = pack_arrays(arrays)
             return encode_frame(number | members | {"arrays": fields}, payload)
         except BaseException as error:
-            full = {"memory_is_full": is_memory_nearly_full()}
-            return encode_frame(number | encode_error(error) | full)
+            return encode_frame(number | _encode_failure(error))
 
     def _answer(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
         ask, oracle = header["ask"], self._oracle
         if ask == "identity":
             return _encode_array(oracle.identity(header["dtype"], arrays[""]))
+        if ask == "many":
+            return self._answer_many(header["requests"], arrays)
         case = decode_case(header["case"])
         match ask:
             case "cast":
                 return _encode_array(oracle.cast(case, arrays[""]))
             case "casts":
-                return {"many": True}, dict(self._cast_each(case, arrays))
+                return self._cast_batch(case, decode_batch(header["batch"], arrays[""]))
             case "casts_at_once":
                 return {"many": True}, self._cast_at_once(case, arrays)
             case "bind":
@@ -116,17 +119,38 @@ class Server:
                 return _encode_returned(oracle.call(case, decode_call(header["call"]), arrays))
         raise FrameError(f"a request of the unknown kind {ask!r}")
 
-    def _cast_each(self, case: Case, arrays: dict[str, Bits]) -> Iterator[tuple[str, Bits]]:
-        """Yield the answers to one tensor after another, until one fails."""
-        for name, bits in arrays.items():
+    def _answer_many(self, requests: list[dict[str, Any]], arrays: dict[str, Bits]) -> Answer:
+        """Answer several requests; arrays that are equal are received and sent once."""
+        replies: list[dict[str, Any]] = []
+        distinct: list[Bits] = []
+        for request in requests:
             try:
-                answer = self._oracle.cast(case, bits)
+                # A copy: an oracle may write to its inputs, and use one buffer for all answers.
+                members, answer = self._answer(request, {"": arrays[request["array"]].copy()})
+                if "" in answer:
+                    members = members | {"array": _index_among(distinct, answer[""])}
+            except BaseException as error:
+                members = _encode_failure(error)
+            replies.append(members)
+        return {"replies": replies}, {str(index): each for index, each in enumerate(distinct)}
+
+    def _cast_batch(self, case: Case, batch: TensorBatch) -> Answer:
+        """Answer one tensor after another, up to one without an answer of its shape."""
+        answers: list[Bits] = []
+        for tensor in batch.tensors():
+            shape = tensor.shape
+            try:
+                answer = self._oracle.cast(case, tensor)
             except BaseException:
-                return
-            if not is_sendable(answer):
-                return
+                break
+            if not is_sendable(answer) or answer.shape != shape:
+                break
+            if answers and answer.dtype != answers[0].dtype:
+                break
             # A copy: an oracle may use one buffer for all its answers.
-            yield name, answer.copy()
+            answers.append(answer.flatten())
+        elements = np.concatenate(answers) if answers else np.zeros(0, np.uint8)
+        return {"count": len(answers)}, {"": elements}
 
     def _cast_at_once(self, case: Case, arrays: dict[str, Bits]) -> dict[str, Bits]:
         """Answer tensors in two threads, which take turns at every line of the adapter."""
@@ -214,6 +238,19 @@ def _decode_arrays(request: Frame) -> dict[str, Bits]:
     for name, layout in decode_layouts(request.header.get("layouts", {})).items():
         arrays[name] = with_layout(arrays[name], layout)
     return arrays
+
+
+def _index_among(distinct: list[Bits], array: Bits) -> str:
+    """Return the place of an equal array; append a copy if there is none."""
+    for index, each in enumerate(distinct):
+        if each.dtype == array.dtype != object and np.array_equal(each, array):
+            return str(index)
+    distinct.append(array.copy())
+    return str(len(distinct) - 1)
+
+
+def _encode_failure(error: BaseException) -> dict[str, Any]:
+    return encode_error(error) | {"memory_is_full": is_memory_nearly_full()}
 
 
 def _encode_array(answer: object) -> Answer:

@@ -1,0 +1,60 @@
+"""The answers to requests that were sent ahead, each kept for the call that asks for the same."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oracles.protocol import AheadRequest, Bits
+from oracles.tensor_batch import TensorBatch
+from specs.cases import Case
+
+
+class AnswersAhead:
+    """Holds answers, and exceptions in the place of answers, by request."""
+
+    def __init__(self) -> None:
+        self._held: defaultdict[tuple[str, Case], list[tuple[Bits | TensorBatch, Any]]]
+        self._held = defaultdict(list)
+
+    def replace(self, requests: Sequence[AheadRequest], answers: Sequence[Any]) -> None:
+        """Hold these answers only; one that is None has to be asked for again."""
+        self._held.clear()
+        for request, answer in zip(requests, answers, strict=True):
+            if answer is not None:
+                held = self._held[request.method, request.case]
+                held.append((request.tensors, answer))
+
+    def take(self, method: str, case: Case, tensors: Bits | TensorBatch) -> Any:
+        """Return the answer to a request, or raise its exception; None if there is neither.
+
+        An answer is returned once: the same request, made again, is sent again.
+        """
+        held = self._held.get((method, case), [])
+        for index, (asked, answer) in enumerate(held):
+            if _is_same(asked, tensors):
+                del held[index]
+                if isinstance(answer, BaseException):
+                    raise answer
+                return answer
+        return None
+
+
+def _is_same(asked: Bits | TensorBatch, tensors: Bits | TensorBatch) -> bool:
+    """Return whether two requests have the same tensors, lying the same in memory."""
+    if isinstance(asked, TensorBatch):
+        return (
+            isinstance(tensors, TensorBatch)
+            and asked.shapes == tensors.shapes
+            and asked.layouts == tensors.layouts
+            and np.array_equal(asked.elements, tensors.elements)
+        )
+    return (
+        isinstance(tensors, np.ndarray)
+        and tensors.flags.c_contiguous
+        and asked.dtype == tensors.dtype
+        and np.array_equal(asked, tensors)
+    )

@@ -1,0 +1,54 @@
+"""Many tensors of one dtype in one request: their elements one after another, and their shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.memory_layouts import Layout, layout_of, with_layout
+
+
+@dataclass(frozen=True)
+class TensorBatch:
+    """Holds the elements of many tensors in one row; ``layouts`` has those that lie otherwise."""
+
+    elements: NDArray[Any]
+    shapes: Sequence[tuple[int, ...]]
+    layouts: Mapping[int, Layout] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tensors: Sequence[NDArray[Any]]) -> TensorBatch:
+        """Join tensors of one dtype; raises ValueError if there are none."""
+        layouts = {index: layout_of(tensor) for index, tensor in enumerate(tensors)}
+        return cls(
+            np.concatenate([tensor.reshape(-1) for tensor in tensors]),
+            [tensor.shape for tensor in tensors],
+            {index: layout for index, layout in layouts.items() if layout is not None},
+        )
+
+    def tensors(self) -> Iterator[NDArray[Any]]:
+        """Yield each tensor in fresh memory, in its layout."""
+        first = 0
+        for index, shape in enumerate(self.shapes):
+            tensor = self.elements[first : (first := first + prod(shape))].reshape(shape)
+            layout = self.layouts.get(index)
+            yield tensor.copy() if layout is None else with_layout(tensor, layout)
+
+
+@dataclass(frozen=True)
+class BatchAnswers:
+    """Holds the answers to the first ``count`` tensors of a batch, one after another."""
+
+    elements: NDArray[Any]
+    count: int
+
+    def split(self, batch: TensorBatch) -> Iterator[NDArray[Any]]:
+        """Yield the answer to each tensor that was answered."""
+        first = 0
+        for shape in batch.shapes[: self.count]:
+            yield self.elements[first : (first := first + prod(shape))].reshape(shape)
