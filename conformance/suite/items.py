@@ -16,6 +16,8 @@ from reports.diff.totals import count_record
 from specs.cases import Case
 
 FAILURES = pytest.StashKey[Failures]()
+ENDINGS = (pytest.exit.Exception, KeyboardInterrupt)
+"""The exceptions that end the whole run."""
 OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
 
 
@@ -83,6 +85,24 @@ class JudgedItem(pytest.Item):
                 return
             case "violates" | "deviates" | "error" | "crashed" | "not-run":
                 pytest.fail(failure_text(case, judgement) + ledger_message, pytrace=False)
+
+    def run(self) -> None:
+        """Judge, and send pytest the two reports that it needs: an item has no set-up."""
+        send = self.ihook.pytest_runtest_logreport
+        self.ihook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
+        call = pytest.CallInfo.from_call(self.runtest, "call", reraise=ENDINGS)
+        send(report=self.ihook.pytest_runtest_makereport(item=self, call=call))
+        ending = pytest.TestReport(
+            nodeid=self.nodeid,
+            location=self.location,
+            keywords={},
+            outcome="passed",
+            longrepr=None,
+            when="teardown",
+            user_properties=self.user_properties,
+        )
+        send(report=ending)
+        self.ihook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show a verdict's message as it is, and an error of the suite with its traceback."""

@@ -17,7 +17,7 @@ from conformance.judging.questions import judges_of
 from conformance.running.selection import select
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
-from conformance.suite.items import FAILURES, Suite
+from conformance.suite.items import FAILURES, JudgedItem, Suite
 from conformance.suite.ledger_check import LEDGERS, Ledgers
 from conformance.suite.ledger_update import LedgerUpdate
 from conformance.suite.parallel_judging import HelperConfig, ParallelJudging, count_helpers
@@ -218,6 +218,17 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"castigate: tier {config.getoption('--tier')}, seed {config.getoption('--seed')}, "
         f"max-examples {config.getoption('--max-examples')}, level {config.getoption('--level')}",
     ]
+
+
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Run an item of the suite without the phases of a test, which take as long as its cast.
+
+    An item that somebody has marked, and one to be debugged, goes pytest's own way.
+    """
+    if not isinstance(item, JudgedItem) or item.own_markers or item.config.getoption("usepdb"):
+        return None
+    item.run()
+    return True
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | None:

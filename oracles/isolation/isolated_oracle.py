@@ -107,7 +107,10 @@ class IsolatedOracle:
         arrays: dict[int, tuple[str, Bits]] = {}
         encoded = []
         for request in requests:
-            header: dict[str, Any] = {"ask": ASKS[request.method], "case": encode_case(request.case)}
+            header: dict[str, Any] = {
+                "ask": ASKS[request.method],
+                "case": encode_case(request.case),
+            }
             if isinstance(request.tensors, TensorBatch):
                 elements = request.tensors.elements
                 header["batch"] = encode_batch(request.tensors)
@@ -117,9 +120,7 @@ class IsolatedOracle:
             encoded.append(header)
         message = {"ask": "many", "requests": encoded}
         try:
-            answers: list[Any] = self._supervisor.ask(
-                message, dict(arrays.values()), self._seconds
-            )
+            answers: list[Any] = self._supervisor.ask(message, dict(arrays.values()), self._seconds)
         except (ProcessDied, Exception):
             self._lost_messages += 1
             answers = [None] * len(requests)

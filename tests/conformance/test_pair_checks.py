@@ -20,6 +20,7 @@ documents: ['pypto-cast:seed']
 levels: [required, recommended]
 tier: quick
 max-examples: 20
+seed: 0
 {more}
 """
 SAYS = "changes its answers with position, length or layout"
