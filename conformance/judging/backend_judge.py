@@ -33,6 +33,7 @@ from conformance.judging.quick_inputs import EXHAUSTIVE_BITS, inputs_of
 from conformance.judging.raising_inputs import crash_message, inputs_that_raise
 from conformance.judging.shape_choice import shapes_of
 from conformance.judging.shapes import shape_faults
+from oracles.isolation.loading import is_isolated
 from oracles.protocol import (
     Bits,
     Returned,
@@ -42,11 +43,11 @@ from oracles.protocol import (
     compiles_per_shape,
     row_limits_of,
 )
-from oracles.reference.expectations import Expected
+from oracles.reference.expectations import Expected, has_branch
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from oracles.tensor_batch import TensorBatch
-from reports.diff.allowed_answers import Expectations, grade_answers
+from reports.diff.allowed_answers import Expectations
 from reports.diff.answer_arrays import DatumArray
 from reports.diff.answer_arrays import InputsAndAnswers as KeptAnswers
 from reports.diff.divergences import datum_of
@@ -88,6 +89,7 @@ class BackendJudge:
     def __init__(self, backend: Backend, broken: dict[str, str], settings: Settings) -> None:
         self.backend = backend
         self.broken = broken
+        self._is_isolated = is_isolated(backend)
         self.settings = settings
         self._asked_rows: tuple[object, list[Bits]] = None, []
         self._follower = Follower(self.ask)
@@ -192,6 +194,8 @@ class BackendJudge:
         """The backend's answer to one tensor, checked for storage and shape."""
 
         def checked_answer() -> Bits:
+            if self._is_isolated:
+                return checked(rules.target, inputs, answer_of(self.backend.oracle, case, inputs))
             # A copy: what a backend does to its inputs must not change what it is judged by.
             answer = answer_of(self.backend.oracle, case, inputs.copy())
             # Another copy: a backend may use one buffer for all its answers.
@@ -199,19 +203,18 @@ class BackendJudge:
 
         return attempt(checked_answer)
 
-    def ask_each(self, case: Case, rules: Ruling, inputs: Sequence[Bits]) -> Iterator[Answer]:
+    def ask_each(self, case: Case, rules: Ruling, batch: TensorBatch) -> Iterator[Answer]:
         """The answers to several tensors, in one message where a message is slow."""
         oracle = self.backend.oracle
         known: list[Bits] = []
-        if inputs and isinstance(oracle, WithCastBatch) and receiver_of(case.document) is None:
-            batch = TensorBatch.of(inputs)
+        if isinstance(oracle, WithCastBatch) and receiver_of(case.document) is None:
             match attempt(partial(oracle.cast_batch, case, batch)):
                 case Answered(answers):
                     known = list(answers.split(batch))
                 case missing:
                     yield missing
                     return
-        for index, part in enumerate(inputs):
+        for index, part in enumerate(batch.tensors()):
             if index < len(known):
                 yield attempt(partial(checked, rules.target, part, known[index]))
             else:
@@ -240,7 +243,7 @@ class BackendJudge:
     def _answered(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
         """The verdict on a case that a document wants answered, at least for some inputs."""
         expected = self.expectations.of(rules, inputs)
-        is_open = np.isin(expected.branch_indices, rules.open_branches)
+        is_open = has_branch(expected.branch_indices, rules.open_branches)
         asked, message = inputs, ""
         match self.ask(case, rules, inputs):
             case Answered(answer):
@@ -256,7 +259,7 @@ class BackendJudge:
                 answer = value_of(self.ask_and_locate(case, rules, asked))
             case missing:
                 raise Unanswered(missing)
-        grades = grade_answers(rules, asked, expected, answer)
+        grades = self.expectations.grades(rules, asked, expected, answer)
         again = partial(self.ask_each, case, rules)
         shapes = shapes_of(f"{case.source}/{case.target}", self.few_shapes)
         faults = [
@@ -311,7 +314,8 @@ class BackendJudge:
         road = self.road(case) if is_shared else ""
         key = (road, *(row.tobytes() for row in rows)) if road else None
         if key is None or key != self._asked_rows[0]:
-            self._asked_rows = key, [value_of(each) for each in self.ask_each(case, rules, rows)]
+            answers = self.ask_each(case, rules, TensorBatch.of(rows))
+            self._asked_rows = key, [value_of(each) for each in answers]
         return self._asked_rows[1]
 
     def _call_faults(self, case: Case, rules: Ruling, inputs: Bits) -> Iterator[Fault]:

@@ -142,7 +142,7 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     if source.kind == "text":
         return np.array(texts(target, chance, max_examples), object)
     if source.bits <= EXHAUSTIVE_BITS:
-        return np.arange(1 << source.bits, dtype=source.storage)
+        return _every_pattern(source)
     parts = [_specials(source)]
     if target.is_numeric:
         parts.append(breakpoints(source, target, _steps(source, target, chance)))
@@ -212,6 +212,14 @@ def _with_flipped_bits(
     some = chance.choice(codes, min(FLIPPED, codes.size), replace=False)
     bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
     return np.asarray(some[:, None] ^ bits, np.uint64).ravel()
+
+
+@cache
+def _every_pattern(source: Format) -> Bits:
+    """All patterns; one array for all targets, so that what is computed of it is known again."""
+    patterns = np.arange(1 << source.bits, dtype=source.storage)
+    patterns.flags.writeable = False
+    return patterns
 
 
 @cache

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.bitcasts import requested_tensors
 from conformance.judging.quick_inputs import inputs_of
 from conformance.judging.shape_choice import shapes_of
-from conformance.judging.shapes import picks_by_shape, tensors_of
+from conformance.judging.shapes import shape_plan
 from oracles.protocol import AheadRequest, WithAskAhead
-from oracles.tensor_batch import TensorBatch
 from specs.bitcast_ruling import bitcast_ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case
@@ -48,6 +45,6 @@ def _cast_requests(judge: BackendJudge, case: Case) -> Iterator[AheadRequest]:
     if rules.is_rejection or case.example is not None:
         return
     shapes = shapes_of(f"{case.source}/{case.target}", judge.few_shapes)
-    picks = picks_by_shape(case, np.arange(inputs.size), shapes)
-    if picks:
-        yield AheadRequest("cast_batch", case, TensorBatch.of(tensors_of(inputs, picks)))
+    plan = shape_plan(case.document, case.version, shapes, inputs.size)
+    if plan.picks:
+        yield AheadRequest("cast_batch", case, plan.batch(inputs))

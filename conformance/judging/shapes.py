@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -20,6 +22,7 @@ from conformance.judging.answers import (
 from conformance.judging.shape_choice import Shape
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
+from oracles.tensor_batch import TensorBatch
 from reports.diff.allowed_answers import grade_answers
 from reports.diff.grades import ALLOWED, Grades
 from reports.diff.judgement import Fault
@@ -27,8 +30,33 @@ from specs.cases import Case
 from specs.ruling import Ruling
 from specs.tensor_rules import tensor_rule
 
-AskEach = Callable[[Sequence[Bits]], Iterator[Answer]]
+PLANS_KEPT = 256
+AskEach = Callable[[TensorBatch], Iterator[Answer]]
 """Asks one tensor after another, as far as the answers are consumed."""
+
+
+@dataclass(frozen=True)
+class ShapePlan:
+    """Which of some inputs fill each shape that a document wants kept."""
+
+    picks: dict[Shape, NDArray[np.intp]]
+    all_picks: NDArray[np.intp]
+    """Those of all shapes, one after another."""
+
+    def batch(self, inputs: Bits) -> TensorBatch:
+        """The tensors of these inputs."""
+        return TensorBatch(inputs[self.all_picks], [*self.picks])
+
+
+@lru_cache(PLANS_KEPT)
+def shape_plan(document: str, version: str, shapes: tuple[Shape, ...], count: int) -> ShapePlan:
+    """The plan for so many inputs: the first and the last are in each shape that has room."""
+    picks = {
+        shape: np.linspace(0, count - 1, prod(shape)).astype(np.intp)
+        for shape in shapes
+        if tensor_rule(document, version, shape).keeps_shape
+    }
+    return ShapePlan(picks, np.concatenate([*picks.values(), np.zeros(0, np.intp)], dtype=np.intp))
 
 
 def shape_faults(
@@ -45,9 +73,11 @@ def shape_faults(
     sound = np.flatnonzero(grades == ALLOWED)
     if case.example is not None or sound.size == 0:
         return
-    picks = picks_by_shape(case, sound, shapes)
-    answers = ask_each(tensors_of(inputs, picks))
-    for shape, picked in picks.items():
+    plan = shape_plan(case.document, case.version, shapes, sound.size)
+    are_all_sound = sound.size == inputs.size
+    answers = ask_each(plan.batch(inputs if are_all_sound else inputs[sound]))
+    for shape, members in plan.picks.items():
+        picked = sound[members]
         rule = tensor_rule(case.document, case.version, shape)
         kind, text = "answer", ""
         match next(answers):
@@ -68,19 +98,3 @@ def shape_faults(
         if text:
             yield Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {text}")
             return
-
-
-def picks_by_shape(
-    case: Case, members: NDArray[np.intp], shapes: tuple[Shape, ...]
-) -> dict[Shape, NDArray[np.intp]]:
-    """Which members fill each shape that the document wants kept, the first and last among them."""
-    return {
-        shape: members[np.linspace(0, members.size - 1, prod(shape)).astype(np.intp)]
-        for shape in shapes
-        if tensor_rule(case.document, case.version, shape).keeps_shape
-    }
-
-
-def tensors_of(inputs: Bits, picks: Mapping[Shape, NDArray[np.intp]]) -> list[Bits]:
-    """The tensors of these inputs."""
-    return [inputs[picked].reshape(shape) for shape, picked in picks.items()]

@@ -25,6 +25,9 @@ from specs.model.vocabulary import OTHERWISE, Rounding
 from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
 from specs.ruling import Ruling
 
+FACTS_KEPT = 4
+"""Targets and roundings whose facts are remembered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -96,7 +99,10 @@ CLASSES: dict[str, Callable[[Facts], Any]] = {
 
 def facts_of(ruling: Ruling, pattern: Any, select: Select) -> Facts:
     """Decode inputs and cast them to a numeric target."""
-    parts = unpack(ruling.source, pattern, select)
+    return _facts_of_parts(ruling, unpack(ruling.source, pattern, select), select)
+
+
+def _facts_of_parts(ruling: Ruling, parts: Unpacked, select: Select) -> Facts:
     target = ruling.target
     assert target.is_numeric, f"{target.name} is not numeric"
     converted = convert(target, ruling.rounding, parts, select)
@@ -114,7 +120,10 @@ def decide(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]
 
     The second equals the first where only one is allowed; both are 0 where the branch names none.
     """
-    facts = facts_of(ruling, pattern, select)
+    return _decide_by(ruling, facts_of(ruling, pattern, select), pattern, select)
+
+
+def _decide_by(ruling: Ruling, facts: Facts, pattern: Any, select: Select) -> tuple[Any, Any, Any]:
     branch_index = code = other = pattern & 0
     remaining = (pattern < 0) ^ True
     ordered = sorted(enumerate(ruling.branches), key=lambda item: item[1].input_class == OTHERWISE)
@@ -136,7 +145,38 @@ def decide(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
     """Return what a numeric ruling allows for each input of an array."""
-    branch_index, code, other = decide(ruling, inputs.astype(np.uint64), select_arrays)
+    return KernelExpectations().expect(ruling, inputs)
+
+
+class KernelExpectations:
+    """Computes what rulings allow; decodes an array once, and casts it once to each target.
+
+    Rulings of a pair have most of that in common, and pairs of a source their inputs.
+    """
+
+    def __init__(self) -> None:
+        self._inputs: NDArray[Any] | None = None
+        self._source: Format | None = None
+        self._facts: dict[tuple[Format, str], Facts] = {}
+
+    def expect(self, ruling: Ruling, inputs: NDArray[Any]) -> Expected:
+        """Return what a numeric ruling allows for each input of an array."""
+        if inputs is not self._inputs or ruling.source is not self._source:
+            self._inputs, self._source = inputs, ruling.source
+            self._patterns = inputs.astype(np.uint64)
+            self._parts = unpack(ruling.source, self._patterns, select_arrays)
+            self._facts.clear()
+        key = ruling.target, ruling.rounding
+        if key not in self._facts:
+            if len(self._facts) >= FACTS_KEPT:
+                self._facts.clear()
+            self._facts[key] = _facts_of_parts(ruling, self._parts, select_arrays)
+        facts = self._facts[key]
+        branch_index, code, other = _decide_by(ruling, facts, self._patterns, select_arrays)
+        return _as_expected(ruling, branch_index, code, other)
+
+
+def _as_expected(ruling: Ruling, branch_index: Any, code: Any, other: Any) -> Expected:
     storage = ruling.target.storage
     return Expected(branch_index.astype(np.uint8), code.astype(storage), other.astype(storage))
 

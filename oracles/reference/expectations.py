@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,6 +22,13 @@ class Allowed(NamedTuple):
     branch_index: int
     branch: Branch
     codes: tuple[int, ...] = ()
+
+
+def has_branch(branch_indices: NDArray[np.uint8], some: Sequence[int]) -> NDArray[np.bool_]:
+    """Which inputs are taken by one of some branches."""
+    is_some = np.zeros(256, bool)
+    is_some[list(some)] = True
+    return np.asarray(is_some[branch_indices])
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ grade single answers.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +60,9 @@ class Expectations:
 
     def __init__(self, independent: bool) -> None:
         self.independent = independent
-        self._known: dict[Ruling, tuple[Bits, Expected]] = {}
+        self._by_kernels = expect_by_kernels.KernelExpectations()
+        self._known: dict[Hashable, tuple[Bits, Expected]] = {}
+        self._graded: dict[Hashable, tuple[Bits, Bits, Grades]] = {}
 
     def of(self, ruling: Ruling, inputs: Bits) -> Expected:
         """The expectations of a ruling for these inputs; remembered while the array is the same."""
@@ -66,23 +70,41 @@ class Expectations:
             # Any answer is allowed, so that none is computed; for complex values none could be.
             nothing = np.zeros(inputs.shape, ruling.target.storage)
             return Expected(np.zeros(inputs.shape, np.uint8), nothing, nothing)
-        known = self._known.get(ruling)
+        known = self._known.get(ruling.meaning)
         if known is not None and known[0] is inputs:
             return known[1]
         expected = self._expect(ruling, inputs)
-        if len(self._known) >= CACHED_RULINGS:
-            self._known.pop(next(iter(self._known)))
-        self._known[ruling] = (inputs, expected)
+        _remember(self._known, ruling.meaning, (inputs, expected))
         return expected
+
+    def grades(self, ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
+        """The grade of each answer; of the same answers by an equal ruling, as before."""
+        known = self._graded.get(ruling.meaning)
+        if known is not None and known[0] is inputs and np.array_equal(known[1], answers):
+            return known[2]
+        grades = grade_answers(ruling, inputs, expected, answers)
+        _remember(self._graded, ruling.meaning, (inputs, answers, grades))
+        return grades
 
     def _expect(self, ruling: Ruling, inputs: Bits) -> Expected:
         if ruling.worked or not (ruling.source.is_numeric and ruling.target.is_numeric):
             return expect_by_exact.expect(ruling, inputs)
         if not self.independent:
-            return expect_by_kernels.expect(ruling, inputs)
+            return self._by_kernels.expect(ruling, inputs)
         if inputs.size > STAIRCASE_FROM and _is_rising(inputs):
             return expect_by_staircase.expect(ruling, inputs)
         return expect_by_exact.expect(ruling, inputs)
+
+
+Kept = TypeVar("Kept")
+
+
+def _remember(known: dict[Hashable, Kept], key: Hashable, value: Kept) -> None:
+    """Remember a value in the place of the oldest."""
+    known.pop(key, None)
+    if len(known) >= CACHED_RULINGS:
+        del known[next(iter(known))]
+    known[key] = value
 
 
 def _is_rising(inputs: Bits) -> bool:
