@@ -160,7 +160,8 @@ class AheadRequest:
 
     method: str
     case: Case
-    tensors: Bits | TensorBatch
+    tensors: Bits | TensorBatch | Mapping[str, Bits]
+    call: Call | None = None
 
 
 @runtime_checkable

@@ -325,7 +325,7 @@ class BackendJudge:
             def make(call: Call, held: Mapping[str, Bits]) -> Answered[Returned] | NoAnswer:
                 return attempt(lambda: call_by(self.backend.oracle, case, call, held))
 
-            yield from call_faults(case, inputs[:4], make)
+            yield from call_faults(case, inputs, make)
 
     def ask_and_locate(self, case: Case, rules: Ruling, inputs: Bits) -> Answer:
         """The backend's answer; an error names the inputs on which it is raised."""

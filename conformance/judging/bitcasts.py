@@ -26,7 +26,7 @@ from specs.bitcast_ruling import BitcastRuling
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.loader import document_named
-from specs.model.document import NOT_COPIED
+from specs.model.document import NOT_COPIED, PromiseEntry
 
 ANY_BYTE = 0xFF
 
@@ -127,14 +127,17 @@ def _changed_element(ruling: BitcastRuling, bits: Bits, answer: Bits) -> str:
     return f"shape {bits.shape}: element {first} is {got} instead of {right}"
 
 
-def copy_fault(oracle: Oracle, case: Case, ruling: BitcastRuling, seed: int) -> Fault | None:
-    """The fault of a copy where the page promises none.
+def promised_memory(case: Case, ruling: BitcastRuling) -> PromiseEntry | None:
+    """The promise that a bitcast does not copy; None without one, and where nothing is to share."""
+    if ruling.result is None or 0 in ruling.shape:
+        return None
+    return document_named(case.document).entry.promises().get(NOT_COPIED)
 
-    A tensor without elements has no memory to share.
-    """
-    promise = document_named(case.document).entry.promises().get(NOT_COPIED)
-    judged = ruling.result is not None and 0 not in ruling.shape
-    if promise is None or not judged or not isinstance(oracle, WithBitcastMemory):
+
+def copy_fault(oracle: Oracle, case: Case, ruling: BitcastRuling, seed: int) -> Fault | None:
+    """The fault of a copy where the page promises none."""
+    promise = promised_memory(case, ruling)
+    if promise is None or not isinstance(oracle, WithBitcastMemory):
         return None
     try:
         is_shared = oracle.bitcast_shares_memory(case, next(contents(ruling, seed)).copy())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -35,6 +36,9 @@ from specs.outcomes import Anything
 from specs.ruling import ruling
 
 OTHER_MEMBERS_HOLD = 3
+OTHER_MEMBERS_KEPT = 64
+FEW = 4
+"""Elements of the tensor with which promises besides values are checked."""
 FEATURES = 2
 """How many inputs and outputs a Linear layer has that is run."""
 
@@ -59,9 +63,30 @@ def held_by(case: Case, bits: Bits) -> dict[str, Bits]:
     return {
         member.name: bits
         if member.name == member_of(case)
-        else np.full(bits.shape, OTHER_MEMBERS_HOLD, format_named(member.dtype).storage)
+        else _other_member(bits.shape, format_named(member.dtype).storage)
         for member in call_of(case).members
     }
+
+
+@lru_cache(OTHER_MEMBERS_KEPT)
+def _other_member(shape: tuple[int, ...], storage: str) -> Bits:
+    """The bits of a member that is not asked about; one array for all cases, sent once."""
+    filled: Bits = np.full(shape, OTHER_MEMBERS_HOLD, storage)
+    filled.flags.writeable = False
+    return filled
+
+
+def requested_calls(
+    case: Case, inputs: Bits, tensors: Iterable[Bits]
+) -> Iterator[tuple[Call, dict[str, Bits]]]:
+    """The calls that judging a case makes, on its inputs, on other tensors, and on a layer."""
+    call, receiver = call_of(case), receiver_of(case.document)
+    yield call, held_by(case, inputs)
+    yield from ((call, held_by(case, tensor)) for tensor in tensors)
+    yield call, held_by(case, _few(case, inputs))
+    if receiver is not None and receiver.runs is not None and _is_first_member(case):
+        for linear in (linear_call(case, case.target, None), _converted_linear(case)):
+            yield linear, _linear_parameters(linear)
 
 
 def call_by(oracle: Oracle, case: Case, call: Call, held: Mapping[str, Bits]) -> Returned:
@@ -79,9 +104,7 @@ def call_faults(case: Case, bits: Bits, make: MakeCall) -> Iterator[Fault]:
     receiver = receiver_of(case.document)
     if receiver is None:
         return
-    shape = form_of(case).shape
-    if shape is not None:
-        bits = np.resize(bits, parse_shape(shape))
+    bits = _few(case, bits)
     held = held_by(case, bits)
     match make(call_of(case), {name: each.copy() for name, each in held.items()}):
         case Answered(returned):
@@ -94,8 +117,20 @@ def call_faults(case: Case, bits: Bits, make: MakeCall) -> Iterator[Fault]:
     yield from _form_faults(case, bits, returned)
     if receiver.unchanged is not None:
         yield from _changes(case, held, returned, receiver.unchanged)
-    if receiver.runs is not None and member_of(case) == next(iter(receiver.members)):
+    if receiver.runs is not None and _is_first_member(case):
         yield from _run_faults(case, make, receiver.runs)
+
+
+def _few(case: Case, bits: Bits) -> Bits:
+    """A few bits for what a call promises besides values, in the shape that its form names."""
+    shape = form_of(case).shape
+    few = bits[:FEW]
+    return few if shape is None else np.resize(few, parse_shape(shape))
+
+
+def _is_first_member(case: Case) -> bool:
+    receiver = receiver_of(case.document)
+    return receiver is not None and member_of(case) == next(iter(receiver.members))
 
 
 def _form_faults(case: Case, bits: Bits, returned: Returned) -> Iterator[Fault]:
@@ -143,15 +178,13 @@ def _run_faults(case: Case, make: MakeCall, promise: PromiseEntry) -> Iterator[F
     """
 
     def run(call: Call) -> Answered[Returned] | NoAnswer:
-        shapes = {"weight": (FEATURES, FEATURES), "bias": (FEATURES,)}
-        storage = format_named(call.members[0].dtype).storage
-        return make(call, {name: np.zeros(shapes[name], storage) for name in LINEAR_PARAMETERS})
+        return make(call, _linear_parameters(call))
 
     native = _survived(run(linear_call(case, case.target, None)))
     output = native.value.outputs.get(case.target) if isinstance(native, Answered) else None
     if not isinstance(output, Tensor) or output.dtype != case.target:
         return
-    call = linear_call(case, case.source, call_of(case).method)
+    call = _converted_linear(case)
     match _survived(run(call)):
         case Answered(found):
             pass
@@ -175,6 +208,16 @@ def _run_faults(case: Case, make: MakeCall, promise: PromiseEntry) -> Iterator[F
         else:
             continue
         yield _promise_fault(LAYER_RUNS, promise, message)
+
+
+def _converted_linear(case: Case) -> Call:
+    return linear_call(case, case.source, call_of(case).method)
+
+
+def _linear_parameters(call: Call) -> dict[str, Bits]:
+    shapes = {"weight": (FEATURES, FEATURES), "bias": (FEATURES,)}
+    storage = format_named(call.members[0].dtype).storage
+    return {name: np.zeros(shapes[name], storage) for name in LINEAR_PARAMETERS}
 
 
 def _survived(

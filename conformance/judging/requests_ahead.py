@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conformance.judging.backend_judge import BackendJudge
-from conformance.judging.bitcasts import requested_tensors
+from conformance.judging.bitcasts import contents, promised_memory, requested_tensors
+from conformance.judging.calls import requested_calls
 from conformance.judging.quick_inputs import inputs_of
 from conformance.judging.shape_choice import shapes_of
 from conformance.judging.shapes import shape_plan
-from oracles.protocol import AheadRequest, WithAskAhead
+from oracles.protocol import (
+    AheadRequest,
+    WithAskAhead,
+    WithBitcast,
+    WithBitcastMemory,
+    WithCall,
+)
 from specs.bitcast_ruling import bitcast_ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case
@@ -30,21 +37,27 @@ def _requests(judge: BackendJudge, case: Case) -> Iterator[AheadRequest]:
     if case.source in judge.broken or case.target in judge.broken:
         return
     if is_bitcast(case):
-        rules = bitcast_ruling(case)
-        for tensor in requested_tensors(rules, judge.settings.seed):
-            yield AheadRequest("bitcast", case, tensor)
-    elif receiver_of(case.document) is None:
-        yield from _cast_requests(judge, case)
-
-
-def _cast_requests(judge: BackendJudge, case: Case) -> Iterator[AheadRequest]:
-    """The cast of all inputs in one row and, as if all answers were right, of some in shapes."""
+        yield from _bitcast_requests(judge, case)
+        return
     rules, settings = ruling(case), judge.settings
     inputs = inputs_of(case, rules, settings.seed, settings.max_examples, judge.few_shapes)
-    yield AheadRequest("cast", case, inputs)
-    if rules.is_rejection or case.example is not None:
-        return
-    shapes = shapes_of(f"{case.source}/{case.target}", judge.few_shapes)
-    plan = shape_plan(case.document, case.version, shapes, inputs.size)
-    if plan.picks:
-        yield AheadRequest("cast_batch", case, plan.batch(inputs))
+    asks_once = rules.is_rejection or case.example is not None
+    shapes = () if asks_once else shapes_of(f"{case.source}/{case.target}", judge.few_shapes)
+    # As if all answers were right: then all inputs may stand in the shapes.
+    batch = shape_plan(case.document, case.version, shapes, inputs.size).batch(inputs)
+    if receiver_of(case.document) is None:
+        yield AheadRequest("cast", case, inputs)
+        if batch.shapes:
+            yield AheadRequest("cast_batch", case, batch)
+    elif isinstance(judge.backend.oracle, WithCall):
+        for call, members in requested_calls(case, inputs, batch.tensors()):
+            yield AheadRequest("call", case, members, call)
+
+
+def _bitcast_requests(judge: BackendJudge, case: Case) -> Iterator[AheadRequest]:
+    oracle, rules, seed = judge.backend.oracle, bitcast_ruling(case), judge.settings.seed
+    if isinstance(oracle, WithBitcast):
+        for tensor in requested_tensors(rules, seed):
+            yield AheadRequest("bitcast", case, tensor)
+    if isinstance(oracle, WithBitcastMemory) and promised_memory(case, rules) is not None:
+        yield AheadRequest("bitcast_shares_memory", case, next(contents(rules, seed)))

@@ -32,6 +32,7 @@ ASKS = {
     "cast_batch": "casts",
     "bitcast": "bitcast",
     "bitcast_shares_memory": "bitcast_shares_memory",
+    "call": "call",
 }
 """The kind of the request by which each method that may be sent ahead is called."""
 MAX_LOST_MESSAGES = 3
@@ -107,16 +108,18 @@ class IsolatedOracle:
         arrays: dict[int, tuple[str, Bits]] = {}
         encoded = []
         for request in requests:
-            header: dict[str, Any] = {
-                "ask": ASKS[request.method],
-                "case": encode_case(request.case),
+            ask, case, tensors = ASKS[request.method], encode_case(request.case), request.tensors
+            header: dict[str, Any] = {"ask": ask, "case": case}
+            if request.call is not None:
+                header["call"] = encode_call(request.call)
+            if isinstance(tensors, TensorBatch):
+                header["batch"] = encode_batch(tensors)
+                tensors = tensors.elements
+            named = tensors if isinstance(tensors, Mapping) else {"": tensors}
+            header["arrays"] = {
+                name: arrays.setdefault(id(each), (str(len(arrays)), each))[0]
+                for name, each in named.items()
             }
-            if isinstance(request.tensors, TensorBatch):
-                elements = request.tensors.elements
-                header["batch"] = encode_batch(request.tensors)
-            else:
-                elements = request.tensors
-            header["array"], _ = arrays.setdefault(id(elements), (str(len(arrays)), elements))
             encoded.append(header)
         message = {"ask": "many", "requests": encoded}
         try:
@@ -176,6 +179,9 @@ class IsolatedOracle:
         return bool(self._ask("bitcast_shares_memory", case, bits, self._seconds))
 
     def _call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        known: Returned | None = self._ahead.take("call", case, bits, call)
+        if known is not None:
+            return known
         request = {"ask": "call", "case": encode_case(case), "call": encode_call(call)}
 
         def ask(part: Bits, seconds: float) -> Any:

@@ -138,7 +138,7 @@ def _decode_answer(
             return [
                 None if each.get("memory_is_full") else _decode_answer(asked, each, found)
                 for asked, each in zip(request["requests"], header["replies"], strict=True)
-                for found in ({"": arrays[each["array"]]} if "array" in each else {},)
+                for found in (_named(each.get("arrays", {}), arrays),)
             ]
         if "unsendable" in header:
             return unsendable_answer(str(header["unsendable"]))
@@ -155,6 +155,10 @@ def _decode_answer(
         return arrays.get("")
     except (TypeError, LookupError, AttributeError, ValueError):
         raise FrameError("the description of an answer is incomplete") from None
+
+
+def _named(places: Mapping[str, str], arrays: Mapping[str, Bits]) -> dict[str, Bits]:
+    return {name: arrays[place] for name, place in places.items()}
 
 
 def _decode_batch_answers(

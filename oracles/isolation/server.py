@@ -126,9 +126,10 @@ class Server:
         for request in requests:
             try:
                 # A copy: an oracle may write to its inputs, and use one buffer for all answers.
-                members, answer = self._answer(request, {"": arrays[request["array"]].copy()})
-                if "" in answer:
-                    members = members | {"array": _index_among(distinct, answer[""])}
+                own = {name: arrays[place].copy() for name, place in request["arrays"].items()}
+                members, found = self._answer(request, own)
+                places = {name: _index_among(distinct, each) for name, each in found.items()}
+                members = members | {"arrays": places}
             except BaseException as error:
                 members = _encode_failure(error)
             replies.append(members)
