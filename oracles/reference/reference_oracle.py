@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from oracles.reference import expect_by_kernels, kernel_text
 from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
 from oracles.reference.call_dispatch import Decision, decide
 from oracles.reference.compiled_kernels import compiled
-from oracles.reference.expectations import Expected
+from oracles.reference.expectations import Expected, has_branch
 from specs.bitcast_ruling import bitcast_ruling
 from specs.calls import Call, Member, ReceiverKind
 from specs.case_calls import member_of
@@ -27,6 +27,10 @@ from specs.release import VERSION
 from specs.ruling import Ruling, ruling
 
 VARIANTS: tuple[str, ...] = ()
+
+TABLE_BITS = 16
+"""The widest sources for which the answers to all patterns are kept."""
+TABLES_KEPT = 64
 
 LAYERS: tuple[ReceiverKind, ...] = ("layer", "linear")
 BUILDERS: tuple[ReceiverKind, ...] = ("net-builder", "base-builder")
@@ -51,6 +55,7 @@ class Reference:
     def __init__(self, variant: str | None = None) -> None:
         if variant is not None:
             raise Unsupported("the reference has no variants")
+        self._tables: dict[Hashable, tuple[Bits, Bits]] = {}
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by the kernels; raise RejectedError if the document rejects it."""
@@ -66,13 +71,23 @@ class Reference:
             return _each(write, flat.tolist(), object).reshape(bits.shape)
         if rules.is_open:
             return np.zeros(bits.shape, rules.target.storage)
-        expected = expect_by_kernels.expect(rules, flat)
-        answers = with_nans(rules, expected)
+        if rules.source.bits <= TABLE_BITS:
+            answers, is_open = (each[flat] for each in self._table(rules))
+        else:
+            answers, is_open = _answers(rules, flat)
         # An example of the document may fix an answer that its rules leave open.
-        is_open = np.isin(expected.branch_indices, rules.open_branches)
         for example_input, answer in ruling(case).worked:
             answers[is_open & (flat == example_input)] = answer
         return answers.reshape(bits.shape)
+
+    def _table(self, rules: Ruling) -> tuple[Bits, Bits]:
+        """What ``_answers`` gives for every pattern of a narrow source."""
+        if rules.meaning not in self._tables:
+            if len(self._tables) >= TABLES_KEPT:
+                del self._tables[next(iter(self._tables))]
+            patterns = np.arange(1 << rules.source.bits, dtype=rules.source.storage)
+            self._tables[rules.meaning] = _answers(rules, patterns)
+        return self._tables[rules.meaning]
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return the same bits in the shape that the document gives; zeros where that is open."""
@@ -156,6 +171,13 @@ class Reference:
             for element in bits.tolist()
         )
         return f"castigate explain {case.id} --backend reference -- {' '.join(arguments)}"
+
+
+def _answers(rules: Ruling, flat: Bits) -> tuple[Bits, Bits]:
+    """The kernels' answers to a row of inputs, and which inputs are open."""
+    expected = expect_by_kernels.expect(rules, flat)
+    is_open = has_branch(expected.branch_indices, rules.open_branches)
+    return with_nans(rules, expected), is_open
 
 
 def with_nans(rules: Ruling, expected: Expected) -> Bits:

@@ -1,0 +1,45 @@
+"""Adapters from uint8 to int8 for tests of requests that are sent ahead."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+
+from oracles.protocol import Bits
+from specs.cases import Case
+
+
+class Counts:
+    """Answers with the number of its casts."""
+
+    name = "counts"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.casts = 0
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        self.casts += 1
+        return np.full(bits.shape, self.casts, np.uint8)
+
+
+class WritesToInputs(Counts):
+    """Keeps the bits, and leaves zeros in its input."""
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        answer = bits.copy()
+        bits[...] = 0
+        return answer
+
+
+class RaisesAndDies(Counts):
+    """Keeps the bits; raises an error for 100, dies of 200."""
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        if (bits == 200).any():
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if (bits == 100).any():
+            raise ValueError("a hundred")
+        return bits.copy()
