@@ -1,6 +1,6 @@
-"""Helper processes of a long pytest run: they judge from the end on, pytest from the front.
+"""Helper processes of a long pytest run: they judge, and pytest reports their verdicts in order.
 
-pytest reports all verdicts in its own order. What a helper cannot judge is judged in pytest itself.
+pytest itself judges what it comes to before a helper has begun it, and what a helper cannot judge.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import load_isolated
 from specs.errors import CastigateError
 
-MAX_HELPERS = 3
-"""pytest itself takes a millisecond for an item: more helpers would wait for it."""
+MAX_HELPERS = 4
+"""pytest itself takes a third of a millisecond to report an item: more would wait for it."""
+GROUPS_IN_HAND = 2
+"""Groups that a helper has at a time, so that it need not wait for the next one."""
 MIN_ITEMS = 2000
 """Fewer items are judged by pytest before a helper has loaded a framework."""
 
@@ -105,7 +107,7 @@ def _judge(judge: Callable[[], Judged], failures: Failures) -> Judged | None:
     return case, replace(judgement, answered=None)
 
 
-Helper = Worker[Group]
+Helper = Worker[deque[Group]]
 
 
 class Helpers:
@@ -123,7 +125,7 @@ class Helpers:
 
     @contextmanager
     def working_on(self, groups: Iterable[Group]) -> Iterator[None]:
-        """Have helpers judge groups, from the last on, for as long as the context lasts."""
+        """Have helpers judge groups, from the first on, for as long as the context lasts."""
         self._waiting.extend(groups)
         processes = []
         supervisor = threading.Thread(target=self._supervise)
@@ -158,16 +160,22 @@ class Helpers:
                 self._dismiss(helper)
 
     def feed(self, helper: Helper) -> None:
-        """Hand a helper the last group, or end it if none is left."""
-        with self._lock:
-            group = self._waiting.pop() if self._waiting and not self._is_over else None
-        if group is None:
+        """Hand an idle helper the next groups, or end it if none are left."""
+        helper.task = deque()
+        self._hand_out(helper, helper.task)
+        if not helper.task:
             self._dismiss(helper)
-            return
-        helper.task = group
-        # If the helper has died, the next receive reports it.
-        with suppress(WorkerDiedError):
-            helper.send(group.keys)
+
+    def _hand_out(self, helper: Helper, in_hand: deque[Group]) -> None:
+        """Hand a helper the first groups that nobody has begun, up to as many as it may have."""
+        while len(in_hand) < GROUPS_IN_HAND:
+            with self._lock:
+                if not self._waiting or self._is_over:
+                    return
+                in_hand.append(group := self._waiting.popleft())
+            # If the helper has died, the next receive reports it.
+            with suppress(WorkerDiedError):
+                helper.send(group.keys)
 
     def receive(self, helper: Helper, message: object) -> None:
         """Note that a helper is ready, or what it has found."""
@@ -178,11 +186,12 @@ class Helpers:
                 self._lose(helper, reason)
             case dict() as found:
                 assert helper.task is not None
-                helper.task.found.set_result(found)
-                helper.task = None
+                helper.task.popleft().found.set_result(found)
+                self._hand_out(helper, helper.task)
+                helper.task = helper.task or None
 
     def died(self, helper: Helper) -> None:
-        """Note how a helper has ended; pytest judges its group."""
+        """Note how a helper has ended; pytest judges its groups."""
         self._lose(helper, helper.ending)
 
     def _lose(self, helper: Helper, reason: str) -> None:
@@ -191,19 +200,20 @@ class Helpers:
         self._dismiss(helper)
 
     def _dismiss(self, helper: Helper) -> None:
-        """End a helper, and leave its group to pytest."""
-        if helper.task is not None:
-            helper.task.found.set_result({})
-            helper.task = None
+        """End a helper, and leave its groups to pytest."""
+        for group in helper.task or ():
+            group.found.set_result({})
+        helper.task = None
         helper.end()
         self._helpers.remove(helper)
 
 
 def count_helpers(config: pytest.Config) -> int:
     """Return how many helpers a long run has: none if xdist's workers judge, or nothing is run."""
+    processors = os.cpu_count() or 1
     if is_worker(config) or gives_out_work(config) or config.getoption("collectonly"):
         return 0
-    return min(os.cpu_count() or 1, 1 + MAX_HELPERS) - 1
+    return min(processors, MAX_HELPERS) if processors > 1 else 0
 
 
 class ParallelJudging:

@@ -81,7 +81,7 @@ class Ort:
         self._provider = providers.get(variant or "cpu", CPU)
         if variant == "cuda" and variant not in providers:
             raise Unsupported(self._no_device("has no CUDA execution provider"))
-        self._session = lru_cache(CACHED_SESSIONS)(self._session_with_input)
+        self._session_or_refusal = lru_cache(CACHED_SESSIONS)(self._try_session)
         if variant == "cuda":
             self._session(Graph(LATEST, "float32", "float32", operator=None))
 
@@ -177,8 +177,20 @@ class Ort:
         (answer,) = binding.get_outputs()
         return patterns_of_ort_value(format_named(graph.target), answer)
 
-    def _session_with_input(self, graph: Graph) -> Any:
-        return self._open(self._models.with_input(graph, rank=None), self._options())
+    def _session(self, graph: Graph) -> Any:
+        """Return the session of a graph, or raise the error with which it was refused before."""
+        found = self._session_or_refusal(graph)
+        if isinstance(found, Exception):
+            raise found.with_traceback(None)
+        return found
+
+    def _try_session(self, graph: Graph) -> Any:
+        """Create a session; return the error if there is none: it takes as long as ten sessions."""
+        states = self._states
+        try:
+            return self._open(self._models.with_input(graph, rank=None), self._options())
+        except (states.NotImplemented, states.Fail, states.InvalidGraph) as refusal:
+            return refusal
 
     def _session_with_constant(self, graph: Graph, bits: Bits) -> Any:
         content = initializer_content(format_named(graph.source), bits)
