@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -19,8 +18,6 @@ from reports.diff.answer_arrays import DatumArray, decode_array
 from reports.diff.judgement import Judgement
 from reports.diff.verdicts import FAILING
 from reports.findings.cells import Cell
-from reports.findings.find import find_findings
-from reports.findings.finding import Finding
 from reports.findings.judged_cells import cell_of
 from reports.run_store.task_file import decode_task, encode_task
 from specs.formats import formats
@@ -36,9 +33,7 @@ class Failures:
 
     def add(self, judgement: Judgement) -> None:
         """Store a judgement that fails; one that another process has stored stays as it is."""
-        name = f"{judgement.backend} {judgement.check or judgement.case}"
-        path = self.folder / f"{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}.part"
-        if judgement.verdict not in FAILING or path.exists():
+        if judgement.verdict not in FAILING or (path := self._path(judgement)).exists():
             return
         digests = []
         if judgement.answered is not None:
@@ -48,25 +43,28 @@ class Failures:
         content = encode_task(json.dumps(digests), [replace(judgement, answered=None)])
         self._write(path, content)
 
-    def findings(self) -> dict[str, tuple[Finding, ...]]:
-        """The findings of each backend that fails."""
+    def cells(self) -> list[Cell]:
+        """What is stored, pair by pair."""
         order = {name: index for index, name in enumerate(formats())}
 
         def pair_by_pair(cell: Cell) -> tuple[Any, ...]:
             return cell.backend, order[cell.source], order[cell.target], natural_order(cell.name)
 
-        return find_findings(sorted(self._cells(), key=pair_by_pair), self._values)
+        return sorted(map(_read_cell, self.folder.glob("*.part")), key=pair_by_pair)
 
-    def _cells(self) -> Iterator[Cell]:
-        for path in self.folder.glob("*.part"):
-            digests, [judgement] = decode_task(path.read_bytes())
-            yield cell_of(case_named(judgement.case), judgement, json.loads(digests))
+    def cell(self, judgement: Judgement) -> Cell | None:
+        """What is stored of a judgement; None if it does not fail."""
+        return _read_cell(self._path(judgement)) if judgement.verdict in FAILING else None
 
-    def _values(self, digest: str) -> NDArray[Any]:
+    def values(self, digest: str) -> NDArray[Any]:
         content = (self.folder / f"{digest}.array").read_bytes()
         dtype, size, data = content.split(b"\n", 2)
         decoded = pa.decompress(data, int(size), COMPRESSION, asbytes=True)
         return decode_array(dtype.decode(), decoded).values
+
+    def _path(self, judgement: Judgement) -> Path:
+        name = f"{judgement.backend} {judgement.check or judgement.case}"
+        return self.folder / f"{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}.part"
 
     def _store_array(self, array: DatumArray) -> None:
         path = self.folder / f"{array.digest}.array"
@@ -79,3 +77,8 @@ class Failures:
         unfinished = self.folder / token_hex(8)
         unfinished.write_bytes(content)
         unfinished.replace(path)
+
+
+def _read_cell(path: Path) -> Cell:
+    digests, [judgement] = decode_task(path.read_bytes())
+    return cell_of(case_named(judgement.case), judgement, json.loads(digests))

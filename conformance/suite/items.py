@@ -9,6 +9,7 @@ import pytest
 
 from conformance.judging.questions import AnyJudge, Question, by_backend
 from conformance.suite.failures import Failures
+from conformance.suite.findings_summary import FindingsSummary
 from conformance.suite.ledger_check import check_ledger
 from oracles.registry import Backend
 from reports.counterexample.failure_text import failure_text
@@ -16,6 +17,8 @@ from reports.diff.totals import count_record
 from specs.cases import Case
 
 FAILURES = pytest.StashKey[Failures]()
+SUMMARY = pytest.StashKey[FindingsSummary]()
+"""The summary of this process; xdist's workers have none."""
 ENDINGS = (pytest.exit.Exception, KeyboardInterrupt)
 """The exceptions that end the whole run."""
 OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
@@ -68,6 +71,8 @@ class JudgedItem(pytest.Item):
         """Judge, and report the verdict as pytest's pass, skip, xfail or failure."""
         case, judgement = self.question.judge()
         self.config.stash[FAILURES].add(judgement)
+        if (summary := self.config.stash.get(SUMMARY, None)) is not None:
+            summary.prepare(judgement)
         record = {"item": self.name, **count_record(case, judgement)}
         self.user_properties.append((self.question.record, record))
         ledger_message = check_ledger(self, self.backend, case, judgement)

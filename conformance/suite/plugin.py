@@ -17,7 +17,7 @@ from conformance.judging.questions import judges_of
 from conformance.running.selection import select
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
-from conformance.suite.items import FAILURES, JudgedItem, Suite
+from conformance.suite.items import FAILURES, SUMMARY, JudgedItem, Suite
 from conformance.suite.ledger_check import LEDGERS, Ledgers
 from conformance.suite.ledger_update import LedgerUpdate
 from conformance.suite.parallel_judging import HelperConfig, ParallelJudging, count_helpers
@@ -169,6 +169,7 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     config.stash[LEDGERS] = ledgers = Ledgers(config, names)
     summary = FindingsSummary(failures, versions)
     if not is_worker(config):
+        config.stash[SUMMARY] = summary
         config.pluginmanager.register(summary, "castigate-findings")
     update = LedgerUpdate(config, ledgers, versions, summary)
     config.pluginmanager.register(update, "castigate-ledger-update")

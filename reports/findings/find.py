@@ -21,7 +21,12 @@ from reports.findings.intervals import region_words
 from reports.findings.mechanism_answers import known_ruling
 from reports.findings.mechanisms import Mechanism
 from reports.findings.number_line import segments
-from reports.findings.wrong_answers import StoredArrays, WrongAnswers, explain_wrong_answers
+from reports.findings.wrong_answers import (
+    MechanismSearch,
+    StoredArrays,
+    WrongAnswers,
+    explain_wrong_answers,
+)
 from specs.formats import Format, format_named
 
 EXHAUSTIVE_BITS = 16
@@ -42,14 +47,36 @@ Drafts = dict[Cause, _Draft]
 
 def find_findings(cells: Iterable[Cell], stored: StoredArrays) -> dict[str, tuple[Finding, ...]]:
     """The findings of each backend that fails, the most severe first, then those of most cases."""
-    by_backend: dict[str, list[Cell]] = {}
-    for cell in cells:
-        if cell.verdict in FAILING:
-            by_backend.setdefault(cell.backend, []).append(cell)
-    return {
-        backend: tuple(_sorted_findings(backend, _drafts(failing, stored)))
-        for backend, failing in by_backend.items()
-    }
+    return FindingsSearch(stored).find(cells)
+
+
+class FindingsSearch:
+    """Finds the root causes behind failures; can look at each one before all are known."""
+
+    def __init__(self, stored: StoredArrays) -> None:
+        self._stored = stored
+        self._mechanisms = MechanismSearch(stored)
+
+    def prepare(self, cell: Cell) -> None:
+        """Evaluate mechanisms on a cell's wrong answers, which takes most of a search's time."""
+        for broken in cell.broken:
+            if broken.failing is not None and broken.allowed != REJECTED:
+                wrong = WrongAnswers.of(cell, broken, broken.failing, self._stored)
+                self._mechanisms.fill_options(wrong)
+
+    def find(self, cells: Iterable[Cell]) -> dict[str, tuple[Finding, ...]]:
+        """The findings of each backend that fails, the most severe first."""
+        by_backend: dict[str, list[Cell]] = {}
+        for cell in cells:
+            if cell.verdict in FAILING:
+                by_backend.setdefault(cell.backend, []).append(cell)
+        return {
+            backend: tuple(_sorted_findings(backend, self._drafts(failing)))
+            for backend, failing in by_backend.items()
+        }
+
+    def _drafts(self, cells: Iterable[Cell]) -> Drafts:
+        return _drafts(cells, self._stored, self._mechanisms)
 
 
 def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
@@ -68,7 +95,7 @@ def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
     )
 
 
-def _drafts(cells: Iterable[Cell], stored: StoredArrays) -> Drafts:
+def _drafts(cells: Iterable[Cell], stored: StoredArrays, mechanisms: MechanismSearch) -> Drafts:
     drafts: Drafts = {}
     wrong: list[WrongAnswers] = []
     others: list[Failure] = []
@@ -83,7 +110,7 @@ def _drafts(cells: Iterable[Cell], stored: StoredArrays) -> Drafts:
         # Of several messages the shortest, so that the order of cases does not matter.
         draft.says = min(draft.says, says, key=lambda text: (len(text), text))
         draft.explained.append(_refusal(cell, broken))
-    explain_wrong_answers(wrong, stored)
+    explain_wrong_answers(wrong, mechanisms)
     for each in wrong:
         for mechanism, runs in each.explained.items():
             cause = Cause("wrong value", mechanism.name)

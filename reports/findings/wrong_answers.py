@@ -68,12 +68,11 @@ class WrongAnswers:
             self.explained[mechanism] = runs
 
 
-def explain_wrong_answers(wrong: Sequence[WrongAnswers], stored: StoredArrays) -> None:
+def explain_wrong_answers(wrong: Sequence[WrongAnswers], search: MechanismSearch) -> None:
     """Choose the mechanisms that explain most: first those that also tell where it goes wrong.
 
     Such a mechanism is a cause, and explains whatever it can in other cases too.
     """
-    search = _Search(stored)
     for each in wrong:
         search.fill_options(each)
     chosen: list[Mechanism] = []
@@ -119,7 +118,7 @@ def _best(
     return max(gains, key=merit, default=None)
 
 
-class _Search:
+class MechanismSearch:
     """Evaluates mechanisms on wrong answers; cases with equal rules and answers share results."""
 
     def __init__(self, stored: StoredArrays) -> None:

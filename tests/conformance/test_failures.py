@@ -12,6 +12,7 @@ from conformance.suite.failures import Failures
 from oracles.protocol import Bits
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
+from reports.findings.find import find_findings
 from specs.cases import Case
 
 CASES = [f"onnx-cast:{version}/float16/int4" for version in (25, 24)]
@@ -32,7 +33,7 @@ def test_findings_are_those_of_all_failures_whoever_stored_them(tmp_path: Path) 
     for failures, name in zip((one, other), CASES, strict=True):
         failures.add(judge.judge(case_named(name)))
     failures.add(judge.judge(case_named("onnx-cast:25/float16/int8")))
-    [finding] = one.findings()["wrong"]
+    [finding] = find_findings(one.cells(), one.values)["wrong"]
     assert (finding.name, set(finding.cases)) == ("one", set(CASES))
     assert finding.simplest.smallest == "0x3800"
     # Both cases have the same inputs and answers, which are stored once.
