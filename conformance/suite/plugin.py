@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from functools import partial
@@ -119,6 +120,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     config.add_cleanup(partial(gc.set_threshold, *gc.get_threshold()))
     config.add_cleanup(gc.unfreeze)
+    # When Python ends, it searches for garbage again.
+    atexit.register(gc.freeze)
     gc.set_threshold(*GC_THRESHOLDS)
     config.stash[BACKENDS] = []
     config.stash[OWN_FOLDER] = Path(folder := mkdtemp(prefix="castigate-"))
