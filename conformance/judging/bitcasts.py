@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -29,6 +29,7 @@ from specs.loader import document_named
 from specs.model.document import NOT_COPIED, PromiseEntry
 
 ANY_BYTE = 0xFF
+CONTENTS_KEPT = 256
 
 
 def bitcast_by(oracle: Oracle, case: Case, ruling: BitcastRuling, bits: Bits) -> Bits:
@@ -44,14 +45,23 @@ def bitcast_by(oracle: Oracle, case: Case, ruling: BitcastRuling, bits: Bits) ->
 
 def contents(ruling: BitcastRuling, seed: int) -> Iterator[Bits]:
     """The tensors to ask a case with; a single one if its shape has no elements."""
-    storage = np.dtype(ruling.source.storage)
-    for raw in _memories(ruling, prod(ruling.shape) * storage.itemsize, seed):
+    yield from _contents(ruling.source, ruling.target, ruling.shape, seed)
+
+
+@lru_cache(CONTENTS_KEPT)
+def _contents(
+    source: Format, target: Format, shape: tuple[int, ...], seed: int
+) -> tuple[Bits, ...]:
+    storage, tensors = np.dtype(source.storage), []
+    for raw in _memories(source, target, prod(shape) * storage.itemsize, seed):
         bits: Bits = raw.view(storage).copy()
-        if ruling.source.bits < 8 * storage.itemsize:
-            bits &= storage.type(ruling.source.mask)
-        yield bits.reshape(ruling.shape)
+        if source.bits < 8 * storage.itemsize:
+            bits &= storage.type(source.mask)
+        bits.flags.writeable = False
+        tensors.append(bits.reshape(shape))
         if not bits.size:
-            return
+            break
+    return tuple(tensors)
 
 
 def requested_tensors(ruling: BitcastRuling, seed: int) -> Iterator[Bits]:
@@ -61,17 +71,17 @@ def requested_tensors(ruling: BitcastRuling, seed: int) -> Iterator[Bits]:
         yield from [bits] * times
 
 
-def _memories(ruling: BitcastRuling, size: int, seed: int) -> Iterator[NDArray[np.uint8]]:
+def _memories(source: Format, target: Format, size: int, seed: int) -> Iterator[NDArray[np.uint8]]:
     """Rising bytes, set bits, floats that a cast by value would change, and random bytes.
 
     No tensor consists of equal elements: XLA stores such a constant as one element, and does not
     fold its bitcast.
     """
     yield (np.arange(1, size + 1) % 251).astype(np.uint8)
-    set_bits, itemsize = np.full(size, 0xFF, np.uint8), np.dtype(ruling.source.storage).itemsize
+    set_bits, itemsize = np.full(size, 0xFF, np.uint8), np.dtype(source.storage).itemsize
     set_bits[max(size - itemsize, itemsize) :] = 0
     yield set_bits
-    for form in dict.fromkeys((ruling.source, ruling.target)):
+    for form in dict.fromkeys((source, target)):
         part = format_named(form.entry.part or form.name)
         if part.kind == "float":
             fragile = np.array(_fragile_floats(part), part.storage).view(np.uint8)

@@ -78,7 +78,8 @@ class Follower:
 
 def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
     """The divergences of the known answers alone."""
-    return Followed(_divergences(rules, known, gather), 0, reaches_ends=False)
+    found = _divergences(rules, known, gather) if known.fails.any() else ()
+    return Followed(found, 0, reaches_ends=False)
 
 
 def _followed(rules: Ruling, known: GradedAnswers, whole: GradedAnswers) -> Followed:

@@ -18,11 +18,11 @@ from conformance.judging.answers import (
     value_of,
 )
 from conformance.judging.backend_judge import BackendJudge
-from conformance.judging.calls import answer_of
+from conformance.judging.calls import answer_of, held_by
 from conformance.judging.probes import Probe, ProbePlan
 from conformance.judging.row_answers import Row
-from oracles.protocol import Bits, WithCastAtOnce, WithCastBatch
-from specs.case_calls import receiver_of
+from oracles.protocol import AheadRequest, Bits, WithAskAhead, WithCastAtOnce, WithCastBatch
+from specs.case_calls import call_of, receiver_of
 
 
 class ProbeFailedError(Exception):
@@ -59,6 +59,7 @@ def _answered_parts(
     """The probes that are answered, in parts, with all answers of a part in one row."""
     oracle, target = judge.backend.oracle, row.rules.target
     if not isinstance(oracle, WithCastBatch) or receiver_of(row.case.document) is not None:
+        ask_calls_ahead(judge, row, plan)
         for probe in plan.probes:
             yield from _answer_to(judge, row, probe)
         return
@@ -81,6 +82,17 @@ def _answered_parts(
             # The first that was not answered together: alone it tells why.
             yield from _answer_to(judge, row, plan.probes[first])
             first += 1
+
+
+def ask_calls_ahead(judge: BackendJudge, row: Row, plan: ProbePlan) -> None:
+    """Make the calls of probes in one message, if the backend takes requests ahead."""
+    oracle, case = judge.backend.oracle, row.case
+    if not isinstance(oracle, WithAskAhead) or receiver_of(case.document) is None:
+        return
+    tensors = [probe.tensor(row.inputs) for probe in plan.probes]
+    oracle.ask_ahead(
+        [AheadRequest("call", case, held_by(case, each), call_of(case)) for each in tensors]
+    )
 
 
 def answers_at_once(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -49,6 +51,7 @@ class BackendNode(pytest.Collector):
         super().__init__(**more)
         self.backend = backend
         self.questions = questions
+        self.relative_path = os.path.relpath(self.path, self.session.path)
 
     def collect(self) -> Iterator[JudgedItem]:
         """One item per question, with its name."""
@@ -66,6 +69,12 @@ class JudgedItem(pytest.Item):
         super().__init__(**more)
         self.backend = backend
         self.question = question
+
+    @cached_property
+    def location(self) -> tuple[str, int | None, str]:
+        """The suite's file, whose path is made once, and the item's name."""
+        assert isinstance(self.parent, BackendNode)
+        return self.parent.relative_path, None, f"{self.parent.name} {self.name}"
 
     def runtest(self) -> None:
         """Judge, and report the verdict as pytest's pass, skip, xfail or failure."""

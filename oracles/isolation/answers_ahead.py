@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oracles.memory_layouts import layout_of
 from oracles.protocol import AheadRequest, Bits
 from oracles.tensor_batch import TensorBatch
 from specs.calls import Call
@@ -64,7 +65,7 @@ def _is_same(asked: Tensors, tensors: Tensors) -> bool:
         )
     return (
         isinstance(tensors, np.ndarray)
-        and tensors.flags.c_contiguous
+        and layout_of(asked) == layout_of(tensors)
         and asked.dtype == tensors.dtype
         and np.array_equal(asked, tensors)
     )

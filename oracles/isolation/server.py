@@ -48,7 +48,7 @@ from oracles.isolation.resource_limits import (
     is_memory_nearly_full,
     limit_memory,
 )
-from oracles.memory_layouts import with_layout
+from oracles.memory_layouts import layout_of, with_layout
 from oracles.protocol import Bits, Returned, Swept, WithSweep
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
@@ -126,7 +126,7 @@ class Server:
         for request in requests:
             try:
                 # A copy: an oracle may write to its inputs, and use one buffer for all answers.
-                own = {name: arrays[place].copy() for name, place in request["arrays"].items()}
+                own = {name: _fresh(arrays[place]) for name, place in request["arrays"].items()}
                 members, found = self._answer(request, own)
                 places = {name: _index_among(distinct, each) for name, each in found.items()}
                 members = members | {"arrays": places}
@@ -239,6 +239,12 @@ def _decode_arrays(request: Frame) -> dict[str, Bits]:
     for name, layout in decode_layouts(request.header.get("layouts", {})).items():
         arrays[name] = with_layout(arrays[name], layout)
     return arrays
+
+
+def _fresh(array: Bits) -> Bits:
+    """Copy an array into memory where it lies the same."""
+    layout = layout_of(array)
+    return array.copy() if layout is None else with_layout(array, layout)
 
 
 def _index_among(distinct: list[Bits], array: Bits) -> str:
