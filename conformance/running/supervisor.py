@@ -19,7 +19,7 @@ from multiprocessing.context import SpawnProcess
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
-from oracles.isolation.resource_limits import die_with_parent
+from oracles.isolation.resource_limits import die_with_parent, keep_freed_memory
 from oracles.isolation.supervised_process import describe_exit
 
 SECONDS_BETWEEN_SILENCE_CHECKS = 1.0
@@ -180,6 +180,7 @@ def live_with_parent() -> None:
     """In a worker's process: ignore Ctrl-C, and end when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
+    keep_freed_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
