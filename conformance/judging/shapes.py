@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +26,15 @@ from specs.cases import Case
 from specs.ruling import Ruling
 from specs.tensor_rules import tensor_rule
 
+
+@dataclass(frozen=True)
+class FaultyTensor:
+    """A fault, and a tensor that shows it."""
+
+    fault: Fault
+    bits: Bits
+
+
 AskEach = Callable[[Sequence[Bits]], Iterator[Answer]]
 """Asks one tensor after another, as far as the answers are consumed."""
 
@@ -38,7 +48,7 @@ def shape_faults(
     grades: Grades,
     ask_each: AskEach,
     shapes: tuple[Shape, ...],
-) -> Iterator[Fault]:
+) -> Iterator[FaultyTensor]:
     """The first shape that is not kept, or in which an element that was right turns wrong."""
     sound = np.flatnonzero(grades == ALLOWED)
     if case.example is not None or sound.size == 0:
@@ -68,5 +78,6 @@ def shape_faults(
             case Crashed() as crashed:
                 raise Unanswered(crashed)
         if text:
-            yield Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {text}")
+            fault = Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {text}")
+            yield FaultyTensor(fault, inputs[picked].reshape(shape))
             return

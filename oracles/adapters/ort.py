@@ -16,7 +16,7 @@ from oracles.adapters.onnx_models import (
     bitcast_graph,
     cast_graph,
 )
-from oracles.adapters.ort_scripts import header, initializer, run, session
+from oracles.adapters.ort_scripts import header, initializer, is_raw, run, session
 from oracles.adapters.refusals import first_line, load, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement
 from oracles.adapters.tensor_memory import (
@@ -141,7 +141,8 @@ class Ort:
 
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
         number = self._models.element_type(case.source)
-        is_constant = self._takes_constant(case.source)
+        # A session takes texts, but then it gives no dtype that numpy lacks.
+        is_constant = self._folded or (case.source == "string" and is_raw(case.target))
         # onnxruntime removes a Cast to the same dtype, and folds a constant one.
         level = None
         if self._folded or is_constant or case.source == case.target:

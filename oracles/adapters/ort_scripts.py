@@ -51,7 +51,7 @@ RAW = "raw = ctypes.string_at(y.data_ptr(), y.tensor_size_in_bytes())\n"
 
 def header(version: str, case: Case) -> str:
     """Return a script's first line and its imports."""
-    modules = "import ctypes\n\n" if _is_raw(case.target) else ""
+    modules = "import ctypes\n\n" if is_raw(case.target) else ""
     return HEADER.format(version=version, case=case, modules=modules)
 
 
@@ -74,10 +74,12 @@ def session(level: str | None, provider: str) -> str:
 
 def run(case: Case, number: int, bits: Bits, *, is_constant: bool, is_bitcast: bool) -> str:
     """Return the statements that run the session and print its answers."""
-    is_raw = _is_raw(case.target)
+    in_memory = is_raw(case.target)
     if is_constant:
-        feed, is_numpy = "{}", not is_raw
-    elif case.source in NUMPY_DTYPES and not is_raw:
+        feed, is_numpy = "{}", not in_memory
+    elif case.source == "string":
+        feed, is_numpy = '{"x": bits}', True
+    elif case.source in NUMPY_DTYPES and not in_memory:
         feed, is_numpy = f'{{"x": bits.view("{case.source}")}}', True
     else:
         feed, is_numpy = '{"x": x}', False
@@ -85,7 +87,7 @@ def run(case: Case, number: int, bits: Bits, *, is_constant: bool, is_bitcast: b
     method = "run" if is_numpy else "run_with_ort_values"
     statements += f"(y,) = session.{method}(None, {feed})\n"
     answers = "y" if is_numpy else "y.numpy()"
-    if is_raw:
+    if in_memory:
         more, answers = _from_memory(case.target, bits)
         statements += more
     elif case.target != "string":
@@ -111,7 +113,7 @@ def _from_memory(dtype: str, bits: Bits) -> tuple[str, str]:
     return RAW, f'np.frombuffer(raw, "{entry.storage}"){mask_expression(dtype)}{shaped}'
 
 
-def _is_raw(dtype: str) -> bool:
+def is_raw(dtype: str) -> bool:
     """Whether numpy has no array of a tensor's dtype."""
     return dtype not in NUMPY_DTYPES and dtype != "string"
 
