@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reports.diff.judgement import NEXT_SCRIPT
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.causes import find_causes
 from reports.findings.cells import BrokenRule, Cell
@@ -246,6 +247,21 @@ def shown_script(smallest: str, script: str) -> str:
     held = replace(base, broken=(one,), reproduction=script)
     share = ExplainedCase(held, "r", "", "required", 1, True, "", smallest, "0x01", ("0x02",))
     return share.script
+
+
+def test_of_two_scripts_each_share_has_its_own() -> None:
+    value, error = (
+        "bits = np.array([0x3c00], np.uint16)\n",
+        "bits = np.array([0x3c00]).reshape(())\n",
+    )
+    both = value + NEXT_SCRIPT + error
+    assert (shown_script("0x3c00", both), shown_script("", both)) == (value, error)
+
+
+def test_an_error_of_open_inputs_is_no_cause() -> None:
+    message = "open inputs: on '': ValueError: no; number; shape (): TypeError: no"
+    [(cause, _)] = find_causes([(cell("onnx-cast:25/float32/float16", message), broken())])
+    assert cause.name == "raises-TypeError"
 
 
 def test_a_script_asks_for_the_input_that_the_finding_shows() -> None:
