@@ -264,6 +264,24 @@ class WithReproduce(Protocol):
         ...
 
 
+@runtime_checkable
+class WithReproduceBitcast(Protocol):
+    """An oracle that writes reproduction scripts of bitcasts."""
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Write a self-contained script that shows the shape and the bits of a bitcast."""
+        ...
+
+
+@runtime_checkable
+class WithReproduceCall(Protocol):
+    """An oracle that writes reproduction scripts of calls."""
+
+    def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
+        """Write a self-contained script that makes a call on members that hold those bits."""
+        ...
+
+
 CAPABILITIES: Mapping[str, type[Any]] = {
     "claims": WithClaims,
     "dtypes": WithDtypes,
@@ -279,6 +297,8 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "call": WithCall,
     "identity": WithIdentity,
     "reproduce": WithReproduce,
+    "reproduce_bitcast": WithReproduceBitcast,
+    "reproduce_call": WithReproduceCall,
 }
 """The protocol of each optional member, for an oracle that forwards the members of another."""
 

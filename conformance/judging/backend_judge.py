@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -22,7 +21,6 @@ from conformance.judging.answers import (
     Unanswered,
     attempt,
     checked,
-    described,
     refusal,
     value_of,
 )
@@ -31,14 +29,14 @@ from conformance.judging.failing_stretches import WIDEST_BITS, GradedAnswers
 from conformance.judging.followed_cases import Follower, not_followed
 from conformance.judging.quick_inputs import EXHAUSTIVE_BITS, inputs_of
 from conformance.judging.raising_inputs import crash_message, inputs_that_raise
+from conformance.judging.reproduction import reproduction
 from conformance.judging.shape_choice import shapes_of
-from conformance.judging.shapes import shape_faults
+from conformance.judging.shapes import FaultyTensor, shape_faults
 from oracles.isolation.loading import is_isolated
 from oracles.protocol import (
     Bits,
     Returned,
     WithCastBatch,
-    WithReproduce,
     WithRoad,
     compiles_per_shape,
     row_limits_of,
@@ -50,9 +48,8 @@ from oracles.tensor_batch import TensorBatch
 from reports.diff.allowed_answers import Expectations
 from reports.diff.answer_arrays import DatumArray
 from reports.diff.answer_arrays import InputsAndAnswers as KeptAnswers
-from reports.diff.divergences import datum_of
 from reports.diff.grades import NOT_ALLOWED, Grades
-from reports.diff.judgement import Divergence, Fault, Judgement
+from reports.diff.judgement import NEXT_SCRIPT, Divergence, Fault, Judgement
 from reports.diff.verdicts import Verdict
 from reports.run_store.record import Selection
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
@@ -61,7 +58,6 @@ from specs.case_calls import receiver_of
 from specs.cases import Case
 from specs.formats import format_named
 from specs.operations import is_bitcast
-from specs.plain_text import plain_text
 from specs.ruling import Ruling, ruling
 
 
@@ -132,6 +128,7 @@ class BackendJudge:
             inputs=found.inputs,
             open_inputs=found.open_inputs,
             faults=faults,
+            reproduction=reproduction(self.backend, case, found.shown) if faults else "",
         )
 
     def _no_bitcast(self, case: Case, rules: BitcastRuling, missing: NoAnswer) -> Judgement:
@@ -155,7 +152,8 @@ class BackendJudge:
         if isinstance(missing, Malformed) and missing.fault is not None:
             if rules.is_open_dtype:
                 return self._verdict(case, "open", missing.text, inputs=inputs.size)
-            return self._faulty(case, rules, inputs, [], [missing.fault])
+            faulty = FaultyTensor(missing.fault, inputs[:1])
+            return self._faulty(case, rules, inputs, [], [faulty])
         return self._without_answer(case, missing, inputs.size)
 
     def _without_answer(self, case: Case, missing: NoAnswer, inputs: int) -> Judgement:
@@ -166,7 +164,7 @@ class BackendJudge:
             case Crashed() as crashed:
                 return self.crashed(case, crashed)
             case Raised(smallest=smallest) if smallest is not None:
-                script = self.reproduction(case, ruling(case), smallest)
+                script = reproduction(self.backend, case, smallest)
                 failed = self.failed(case)
                 return self._verdict(case, failed, missing.text, inputs=inputs, reproduction=script)
             case Raised() | Malformed():
@@ -233,7 +231,7 @@ class BackendJudge:
                 [*_, branch] = rules.branches
                 message = f"is not refused, but {text}"
                 fault = Fault("answer", branch.rule, branch.clause, branch.level, message)
-                return self._faulty(case, rules, inputs, [], [fault])
+                return self._faulty(case, rules, inputs, [], [FaultyTensor(fault, inputs[:1])])
             case missing:
                 raise Unanswered(missing)
         expected = Expected(*(np.zeros(inputs.size, np.uint8) for _ in range(3)))
@@ -318,14 +316,15 @@ class BackendJudge:
             self._asked_rows = key, [value_of(each) for each in answers]
         return self._asked_rows[1]
 
-    def _call_faults(self, case: Case, rules: Ruling, inputs: Bits) -> Iterator[Fault]:
+    def _call_faults(self, case: Case, rules: Ruling, inputs: Bits) -> Iterator[FaultyTensor]:
         """Yield the faults of a call besides its values, where the document promises anything."""
         if not rules.is_open_dtype:
 
             def make(call: Call, held: Mapping[str, Bits]) -> Answered[Returned] | NoAnswer:
                 return attempt(lambda: call_by(self.backend.oracle, case, call, held))
 
-            yield from call_faults(case, inputs, make)
+            for fault in call_faults(case, inputs, make):
+                yield FaultyTensor(fault, inputs[:1])
 
     def ask_and_locate(self, case: Case, rules: Ruling, inputs: Bits) -> Answer:
         """The backend's answer; an error names the inputs on which it is raised."""
@@ -350,7 +349,7 @@ class BackendJudge:
         expected: Expected,
         answer: Bits,
         grades: Grades,
-        faults: Sequence[Fault] = (),
+        faults: Sequence[FaultyTensor] = (),
     ) -> Judgement:
         graded = GradedAnswers(inputs, answer, grades, expected.branch_indices)
         if self._can_follow(case, rules) and graded.fails.any():
@@ -373,13 +372,19 @@ class BackendJudge:
         rules: Ruling,
         inputs: Bits,
         found: Sequence[tuple[Divergence, Bits]],
-        faults: Sequence[Fault],
+        faulty: Sequence[FaultyTensor],
     ) -> Judgement:
         """The verdict that follows from wrong values and from other faults."""
+        faults = [each.fault for each in faulty]
+        counted = tuple(fault for fault in faults if fault.kind != "unsupported")
+        shown = [bits for _, bits in found[:1]]
+        shown += [each.bits for each in faulty if each.fault.kind != "unsupported"][:1]
+        scripts = [reproduction(self.backend, case, bits) for bits in shown]
+        script = NEXT_SCRIPT.join(filter(None, scripts))
         if faults and not found and faults[0].kind != "answer":
             verdict = "unsupported" if faults[0].kind == "unsupported" else self.failed(case)
-            return self._verdict(case, verdict, faults[0].message, inputs=inputs.size)
-        counted = tuple(fault for fault in faults if fault.kind != "unsupported")
+            message = faults[0].message
+            return self._verdict(case, verdict, message, inputs=inputs.size, reproduction=script)
         levels = {divergence.level for divergence, _ in found} | {fault.level for fault in counted}
         return self._verdict(
             case,
@@ -388,7 +393,7 @@ class BackendJudge:
             inputs=inputs.size,
             divergences=tuple(divergence for divergence, _ in found),
             faults=counted,
-            reproduction=self.reproduction(case, rules, found[0][1]) if found else "",
+            reproduction=script,
         )
 
     def graded(self, case: Case, levels: set[str], is_open: bool) -> Verdict:
@@ -407,17 +412,3 @@ class BackendJudge:
         """Whether a broken rule counts: the backend claims the edition, or the user named it."""
         is_named = case.document in self.settings.asked_for
         return is_named or self.backend.claims(case.document, case.version)
-
-    def reproduction(self, case: Case, rules: Ruling, smallest: Bits) -> str:
-        """A script that reproduces one answer: the adapter's own, or a command of castigate."""
-        given = datum_of(smallest[0])
-        shown = shlex.quote(given) if isinstance(given, str) else rules.source.hexadecimal(given)
-        name = shlex.quote(self.backend.name)
-        command = f"castigate explain {case.id} --backend {name} -- {shown}"
-        oracle = self.backend.oracle
-        if not isinstance(oracle, WithReproduce):
-            return plain_text(command)
-        try:
-            return plain_text(str(oracle.reproduce(case, smallest.copy())))
-        except Exception as error:
-            return plain_text(f"{command}\n# the adapter's own script failed: {described(error)}")

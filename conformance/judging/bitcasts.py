@@ -15,6 +15,7 @@ from conformance.judging.answers import (
     Answered,
     Declined,
     NoAnswer,
+    Raised,
     Unanswered,
     stored,
     value_of,
@@ -169,6 +170,7 @@ class BitcastOutcome:
     """Holds the result of one bitcast; ``inputs`` counts the elements that were answered."""
 
     fault: Fault | None
+    shown: Bits
     inputs: int
     open_inputs: int
     message: str
@@ -191,6 +193,8 @@ def ask_bitcast(
             case Declined() as reason:
                 declined.append(reason)
                 continue
+            case Raised() as raised:
+                return replace(raised, smallest=bits)
             case missing:
                 return missing
         asked += bits.size
@@ -212,7 +216,7 @@ def ask_bitcast(
     if declined:
         messages.append(f"{len(declined)} of {len(tensors)} tensors not asked: {declined[0].text}")
     is_open = ruling.is_open or _leaves_bits_open(ruling)
-    return BitcastOutcome(fault, asked, asked if is_open else 0, "; ".join(messages))
+    return BitcastOutcome(fault, bits, asked, asked if is_open else 0, "; ".join(messages))
 
 
 def _followed_reading(ruling: BitcastRuling, answer: Bits) -> BitcastRuling:

@@ -36,6 +36,14 @@ AskEach = Callable[[TensorBatch], Iterator[Answer]]
 
 
 @dataclass(frozen=True)
+class FaultyTensor:
+    """A fault, and a tensor that shows it."""
+
+    fault: Fault
+    bits: Bits
+
+
+@dataclass(frozen=True)
 class ShapePlan:
     """Which of some inputs fill each shape that a document wants kept."""
 
@@ -68,7 +76,7 @@ def shape_faults(
     grades: Grades,
     ask_each: AskEach,
     shapes: tuple[Shape, ...],
-) -> Iterator[Fault]:
+) -> Iterator[FaultyTensor]:
     """The first shape that is not kept, or in which an element that was right turns wrong."""
     sound = np.flatnonzero(grades == ALLOWED)
     if case.example is not None or sound.size == 0:
@@ -96,5 +104,6 @@ def shape_faults(
             case Crashed() as crashed:
                 raise Unanswered(crashed)
         if text:
-            yield Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {text}")
+            fault = Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {text}")
+            yield FaultyTensor(fault, inputs[picked].reshape(shape))
             return

@@ -24,6 +24,7 @@ from conformance.judging.answers import (
 )
 from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.raising_inputs import crash_message
+from conformance.judging.reproduction import reproduction
 from conformance.sweep.device_blocks import BLOCK, device_blocks
 from conformance.sweep.joining import joined
 from oracles.bound_sweep import CHUNK, BoundSweep
@@ -169,7 +170,7 @@ class RulingCheck:
         if not self.found.divergences:
             return self.found
         smallest = np.array([self.found.divergences[0].smallest], self.rules.source.storage)
-        script = self._judge.reproduction(self.case, self.rules, smallest)
+        script = reproduction(self._judge.backend, self.case, smallest)
         return replace(self.found, reproduction=script)
 
 

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.refusals import load, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
+from oracles.adapters.script_text import (
+    bits_statement,
+    mask_expression,
+    print_statement,
+    print_tensor,
+)
 from oracles.adapters.stablehlo import COMPUTED, Operation, Shape, program
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
@@ -124,20 +129,32 @@ class Jax:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on jax, without this project."""
         self.road(case)
-        cast = CAST_STATEMENTS[self._variant].format(
-            function=LAX_FUNCTIONS["convert"],
+        script = self._script("convert", case, bits)
+        return script + print_statement(case.source, case.target, bits)
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that does a bitcast on jax, without this project."""
+        if self._variant == "folded":
+            raise Unsupported("jax:folded writes no scripts of bitcasts")
+        for dtype in (case.source, case.target):
+            self._roads.dtype(dtype)
+        return self._script("bitcast_convert", case, bits) + print_tensor(case.target)
+
+    def _script(self, operation: Operation, case: Case, bits: Bits) -> str:
+        """Return a script up to the statement that binds ``answers``."""
+        statement = CAST_STATEMENTS[self._variant].format(
+            function=LAX_FUNCTIONS[operation],
             target=DTYPES[case.target],
-            program=program("convert", case.source, case.target, bits.shape),
+            program=program(operation, case.source, case.target, bits.shape),
         )
         device = f', jax.devices("{self._device}")[0]' if self._device else ""
         return (
             HEADER.format(version=self.version, case=case, platforms="" if self._device else "cpu")
             + f"{bits_statement(case.source, bits)}\n"
             + f"x = jax.device_put(bits.view(jnp.{DTYPES[case.source]}){device})\n"
-            + cast
+            + statement
             + f'answers = np.asarray(y).view("{format_named(case.target).storage}")'
             + f"{mask_expression(case.target)}\n"
-            + print_loop(case.source, case.target)
         )
 
     def _answer(self, request: Request, bits: Bits) -> Bits:

@@ -14,10 +14,15 @@ from oracles.adapters.onnx_models import (
     ModelBuilder,
     bitcast_graph,
     cast_graph,
-    element_name,
 )
 from oracles.adapters.refusals import first_line, load, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
+from oracles.adapters.script_text import (
+    NUMPY_DTYPES,
+    bits_statement,
+    mask_expression,
+    print_statement,
+    print_tensor,
+)
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
@@ -36,19 +41,13 @@ A text that cannot be parsed is a ValueError, and so stays an error.
 HEADER = """\
 # onnx {version}: {case}
 import numpy as np
-import onnx
-from onnx import TensorProto, helper
+import onnx.parser
 from onnx.reference import ReferenceEvaluator
 
 """
 
-RUN = """\
-onnx.checker.check_model(model, full_check=True)
-
-feed = {{"x": {x}}}
-(y,) = ReferenceEvaluator(model).run(None, feed)
-answers = {answers}
-"""
+CHECK = "onnx.checker.check_model(model, full_check=True)\n"
+RUN = '(y,) = ReferenceEvaluator(model).run(None, {{"x": {x}}})\n'
 
 
 class Onnx:
@@ -109,20 +108,35 @@ class Onnx:
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on the evaluator, without this project."""
+        return self._script(case, cast_graph(case), bits)
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that runs a bitcast on the evaluator, without this project."""
+        return self._script(case, bitcast_graph(case), bits)
+
+    def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
         source, target = format_named(case.source), format_named(case.target)
-        x = "bits"
-        if source.kind != "text":
-            x += f".view(helper.tensor_dtype_to_np_dtype(TensorProto.{element_name(case.source)}))"
-        answers = "y.tolist()"
-        if target.kind != "text":
-            answers = f'y.view("{target.storage}"){mask_expression(case.target)}'
-        model = self._models.script(cast_graph(case), None, shape='["n"]')
+        x, y, binding = "bits", f'y.view("{target.storage}"){mask_expression(case.target)}', ""
+        if case.source in NUMPY_DTYPES:
+            x += f'.view("{case.source}")'
+        elif source.kind != "text":
+            number = self._models.element_type(case.source)
+            x, binding = "x", f"x = bits.view(onnx.helper.tensor_dtype_to_np_dtype({number}))\n"
+        shape = ", ".join(f"d{axis}" for axis in range(bits.ndim))
         return (
             HEADER.format(version=self.version, case=case)
-            + f"{bits_statement(case.source, bits)}\n\n{model}"
-            + RUN.format(x=x, answers=answers)
-            + print_loop(case.source, case.target)
+            + f"{bits_statement(case.source, bits)}\n"
+            + self._models.statement(graph, f"[{shape}]" if shape else "")
+            + CHECK
+            + binding
+            + RUN.format(x=x)
+            + self._print(case, graph, bits, "y.tolist()" if target.kind == "text" else y)
         )
+
+    def _print(self, case: Case, graph: Graph, bits: Bits, answers: str) -> str:
+        if graph.operator == "BitCast":
+            return print_tensor(case.target, answers)
+        return print_statement(case.source, case.target, bits, answers)
 
     def _checked_evaluator(self, graph: Graph, rank: int) -> Any:
         # The checker needs a shape, so each rank has its own model.

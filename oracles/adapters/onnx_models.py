@@ -21,6 +21,8 @@ FIRST_FREE_INITIALIZER = 4
 """The first IR version in which an initializer need not be a graph input too."""
 
 SHORT_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}
+PARSED_NAMES = {"float32": "float", "float64": "double"}
+"""The dtypes that ONNX's text format names otherwise than this project."""
 
 
 def element_name(dtype: str) -> str:
@@ -107,21 +109,23 @@ class ModelBuilder:
         raw = isinstance(content, bytes)
         return self._helper.make_tensor(name, self.element_type(dtype), shape, content, raw=raw)
 
-    def script(self, graph: Graph, constant: str | None, shape: str) -> str:
-        """Return the statements that build a Cast's model; ``constant`` is x's initializer."""
-        source, target = element_name(graph.source), element_name(graph.target)
-        to = f"TensorProto.{target}" if graph.opset >= FIRST_NUMBERED else repr(target)
-        attributes = "".join(f", {name}={value!r}" for name, value in graph.attributes.items())
-        x = constant or f'helper.make_tensor_value_info("x", TensorProto.{source}, {shape})'
-        arguments = "[x], [y]" if constant is None else "[], [y], [x]"
+    def statement(self, graph: Graph, shape: str, *, has_input: bool = True) -> str:
+        """Return the statement that binds a script's ``model``; dtypes are followed by ``shape``.
+
+        Without an input, x must become an initializer.
+        """
+        source, target = (
+            f"{PARSED_NAMES.get(dtype, dtype)}{shape}" for dtype in (graph.source, graph.target)
+        )
+        attributes = ", ".join(
+            f"{name} = {value}" if isinstance(value, int) else f'{name} = "{value}"'
+            for name, value in self._attributes(graph).items()
+        )
         return (
-            f'node = helper.make_node("Cast", ["x"], ["y"], to={to}{attributes})\n'
-            f"x = {x}\n"
-            f'y = helper.make_tensor_value_info("y", TensorProto.{target}, {shape})\n'
-            f'graph = helper.make_graph([node], "cast", {arguments})\n'
-            f'opset = helper.make_opsetid("", {graph.opset})\n'
-            "model = helper.make_model("
-            f"graph, opset_imports=[opset], ir_version={self._ir_version(graph)})\n"
+            f'model = onnx.parser.parse_model("""<ir_version: {self._ir_version(graph)}, '
+            f'opset_import: ["": {graph.opset}]>\n'
+            f"one_node ({f'{source} x' if has_input else ''}) => ({target} y)\n"
+            f'{{ y = {graph.operator}<{attributes}>(x) }}""")\n'
         )
 
     def _value(self, name: str, dtype: str, rank: int | None) -> Any:
@@ -143,13 +147,15 @@ class ModelBuilder:
         return max(FIRST_FREE_INITIALIZER, oldest)
 
     def _nodes(self, graph: Graph) -> list[Any]:
-        match graph.operator:
-            case None:
-                return []
-            case "Cast" | "BitCast":
-                numbered = graph.opset >= FIRST_NUMBERED
-                to = self.element_type(graph.target) if numbered else element_name(graph.target)
-                attributes = {"to": to} | graph.attributes
-            case _:
-                attributes = graph.attributes
+        if graph.operator is None:
+            return []
+        attributes = self._attributes(graph)
         return [self._helper.make_node(graph.operator, ["x"], ["y"], **attributes)]
+
+    def _attributes(self, graph: Graph) -> dict[str, int | str]:
+        """Return the node's attributes; Cast and BitCast have `to`."""
+        if graph.operator not in ("Cast", "BitCast"):
+            return graph.attributes
+        is_numbered = graph.opset >= FIRST_NUMBERED
+        to = self.element_type(graph.target) if is_numbered else element_name(graph.target)
+        return {"to": to} | graph.attributes

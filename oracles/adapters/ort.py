@@ -15,10 +15,10 @@ from oracles.adapters.onnx_models import (
     ModelBuilder,
     bitcast_graph,
     cast_graph,
-    element_name,
 )
+from oracles.adapters.ort_scripts import header, initializer, is_raw, run, session
 from oracles.adapters.refusals import first_line, load, require_plain, require_variant
-from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
+from oracles.adapters.script_text import bits_statement
 from oracles.adapters.tensor_memory import (
     initializer_content,
     ort_value_buffer,
@@ -133,21 +133,34 @@ class Ort:
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on onnxruntime, without this project."""
-        graph, source = cast_graph(case), format_named(case.source)
-        script = HEADER.format(version=self.version, case=case)
-        script += bits_statement(case.source, bits) + "\n"
-        script += PACK.format(bits=source.bits) if is_packed(source) else ""
-        constant = _initializer(case.source) if self._takes_constant(case.source) else None
-        script += "\n" + self._models.script(graph, constant, shape="None")
-        level = "ORT_ENABLE_BASIC" if self._folded else "ORT_DISABLE_ALL"
-        feed = "{}"
-        if constant is None:
-            script += "\n" + (PADDED if is_packed(source) else "")
-            array = "padded" if is_packed(source) else "bits"
-            script += ORT_VALUE.format(array=array, source=element_name(case.source))
-            feed = '{"x": x}'
-        script += SESSION.format(level=level, provider=self._provider, feed=feed)
-        return script + _answers(case.target) + print_loop(case.source, case.target)
+        return self._script(case, cast_graph(case), bits)
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that runs a bitcast on onnxruntime, without this project."""
+        return self._script(case, bitcast_graph(case), bits)
+
+    def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
+        number = self._models.element_type(case.source)
+        # A session takes texts, but then it gives no dtype that numpy lacks.
+        is_constant = self._folded or (case.source == "string" and is_raw(case.target))
+        # onnxruntime removes a Cast to the same dtype, and folds a constant one.
+        level = None
+        if self._folded or is_constant or case.source == case.target:
+            level = "ORT_ENABLE_BASIC" if self._folded else "ORT_DISABLE_ALL"
+        return (
+            header(self.version, case)
+            + f"{bits_statement(case.source, bits)}\n"
+            + self._models.statement(graph, "[]", has_input=not is_constant)
+            + (initializer(case.source, number, bits) if is_constant else "")
+            + session(level, self._provider)
+            + run(
+                case,
+                number,
+                bits,
+                is_constant=is_constant,
+                is_bitcast=graph.operator == "BitCast",
+            )
+        )
 
     def _can_bind(self, case: Case, bits: Bits) -> bool:
         """Whether onnxruntime can read ``bits`` and write the answer in plain memory."""
@@ -246,51 +259,3 @@ class Ort:
             if not any(sign in str(error) for sign in signs):
                 raise
             raise Unsupported(first_line(error)) from None
-
-
-HEADER = """\
-# onnxruntime {version}: {case}
-import ctypes
-
-import numpy as np
-import onnxruntime as ort
-from onnx import TensorProto, helper
-
-"""
-
-SESSION = """\
-
-options = ort.SessionOptions()
-options.graph_optimization_level = ort.GraphOptimizationLevel.{level}
-providers = ["{provider}"]
-session = ort.InferenceSession(model.SerializeToString(), options, providers=providers)
-(output,) = session.run_with_ort_values(None, {feed})
-"""
-
-ORT_VALUE = "x = ort.OrtValue.ortvalue_from_numpy_with_onnx_type({array}, TensorProto.{source})\n"
-
-PADDED = """\
-padded = np.resize(packed, bits.shape)  # the tensor takes its shape from the array
-"""
-
-RAW = "raw = ctypes.string_at(output.data_ptr(), output.tensor_size_in_bytes())\n"
-
-
-def _initializer(dtype: str) -> str:
-    """Return the expression of an initializer that holds ``bits``."""
-    entry = format_named(dtype)
-    content = "packed.tobytes(), raw=True" if is_packed(entry) else "bits.tobytes(), raw=True"
-    if entry.kind == "text":
-        content = "[text.encode() for text in bits]"
-    return f'helper.make_tensor("x", TensorProto.{element_name(dtype)}, bits.shape, {content})'
-
-
-def _answers(dtype: str) -> str:
-    """Return the statements that read ``answers`` from the session's output."""
-    entry = format_named(dtype)
-    if entry.kind == "text":
-        return "answers = output.numpy()\n"
-    if is_packed(entry):
-        return RAW + UNPACK.format(bits=entry.bits)
-    dtype_name = '"V16"' if entry.storage == "V16" else f"np.{entry.storage}"
-    return RAW + f"answers = np.frombuffer(raw, {dtype_name})\n"

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from oracles.adapters.paddle_calls import Calls, shares_memory
+from oracles.adapters.call_scripts import CallSyntax
+from oracles.adapters.paddle_calls import PLACES, Calls, shares_memory
 from oracles.adapters.paddle_programs import ExecutorPrograms, TracedPrograms
 from oracles.adapters.paddle_tensors import CARRIERS, DTYPES, Tensors, carrier_out, load_paddle
 from oracles.adapters.refusals import first_line, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, print_loop
+from oracles.adapters.script_text import bits_statement, print_statement, print_tensor
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
@@ -97,6 +98,27 @@ class Paddle:
         self.road(case)
         return reproduction(self.version, case, bits, self._variant)
 
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that views a tensor as another dtype, without this project."""
+        if self._variant is not None:
+            raise Unsupported(f"paddle:{self._variant} writes no scripts of bitcasts")
+        for dtype in (case.source, case.target):
+            self._tensors.dtype(dtype)
+        return (
+            HEADER.format(version=self.version, case=case)
+            + f"{bits_statement(case.source, bits)}\n"
+            + f"x = {_tensor_expression(case.source)}\n"
+            + f"y = x.view(paddle.{DTYPES[case.target]})\n"
+            + print_tensor(case.target, _answers_expression(case.target))
+        )
+
+    def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes a call on paddle's tensors, without this project."""
+        if self._variant is not None:
+            raise Unsupported("a static program has no calls: they are made eagerly")
+        statements = CALL_SYNTAX.call_statements(case, call, bits)
+        return HEADER.format(version=self.version, case=case) + statements
+
     def _cast(self, case: Case, rank: int) -> Callable[[Any], Any]:
         if self._programs is not None:
             return self._programs.cast(case.source, case.target, rank)
@@ -162,7 +184,7 @@ def reproduction(
         + f"x = {_tensor_expression(case.source)}\n"
         + cast
         + f"answers = {_answers_expression(case.target)}\n"
-        + print_loop(case.source, case.target)
+        + print_statement(case.source, case.target, bits)
     )
 
 
@@ -178,3 +200,26 @@ def _answers_expression(dtype: str) -> str:
     carrier = carrier_out(dtype)
     y = "y" if carrier == dtype else f"y.view(paddle.{carrier})"
     return f'np.from_dlpack({y}).view("{format_named(dtype).storage}")'
+
+
+def _ones(dtype: str) -> str:
+    return f"paddle.ones([1], paddle.{DTYPES[dtype]})"
+
+
+def _place(device: str) -> str:
+    kind, _, index = device.partition(":")
+    return f"paddle.{PLACES[kind]}({'' if kind == 'cpu' else index or 0})"
+
+
+CALL_SYNTAX = CallSyntax(
+    "paddle",
+    {
+        "dtype": lambda dtype: f"paddle.{DTYPES[dtype]}",
+        "device": _place,
+        "gpu-tensor": lambda dtype: f'{_ones(dtype)}.to("gpu")',
+    },
+    _tensor_expression,
+    _ones,
+    "paddle.nn.Layer()",
+    lambda dtype, tensor: f"paddle.nn.Parameter({tensor})",
+)

@@ -16,6 +16,14 @@ WIDTH = 96
 PRINT_EXPRESSIONS = {"O": "repr({0})", "V16": '"0x" + {0}.tobytes()[::-1].hex()'}
 """How a pattern is printed, by storage, where ``hex`` does not do."""
 
+NUMPY_DTYPES = frozenset(
+    {
+        *("float16", "float32", "float64", "bool"),
+        *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    }
+)
+"""The dtypes that onnx and onnxruntime exchange as numpy's own."""
+
 PACK = """\
 stream = np.unpackbits(bits[:, None], axis=1, count={bits}, bitorder="little")  # low bits first
 packed = np.packbits(stream, bitorder="little")
@@ -23,7 +31,7 @@ packed = np.packbits(stream, bitorder="little")
 """Statements that pack ``bits``, one code per byte, into ``packed``."""
 
 UNPACK = """\
-stream = np.unpackbits(np.frombuffer(raw, np.uint8), count={bits} * len(bits), bitorder="little")
+stream = np.unpackbits(np.frombuffer(raw, np.uint8), count={bits} * bits.size, bitorder="little")
 answers = np.packbits(stream.reshape(-1, {bits}), axis=1, bitorder="little").ravel()
 """
 """Statements that unpack the memory ``raw`` into ``answers``, one code per byte."""
@@ -34,14 +42,16 @@ def bits_statement(dtype: str, bits: Bits) -> str:
     storage = format_named(dtype).storage
     match storage:
         case "O":
-            elements, end = [repr(text) for text in bits.tolist()], "object)"
+            elements, end = [repr(text) for text in bits.ravel().tolist()], "object)"
         case "V16":
             # Python has no 128-bit array literals: write two words, the real part first.
-            words = bits.copy().view("uint64").tolist()
+            words = bits.ravel().copy().view("uint64").tolist()
             elements, end = [f"0x{word:016x}" for word in words], 'np.uint64).view("V16")'
         case _:
             end = f"np.{storage})"
-            elements = [format_named(dtype).hexadecimal(code) for code in bits.tolist()]
+            elements = [format_named(dtype).hexadecimal(code) for code in bits.ravel().tolist()]
+    if bits.ndim != 1:
+        end += f".reshape({bits.shape})"
     line = f"bits = np.array([{', '.join(elements)}], {end}"
     if len(line) <= WIDTH:
         return line
@@ -57,13 +67,33 @@ def bits_statement(dtype: str, bits: Bits) -> str:
     return f"bits = np.array([\n{body}], {end}"
 
 
-def print_loop(source: str, target: str) -> str:
-    """Return the loop that prints ``bits`` and ``answers`` side by side."""
+def print_loop(source: str, target: str, answers: str = "answers") -> str:
+    """Return the loop that prints ``bits`` and an array of answers side by side."""
     left, right = (
-        PRINT_EXPRESSIONS.get(format_named(dtype).storage, "hex({0})").format(name)
-        for dtype, name in ((source, "given"), (target, "answer"))
+        _print_expression(dtype, name) for dtype, name in ((source, "given"), (target, "answer"))
     )
-    return f'for given, answer in zip(bits, answers):\n    print({left}, "->", {right})\n'
+    return f'for given, answer in zip(bits, {answers}):\n    print({left}, "->", {right})\n'
+
+
+def print_statement(source: str, target: str, bits: Bits, answers: str = "answers") -> str:
+    """Return the statement that prints an array of answers, beside ``bits`` if that is a row."""
+    if bits.ndim == 1:
+        return print_loop(source, target, answers)
+    return print_tensor(target, answers)
+
+
+def print_tensor(target: str, answers: str = "answers") -> str:
+    """Return the statements that print the shapes of ``bits`` and an answer, and its patterns."""
+    expression = _print_expression(target, "answer")
+    binding = "" if answers == "answers" else f"answers = {answers}\n"
+    return (
+        f'{binding}print(bits.shape, "->", answers.shape)\n'
+        f"print(*({expression} for answer in answers.flat))\n"
+    )
+
+
+def _print_expression(dtype: str, name: str) -> str:
+    return PRINT_EXPRESSIONS.get(format_named(dtype).storage, "hex({0})").format(name)
 
 
 def mask_expression(dtype: str) -> str:

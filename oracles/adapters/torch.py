@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from oracles.adapters.call_scripts import CallSyntax
 from oracles.adapters.refusals import first_line, load, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, print_loop
+from oracles.adapters.script_text import bits_statement, print_statement, print_tensor
 from oracles.adapters.torch_calls import Calls
 from oracles.adapters.torch_compile import Compiler, Function
 from oracles.adapters.torch_device import DeviceSweep, require_device
-from oracles.adapters.torch_tensors import DTYPES, PAIRED, Tensors, shares_memory
+from oracles.adapters.torch_tensors import DTYPES, PAIRED, VIEWED, Tensors, shares_memory
 from oracles.protocol import Bits, Bound, DeviceSwept, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
@@ -140,21 +141,40 @@ class Torch:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on torch, without this project."""
         self._require_cast(case)
-        source, target = DTYPES[case.source], DTYPES[case.target]
-        array = "bits.view(np.complex128)" if source == "complex128" else "bits"
-        storage = format_named(case.target).storage
-        there, back = (f'.to("{self._device}")', ".cpu()") if self._device else ("", "")
-        answers = f"y.view(torch.{storage}){back}.numpy()"
-        if storage == "V16":
-            answers = f'y{back}.numpy().view("V16")'
+        cast = CAST_STATEMENTS.get(self._variant, CAST_STATEMENTS[None])
         return (
             HEADER.format(version=self.version, case=case)
             + f"{bits_statement(case.source, bits)}\n"
-            + f"x = torch.from_numpy({array}){there}.view(torch.{source})\n"
-            + CAST_STATEMENTS.get(self._variant, CAST_STATEMENTS[None]).format(target=target)
-            + f"answers = {answers}\n"
-            + print_loop(case.source, case.target)
+            + f"x = {tensor_expression(case.source, self._device)}\n"
+            + cast.format(target=DTYPES[case.target])
+            + f"answers = {answers_expression(case.target, self._device)}\n"
+            + print_statement(case.source, case.target, bits)
         )
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that views a tensor as another dtype, without this project."""
+        if self._variant not in (None, "view", "threads"):
+            raise Unsupported(f"torch:{self._variant} writes no scripts of bitcasts")
+        for dtype in (case.source, case.target):
+            if dtype in PAIRED:
+                raise Unsupported(f"scripts of torch pack no {dtype}")
+            self._tensors.viewable(dtype)
+        # An empty numpy array has strides of 0, which torch refuses to view.
+        empty = f"torch.empty({bits.shape}, dtype=torch.{DTYPES[case.source]})"
+        return (
+            HEADER.format(version=self.version, case=case)
+            + f"{bits_statement(case.source, bits)}\n"
+            + f"x = {tensor_expression(case.source) if bits.size else empty}\n"
+            + f"y = x.view(torch.{DTYPES[case.target]})\n"
+            + print_tensor(case.target, answers_expression(case.target))
+        )
+
+    def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes a call on torch's tensors, without this project."""
+        if self._variant is not None:
+            raise Unsupported(f"torch:{self._variant} makes no calls; torch does")
+        statements = CALL_SYNTAX.call_statements(case, call, bits)
+        return HEADER.format(version=self.version, case=case) + statements
 
     def _require_cast(self, case: Case) -> None:
         require_plain(case, "Tensor.to")
@@ -180,6 +200,46 @@ class Torch:
         # A view shares x's memory, and `to` x's own dtype returns x: copy, so that the answer owns
         # its memory. numpy copies bytes unchanged; `clone` would turn every bool into 0 or 1.
         return codes.copy() if shares_memory(x, y) else codes
+
+
+def tensor_expression(dtype: str, device: str | None = None) -> str:
+    """Return the expression of a tensor of ``bits``."""
+    array = "bits.view(np.complex128)" if dtype == "complex128" else "bits"
+    there = f'.to("{device}")' if device else ""
+    return f"torch.from_numpy({array}){there}.view(torch.{DTYPES[dtype]})"
+
+
+def answers_expression(dtype: str, device: str | None = None) -> str:
+    """Return the expression of the patterns in y."""
+    storage, back = format_named(dtype).storage, ".cpu()" if device else ""
+    if storage == "V16":
+        return f'y{back}.numpy().view("V16")'
+    return f"y.view(torch.{storage}){back}.numpy()"
+
+
+def _ones(dtype: str) -> str:
+    return f"torch.ones(1, dtype=torch.{DTYPES[dtype]})"
+
+
+def _parameter(dtype: str, tensor: str) -> str:
+    is_differentiable = format_named(dtype).kind in ("float", "complex")
+    gradient = "" if is_differentiable else ", requires_grad=False"
+    return f"torch.nn.Parameter({tensor}{gradient})"
+
+
+CALL_SYNTAX = CallSyntax(
+    "torch",
+    {
+        "dtype": lambda dtype: f"torch.{VIEWED[dtype]}",
+        "device": lambda device: f'torch.device("{device}")',
+        "gpu-tensor": lambda dtype: f'{_ones(dtype)}.to("cuda")',
+        "memory-format": lambda name: f"torch.{name}_format",
+    },
+    tensor_expression,
+    _ones,
+    "torch.nn.Module()",
+    _parameter,
+)
 
 
 def eager(method: str, x: Any, target: Any) -> Function:

@@ -55,6 +55,8 @@ class IsolatedOracle:
     bind: Callable[[Case, Bits], Bound]
     identity: Callable[[str, Bits], Bits]
     reproduce: Callable[[Case, Bits], str]
+    reproduce_bitcast: Callable[[Case, Bits], str]
+    reproduce_call: Callable[[Case, Call, Mapping[str, Bits]], str]
 
     def __init__(
         self, backend: str, config: LaunchConfig, on_reply: Callable[[], None] = lambda: None
@@ -203,6 +205,15 @@ class IsolatedOracle:
     def _reproduce(self, case: Case, bits: Bits) -> str:
         with _crash_as_exception():
             return str(self._ask("reproduce", case, bits, self._seconds))
+
+    def _reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        with _crash_as_exception():
+            return str(self._ask("reproduce_bitcast", case, bits, self._seconds))
+
+    def _reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
+        request = {"ask": "reproduce_call", "case": encode_case(case), "call": encode_call(call)}
+        with _crash_as_exception():
+            return str(self._supervisor.ask(request, bits, self._seconds))
 
     def _identity(self, dtype: str, bits: Bits) -> Bits:
         request = {"ask": "identity", "dtype": dtype}

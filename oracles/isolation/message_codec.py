@@ -36,6 +36,8 @@ OPTIONAL_METHODS = (
     "bind",
     "identity",
     "reproduce",
+    "reproduce_bitcast",
+    "reproduce_call",
 )
 """The optional methods that can be called in the backend's process."""
 

@@ -111,6 +111,11 @@ class Server:
                 return {"text": str(oracle.road(case))}, {}
             case "reproduce":
                 return {"text": str(oracle.reproduce(case, arrays[""]))}, {}
+            case "reproduce_bitcast":
+                return {"text": str(oracle.reproduce_bitcast(case, arrays[""]))}, {}
+            case "reproduce_call":
+                call = decode_call(header["call"])
+                return {"text": str(oracle.reproduce_call(case, call, arrays))}, {}
             case "bitcast":
                 return _encode_array(oracle.bitcast(case, arrays[""]))
             case "bitcast_shares_memory":

@@ -15,6 +15,10 @@ Datum = int | str
 """A bit pattern, or a text of the string dtype."""
 
 
+NEXT_SCRIPT = "\n# Another fault of this case:\n"
+"""Separates the script for a wrong value from the script for another fault of a case."""
+
+
 @dataclass(frozen=True)
 class Divergence:
     """The inputs on which a backend breaks one rule, and the smallest of them."""

@@ -7,11 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reports.behaviors.closed_forms import evaluate
+from reports.findings.failing_inputs import Mask
+from specs.behaviors import behaviors
 from specs.formats import Format, format_named
 
 FRACTION_BITS = 23
 """Of a float32, as are the exponent's bias and the halfway fraction below."""
 HALF = 1 << 22
+SHIFT_MODULUS = 64
+"""On x86-64, the count of a 64-bit shift is taken modulo this."""
 
 
 def rounded_exponents(patterns: NDArray[Any], mode: str) -> NDArray[np.uint16]:
@@ -55,6 +60,73 @@ def moved_bits(source: Format, target: Format, patterns: NDArray[Any]) -> NDArra
 def _bias(dtype: Format) -> int:
     """The bias of the exponent; of formats whose NaN is negative zero, one less than it is."""
     return dtype.entry.bias - (dtype.entry.nan == "negative-zero")
+
+
+def nearest(source: Format, target: Format, patterns: NDArray[Any]) -> NDArray[Any]:
+    """Round to nearest, ties to even; beyond the range infinity, or NaN if there is none."""
+    return evaluate(behaviors()["nearest"], source, target, patterns)[0]
+
+
+def clamped(source: Format, target: Format, code: int) -> int:
+    """Round one number to nearest, ties to even; beyond the range the largest or lowest value."""
+    pattern = np.array([code], source.storage)
+    return int(evaluate(behaviors()["nearest-clamp"], source, target, pattern)[0][0])
+
+
+def subnormals(source: Format, target: Format, patterns: NDArray[Any]) -> Mask:
+    """Which patterns are subnormal, or are so small that they would be in the target."""
+    smallest = 1 << source.entry.mantissa
+    if target.kind == "float":
+        smallest = max(smallest, clamped(target, source, 1 << target.entry.mantissa))
+    found: Mask = (patterns & _type(source)(source.mask ^ source.sign_bit)) < smallest
+    return found
+
+
+def clamped_in_source(
+    source: Format, target: Format, patterns: NDArray[Any]
+) -> tuple[NDArray[Any], Mask]:
+    """Clamp floats to a range of integers whose ends are rounded to the float's format.
+
+    The second result tells which patterns are beyond these ends.
+    """
+    sign = _type(source)(source.sign_bit)
+    magnitudes, is_negative = patterns & ~sign, (patterns & sign) != 0
+    highest, lowest = (
+        clamped(target, source, code) & ~int(sign) for code in (target.max_code, target.lowest_code)
+    )
+    codes = np.where(is_negative, target.lowest_code, target.max_code).astype(target.storage)
+    return codes, magnitudes >= np.where(is_negative, lowest, highest).astype(source.storage)
+
+
+def clamped_first(target: Format, patterns: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
+    """Clamp float32 patterns from the value of the largest code plus one, and round the others.
+
+    A NaN has a larger pattern than every number, and so is clamped too. The second result tells
+    which patterns are above the target's largest value.
+    """
+    single = format_named("float32")
+    magnitudes = patterns & np.uint32(single.mask ^ single.sign_bit)
+    largest, step = moved_bits(
+        target, single, np.array([target.max_code, target.max_code + 1], target.storage)
+    )
+    signs = (patterns >> np.uint32(31)).astype(target.storage) << (target.bits - 1)
+    rounded = nearest(single, target, patterns)
+    return np.where(magnitudes >= step, target.max_code | signs, rounded), magnitudes > largest
+
+
+def with_wrapped_shifts(target: Format, patterns: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
+    """Scale float32 numbers by 2^64 that a shift of 64 or more bits would make subnormal.
+
+    The second result tells which these are. None is so small that the shift wraps twice.
+    """
+    exponents = (patterns >> np.uint32(FRACTION_BITS) & np.uint32(0xFF)).astype(np.int64)
+    shifts = target.lowest_exponent - (exponents - format_named("float32").entry.bias)
+    wraps = shifts >= SHIFT_MODULUS
+    return patterns + np.where(wraps, np.uint32(SHIFT_MODULUS << FRACTION_BITS), 0), wraps
+
+
+def _type(dtype: Format) -> Any:
+    return np.dtype(dtype.storage).type
 
 
 def nan_as_float32(source: Format, nans: NDArray[Any]) -> NDArray[np.uint32]:

@@ -24,6 +24,8 @@ REJECTED = ("error",)
 """The words for what a rule allows that wants a case refused."""
 ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): (.*)", re.DOTALL)
 """The class of an error within a message, and its text."""
+OPEN_INPUTS = re.compile(r"^open inputs: .*; (?=shape \()", re.DOTALL)
+"""What a message says of open inputs before it tells the fault of a shape."""
 ADDRESS = re.compile(r"\b(?:0x[0-9a-fA-F]{6,}|\d{6,})\b")
 """A number in an error that is likely to be another one in the next run."""
 OTHERWISE = re.compile(r"shape \([\d, ]*\): an element answers otherwise than in one row")
@@ -106,8 +108,11 @@ def _cause(cell: Cell, broken: BrokenRule | None) -> tuple[Cause, str]:
 
 
 def _cause_of_error(cell: Cell) -> tuple[Cause, str]:
-    """The cause of a failure whose message names an error."""
-    error = ERROR_CLASS.search(cell.message)
+    """The cause of a failure whose message names an error.
+
+    An error that open inputs raise, which the message tells first, is no failure.
+    """
+    error = ERROR_CLASS.search(OPEN_INPUTS.sub("", cell.message))
     assert error is not None
     says = f"raises {error[1]}: {shortened(ADDRESS.sub('…', error[2]))}"
     return Cause("wrong refusal", f"raises-{error[1]}"), says

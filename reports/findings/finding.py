@@ -11,8 +11,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from oracles.adapters.script_text import bits_statement
+from reports.diff.judgement import NEXT_SCRIPT
 from reports.findings.cells import Cell
 from reports.findings.upstream import upstream_of
+from specs.calls import SHAPE
 from specs.formats import Format, format_named
 
 Kind = Literal[
@@ -55,17 +57,32 @@ class ExplainedCase:
 
     @property
     def script(self) -> str:
-        """The adapter's script, asking for the answer to ``smallest``; empty if there is none."""
-        script = self.cell.reproduction
+        """The adapter's script for what this share shows; empty if there is none.
+
+        Of a case with wrong values, the first script shows one of these, and binds its input in
+        one statement: for another input another statement takes its place.
+        """
+        script, *others = self.cell.reproduction.split(NEXT_SCRIPT)
         shown = self.cell.broken[0].smallest if self.cell.broken else None
-        if not shown or not self.smallest:
-            return ""
-        if shown == self.smallest:
+        if not self.smallest:
+            return "".join(others[:1]) if shown else script
+        if not shown or shown == self.smallest:
             return script
-        # The script of the case asks for another input: every script binds it in one statement.
         source = format_named(self.cell.source)
         before, after = (_bits_statement(source, text) for text in (shown, self.smallest))
         return script.replace(before, after) if before in script else ""
+
+    @property
+    def order(self) -> tuple[bool, bool, int, bool, int]:
+        """Sorts shares: those with scripts that need no castigate, then the simplest to show."""
+        shape = self.cell.as_case.mode.get(SHAPE, "")
+        return (
+            not self.script,
+            self.script.startswith("castigate "),
+            len(self.smallest) or LONGEST,
+            "0" in shape.split("x"),
+            len(shape),
+        )
 
 
 def _bits_statement(source: Format, text: str) -> str:
@@ -117,11 +134,7 @@ class Finding:
     @property
     def simplest(self) -> ExplainedCase:
         """The case with the shortest example, of those with a script; of equals, the latest one."""
-
-        def length(each: ExplainedCase) -> tuple[bool, int]:
-            return not each.script, len(each.smallest) or LONGEST
-
-        return min(reversed(self.explained), key=length)
+        return min(reversed(self.explained), key=lambda each: each.order)
 
 
 Findings = Mapping[str, Sequence[Finding]]

@@ -29,8 +29,7 @@ def script_or_command(finding: Finding) -> str:
     if shown.script:
         return shown.script
     if not shown.smallest:
-        # The script of a case with wrong values shows one of these.
-        return "" if shown.cell.broken else shown.cell.reproduction
+        return ""
     backend, given = shlex.quote(finding.backend), shlex.quote(shown.smallest)
     return f"castigate explain {shown.cell.case} --backend {backend} -- {given}"
 

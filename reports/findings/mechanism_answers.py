@@ -19,13 +19,23 @@ from oracles.reference.reference_oracle import Reference
 from reports.behaviors.closed_forms import applies_to, evaluate
 from reports.diff.allowed_answers import grade_answers, is_nan
 from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
-from reports.findings.bit_arithmetic import moved_bits, nan_as_float32, rounded_exponents
+from reports.findings.bit_arithmetic import (
+    clamped_first,
+    clamped_in_source,
+    moved_bits,
+    nan_as_float32,
+    nearest,
+    rounded_exponents,
+    subnormals,
+    with_wrapped_shifts,
+)
 from reports.findings.failing_inputs import Mask
 from reports.findings.mechanisms import (
     ClosedForm,
     ConvertsAsC,
     Exponent,
     ExponentBits,
+    Flawed,
     Mechanism,
     MovesBits,
     NanSign,
@@ -78,6 +88,12 @@ def explained(
             return rounded == answers if rounded is not None else np.zeros(inputs.shape, bool)
         case MovesBits():
             return _explained_by_moves(case, inputs, answers, level)
+        case Flawed():
+            flawed = _flawed_codes(mechanism, case, inputs)
+            if flawed is None:
+                return np.zeros(inputs.shape, bool)
+            codes, affected = flawed
+            return affected & _equal(target, codes, answers)
         case Exponent():
             plain = np.array([_without_exponent(each) for each in answers], object)
             return _allowed(case, inputs, plain, level)
@@ -131,6 +147,11 @@ def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -
             else:
                 codes = Reference().cast(replace(case, source="float32", example=None), patterns)
             defined = np.ones(inputs.shape, bool)
+        case Flawed():
+            flawed = _flawed_codes(mechanism, case, inputs)
+            if flawed is None:
+                return None
+            codes, defined = flawed
         case Unchanged():
             codes, defined = inputs, np.ones(inputs.shape, bool)
         case _:
@@ -151,6 +172,33 @@ def _rounded_exponents(
     return rounded_exponents(patterns, mechanism.rounding or case.mode.get("round_mode", ""))
 
 
+def _flawed_codes(
+    mechanism: Flawed, case: Case, inputs: NDArray[Any]
+) -> tuple[NDArray[Any], Mask] | None:
+    """The answers of arithmetic with a flaw, and which inputs the flaw can affect.
+
+    None if the document does not define the conversions that it does first.
+    """
+    source, target = format_named(case.source), format_named(case.target)
+    match mechanism.name:
+        case "flushes-subnormals":
+            if answered_ruling(case) is None:
+                return None
+            affected = subnormals(source, target, inputs)
+            zeros = inputs & np.dtype(source.storage).type(source.sign_bit)
+            return Reference().cast(case, np.where(affected, zeros, inputs)), affected
+        case "clamps-in-the-source-dtype":
+            codes, affected = clamped_in_source(source, target, inputs)
+            return codes, affected & ~is_nan(source, inputs)
+    patterns = _as_float32(case, inputs)
+    if patterns is None:
+        return None
+    if mechanism.name == "clamps-before-rounding":
+        return clamped_first(target, patterns)
+    scaled, affected = with_wrapped_shifts(target, patterns)
+    return nearest(format_named("float32"), target, scaled), affected
+
+
 def _explained_by_moves(
     case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str
 ) -> Mask:
@@ -169,8 +217,13 @@ def _moved_to_float32(case: Case, inputs: NDArray[Any]) -> NDArray[Any] | None:
     source, target = format_named(case.source), format_named("float32")
     if is_small(source):
         return moved_bits(source, target, inputs)
-    patterns = _converted(case, target.name, inputs)
-    if patterns is not None and source is not target and source.entry.nan == "ieee":
+    return _as_float32(case, inputs)
+
+
+def _as_float32(case: Case, inputs: NDArray[Any]) -> NDArray[Any] | None:
+    """The inputs as float32, NaNs with their signs; None if the document does not define that."""
+    source, patterns = format_named(case.source), _converted(case, "float32", inputs)
+    if patterns is not None and source.name != "float32" and source.entry.nan == "ieee":
         nans = is_nan(source, inputs)
         patterns = patterns.copy()
         patterns[nans] = nan_as_float32(source, inputs[nans])

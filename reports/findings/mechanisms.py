@@ -7,7 +7,7 @@ parameter, or follows another version. The others are the closed forms of ``spec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,6 +20,8 @@ from specs.loader import document_named
 
 BETWEEN = ("float32", "float16", "bfloat16", "float64")
 """The dtypes through which a backend may convert."""
+WRAPPED_FROM = -64
+"""Only numbers of larger exponents have others 2^64 below them among normal float32 numbers."""
 DIGITS = range(6, 18)
 """How many significant digits a backend may write."""
 
@@ -198,8 +200,40 @@ class ConvertsAsC:
         return "via-int32" if target.bits < 32 or target.name == "int32" else "via-int64"
 
 
+Flaw = Literal[
+    "flushes-subnormals", "clamps-in-the-source-dtype", "clamps-before-rounding", "wraps-the-shift"
+]
+FLAWS: Mapping[Flaw, str] = {
+    "flushes-subnormals": "flushes subnormal inputs and results to zero",
+    "clamps-in-the-source-dtype": (
+        "clamps to the target's range in the source dtype, where the ends of that range are rounded"
+    ),
+    "clamps-before-rounding": (
+        "clamps to the largest value before it rounds: NaN too, but not what then rounds up to the"
+        " next pattern"
+    ),
+    "wraps-the-shift": (
+        "makes subnormal numbers by a shift modulo 64, so that values 2^64 below them do not become"
+        " zero"
+    ),
+}
+"""The sentences of the flaws in a conversion's arithmetic."""
+
+
+@dataclass(frozen=True)
+class Flawed:
+    """Converts by arithmetic that has a flaw."""
+
+    name: Flaw
+    tells_where = True
+
+    @property
+    def says(self) -> str:
+        return FLAWS[self.name]
+
+
 FOLLOWS_OTHER_RULES = (OtherMode, OtherVersion)
-"""Mechanisms that are no cause unless they also tell where the answers are wrong."""
+"""Mechanisms that are a cause only if in some case they also tell where the answers are wrong."""
 Mechanism = (
     NanSign
     | RoundsTwice
@@ -212,6 +246,7 @@ Mechanism = (
     | ExponentBits
     | MovesBits
     | ConvertsAsC
+    | Flawed
 )
 
 
@@ -244,6 +279,20 @@ def candidates(case: Case) -> Iterator[Mechanism]:
     yield from (form for form in forms if not form.is_constant)
     if is_small(source) or (is_small(target) and target.entry.mantissa):
         yield MovesBits()
+    yield from map(Flawed, _flaws(source, target))
+
+
+def _flaws(source: Format, target: Format) -> Iterator[Flaw]:
+    """The flaws that a conversion of a pair can have."""
+    if source.kind == "float" and source.entry.zero == "signed":
+        yield "flushes-subnormals"
+    if source.kind == "float" and target.kind == "integer":
+        yield "clamps-in-the-source-dtype"
+    if target.kind == "float" and target.bits <= 8 and target.max_code + 1 < target.sign_bit:
+        yield "clamps-before-rounding"
+    is_wide = target.lowest_exponent <= WRAPPED_FROM
+    if source.kind == target.kind == "float" and target.nan_codes and not is_wide:
+        yield "wraps-the-shift"
 
 
 def _closed_forms(source: Format, target: Format) -> Iterator[ClosedForm]:

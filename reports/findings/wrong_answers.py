@@ -32,6 +32,7 @@ class WrongAnswers:
 
     ``options`` has the runs of inputs that each mechanism explains. It is ``consistent`` if nearly
     all inputs fail on which it would give a wrong answer, so that it also explains where.
+    ``others`` has the runs of mechanisms that are options only if they are a cause elsewhere.
     ``explained`` is what was chosen; ``left`` are the runs that nothing explains so far.
     """
 
@@ -42,6 +43,7 @@ class WrongAnswers:
     samples: Samples
     left: Mask
     options: dict[Mechanism, Mask] = field(default_factory=dict)
+    others: dict[Mechanism, Mask] = field(default_factory=dict)
     consistent: set[Mechanism] = field(default_factory=set)
     explained: dict[Mechanism, Mask] = field(default_factory=dict)
 
@@ -60,6 +62,10 @@ class WrongAnswers:
         """The share of the wrong answers that lie in some runs."""
         return float(self.failing.count[runs].sum()) / float(self.failing.count.sum())
 
+    def add_causes(self, chosen: Collection[Mechanism]) -> None:
+        """Make those of the others options that are a cause elsewhere."""
+        self.options |= {cause: self.others[cause] for cause in chosen if cause in self.others}
+
     def take(self, mechanism: Mechanism) -> None:
         """Explain by a mechanism what it can and nothing else has explained."""
         runs = self.left & self.options.get(mechanism, False)
@@ -77,11 +83,14 @@ def explain_wrong_answers(wrong: Sequence[WrongAnswers], search: MechanismSearch
         search.fill_options(each)
     chosen: list[Mechanism] = []
     _choose(wrong, chosen, True)
+    for each in wrong:
+        each.add_causes(chosen)
     _choose(wrong, chosen, False)
     for each in wrong:
         # Of many runs only some were tried: what is left may have further explanations.
         if each.left.any():
             search.fill_options(each)
+            each.add_causes(chosen)
     _choose(wrong, chosen, False)
 
 
@@ -130,6 +139,7 @@ class MechanismSearch:
         """Fill in which of the runs left each mechanism explains, and whether it tells where."""
         source, target = format_named(wrong.case.source), format_named(wrong.case.target)
         wrong.options.clear()
+        wrong.others.clear()
         for mechanism in candidates(wrong.case):
             other = other_case(mechanism, wrong.case)
             rules = answered_ruling(other) if other is not None else None
@@ -141,9 +151,11 @@ class MechanismSearch:
                 continue
             if self._tells_where(mechanism, wrong, meaning):
                 wrong.consistent.add(mechanism)
+                wrong.options[mechanism] = runs
             elif isinstance(mechanism, FOLLOWS_OTHER_RULES):
-                continue
-            wrong.options[mechanism] = runs
+                wrong.others[mechanism] = runs
+            else:
+                wrong.options[mechanism] = runs
 
     def _explained_runs(self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object) -> Mask:
         """Which of the runs left a mechanism explains; of many runs, some are tried first."""

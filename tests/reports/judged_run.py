@@ -47,14 +47,22 @@ def cases_of(*patterns: str) -> list[Case]:
 def judged_run(
     folder: Path, backends: Mapping[str, Answer], cases: Sequence[Case], seed: int = 0
 ) -> RunStore:
+    """A complete run of backends that answer so, and claim every document."""
+    faulty = [Backend(name, Faulty(answer)) for name, answer in backends.items()]
+    return run_of(folder, faulty, cases, seed)
+
+
+def run_of(
+    folder: Path, backends: Sequence[Backend], cases: Sequence[Case], seed: int = 0
+) -> RunStore:
     """A complete run of these backends, which claim every document."""
     settings = Settings(seed=seed, max_examples=100, asked_for=frozenset(documents()))
-    records = tuple(BackendRecord(name=name, version="1") for name in backends)
+    records = tuple(BackendRecord(name=each.name, version="1") for each in backends)
     store = create(str(folder), record(backends=records, seed=seed))
     rows = []
-    for name, answer in backends.items():
-        judge = BackendJudge(Backend(name, Faulty(answer)), {}, settings)
-        rows += [(name, case, judge.judge(case)) for case in cases]
+    for backend in backends:
+        judge = BackendJudge(backend, {}, settings)
+        rows += [(backend.name, case, judge.judge(case)) for case in cases]
     return store.finish(rows, lambda: 1)
 
 

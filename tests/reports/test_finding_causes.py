@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reports.diff.judgement import NEXT_SCRIPT
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.causes import find_causes
 from reports.findings.cells import BrokenRule, Cell
@@ -65,6 +66,77 @@ def test_exponents_that_round_half_up_whatever_the_mode(tmp_path: Path) -> None:
 
     pattern = "onnx-cast:25/float32/float8e8m0/saturate:1/"
     assert only_names(tmp_path, cast, pattern) == ["exponent-bits-half-up"]
+
+
+def magnitudes(case: Case, bits: Any) -> Any:
+    """The patterns without the sign bit."""
+    form = format_named(case.source)
+    return bits & bits.dtype.type(form.mask ^ form.sign_bit)
+
+
+def test_subnormals_that_become_zero_are_one_finding(tmp_path: Path) -> None:
+    smallest = {"float32": 1 << 23, "float64": (1023 - 126) << 52}  # 2^-126 in both
+
+    def cast(case: Case, bits: Any) -> Any:
+        is_tiny = magnitudes(case, bits) < smallest[case.source]
+        return RIGHT.cast(case, np.where(is_tiny, bits - magnitudes(case, bits), bits))
+
+    pairs = ("float32/float64", "float32/bool", "float64/float32", "float64/bfloat16")
+    assert only_names(tmp_path, cast, *(f"onnx-cast:25/{pair}/" for pair in pairs)) == [
+        "flushes-subnormals"
+    ]
+
+
+def test_ends_of_a_range_that_are_compared_in_the_source_dtype(tmp_path: Path) -> None:
+    ends = {0x7: 0x7F, 0xF: 0x80}  # 6 and -6, the ends of float4e2m1, as 127 and -128
+
+    def cast(case: Case, bits: Any) -> Any:
+        answers = RIGHT.cast(case, bits).copy()
+        for code, answer in ends.items():
+            answers[bits == code] = answer
+        return answers
+
+    assert only_names(tmp_path, cast, "onnx-cast:25/float4e2m1/int8/") == [
+        "clamps-in-the-source-dtype"
+    ]
+
+
+def test_values_that_are_clamped_before_they_are_rounded(tmp_path: Path) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        patterns, answers = magnitudes(case, bits), RIGHT.cast(case, bits).copy()
+        signs = (bits >> np.uint32(31)).astype(np.uint8) << 7
+        is_above = patterns > 0x43E80000  # 464, halfway between 448 and 480
+        answers[is_above] = 0x7F | signs[is_above]
+        is_clamped = patterns >= 0x43F00000  # 480
+        answers[is_clamped] = 0x7E | signs[is_clamped]
+        return answers
+
+    assert only_names(tmp_path, cast, "onnx-cast:25/float32/float8e4m3fn/") == [
+        "clamps-before-rounding"
+    ]
+
+
+def test_a_shift_that_wraps(tmp_path: Path) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        exponents = (bits >> np.uint32(23)) & np.uint32(0xFF)
+        is_wrapped = (exponents > 0) & (exponents <= 127 - 78)  # below 2^-77, normal
+        return RIGHT.cast(case, bits + np.where(is_wrapped, np.uint32(64 << 23), 0))
+
+    assert only_names(tmp_path, cast, "onnx-cast:25/float32/float16/") == ["wraps-the-shift"]
+
+
+def test_an_ignored_parameter_explains_cases_in_which_other_inputs_are_right(
+    tmp_path: Path,
+) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        wants = RIGHT.cast(case, bits).copy()
+        if case.source == "float16":
+            return RIGHT.cast(replace(case, modes=(("saturate", "0"), *case.modes[1:])), bits)
+        wants[bits == 0] = 0xFF  # as without saturation, which also makes subnormals a NaN
+        return wants
+
+    patterns = [f"onnx-cast:25/{name}/float8e8m0/saturate:1/" for name in ("float16", "float32")]
+    assert only_names(tmp_path, cast, *patterns) == ["as-saturate-0"]
 
 
 @pytest.mark.parametrize(
@@ -175,6 +247,21 @@ def shown_script(smallest: str, script: str) -> str:
     held = replace(base, broken=(one,), reproduction=script)
     share = ExplainedCase(held, "r", "", "required", 1, True, "", smallest, "0x01", ("0x02",))
     return share.script
+
+
+def test_of_two_scripts_each_share_has_its_own() -> None:
+    value, error = (
+        "bits = np.array([0x3c00], np.uint16)\n",
+        "bits = np.array([0x3c00]).reshape(())\n",
+    )
+    both = value + NEXT_SCRIPT + error
+    assert (shown_script("0x3c00", both), shown_script("", both)) == (value, error)
+
+
+def test_an_error_of_open_inputs_is_no_cause() -> None:
+    message = "open inputs: on '': ValueError: no; number; shape (): TypeError: no"
+    [(cause, _)] = find_causes([(cell("onnx-cast:25/float32/float16", message), broken())])
+    assert cause.name == "raises-TypeError"
 
 
 def test_a_script_asks_for_the_input_that_the_finding_shows() -> None:

@@ -1,0 +1,53 @@
+"""Asks a backend for a script that reproduces one answer, or names a command of castigate."""
+
+from __future__ import annotations
+
+import shlex
+
+from conformance.judging.answers import described
+from conformance.judging.calls import held_by
+from oracles.protocol import Bits, WithReproduce, WithReproduceBitcast, WithReproduceCall
+from oracles.registry import Backend
+from reports.diff.divergences import datum_of
+from specs.case_calls import call_of, receiver_of
+from specs.cases import Case
+from specs.formats import format_named
+from specs.operations import is_bitcast
+from specs.plain_text import plain_text
+
+
+def reproduction(backend: Backend, case: Case, bits: Bits) -> str:
+    """Return the adapter's script for a tensor, or else a command of castigate.
+
+    Of tensors that are no row of one element there is no such command.
+    """
+    command = _command(backend, case, bits)
+    try:
+        return plain_text(_script(backend.oracle, case, bits) or command)
+    except Exception as error:
+        if not command:
+            return ""
+        return plain_text(f"{command}\n# the adapter's own script failed: {described(error)}")
+
+
+def _script(oracle: object, case: Case, bits: Bits) -> str:
+    """Return the adapter's own script; empty if it writes none."""
+    if is_bitcast(case):
+        if isinstance(oracle, WithReproduceBitcast):
+            return str(oracle.reproduce_bitcast(case, bits.copy()))
+    elif receiver_of(case.document) is not None:
+        if isinstance(oracle, WithReproduceCall):
+            return str(oracle.reproduce_call(case, call_of(case), held_by(case, bits.copy())))
+    elif isinstance(oracle, WithReproduce):
+        return str(oracle.reproduce(case, bits.copy()))
+    return ""
+
+
+def _command(backend: Backend, case: Case, bits: Bits) -> str:
+    if is_bitcast(case) or bits.shape != (1,):
+        return ""
+    given = datum_of(bits[0])
+    shown = given if isinstance(given, str) else format_named(case.source).hexadecimal(given)
+    return (
+        f"castigate explain {case.id} --backend {shlex.quote(backend.name)} -- {shlex.quote(shown)}"
+    )

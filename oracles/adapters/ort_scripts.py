@@ -1,0 +1,123 @@
+"""The statements of reproduction scripts for onnxruntime."""
+
+from __future__ import annotations
+
+from oracles.adapters.script_text import (
+    NUMPY_DTYPES,
+    PACK,
+    UNPACK,
+    mask_expression,
+    print_statement,
+    print_tensor,
+)
+from oracles.bit_packing import is_packed
+from oracles.protocol import Bits
+from specs.cases import Case
+from specs.formats import format_named
+
+HEADER = """\
+# onnxruntime {version}: {case}
+{modules}import numpy as np
+import onnx.parser
+import onnxruntime as ort
+
+"""
+
+INITIALIZER = """\
+x = onnx.helper.make_tensor("x", {number}, bits.shape, {content})
+model.graph.initializer.append(x)
+"""
+
+SESSION = """\
+session = ort.InferenceSession(model.SerializeToString(), providers=["{provider}"])
+"""
+
+SESSION_OF_LEVEL = """\
+options = ort.SessionOptions()
+options.graph_optimization_level = ort.GraphOptimizationLevel.{level}
+session = ort.InferenceSession(
+    model.SerializeToString(), options, providers=["{provider}"]
+)
+"""
+
+ORT_VALUE = "x = ort.OrtValue.ortvalue_from_numpy_with_onnx_type({array}, {number})\n"
+
+PADDED = """\
+padded = np.resize(packed, bits.shape)  # the tensor takes its shape from the array
+"""
+
+RAW = "raw = ctypes.string_at(y.data_ptr(), y.tensor_size_in_bytes())\n"
+
+
+def header(version: str, case: Case) -> str:
+    """Return a script's first line and its imports."""
+    modules = "import ctypes\n\n" if is_raw(case.target) else ""
+    return HEADER.format(version=version, case=case, modules=modules)
+
+
+def initializer(dtype: str, number: int, bits: Bits) -> str:
+    """Return the statements that make ``bits`` the initializer x of ``model``."""
+    entry = format_named(dtype)
+    if entry.kind == "text":
+        return INITIALIZER.format(number=number, content="[text.encode() for text in bits.flat]")
+    pack = PACK.format(bits=entry.bits) if _needs_packing(dtype, bits) else ""
+    array = "packed" if pack else "bits"
+    return pack + INITIALIZER.format(number=number, content=f"{array}.tobytes(), raw=True")
+
+
+def session(level: str | None, provider: str) -> str:
+    """Return the statements that open a session, at a level of optimization if one matters."""
+    if level is None:
+        return SESSION.format(provider=provider)
+    return SESSION_OF_LEVEL.format(level=level, provider=provider)
+
+
+def run(case: Case, number: int, bits: Bits, *, is_constant: bool, is_bitcast: bool) -> str:
+    """Return the statements that run the session and print its answers."""
+    in_memory = is_raw(case.target)
+    if is_constant:
+        feed, is_numpy = "{}", not in_memory
+    elif case.source == "string":
+        feed, is_numpy = '{"x": bits}', True
+    elif case.source in NUMPY_DTYPES and not in_memory:
+        feed, is_numpy = f'{{"x": bits.view("{case.source}")}}', True
+    else:
+        feed, is_numpy = '{"x": x}', False
+    statements = _ort_value(case.source, number, bits) if feed == '{"x": x}' else ""
+    method = "run" if is_numpy else "run_with_ort_values"
+    statements += f"(y,) = session.{method}(None, {feed})\n"
+    answers = "y" if is_numpy else "y.numpy()"
+    if in_memory:
+        more, answers = _from_memory(case.target, bits)
+        statements += more
+    elif case.target != "string":
+        answers += f'.view("{format_named(case.target).storage}")'
+    if is_bitcast:
+        return statements + print_tensor(case.target, answers)
+    return statements + print_statement(case.source, case.target, bits, answers)
+
+
+def _ort_value(dtype: str, number: int, bits: Bits) -> str:
+    """Return the statements that make ``bits`` the OrtValue x."""
+    if not _needs_packing(dtype, bits):
+        return ORT_VALUE.format(array="bits", number=number)
+    pack = PACK.format(bits=format_named(dtype).bits)
+    return pack + PADDED + ORT_VALUE.format(array="padded", number=number)
+
+
+def _from_memory(dtype: str, bits: Bits) -> tuple[str, str]:
+    """Return the statements that read the memory of y, and the expression of its patterns."""
+    entry, shaped = format_named(dtype), "" if bits.ndim == 1 else ".reshape(bits.shape)"
+    if _needs_packing(dtype, bits):
+        return RAW + UNPACK.format(bits=entry.bits), f"answers{shaped}"
+    return RAW, f'np.frombuffer(raw, "{entry.storage}"){mask_expression(dtype)}{shaped}'
+
+
+def is_raw(dtype: str) -> bool:
+    """Whether numpy has no array of a tensor's dtype."""
+    return dtype not in NUMPY_DTYPES and dtype != "string"
+
+
+def _needs_packing(dtype: str, bits: Bits) -> bool:
+    """Whether several codes share a byte; a single one has its own."""
+    return is_packed(format_named(dtype)) and bits.size != 1
