@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from multiprocessing import Pipe, get_context
+from multiprocessing import Pipe, current_process, get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from multiprocessing.reduction import recv_handle, send_handle
@@ -48,11 +48,11 @@ class _Kill:
 class ForkServer:
     """The connection to a process that forks workers; ``start`` starts the process itself.
 
-    It imports ``package`` first. If it has ended, ``start`` starts the workers too.
+    It imports ``package`` first. If it has ended, ``fallback`` starts the workers.
     """
 
-    def __init__(self, start: Start, package: str = "") -> None:
-        self._start = start
+    def __init__(self, start: Start, fallback: Start, package: str = "") -> None:
+        self._fallback = fallback
         self._process, self._link = start(_serve, package)
         self._number = 0
         self._exit_codes: dict[int, int] = {}
@@ -66,7 +66,7 @@ class ForkServer:
             self._send(_Fork(self._number, work, arguments), there)
         except OSError:
             here.close()
-            return self._start(work, *arguments)
+            return self._fallback(work, *arguments)
         finally:
             there.close()
         return ForkedProcess(self, self._number), here
@@ -124,7 +124,7 @@ def fork_server() -> Iterator[ForkServer | None]:
     if not _can_fork():
         yield None
         return
-    server = ForkServer(_fork)
+    server = ForkServer(_fork, spawn)
     try:
         yield server
     finally:
@@ -152,15 +152,23 @@ def _forked(
     work: Callable[..., None], link: Connection, parents_link: Connection, *arguments: Any
 ) -> ForkProcess:
     """Fork a process that calls ``work(link, *arguments)``; it closes the parent's connection."""
-    arguments = (work, link, parents_link, *arguments)
+    arguments = (os.getpid(), work, link, parents_link, *arguments)
     process = get_context("fork").Process(target=_work_in_fork, args=arguments)
     process.start()
     return process
 
 
 def _work_in_fork(
-    work: Callable[..., None], link: Connection, parents_link: Connection, *arguments: Any
+    parent: int,
+    work: Callable[..., None],
+    link: Connection,
+    parents_link: Connection,
+    *arguments: Any,
 ) -> None:
+    # If it outlived its parent, it would hold the pipe by which others notice the parent's end.
+    die_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)
     parents_link.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     work(link, *arguments)
@@ -168,8 +176,10 @@ def _work_in_fork(
 
 def _serve(link: Connection, package: str) -> None:
     """Import a package, and fork a process for each order, until the other end closes the link."""
-    die_with_parent()
+    die_with_parent()  # also where it was spawned
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A spawned process is daemonic, and so may start none: they would outlive it. These do not.
+    current_process().daemon = False
     if package and not _import_without_threads(package):
         os._exit(0)
     # A collection in a fork would copy the memory that it shares.

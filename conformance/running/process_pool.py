@@ -112,7 +112,8 @@ class ProcessPool:
     def __enter__(self) -> ProcessPool:
         first = self._start()
         if self._server is not None and self._package:
-            self._framework_server = ForkServer(self._server.start, self._package)
+            start = self._server.start
+            self._framework_server = ForkServer(start, start, self._package)
         self._workers.append(self._greet(first))
         return self
 
@@ -169,14 +170,19 @@ class ProcessPool:
 
     def _start(self, for_sweep: bool = False) -> BackendWorker:
         """Start a worker, with the framework imported if it is for a sweep."""
-        server = (self._framework_server if for_sweep else None) or self._server
+        framework = self._framework_server if for_sweep else None
+        server = framework or self._server
         named = (self.backend, self.config)
         start = spawn if server is None else server.start
         process, link = start(work, named, self.first, self.settings, self._known)
         limit = SECONDS_OF_SILENCE + self.config.seconds
-        worker = BackendWorker(process, link, limit, timeout=self.config.seconds)
-        worker.has_framework = server is self._framework_server
-        return worker
+        return BackendWorker(
+            process,
+            link,
+            limit,
+            timeout=self.config.seconds,
+            has_framework=framework is not None,
+        )
 
     def exchange_for_sweep(self, worker: BackendWorker) -> bool:
         """Replace an idle worker by one that has imported the framework, if there can be one."""

@@ -20,6 +20,7 @@ from oracles.isolation.loading import (
     is_isolated,
     load_isolated,
 )
+from oracles.isolation.remote_errors import ProcessDied
 from oracles.isolation.resource_limits import limit_memory
 from oracles.isolation.time_limit import TimeLimited
 from oracles.reference.sweep_inputs import input_sequence
@@ -125,6 +126,9 @@ def work(
                     link.send(TaskDone(part, worker.take_stderr()))
     except CastigateError as error:
         link.send(Failure(str(error)))
+    except ProcessDied as crash:
+        # Without a road a case would not be swept, and could pass.
+        link.send(Failure(f"backend `{named[0]}`: {crash}; it was asked for its `road`"))
     except EOFError:
         return
 
@@ -162,7 +166,8 @@ class TaskRunner:
     @cached_property
     def isolated(self) -> BackendJudge:
         """The backend in a process of its own."""
-        judge = self._judge_of((self.name, self.config), self._known and self._known.broken)
+        broken = self._known.broken if self._known else None
+        judge = self._judge_of((self.name, self.config), broken)
         self._require_known_version(judge.backend)
         return judge
 

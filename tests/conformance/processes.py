@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -122,11 +122,14 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def is_worker(pid: int) -> bool:
-    try:
-        return b"spawn_main" in (PROC / str(pid) / "cmdline").read_bytes()
-    except OSError:
-        return False
+def workers(pid: int) -> list[int]:
+    """The processes of castigate that a process has started: fork servers, and their workers."""
+    found: list[int] = []
+    for child in children(pid):
+        with suppress(OSError):
+            if b"oracles.isolation.server" not in (PROC / str(child) / "cmdline").read_bytes():
+                found += [child, *workers(child)]
+    return found
 
 
 def is_alive(pid: int) -> bool:
