@@ -68,6 +68,8 @@ class Runs:
         if not _continues(end, start):
             return _concatenated([self, later], total, checksum)
         seam = _joined_at_seam(end, start)
+        if total == 2:
+            return replace(seam, checksum=checksum)
         parts = [self.at(slice(-1)), seam, later.at(slice(1, None))]
         return _concatenated(parts, total - 1, checksum)
 
