@@ -82,6 +82,11 @@ def run(folder: Path, *arguments: str, **more: Any) -> int:
     return code
 
 
+def resume_option(folder: Path) -> list[str]:
+    """How to go on: a run that was killed before it had a record has not begun."""
+    return ["--resume"] if (folder / "run.json").exists() else []
+
+
 def tables(folder: Path) -> dict[str, bytes]:
     """The bytes of all tables of a run."""
     found = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}

@@ -21,6 +21,7 @@ from tests.conformance.processes import (
     SECONDS_TO_END,
     backend,
     castigate,
+    resume_option,
     run,
     start_castigate,
     tables,
@@ -36,11 +37,6 @@ GIVEN = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
 needs_proc = pytest.mark.skipif(
     not list(PROC.glob("self/task/*/children")), reason="needs a list of a process's children"
 )
-
-
-def resume_option(folder: Path) -> list[str]:
-    """How to go on: a run that was killed before it had a record has not begun."""
-    return ["--resume"] if (folder / "run.json").exists() else []
 
 
 class Killer:
