@@ -19,6 +19,7 @@ from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.plan import Sweep, is_swept, sweeps
 from conformance.running.selection import select
 from conformance.sweep.engine import CHUNK
+from oracles.protocol import Unsupported
 from oracles.registry import load_backend
 from specs.formats import format_named
 
@@ -112,10 +113,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 continue
             if chosen.target not in (None, plan.target.name):
                 continue
-            results.append(measure(judge, plan, chosen.seconds, chosen.repeat))
-            last = results[-1]
-            line = f"{backend} {last.source}/{last.target}: {last.ratio:.2f}"
-            print(line, file=sys.stderr, flush=True)
+            name = f"{backend} {plan.source.name}/{plan.target.name}"
+            try:
+                results.append(measure(judge, plan, chosen.seconds, chosen.repeat))
+                print(f"{name}: {results[-1].ratio:.2f}", file=sys.stderr, flush=True)
+            except Unsupported as error:
+                print(f"{name}: left out: {error}", file=sys.stderr, flush=True)
     if not results:
         raise SystemExit("no such pair")
     show(

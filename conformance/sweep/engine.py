@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -41,6 +43,8 @@ from reports.diff.verdicts import Verdict
 from specs.cases import Case
 from specs.ruling import ruling
 
+BLOCK_OF_CHUNK = 1 << 15
+"""Inputs of a block, if a chunk is not right as a whole; smaller ones cost more than they save."""
 REPORT_EVERY = 1 << 20
 """Inputs after which a sweep reports its progress, at the latest one call later."""
 
@@ -83,6 +87,21 @@ class RulingCheck:
         for each, _ in found:
             self._add_divergence(each)
         return int(np.count_nonzero(grades != ALLOWED))
+
+    def look_at_suspects(self, first: int, inputs: Bits, answers: Bits) -> int:
+        """Grade those blocks of consecutive inputs that the table does not show to be right.
+
+        Neighbors are graded together: a chunk may be wrong almost everywhere, or in a few places.
+        """
+        wrong = 0
+        starts = range(0, inputs.size, BLOCK_OF_CHUNK)
+        is_suspect = [not self.right(first + at, answers[at:][:BLOCK_OF_CHUNK]) for at in starts]
+        for suspect, group in groupby(zip(starts, is_suspect, strict=True), key=itemgetter(1)):
+            if suspect:
+                blocks = [at for at, _ in group]
+                part = slice(blocks[0], blocks[-1] + BLOCK_OF_CHUNK)
+                wrong += self.look(inputs[part], answers[part])
+        return wrong
 
     def look_at_once(self, inputs: Bits, answers: Bits) -> int | None:
         """Grade consecutive inputs of one step with one answer at once; None for any others.
@@ -240,8 +259,12 @@ def _sweep_on_host(
                     if is_dense and check.right(at, answers):
                         continue
                     inputs = road.inputs(at, count)
-                    at_once = check.look_at_once(inputs, answers) if is_dense else None
-                    wrong += check.look(inputs, answers) if at_once is None else at_once
+                    if not is_dense:
+                        wrong += check.look(inputs, answers)
+                    elif (at_once := check.look_at_once(inputs, answers)) is not None:
+                        wrong += at_once
+                    else:
+                        wrong += check.look_at_suspects(at, inputs, answers)
             case Raised(error):
                 inputs = road.inputs(at, count)
                 wrong += sum(check.look_without_open(inputs, error) for check in checks)

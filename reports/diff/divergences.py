@@ -42,7 +42,10 @@ def find_divergences(
         here = group_of_answer == group
         at = index_of_simplest(rules.source, inputs, here)
         count, given = int(np.count_nonzero(here)), datum_of(inputs[at])
-        yield divergence(rules, groups.keys[group - 1], count, runs, given, answers[at]), int(where[at])
+        yield (
+            divergence(rules, groups.keys[group - 1], count, runs, given, answers[at]),
+            int(where[at]),
+        )
 
 
 def divergence(
