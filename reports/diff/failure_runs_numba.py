@@ -37,6 +37,11 @@ def gather(
         yield group, capped(runs, where, int(checksums[where].sum(dtype=np.uint64)))
 
 
+def checksum(inputs: NDArray[Any], answers: NDArray[Any]) -> int:
+    """The part of inputs in the checksum of the runs that they belong to."""
+    return int(_checksum(inputs, answers))
+
+
 @numba.njit(cache=True, nogil=True)
 def _first_other(column: Any, at: Any) -> Any:
     """The index of the first element after ``at`` that differs from the one there."""
@@ -109,10 +114,10 @@ def _fill(
 @numba.njit(cache=True, nogil=True)
 def _checksum(inputs: Any, answers: Any) -> Any:
     """The sum of the hashes of all inputs, each with its answer."""
-    checksum = np.uint64(0)
+    total = np.uint64(0)
     for at in range(inputs.size):
-        checksum += _mixed(_mixed(np.uint64(inputs[at])) ^ np.uint64(answers[at]))
-    return checksum
+        total += _mixed(_mixed(np.uint64(inputs[at])) ^ np.uint64(answers[at]))
+    return total
 
 
 @numba.njit(cache=True, nogil=True)
