@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import cycle, islice, pairwise
 from time import perf_counter, process_time
@@ -62,9 +62,13 @@ class Pair:
     """A backend that casts from one dtype to another, and the cases whose rulings judge it."""
 
     judge: BackendJudge
-    asked: Case
-    chosen: Chosen
-    cases: list[Case] = field(default_factory=list)
+    cases: list[Case]
+    chosen: Chosen | None = None
+
+    @property
+    def asked(self) -> Case:
+        """The case that the backend is asked."""
+        return self.cases[0]
 
     def alone(self, lo: int, hi: int) -> int:
         """Fill a buffer with inputs and have it cast, which no sweep can avoid."""
@@ -108,6 +112,7 @@ class Pair:
 
     def told(self) -> Chosen:
         """The options that were chosen."""
+        assert self.chosen is not None
         return self.chosen
 
     def _bound(self, buffer: Bits) -> Callable[[], Bits]:
@@ -130,7 +135,7 @@ def prepared(backend: str, source: str, target: str, asked: str | None = None) -
     cases = _judging(judge, shared, others, 1 << format_named(source).bits)
     names = tuple(case.id for case in cases)
     chosen = Chosen(names[0], _open_part(cases[0]), names, judge.backend.version, seconds)
-    pair = Pair(judge, cases[0], chosen, cases)
+    pair = Pair(judge, cases, chosen)
     pair.alone(0, 2 * CHUNK)
     for fast in COMPILED:
         pair.swept(fast, len(cases), 0, 2 * CHUNK)

@@ -35,6 +35,12 @@ def framework_of(name: str) -> str:
     return name if is_program(name) else name.partition(":")[0]
 
 
+def forkable_package(name: str) -> str:
+    """Return the package that a process may import before it is forked; empty if there is none."""
+    builtin = BUILTINS.get(framework_of(name))
+    return builtin.package or "" if builtin is not None and builtin.forks_after_import else ""
+
+
 def first_road(names: Iterable[str], name: str) -> str:
     """Return the first backend of the same framework, with which another is compared.
 
@@ -55,6 +61,8 @@ class Builtin:
     attribute: str
     package: str | None = None
     extra: str | None = None
+    forks_after_import: bool = False
+    """Whether a process that has imported the package, and not used it, may be forked."""
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -66,7 +74,7 @@ ADAPTERS = "oracles.adapters"
 BUILTINS: dict[str, Builtin] = {
     "reference": Builtin("oracles.reference.reference_oracle", "Reference"),
     "ort": Builtin(f"{ADAPTERS}.ort", "Ort", "onnxruntime", "ort"),
-    "torch": Builtin(f"{ADAPTERS}.torch", "Torch", "torch", "torch"),
+    "torch": Builtin(f"{ADAPTERS}.torch", "Torch", "torch", "torch", True),
     "onnx": Builtin(f"{ADAPTERS}.onnx", "Onnx", "onnx", "onnx"),
     "ml_dtypes": Builtin(f"{ADAPTERS}.ml_dtypes", "MlDtypes", "ml_dtypes", "ml_dtypes"),
     "jax": Builtin(f"{ADAPTERS}.jax", "Jax", "jax", "jax"),

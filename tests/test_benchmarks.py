@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import peers, scaling, sweep
+from benchmarks import every_pair, peers, scaling, sweep
 from benchmarks.pair import ALIKE, CHUNK, parts, prepared
 from benchmarks.peers import spread
 
@@ -38,6 +38,14 @@ def test_the_sweeps_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr().out
     assert "whole sweeps" in shown
     assert "all counted" in shown
+
+
+def test_the_benchmark_of_every_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hasty = [PAIR[0], "--source=float32", "--target=float16", "--seconds=0", "--repeat=1"]
+    [pair] = figures_of(every_pair.main, hasty, tmp_path)["pairs"]
+    assert pair["wrong"] == pair["inputs"] == every_pair.WINDOWS * CHUNK
+    assert len(pair["alone"]) == len(pair["sweep"]) == 1
+    assert "1 pairs: median" in capsys.readouterr().out
 
 
 def test_the_device_sweeps_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

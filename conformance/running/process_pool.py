@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from conformance.judging.backend_judge import Settings
+from conformance.running.fork_server import ForkServer
 from conformance.running.plan import Task
 from conformance.running.supervisor import (
     Failure,
@@ -31,8 +32,9 @@ from conformance.running.worker import (
     work,
 )
 from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.loading import can_run_in_process
 from oracles.isolation.supervised_process import describe_timeout
-from oracles.registry import first_road
+from oracles.registry import first_road, forkable_package
 from oracles.wire.stderr_log import StderrLog
 from reports.run_store.record import Environment, current_environment
 from specs.cases import Case
@@ -55,6 +57,8 @@ class BackendWorker(Worker[Task]):
 
     timeout: float = math.inf
     """Seconds that one answer of the backend may take."""
+    has_framework: bool = False
+    """Whether it was forked from a process that has imported the backend's framework."""
     case: str = ""
 
     @property
@@ -68,10 +72,21 @@ class BackendWorker(Worker[Task]):
 
 
 class ProcessPool:
-    """The workers of one backend; the first is started on entering the context."""
+    """The workers of one backend; the first is started on entering the context.
+
+    ``server`` forks the workers, without one they are spawned. If ``sweeps`` says that there may be
+    sweeps, a second server imports the backend's framework while the first worker loads the
+    backend. The workers that sweep are forked from it.
+    """
 
     def __init__(
-        self, backend: str, configs: Mapping[str, LaunchConfig], settings: Settings, jobs: int = 1
+        self,
+        backend: str,
+        configs: Mapping[str, LaunchConfig],
+        settings: Settings,
+        jobs: int = 1,
+        server: ForkServer | None = None,
+        sweeps: bool = False,
     ) -> None:
         self.backend = backend
         self.settings = settings
@@ -79,8 +94,14 @@ class ProcessPool:
         self.config = configs[backend]
         first = first_road(configs, backend)
         self.first = (first, configs[first]) if first else None
-        self.version = ""
         self.log = StderrLog()
+        self._server = server
+        package = forkable_package(backend)
+        is_in_process = can_run_in_process(backend, self.config) and not settings.isolates_sweeps
+        self._package = package if sweeps and is_in_process else ""
+        self._framework_server: ForkServer | None = None
+        self._known: Ready | None = None
+        """What the first worker has reported of the backend."""
         self._workers: list[BackendWorker] = []
         self._deaths: Counter[Death] = Counter()
         self._crashed: dict[str, dict[str, str]] = {}
@@ -89,7 +110,11 @@ class ProcessPool:
         """Tasks that also end a process that only searches for the input at fault."""
 
     def __enter__(self) -> ProcessPool:
-        self._workers.append(self._greet(self._start()))
+        first = self._start()
+        if self._server is not None and self._package:
+            start = self._server.start
+            self._framework_server = ForkServer(start, start, self._package)
+        self._workers.append(self._greet(first))
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -97,11 +122,19 @@ class ProcessPool:
 
     def close(self) -> None:
         """End all workers."""
+        if self._framework_server is not None:
+            self._framework_server.close()
+            self._framework_server = None
         for worker in self._workers:
             worker.process.kill()
         for worker in self._workers:
             worker.end()
         self._workers.clear()
+
+    @property
+    def version(self) -> str:
+        """The backend's own version, which all workers have."""
+        return self._known.version if self._known else ""
 
     @property
     def environments(self) -> tuple[Environment, ...]:
@@ -131,18 +164,33 @@ class ProcessPool:
     ) -> None:
         """Do all tasks, or as many as can be done in time."""
         waiting = deque(tasks)
-        more = min(self.jobs, len(waiting)) - len(self._workers)
-        # All are started before the first is waited for.
-        started = [self._start() for _ in range(more)]
-        self._workers += [self._greet(worker) for worker in started]
+        for task in list(waiting)[len(self._workers) : self.jobs]:
+            self._workers.append(self._start(for_sweep=task.sweep is not None))
         supervise(self._workers, _TaskQueue(self, waiting, keep, listener), is_over)
 
-    def _start(self) -> BackendWorker:
+    def _start(self, for_sweep: bool = False) -> BackendWorker:
+        """Start a worker, with the framework imported if it is for a sweep."""
+        framework = self._framework_server if for_sweep else None
+        server = framework or self._server
         named = (self.backend, self.config)
-        process, link = spawn(work, named, self.first, self.settings)
+        start = spawn if server is None else server.start
+        process, link = start(work, named, self.first, self.settings, self._known)
+        limit = SECONDS_OF_SILENCE + self.config.seconds
         return BackendWorker(
-            process, link, SECONDS_OF_SILENCE + self.config.seconds, timeout=self.config.seconds
+            process,
+            link,
+            limit,
+            timeout=self.config.seconds,
+            has_framework=framework is not None,
         )
+
+    def exchange_for_sweep(self, worker: BackendWorker) -> bool:
+        """Replace an idle worker by one that has imported the framework, if there can be one."""
+        if worker.has_framework or self._framework_server is None:
+            return False
+        worker.end()
+        self._workers[self._workers.index(worker)] = self._start(for_sweep=True)
+        return True
 
     def _next_message(self, worker: BackendWorker) -> object:
         """Return a worker's next message that is not about progress."""
@@ -154,19 +202,18 @@ class ProcessPool:
         """Wait until a worker has loaded its backend; replace it if it was killed meanwhile."""
         try:
             match self._next_message(worker):
-                case Ready(version=version) if self.version not in ("", version):
-                    raise CastigateError(
-                        f"backend `{self.backend}` is version {version} now, and was "
-                        f"{self.version}; run again with one version"
-                    )
-                case Ready(version=version):
-                    self.version = version
-                    worker.is_ready = True
+                case Ready() as ready:
+                    self.admit(worker, ready)
                 case Failure(message=message):
                     raise CastigateError(message)
         except WorkerDiedError:
             return self._replace(worker, BEFORE_ANY_TASK)
         return worker
+
+    def admit(self, worker: BackendWorker, ready: Ready) -> None:
+        """Note that a worker can be given tasks."""
+        self._known = self._known or ready
+        worker.is_ready = True
 
     def _replace(self, worker: BackendWorker, death: Death) -> BackendWorker:
         """Start a new worker in a dead one's place; raise if the backend cannot be loaded."""
@@ -194,7 +241,9 @@ class ProcessPool:
     def bury(self, worker: BackendWorker) -> None:
         """Replace a worker that died at a task; the case counts as crashed if that is repeated."""
         task = worker.task
-        assert task is not None
+        if task is None:
+            self._replace(worker, BEFORE_ANY_TASK)
+            return
         death = (task.name, worker.case, worker.was_killed)
         if self._deaths[death] + 1 >= (MAX_KILLS if worker.was_killed else MAX_CRASHES):
             crashed = self._crashed.setdefault(task.name, {})
@@ -219,6 +268,8 @@ class _TaskQueue:
         """Hand out the next task."""
         if not self._waiting:
             return
+        if self._waiting[0].sweep is not None and self._pool.exchange_for_sweep(worker):
+            return
         task = self._waiting.popleft()
         worker.task, worker.case, worker.last_heard = task, "", monotonic()
         # If an idle worker died, the next receive reports it.
@@ -228,6 +279,8 @@ class _TaskQueue:
     def receive(self, worker: BackendWorker, message: object) -> None:
         """Note how far a task has come."""
         match message:
+            case Ready() as ready:
+                self._pool.admit(worker, ready)
             case CaseStarted(case=case):
                 worker.case = case
             case Progress(inputs=inputs, wrong=wrong):
@@ -242,10 +295,10 @@ class _TaskQueue:
                 raise CastigateError(reason)
 
     def died(self, worker: BackendWorker) -> None:
-        """Have another worker do the task again."""
-        assert worker.task is not None
-        self._listener.say(
-            f"a worker of {self._pool.backend} {worker.ending}; its task is done again"
-        )
+        """Start another worker, and have it do the task again."""
+        if worker.task is not None:
+            self._listener.say(
+                f"a worker of {self._pool.backend} {worker.ending}; its task is done again"
+            )
+            self._waiting.appendleft(worker.task)
         self._pool.bury(worker)
-        self._waiting.appendleft(worker.task)

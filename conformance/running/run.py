@@ -11,7 +11,8 @@ from time import monotonic
 from typing import Any
 
 from conformance.judging.backend_judge import Settings
-from conformance.running.plan import Task, Tier, quick_tasks, sweeps
+from conformance.running.fork_server import fork_server
+from conformance.running.plan import Task, Tier, is_swept, quick_tasks, sweeps
 from conformance.running.process_pool import ProcessPool
 from conformance.running.progress import ProgressReporter
 from conformance.running.selection import select
@@ -129,7 +130,7 @@ def run(
     With ``checks_pairs`` the invariances of their pairs are checked too.
     """
     cases = only or selected_cases(request.selection)
-    with _pools(request, jobs, reporter) as pools:
+    with _pools(request, cases, jobs, reporter) as pools:
         until = monotonic() + request.limit
         record = _record(request, pools, argv)
         store = resume(out, record) if resumes else create(out, record)
@@ -139,11 +140,11 @@ def run(
 
 
 def _pools(
-    request: RunRequest, jobs: int, reporter: ProgressReporter
+    request: RunRequest, cases: list[Case], jobs: int, reporter: ProgressReporter
 ) -> AbstractContextManager[list[TaskPool]]:
     """Open a pool per backend, on a cluster if the request names one."""
     if request.cluster is None:
-        return _process_pools(request, jobs, reporter)
+        return _process_pools(request, cases, jobs, reporter)
     cluster: Any = import_module("conformance.running.dask_executor")
     setup = Setup(request.backends, request.pythons, request.seconds, request.settings)
     pools: AbstractContextManager[list[TaskPool]] = cluster.cluster_pools(
@@ -154,14 +155,18 @@ def _pools(
 
 @contextmanager
 def _process_pools(
-    request: RunRequest, jobs: int, reporter: ProgressReporter
+    request: RunRequest, cases: list[Case], jobs: int, reporter: ProgressReporter
 ) -> Iterator[list[TaskPool]]:
     configs = launch_configs(request.backends, request.pythons, request.seconds, jobs)
+    settings = request.settings
+    has_sweeps = any(settings.is_full(case) and is_swept(case) for case in cases)
     with ExitStack() as stack:
+        server = stack.enter_context(fork_server())
         pools: list[TaskPool] = []
         for name in configs:
             reporter.begin_phase(f"loading {name}")
-            pools.append(stack.enter_context(ProcessPool(name, configs, request.settings, jobs)))
+            pool = ProcessPool(name, configs, settings, jobs, server, has_sweeps)
+            pools.append(stack.enter_context(pool))
         reporter.begin_phase("")
         yield pools
 

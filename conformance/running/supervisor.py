@@ -27,6 +27,25 @@ SECONDS_BETWEEN_SILENCE_CHECKS = 1.0
 Task = TypeVar("Task")
 
 
+class ChildProcess(Protocol):
+    """A process that was started here, or by another process on our behalf."""
+
+    @property
+    def exitcode(self) -> int | None:
+        """The exit code, once ``join`` has returned; a signal as a negative number."""
+        ...
+
+    def kill(self) -> None:
+        """Kill the process."""
+
+    def join(self) -> None:
+        """Wait until the process has ended."""
+
+
+Start = Callable[..., tuple[ChildProcess, Connection]]
+"""Starts a process that calls ``work(link, *arguments)``; returns it and our end of the link."""
+
+
 class WorkerDiedError(Exception):
     """A worker's process has ended, or cannot be reached any more."""
 
@@ -42,7 +61,7 @@ class Failure:
 class Worker(Generic[Task]):
     """A child process, the connection to it, and the task that it works on."""
 
-    process: SpawnProcess
+    process: ChildProcess
     link: Connection
     silence_limit: float = math.inf
     """Seconds without a message after which a busy worker is killed."""

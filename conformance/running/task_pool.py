@@ -43,9 +43,11 @@ class TaskPool(Protocol):
     """The workers of one backend: processes on this machine, or workers of a cluster."""
 
     backend: str
-    version: str
-    """The backend's own version, the same on all workers."""
     log: StderrLog
+
+    @property
+    def version(self) -> str:
+        """The backend's own version, the same on all workers."""
 
     @property
     def environments(self) -> tuple[Environment, ...]:

@@ -15,7 +15,13 @@ from conformance.running.plan import Task, is_swept
 from conformance.running.supervisor import Failure, live_with_parent
 from conformance.sweep.full_tier import swept
 from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import can_run_in_process, is_isolated, load_isolated
+from oracles.isolation.loading import (
+    can_run_in_process,
+    drives_framework,
+    is_isolated,
+    load_isolated,
+)
+from oracles.isolation.remote_errors import ProcessDied
 from oracles.isolation.resource_limits import limit_memory
 from oracles.isolation.time_limit import TimeLimited
 from oracles.reference.sweep_inputs import input_sequence
@@ -35,9 +41,10 @@ SECONDS_BETWEEN_HEARTBEATS = 5.0
 
 @dataclass(frozen=True)
 class Ready:
-    """Sent when the backend is loaded, with its version."""
+    """Sent when the backend is loaded, with its version and the dtypes that the adapter breaks."""
 
     version: str
+    broken: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -95,24 +102,34 @@ Named = tuple[str, LaunchConfig]
 """A backend's name, and how it is started."""
 
 
-def work(link: Connection, named: Named, first: Named | None, settings: Settings) -> None:
+def work(
+    link: Connection,
+    named: Named,
+    first: Named | None,
+    settings: Settings,
+    known: Ready | None = None,
+) -> None:
     """Load a backend and do what the link asks for, until the other end closes it.
 
-    ``first`` is the first road of its framework, with which it is compared.
+    ``first`` is the first road of its framework, with which it is compared. If another worker has
+    loaded the backend before, ``known`` is what that one has sent.
     """
     live_with_parent()
     try:
-        worker = TaskRunner(link, named, first, settings)
-        link.send(Ready(worker.isolated.backend.version))
+        worker = TaskRunner(link, named, first, settings, known)
+        link.send(known or worker.ready)
         while True:
             match link.recv():
                 case RoadsRequest(cases=cases):
-                    link.send(Roads({case.id: worker.fastest.road(case) for case in cases}))
+                    link.send(Roads({case.id: worker.isolated.road(case) for case in cases}))
                 case TaskOrder() as order:
                     part = encode_task(order.task.name, worker.judge(order))
                     link.send(TaskDone(part, worker.take_stderr()))
     except CastigateError as error:
         link.send(Failure(str(error)))
+    except ProcessDied as crash:
+        # Without a road a case would not be swept, and could pass.
+        link.send(Failure(f"backend `{named[0]}`: {crash}; it was asked for its `road`"))
     except EOFError:
         return
 
@@ -121,21 +138,46 @@ class TaskRunner:
     """Drives a backend twice: isolated in its own process, and in this process for fast sweeps.
 
     A program, a backend in another Python, and whatever a gate judges, is driven in its own process
-    only.
+    only. Each of the two is loaded when a task needs it.
     """
 
     def __init__(
-        self, link: Connection, named: Named, first: Named | None, settings: Settings
+        self,
+        link: Connection,
+        named: Named,
+        first: Named | None,
+        settings: Settings,
+        known: Ready | None = None,
     ) -> None:
         self.progress = _ProgressSender(link)
         self.name, self.config = named
         self.first = first
         self.settings = settings
-        self.isolated = self._judge_of(named)
+        self._known = known
 
-    def _judge_of(self, named: Named) -> BackendJudge:
+    def _judge_of(self, named: Named, broken: dict[str, str] | None = None) -> BackendJudge:
         backend = load_isolated(*named, self.progress.send_heartbeat)
-        return BackendJudge(backend, smoke(backend), self.settings)
+        return BackendJudge(backend, smoke(backend) if broken is None else broken, self.settings)
+
+    @property
+    def ready(self) -> Ready:
+        """What the first worker reports of the backend, loaded in a process of its own."""
+        return Ready(self.isolated.backend.version, self.isolated.broken)
+
+    @cached_property
+    def isolated(self) -> BackendJudge:
+        """The backend in a process of its own."""
+        broken = self._known.broken if self._known else None
+        judge = self._judge_of((self.name, self.config), broken)
+        self._require_known_version(judge.backend)
+        return judge
+
+    def _require_known_version(self, backend: Backend) -> None:
+        if self._known is not None and self._known.version != backend.version:
+            raise CastigateError(
+                f"backend `{self.name}` is version {backend.version} now, and was "
+                f"{self._known.version}; run again with one version"
+            )
 
     @cached_property
     def first_road(self) -> BackendJudge:
@@ -147,13 +189,14 @@ class TaskRunner:
     def fastest(self) -> BackendJudge:
         """The backend where it answers fastest: in this process, if it may be loaded here."""
         can_be_here = can_run_in_process(self.name, self.config)
-        is_elsewhere = is_isolated(self.isolated.backend)
-        if self.settings.isolates_sweeps or not (is_elsewhere and can_be_here):
+        if self.settings.isolates_sweeps or not (drives_framework(self.name) and can_be_here):
             return self.isolated
+        broken = self._known.broken if self._known else self.isolated.broken
         limit_memory(self.config.memory)
         own = load_backend(self.name)
+        self._require_known_version(own)
         timed = Backend(self.name, TimeLimited(own.oracle, self.config.seconds))
-        return BackendJudge(timed, self.isolated.broken, self.settings)
+        return BackendJudge(timed, broken, self.settings)
 
     def judge(self, order: TaskOrder) -> list[Judgement]:
         """Do a task; return a judgement per case."""
@@ -188,12 +231,14 @@ class TaskRunner:
 
     def take_stderr(self) -> bytes:
         """Return what a program has printed on stderr since the last call."""
+        if "isolated" not in vars(self):
+            return b""
         log: StderrLog | None = getattr(self.isolated.backend.oracle, "log", None)
         return log.drain() if log is not None else b""
 
     def _road(self, case: Case) -> str:
         """The road of a case at the full tier; the quick tier needs none."""
-        return self.fastest.road(case) if self.settings.is_full(case) else ""
+        return self.isolated.road(case) if self.settings.is_full(case) else ""
 
     def _judge_sweep(self, order: TaskOrder) -> list[Judgement]:
         task, sweep = order.task, order.task.sweep

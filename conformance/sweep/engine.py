@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -35,18 +35,57 @@ from oracles.reference.sweep_inputs import Dense, InputSequence
 from reports.diff.chunk_comparison import ChunkComparison
 from reports.diff.chunk_table import table
 from reports.diff.divergences import divergence, find_divergences, simplest_between
-from reports.diff.grades import ALLOWED, rule_groups
+from reports.diff.failure_runs import WORD, one_run
+from reports.diff.grades import ALLOWED, Key, rule_groups
 from reports.diff.judgement import Divergence, Judgement
 from reports.diff.staircase_grades import grade_by_staircase
 from reports.diff.verdicts import Verdict
 from specs.cases import Case
 from specs.ruling import ruling
 
+BLOCK_OF_CHUNK = 1 << 15
+"""Inputs of a block, if a chunk is neither right nor wrong as a whole."""
 REPORT_EVERY = 1 << 20
 """Inputs after which a sweep reports its progress, at the latest one call later."""
 
 Progress = Callable[[int, int], None]
 """Receives how many inputs were visited since its last call, and how many answers were wrong."""
+
+
+class _Chunk:
+    """Consecutive inputs with their answers, and what is the same for all rulings that grade them.
+
+    What is derived from them is computed when it is first needed.
+    """
+
+    def __init__(self, inputs: Bits, answers: Bits, comparison: ChunkComparison) -> None:
+        self.inputs, self.answers = inputs, answers
+        self._comparison = comparison
+
+    def part(self, begin: int, end: int) -> _Chunk:
+        """The inputs between two places."""
+        return _Chunk(self.inputs[begin:end], self.answers[begin:end], self._comparison)
+
+    @cached_property
+    def is_uniform(self) -> bool:
+        """Whether all answers are the same."""
+        return not (self.answers != self.answers[0]).any()
+
+    @cached_property
+    def checksum(self) -> int:
+        """The part of these inputs in the checksum of their runs."""
+        return self._comparison.checksum(self.inputs, self.answers)
+
+
+@dataclass(frozen=True)
+class _Uniform:
+    """Consecutive inputs of one step that share one wrong answer, and the rule that it breaks."""
+
+    first: int
+    last: int
+    answer: int
+    key: Key
+    checksum: int
 
 
 class RulingCheck:
@@ -62,7 +101,7 @@ class RulingCheck:
         )
         self._judge = judge
         self._is_dense = is_dense
-        self._comparison = comparison
+        self.comparison = comparison
         self._stairs = staircase(self.rules)
         self.right: Callable[[int, Bits], bool] = lambda first, answers: False
         """Whether a table shows that the answers to consecutive inputs are all allowed."""
@@ -70,42 +109,79 @@ class RulingCheck:
             self.right = partial(comparison.all_right, table(self.rules))
         self.ended = False
         self._opened = 0
+        self._uniform: _Uniform | None = None
 
     def look(self, inputs: Bits, answers: Bits) -> int:
         """Grade every answer, record the wrong ones, and return how many there are."""
         grades, branch_indices = grade_by_staircase(
-            self._stairs, inputs, answers, self._comparison.compare_with_steps
+            self._stairs, inputs, answers, self.comparison.compare_with_steps
         )
         if not self._is_dense:
             self._opened += int(np.isin(branch_indices, self.rules.open_branches).sum())
         found = find_divergences(
-            self.rules, inputs, branch_indices, answers, grades, self._comparison.gather
+            self.rules, inputs, branch_indices, answers, grades, self.comparison.gather
         )
         for each, _ in found:
             self._add_divergence(each)
         return int(np.count_nonzero(grades != ALLOWED))
 
-    def look_at_once(self, inputs: Bits, answers: Bits) -> int | None:
+    def look_at_blocks(self, first: int, chunk: _Chunk) -> int:
+        """Grade consecutive inputs block by block: most blocks are right, or graded at once.
+
+        Others that are neighbors are graded together: a chunk may be wrong almost everywhere.
+        """
+        wrong = begin = 0
+        for at in range(0, chunk.inputs.size, BLOCK_OF_CHUNK):
+            block = chunk.part(at, at + BLOCK_OF_CHUNK)
+            is_right = self.right(first + at, block.answers)
+            if is_right or block.is_uniform:
+                wrong += self._look_at_part(chunk, begin, at)
+                at_once = 0 if is_right else self.look_at_once(block)
+                begin = at if at_once is None else at + BLOCK_OF_CHUNK
+                wrong += at_once or 0
+        return wrong + self._look_at_part(chunk, begin, chunk.inputs.size)
+
+    def _look_at_part(self, chunk: _Chunk, begin: int, end: int) -> int:
+        part = chunk.part(begin, end)
+        return self.look(part.inputs, part.answers) if begin < end else 0
+
+    def look_at_once(self, chunk: _Chunk) -> int | None:
         """Grade consecutive inputs of one step with one answer at once; None for any others.
 
         Large parts of a source overflow, and overflow errors usually share one answer.
         """
-        if (answers != answers[0]).any():
+        if not chunk.is_uniform:
             return None
-        first, last = int(inputs[0]), int(inputs[-1])
-        if not is_one_step(self._stairs, first, last):
-            return None
-        grades, branch_indices = grade_by_staircase(self._stairs, inputs[:1], answers[:1])
-        groups = rule_groups(self.rules)
-        [group] = groups.of(grades, branch_indices).tolist()
-        if not group:
-            return 0
-        every = np.full(inputs.size, group, np.uint8)
-        [(_, runs)] = self._comparison.gather(inputs, answers, every)
-        smallest = simplest_between(self.rules.source, first, last)
-        key = groups.keys[group - 1]
-        self._add_divergence(divergence(self.rules, key, inputs.size, runs, smallest, answers[0]))
+        inputs, answers = chunk.inputs, chunk.answers
+        first, last, answer = int(inputs[0]), int(inputs[-1]), int(answers[0])
+        before = self._uniform
+        if (
+            before is None
+            or (before.last + 1, before.answer) != (first, answer)
+            or not is_one_step(self._stairs, before.first, last)
+        ):
+            if not is_one_step(self._stairs, first, last):
+                return None
+            grades, branch_indices = grade_by_staircase(self._stairs, inputs[:1], answers[:1])
+            groups = rule_groups(self.rules)
+            [group] = groups.of(grades, branch_indices).tolist()
+            if not group:
+                return 0
+            self._add_uniform()
+            before = _Uniform(first, first - 1, answer, groups.keys[group - 1], 0)
+        checksum = before.checksum + chunk.checksum & WORD
+        self._uniform = replace(before, last=last, checksum=checksum)
         return inputs.size
+
+    def _add_uniform(self) -> None:
+        """Record the wrong answers to the last stretch of inputs that were graded at once."""
+        if (each := self._uniform) is None:
+            return
+        self._uniform = None
+        runs = one_run(each.first, each.last, each.answer, each.checksum)
+        smallest = simplest_between(self.rules.source, each.first, each.last)
+        count = each.last - each.first + 1
+        self._add_divergence(divergence(self.rules, each.key, count, runs, smallest, each.answer))
 
     def _add_divergence(self, found: Divergence) -> None:
         self._add(self._judge.graded(self.case, {found.level}, self.rules.is_open), (found,))
@@ -118,6 +194,7 @@ class RulingCheck:
         inputs: int = 0,
         open_inputs: int = 0,
     ) -> None:
+        self._add_uniform()
         more = replace(
             self.found,
             verdict=verdict,
@@ -158,6 +235,7 @@ class RulingCheck:
             case Crashed():
                 verdict, text = "crashed", crash_message(self.rules.source, missing)
         self.ended = True
+        self._uniform = None
         self.found = Judgement(self.case.id, self.found.backend, verdict, text)
 
     def finished(self, lo: int, hi: int) -> Judgement:
@@ -233,16 +311,22 @@ def _sweep_on_host(
 ) -> None:
     """Judge the answers of a road chunk by chunk."""
     visited = wrong = 0
+    comparison = checks[0].comparison
     for at in range(lo, hi, CHUNK):
         count = min(CHUNK, hi - at)
         match road.answers(at, count):
             case Answered(answers):
+                chunk: _Chunk | None = None
                 for check in checks:
                     if is_dense and check.right(at, answers):
                         continue
-                    inputs = road.inputs(at, count)
-                    at_once = check.look_at_once(inputs, answers) if is_dense else None
-                    wrong += check.look(inputs, answers) if at_once is None else at_once
+                    chunk = chunk or _Chunk(road.inputs(at, count), answers, comparison)
+                    if not is_dense:
+                        wrong += check.look(chunk.inputs, answers)
+                    elif (at_once := check.look_at_once(chunk)) is not None:
+                        wrong += at_once
+                    else:
+                        wrong += check.look_at_blocks(at, chunk)
             case Raised(error):
                 inputs = road.inputs(at, count)
                 wrong += sum(check.look_without_open(inputs, error) for check in checks)

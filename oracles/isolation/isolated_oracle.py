@@ -199,8 +199,7 @@ class IsolatedOracle:
 
     def _road(self, case: Case) -> str:
         request = {"ask": "road", "case": encode_case(case)}
-        with _crash_as_exception():
-            return str(self._supervisor.ask(request, {}, self._seconds))
+        return str(self._supervisor.ask(request, {}, self._seconds))
 
     def _reproduce(self, case: Case, bits: Bits) -> str:
         with _crash_as_exception():

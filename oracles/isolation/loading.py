@@ -20,13 +20,18 @@ def load_isolated(
 
     ``on_reply`` is called after every reply, to show progress in long exchanges.
     """
-    if name.partition(":")[0] in IN_PROCESS:
+    if not drives_framework(name):
         return load_backend(name)
     if is_program(name):
         backend = Backend(name, ProgramOracle(name, config, on_reply))
         check_claims(backend)
         return backend
     return Backend(name, IsolatedOracle(name, config, on_reply))
+
+
+def drives_framework(name: str) -> bool:
+    """Return whether a backend may do harm to its process, and so has one of its own."""
+    return name.partition(":")[0] not in IN_PROCESS
 
 
 def can_run_in_process(name: str, config: LaunchConfig) -> bool:

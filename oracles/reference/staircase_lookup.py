@@ -20,15 +20,17 @@ def is_one_step(stairs: Staircase, first: int, last: int) -> bool:
 
     It does so if they lie in one period, or if their stretch has one step that does not rise.
     """
-    steps, periods = locate_steps(stairs, np.array([first, last], np.uint64))
     number = int(np.searchsorted(stairs.stretches["first"], np.uint64(first), "right")) - 1
-    stretch_steps = stairs.steps_of(number)
-    is_flat = (
-        stretch_steps.size == 1
-        and not stretch_steps["rise"][0]
-        and not stretch_steps["other_rise"][0]
-    )
-    return bool(steps[0] == steps[1] and (is_flat or periods[0] == periods[1]))
+    start, end, shift, *_ = stairs.stretches[number].tolist()
+    if last > end:
+        return False
+    steps = stairs.steps_of(number)
+    if steps.size == 1 and not steps["rise"][0] and not steps["other_rise"][0]:
+        return True
+    places = np.array([first - start, last - start], np.uint64)
+    periods, offsets = places >> np.uint64(shift), places & np.uint64((1 << shift) - 1)
+    step = np.searchsorted(steps["offset"], offsets, "right")
+    return bool(periods[0] == periods[1] and step[0] == step[1])
 
 
 def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:

@@ -24,6 +24,7 @@ class ChunkComparison:
     all_right: Callable[[Table, int, NDArray[Any]], bool]
     compare_with_steps: CompareWithSteps
     gather: Gather
+    checksum: Callable[[NDArray[Any], NDArray[Any]], int]
 
 
 @cache
@@ -35,6 +36,7 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
             chunk_check.all_right,
             staircase_grades.compare_with_steps,
             failure_runs.gather,
+            failure_runs.checksum,
         )
     from reports.diff import chunk_check_numba, failure_runs_numba, staircase_grades_numba
 
@@ -43,6 +45,7 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
         chunk_check_numba.all_right,
         staircase_grades_numba.compare_with_steps,
         failure_runs_numba.gather,
+        failure_runs_numba.checksum,
     )
 
 

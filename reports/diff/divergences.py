@@ -12,7 +12,7 @@ from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from reports.diff.allowed_answers import describe_allowed
 from reports.diff.failure_runs import Gather, Runs, gather
-from reports.diff.grades import Grades, Key, rule_groups
+from reports.diff.grades import ALLOWED, Grades, Key, rule_groups
 from reports.diff.judgement import Datum, Divergence
 from specs.formats import Format
 from specs.ruling import Ruling
@@ -31,12 +31,21 @@ def find_divergences(
     ``branch_indices`` are those of the branches that apply to the inputs.
     """
     groups = rule_groups(rules)
+    where = np.flatnonzero(grades != ALLOWED)
+    if where.size < grades.size // 2:
+        inputs, answers, grades = inputs[where], answers[where], grades[where]
+        branch_indices = branch_indices[where]
+    else:
+        where = np.arange(grades.size)
     group_of_answer = groups.of(grades, branch_indices)
     for group, runs in gather(inputs, answers, group_of_answer):
         here = group_of_answer == group
         at = index_of_simplest(rules.source, inputs, here)
         count, given = int(np.count_nonzero(here)), datum_of(inputs[at])
-        yield divergence(rules, groups.keys[group - 1], count, runs, given, answers[at]), at
+        yield (
+            divergence(rules, groups.keys[group - 1], count, runs, given, answers[at]),
+            int(where[at]),
+        )
 
 
 def divergence(
@@ -75,7 +84,11 @@ def simplest_between(source: Format, first: int, last: int) -> int:
     """
     rounded_up = (((first >> bit) + 1) << bit for bit in range(source.bits))
     candidates = [first, *(code for code in rounded_up if code <= last)]
-    return min(candidates, key=lambda code: simplicity(source, code))
+    fewest = min(code.bit_count() for code in candidates)
+    return min(
+        (code for code in candidates if code.bit_count() == fewest),
+        key=lambda code: simplicity(source, code),
+    )
 
 
 def datum_of(element: Any) -> Datum:

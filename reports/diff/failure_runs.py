@@ -68,6 +68,8 @@ class Runs:
         if not _continues(end, start):
             return _concatenated([self, later], total, checksum)
         seam = _joined_at_seam(end, start)
+        if total == 2:
+            return replace(seam, checksum=checksum)
         parts = [self.at(slice(-1)), seam, later.at(slice(1, None))]
         return _concatenated(parts, total - 1, checksum)
 
@@ -90,6 +92,18 @@ def no_runs(inputs: NDArray[Any], answers: NDArray[Any]) -> Runs:
     return _build(inputs[:0], answers[:0], np.empty(0, np.intp))
 
 
+def one_run(first: int, last: int, answer: int, checksum: int) -> Runs:
+    """The run of the patterns from ``first`` to ``last``, which all have the same answer."""
+    start, end, code = (np.array([each], np.uint64) for each in (first, last, answer))
+    flat, straight = np.zeros(1, np.int64), np.ones(1, bool)
+    return Runs(1, start, end, code, code, flat, straight, checksum=checksum)
+
+
+def checksum(inputs: NDArray[Any], answers: NDArray[Any]) -> int:
+    """The part of inputs in the checksum of the runs that they belong to."""
+    return int(_hashes(inputs, answers).sum(dtype=np.uint64))
+
+
 def gather(
     inputs: NDArray[Any], answers: NDArray[Any], groups: NDArray[np.uint8]
 ) -> Iterator[tuple[int, Runs]]:
@@ -104,8 +118,8 @@ def gather(
     owners = groups[starts]
     hashes = _hashes(inputs, answers)
     for group in np.unique(owners).tolist():
-        checksum = int(hashes[groups == group].sum(dtype=np.uint64))
-        yield group, capped(runs, np.flatnonzero(owners == group), checksum)
+        total = int(hashes[groups == group].sum(dtype=np.uint64))
+        yield group, capped(runs, np.flatnonzero(owners == group), total)
 
 
 def capped(runs: Runs, where: NDArray[np.intp], checksum: int) -> Runs:

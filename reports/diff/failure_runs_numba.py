@@ -9,7 +9,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.reference.array_compare_numba import differs
 from reports.diff.failure_runs import FACTORS, SHIFTS, Runs, capped
+
+SINGLY = 32
+"""Elements that are compared one by one before blocks are: many runs are short."""
+BLOCK = 1024
+"""Elements of a block, which is compared as a whole."""
 
 
 def gather(
@@ -31,16 +37,36 @@ def gather(
         yield group, capped(runs, where, int(checksums[where].sum(dtype=np.uint64)))
 
 
+def checksum(inputs: NDArray[Any], answers: NDArray[Any]) -> int:
+    """The part of inputs in the checksum of the runs that they belong to."""
+    return int(_checksum(inputs, answers))
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_other(column: Any, at: Any) -> Any:
+    """The index of the first element after ``at`` that differs from the one there."""
+    value, singly = column[at], min(column.size, at + SINGLY)
+    while at < singly and column[at] == value:
+        at += 1
+    if at < singly:
+        return at
+    while at + BLOCK <= column.size and not differs(column[at : at + BLOCK], value):
+        at += BLOCK
+    while at < column.size and column[at] == value:
+        at += 1
+    return at
+
+
 @numba.njit(cache=True, nogil=True)
 def _end(inputs: Any, groups: Any, start: Any) -> Any:
     """The index after the last input of the run that begins at ``start``."""
-    group, distance = groups[start], np.uint64(inputs[start]) - np.uint64(start)
+    end = _first_other(groups, start)
+    distance = np.uint64(inputs[start]) - np.uint64(start)
+    if np.uint64(inputs[end - 1]) - np.uint64(end - 1) == distance:
+        # The inputs rise: if one lies as far ahead as its index, so do all before it.
+        return end
     at = start + 1
-    while (
-        at < groups.size
-        and groups[at] == group
-        and np.uint64(inputs[at]) - np.uint64(at) == distance
-    ):
+    while np.uint64(inputs[at]) - np.uint64(at) == distance:
         at += 1
     return at
 
@@ -51,7 +77,7 @@ def _count(inputs: Any, groups: Any) -> Any:
     total, at = 0, 0
     while at < groups.size:
         if groups[at] == 0:
-            at += 1
+            at = _first_other(groups, at)
         else:
             at = _end(inputs, groups, at)
             total += 1
@@ -67,7 +93,7 @@ def _fill(
     row, at = 0, 0
     while at < groups.size:
         if groups[at] == 0:
-            at += 1
+            at = _first_other(groups, at)
             continue
         end = _end(inputs, groups, at)
         first[row], last[row], group_of_run[row] = inputs[at], inputs[end - 1], groups[at]
@@ -76,14 +102,22 @@ def _fill(
         if end > at + 1:
             rise = _rise(answers, at + 1)
         inside = at + 1
+        if rise == 0:
+            inside = _first_other(answers[:end], at)
         while inside < end and _rise(answers, inside) == rise:
             inside += 1
         slope[row], straight[row] = rise, inside >= end
-        checksum = np.uint64(0)
-        for each in range(at, end):
-            checksum += _mixed(_mixed(np.uint64(inputs[each])) ^ np.uint64(answers[each]))
-        checksums[row] = checksum
+        checksums[row] = _checksum(inputs[at:end], answers[at:end])
         row, at = row + 1, end
+
+
+@numba.njit(cache=True, nogil=True)
+def _checksum(inputs: Any, answers: Any) -> Any:
+    """The sum of the hashes of all inputs, each with its answer."""
+    total = np.uint64(0)
+    for at in range(inputs.size):
+        total += _mixed(_mixed(np.uint64(inputs[at])) ^ np.uint64(answers[at]))
+    return total
 
 
 @numba.njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,11 @@ def run(folder: Path, *arguments: str, **more: Any) -> int:
     return code
 
 
+def resume_option(folder: Path) -> list[str]:
+    """How to go on: a run that was killed before it had a record has not begun."""
+    return ["--resume"] if (folder / "run.json").exists() else []
+
+
 def tables(folder: Path) -> dict[str, bytes]:
     """The bytes of all tables of a run."""
     found = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
@@ -122,11 +127,14 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def is_worker(pid: int) -> bool:
-    try:
-        return b"spawn_main" in (PROC / str(pid) / "cmdline").read_bytes()
-    except OSError:
-        return False
+def workers(pid: int) -> list[int]:
+    """The processes of castigate that a process has started: fork servers, and their workers."""
+    found: list[int] = []
+    for child in children(pid):
+        with suppress(OSError):
+            if b"oracles.isolation.server" not in (PROC / str(child) / "cmdline").read_bytes():
+                found += [child, *workers(child)]
+    return found
 
 
 def is_alive(pid: int) -> bool:

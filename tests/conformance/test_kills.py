@@ -21,12 +21,12 @@ from tests.conformance.processes import (
     SECONDS_TO_END,
     backend,
     castigate,
-    children,
-    is_worker,
+    resume_option,
     run,
     start_castigate,
     tables,
     wait_for_ends,
+    workers,
 )
 
 KILLS = int(os.environ.get("KILLS", "12"))
@@ -37,15 +37,6 @@ GIVEN = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
 needs_proc = pytest.mark.skipif(
     not list(PROC.glob("self/task/*/children")), reason="needs a list of a process's children"
 )
-
-
-def workers(pid: int) -> list[int]:
-    return [child for child in children(pid) if is_worker(child)]
-
-
-def resume_option(folder: Path) -> list[str]:
-    """How to go on: a run that was killed before it had a record has not begun."""
-    return ["--resume"] if (folder / "run.json").exists() else []
 
 
 class Killer:

@@ -12,7 +12,7 @@ import pytest
 import conformance.sweep.engine as engine
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
-from conformance.running.worker import TaskRunner
+from conformance.running.worker import Ready, TaskRunner
 from conformance.sweep.engine import sweep
 from oracles.isolation import isolated_oracle
 from oracles.isolation.launch_config import LaunchConfig
@@ -21,6 +21,7 @@ from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend, load_backend
 from reports.diff.chunk_comparison import fastest_comparison
 from reports.diff.judgement import Judgement
+from specs.errors import CastigateError
 from tests.isolation.data.swept import GUILTY
 
 ADAPTERS = Path(__file__).with_name("data") / "swept.py"
@@ -119,3 +120,22 @@ def test_a_worker_that_isolates_sweeps_loads_no_adapter(isolates: bool) -> None:
         close(runner.isolated.backend)
         link.close()
         other.close()
+
+
+def test_a_worker_that_only_sweeps_starts_no_process() -> None:
+    link, other = Pipe()
+    named = f"{ADAPTERS}:Bound", LaunchConfig()
+    ready = Ready("1", {"int4": "is broken"})
+    with link, other:
+        runner = TaskRunner(link, named, None, Settings(tier="full"), ready)
+        assert runner.fastest.broken == ready.broken
+        assert "isolated" not in vars(runner)
+
+
+def test_a_worker_whose_backend_has_another_version_is_refused() -> None:
+    link, other = Pipe()
+    named = f"{ADAPTERS}:Bound", LaunchConfig()
+    with link, other:
+        runner = TaskRunner(link, named, None, Settings(tier="full"), Ready("0", {}))
+        with pytest.raises(CastigateError, match=r"is version \S+ now, and was 0; run again"):
+            _ = runner.fastest

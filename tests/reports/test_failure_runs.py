@@ -222,3 +222,18 @@ def test_runs_of_alternating_and_of_all_answers(
     ]
     assert list(gather_variant(inputs, answers, np.zeros(size, np.uint8))) == []
     assert list(gather_variant(inputs[:0], answers[:0], np.zeros(0, np.uint8))) == []
+
+
+def test_long_runs_are_the_same_in_both_forms() -> None:
+    """The compiled form compares long runs block by block."""
+    chance = np.random.default_rng(5)
+    lengths = [1, 31, 32, 33, 1023, 1055, 1056, 1057, 1058, 5000, 2, 2080]
+    for seed in range(20):
+        chance.shuffle(lengths)
+        size = sum(lengths)
+        inputs = np.cumsum(1 + (chance.random(size) < seed / 20_000)).astype(np.uint32)
+        groups = np.repeat(chance.integers(0, 3, len(lengths)), lengths).astype(np.uint8)
+        answers = np.repeat(chance.integers(0, 3, len(lengths)), np.roll(lengths, 1))
+        answers = answers.astype(np.uint16)
+        one, *others = [dict(each(inputs, answers, groups)) for each in GATHERS]
+        assert all(same(runs, other[group]) for other in others for group, runs in one.items())

@@ -1,0 +1,225 @@
+"""Forks worker processes off a process without threads, so that none imports everything again.
+
+A second server, forked off the first, imports a framework too. Where a fork is not safe, processes
+are spawned instead.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing import Pipe, current_process, get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from multiprocessing.reduction import recv_handle, send_handle
+from pathlib import Path
+from typing import Any
+
+from conformance.running.supervisor import ChildProcess, Start, spawn
+from oracles.isolation.resource_limits import die_with_parent
+from oracles.registry import BUILTINS
+
+THREADS = Path("/proc/self/task")
+
+
+@dataclass(frozen=True)
+class _Fork:
+    """Asks for a process that calls ``work(link, *arguments)``; the link's descriptor follows."""
+
+    number: int
+    work: Callable[..., None]
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class _Kill:
+    """Asks to kill a process, if it still runs."""
+
+    number: int
+
+
+class ForkServer:
+    """The connection to a process that forks workers; ``start`` starts the process itself.
+
+    It imports ``package`` first. If it has ended, ``fallback`` starts the workers.
+    """
+
+    def __init__(self, start: Start, fallback: Start, package: str = "") -> None:
+        self._fallback = fallback
+        self._process, self._link = start(_serve, package)
+        self._number = 0
+        self._exit_codes: dict[int, int] = {}
+        self._has_ended = False
+
+    def start(self, work: Callable[..., None], *arguments: Any) -> tuple[ChildProcess, Connection]:
+        """Start a process that calls ``work(link, *arguments)``; return it and our link."""
+        here, there = Pipe()
+        self._number += 1
+        try:
+            self._send(_Fork(self._number, work, arguments), there)
+        except OSError:
+            here.close()
+            return self._fallback(work, *arguments)
+        finally:
+            there.close()
+        return ForkedProcess(self, self._number), here
+
+    def kill(self, number: int) -> None:
+        """Kill one of the processes; without the server none of them runs any more."""
+        with suppress(OSError):
+            self._send(_Kill(number))
+
+    def exit_code_of(self, number: int) -> int:
+        """Wait for the end of one of the processes, and return its exit code."""
+        while number not in self._exit_codes and not self._has_ended:
+            try:
+                ended, code = self._link.recv()
+                self._exit_codes[ended] = code
+            except (EOFError, OSError):
+                self._has_ended = True
+        return self._exit_codes.get(number, -signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill the server, and so all processes that it has forked."""
+        self._process.kill()
+        self._process.join()
+        self._has_ended = True
+        self._link.close()
+
+    def _send(self, message: _Fork | _Kill, there: Connection | None = None) -> None:
+        self._link.send(message)
+        if there is not None:
+            send_handle(self._link, there.fileno(), os.getpid())
+
+
+class ForkedProcess:
+    """A process that a fork server has started."""
+
+    def __init__(self, server: ForkServer, number: int) -> None:
+        self._server = server
+        self._number = number
+        self.exitcode: int | None = None
+
+    def kill(self) -> None:
+        """Kill the process, if it still runs."""
+        if self.exitcode is None:
+            self._server.kill(self._number)
+
+    def join(self) -> None:
+        """Wait until the process has ended."""
+        if self.exitcode is None:
+            self.exitcode = self._server.exit_code_of(self._number)
+
+
+@contextmanager
+def fork_server() -> Iterator[ForkServer | None]:
+    """Fork a server off this process for as long as the context lasts; None if that is not safe."""
+    if not _can_fork():
+        yield None
+        return
+    server = ForkServer(_fork, spawn)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def _can_fork() -> bool:
+    """Return whether no other thread of this process may hold a lock that a fork would need."""
+    frameworks = {builtin.package for builtin in BUILTINS.values()}
+    return (
+        sys.platform == "linux"
+        and threading.active_count() == 1
+        and frameworks.isdisjoint(sys.modules)
+    )
+
+
+def _fork(work: Callable[..., None], *arguments: Any) -> tuple[ChildProcess, Connection]:
+    here, there = Pipe()
+    process = _forked(work, there, here, *arguments)
+    there.close()
+    return process, here
+
+
+def _forked(
+    work: Callable[..., None], link: Connection, parents_link: Connection, *arguments: Any
+) -> ForkProcess:
+    """Fork a process that calls ``work(link, *arguments)``; it closes the parent's connection."""
+    arguments = (os.getpid(), work, link, parents_link, *arguments)
+    process = get_context("fork").Process(target=_work_in_fork, args=arguments)
+    process.start()
+    return process
+
+
+def _work_in_fork(
+    parent: int,
+    work: Callable[..., None],
+    link: Connection,
+    parents_link: Connection,
+    *arguments: Any,
+) -> None:
+    # If it outlived its parent, it would hold the pipe by which others notice the parent's end.
+    die_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)
+    parents_link.close()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    work(link, *arguments)
+
+
+def _serve(link: Connection, package: str) -> None:
+    """Import a package, and fork a process for each order, until the other end closes the link."""
+    die_with_parent()  # also where it was spawned
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A spawned process is daemonic, and so may start none: they would outlive it. These do not.
+    current_process().daemon = False
+    if package and not _import_without_threads(package):
+        os._exit(0)
+    # A collection in a fork would copy the memory that it shares.
+    gc.freeze()
+    children: dict[int, tuple[int, ForkProcess]] = {}
+    while True:
+        for ready in wait([link, *children]):
+            if ready is link:
+                _obey(link, children)
+            else:
+                assert isinstance(ready, int)
+                number, process = children.pop(ready)
+                process.join()
+                link.send((number, process.exitcode))
+
+
+def _obey(link: Connection, children: dict[int, tuple[int, ForkProcess]]) -> None:
+    try:
+        match link.recv():
+            case _Fork(number, work, arguments):
+                with Connection(recv_handle(link)) as there:
+                    process = _forked(work, there, link, *arguments)
+                children[process.sentinel] = number, process
+            case _Kill(number):
+                for known, process in children.values():
+                    if known == number:
+                        process.kill()
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+def _import_without_threads(package: str) -> bool:
+    """Import a package; return whether this process has as many threads as before.
+
+    If the import fails, the worker that loads the backend reports it.
+    """
+    before = len(list(THREADS.iterdir()))
+    # What a framework loads is never garbage.
+    gc.disable()
+    with suppress(Exception):
+        import_module(package)
+    gc.enable()
+    return len(list(THREADS.iterdir())) == before
