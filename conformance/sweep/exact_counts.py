@@ -9,11 +9,12 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from textwrap import shorten
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -45,7 +46,16 @@ Written by `tox -e exact`, not by hand. A quick run calls the failing inputs of 
 - Both must break the same rules, on the same number of inputs and in the same number of runs.
 - Their checksums must be equal: they cover all failing inputs and the answers to them.
 - The findings must stay the same when the results of the sweeps replace the exact ones.
+- A second quick run, with another seed and in one process, must have the same findings.
+  All figures that are exact must be the same.
 """
+SECOND_SEED = 1
+LONGEST_FIGURE = 100
+"""Characters of a figure that differs; lists of runs are longer."""
+Labels = tuple[str, str]
+"""Name the two runs that are compared."""
+TIERS: Labels = ("at quick", "at full")
+SEEDS: Labels = ("with seed 0", f"with seed {SECOND_SEED}")
 Cells = Mapping[str, Cell]
 """Cells by case id."""
 
@@ -64,7 +74,10 @@ class PairCheck:
         return [
             line
             for case, cell in self.swept.items()
-            for line in cell_differences(self.quick[case], cell)
+            for line in (
+                *missing_inputs(cell),
+                *cell_differences(self.quick[case], cell, TIERS),
+            )
         ]
 
 
@@ -76,14 +89,16 @@ class BackendCheck:
     version: str
     pairs: tuple[PairCheck, ...]
     findings: int
-    finding_differences: tuple[str, ...]
+    replaced_differences: tuple[str, ...]
+    """One line for each finding that the results of the sweeps change."""
+    seed_differences: tuple[str, ...]
+    """One line for each finding and exact figure that changes with the seed."""
 
     @property
     def differences(self) -> list[str]:
-        """One line for each figure on which the tiers disagree."""
-        return [line for each in self.pairs for line in each.differences] + [
-            *self.finding_differences
-        ]
+        """One line for each figure on which any two runs disagree."""
+        of_pairs = [line for each in self.pairs for line in each.differences]
+        return [*of_pairs, *self.replaced_differences, *self.seed_differences]
 
 
 app = typer.Typer(
@@ -122,13 +137,15 @@ def check_backend(
     """Compare a backend's quick run with sweeps of some pairs, of all, and of those in ``out``."""
     folder = out / quote(backend, safe="")
     selection = Selection(documents=tuple(documents))
-    store = _complete_run(RunRequest((backend,), selection), folder / "quick", jobs)
-    exact: dict[str, dict[str, Cell]] = {}
-    for cell in read_cells(store):
-        if cell.reaches_ends:
-            exact.setdefault(f"{cell.source}/{cell.target}", {})[cell.case] = cell
+    request = RunRequest((backend,), selection)
+    store = _complete_run(request, folder / "quick", jobs)
+    second = _complete_run(replace(request, seed=SECOND_SEED), folder / "second-quick", 1)
+    exact = _exact_cells(store)
+    by_pair: dict[str, dict[str, Cell]] = {}
+    for case, cell in exact.items():
+        by_pair.setdefault(f"{cell.source}/{cell.target}", {})[case] = cell
     checks = []
-    for pair, cells in exact.items():
+    for pair, cells in by_pair.items():
         swept: Cells = {}
         where = folder / pair.replace("/", "-")
         if pairs is None or pair in pairs or where.exists():
@@ -147,43 +164,90 @@ def check_backend(
         record.version,
         tuple(checks),
         sum(map(len, found.values())),
-        tuple(finding_differences(found, replaced)),
+        tuple(finding_differences(_records(found), _records(replaced), TIERS)),
+        (
+            *finding_differences(
+                _exact_records(found), _exact_records(_findings(second, {})), SEEDS
+            ),
+            *_common_differences(exact, _exact_cells(second)),
+        ),
     )
 
 
-def cell_differences(quick: Cell, swept: Cell) -> Iterator[str]:
-    """Yield a line for each figure on which a sweep disagrees with an exact case."""
-    case, size = quick.case, 1 << format_named(quick.source).bits
+def missing_inputs(swept: Cell) -> Iterator[str]:
+    """Yield a line if a sweep did not ask every input."""
+    size = 1 << format_named(swept.source).bits
     if swept.inputs != size:
-        yield f"{case}: the sweep asked {swept.inputs:,} of {size:,} inputs"
-    if quick.verdict != swept.verdict:
-        yield f"{case}: {quick.verdict} at quick, {swept.verdict} at full"
-    one, other = ({each.key: each for each in cell.broken} for cell in (quick, swept))
-    for key in one | other:
+        yield f"{swept.case}: the sweep asked {swept.inputs:,} of {size:,} inputs"
+
+
+def cell_differences(one: Cell, other: Cell, labels: Labels) -> Iterator[str]:
+    """Yield a line for each figure on which two runs disagree about a case."""
+    if one.verdict != other.verdict:
+        yield f"{one.case}: {_both(one.verdict, other.verdict, labels)}"
+    rules, others = ({each.key: each for each in cell.broken} for cell in (one, other))
+    for key in rules | others:
         rule, _, level = key
-        if key not in one or key not in other:
-            yield f"{case}: {rule} ({level}) is broken at {'quick' if key in one else 'full'} only"
+        if key not in rules or key not in others:
+            where = labels[0] if key in rules else labels[1]
+            yield f"{one.case}: {rule} ({level}) is broken {where} only"
             continue
         for name in COMPARED:
-            before, now = getattr(one[key], name), getattr(other[key], name)
-            if before != now:
-                yield f"{case}: {rule} ({level}): {name} is {before} at quick, {now} at full"
+            figures = getattr(rules[key], name), getattr(others[key], name)
+            if figures[0] != figures[1]:
+                yield f"{one.case}: {rule} ({level}): {name} is {_both(*figures, labels)}"
 
 
-def finding_differences(quick: Findings, full: Findings) -> Iterator[str]:
-    """Yield a line for each finding that only one tier has, and for each figure that differs."""
-    one, other = (
-        {each.id: finding_record(each, findings, "") for some in findings.values() for each in some}
-        for findings in (quick, full)
-    )
-    for name in one | other:
+Records = Mapping[str, Mapping[str, Any]]
+"""Findings as data, by id."""
+
+
+def finding_differences(one: Records, other: Records, labels: Labels) -> Iterator[str]:
+    """Yield a line for each finding that only one run has, and for each figure that differs."""
+    for name in {**one, **other}:
         if name not in one or name not in other:
-            yield f"{name} is a finding at {'quick' if name in one else 'full'} only"
+            yield f"{name} is a finding {labels[0] if name in one else labels[1]} only"
             continue
-        for key, before in one[name].items():
-            now = other[name][key]
-            if before != now:
-                yield f"{name}: {key} is {before} at quick, {now} at full"
+        for key in one[name]:
+            figures = one[name][key], other[name][key]
+            if figures[0] != figures[1]:
+                yield f"{name}: {key} is {_both(*figures, labels)}"
+
+
+def _both(one: object, other: object, labels: Labels) -> str:
+    short = (shorten(str(each), LONGEST_FIGURE, placeholder="…") for each in (one, other))
+    return ", ".join(f"{each} {label}" for each, label in zip(short, labels, strict=True))
+
+
+def _records(findings: Findings) -> dict[str, dict[str, Any]]:
+    return {
+        each.id: finding_record(each, findings, "") for found in findings.values() for each in found
+    }
+
+
+def _exact_records(findings: Findings) -> dict[str, dict[str, Any]]:
+    """What must not depend on the seed: which cases a finding explains, and all exact figures."""
+    return {
+        name: {
+            "kind": each["kind"],
+            "finding": each["finding"],
+            "all cases": {share["case"] for share in each["cases"]},
+            "exact cases": [share for share in each["cases"] if share["exact"]],
+        }
+        for name, each in _records(findings).items()
+    }
+
+
+def _exact_cells(store: RunStore) -> Cells:
+    """The cases of a run whose failing inputs were followed to their ends."""
+    return {cell.case: cell for cell in read_cells(store) if cell.reaches_ends}
+
+
+def _common_differences(one: Cells, other: Cells) -> Iterator[str]:
+    """Yield the differences of the cases that two quick runs call exact."""
+    for case in one:
+        if case in other:
+            yield from cell_differences(one[case], other[case], SEEDS)
 
 
 def _complete_run(request: RunRequest, folder: Path, jobs: int) -> RunStore:
@@ -217,16 +281,15 @@ def _lines(check: BackendCheck) -> Iterator[str]:
     """Yield the part of the page on a backend."""
     yield from ("", f"## {check.backend} {check.version}", "")
     exact = sum(len(each.quick) for each in check.pairs)
-    if not exact:
-        yield from ("No case is called exact.", "")
-        return
     swept = sum(len(each.swept) for each in check.pairs)
-    differences = check.differences
-    result = f"They disagree in {len(differences)} figures:" if differences else "They agree."
-    yield f"{exact} cases are called exact, and {swept} of them were swept. {result}"
-    yield from (f"- {line}" for line in differences)
-    if not check.finding_differences:
-        yield f"The sweeps' results change none of the {check.findings} findings."
+    yield f"- Cases called exact: {exact}; swept: {swept}."
+    if not check.replaced_differences:
+        yield f"- The results of the sweeps change none of the {check.findings} findings."
+    if not check.seed_differences:
+        yield "- The second quick run has the same findings and exact figures."
+    yield from (f"- **Different**: {line}" for line in check.differences)
+    if not exact:
+        return
     yield from (
         "",
         "| pair | exact cases | failing inputs of each rule | sweep |",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from subprocess import run
 from typing import Any
 
 import pytest
@@ -22,10 +21,10 @@ from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
 from reports.diff.chunk_comparison import fastest_comparison
 from reports.diff.judgement import Judgement
-from reports.run_store.record import BackendRecord
+from reports.run_store.record import BackendRecord, Selection
 from reports.run_store.store import RunStore, create
-from tests.conformance.data.runnable import HiddenRange, KnownRange
-from tests.conformance.processes import ROOT, RUNNABLE
+from tests.conformance.data.runnable import HiddenRange, KnownRange, Right
+from tests.conformance.processes import RUNNABLE
 from tests.conformance.test_run import needs_numba
 from tests.reports.common import record
 
@@ -58,22 +57,26 @@ Check = Callable[..., Result]
 
 @pytest.fixture
 def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
-    """Compares two judgements by the command."""
+    """Compares judgements by the command."""
 
     def store_of(folder: Path, judgement: Judgement) -> RunStore:
         store = create(str(folder), record(backends=(BackendRecord(name="planted", version="1"),)))
         return store.finish([("planted", CASE, judgement)], lambda: 1)
 
-    def check(at_quick: Judgement, at_full: Judgement, *arguments: str) -> Result:
+    def check(
+        at_quick: Judgement, at_full: Judgement, *arguments: str, second: Judgement | None = None
+    ) -> Result:
         def complete_run(request: RunRequest, folder: Path, jobs: int) -> RunStore:
-            return store_of(folder, at_quick if request.tier == "quick" else at_full)
+            again = at_quick if second is None else second
+            of_seed = {0: at_quick, 1: again}[request.seed]
+            return store_of(folder, of_seed if request.tier == "quick" else at_full)
 
         monkeypatch.setattr(exact_counts, "_complete_run", complete_run)
-        page = f"--page={tmp_path / 'page.md'}"
-        command = ["--backend=planted", f"--out={tmp_path / 'runs'}", page, *arguments]
+        page, out = tmp_path / "page.md", tmp_path / str(len(list(tmp_path.iterdir())))
+        command = ["--backend=planted", f"--out={out}", f"--page={page}", *arguments]
         found = CliRunner().invoke(exact_counts.app, command)
         assert found.exit_code in (0, 1), found.output
-        assert found.output in (tmp_path / "page.md").read_text(encoding="utf-8") + "\n"
+        assert found.output in page.read_text(encoding="utf-8") + "\n"
         return found
 
     return check
@@ -82,8 +85,10 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
 def test_a_sweep_that_finds_the_same(check: Check) -> None:
     found = check(quick(KnownRange()), swept(KnownRange()))
     assert found.exit_code == 0
-    assert "1 cases are called exact, and 1 of them were swept. They agree." in found.output
+    assert "- Cases called exact: 1; swept: 1.\n" in found.output
     assert "change none of the 1 findings" in found.output
+    assert "The second quick run has the same findings" in found.output
+    assert "**Different**" not in found.output
     assert "| uint32/bool | 1 | integer-to-bool: 4,352 in 1 runs | agrees |" in found.output
     assert KNOWN == 4352
 
@@ -91,7 +96,7 @@ def test_a_sweep_that_finds_the_same(check: Check) -> None:
 def test_a_stretch_that_only_the_sweep_finds(check: Check) -> None:
     found = check(quick(HiddenRange()), swept(HiddenRange()))
     assert found.exit_code == 1
-    rule = f"- {CASE}: integer-to-bool (required)"
+    rule = f"- **Different**: {CASE}: integer-to-bool (required)"
     assert f"{rule}: wrong is {KNOWN} at quick, {KNOWN + HIDDEN} at full\n" in found.output
     assert f"{rule}: runs is 1 at quick, 2 at full\n" in found.output
     assert f"{rule}: digest is " in found.output
@@ -106,7 +111,7 @@ def test_answers_that_differ_on_the_same_inputs(check: Check) -> None:
     after = replace(before, inputs=1 << 32, divergences=(replace(divergence, runs=runs),))
     found = check(before, after)
     assert found.exit_code == 1
-    assert "They disagree in 1 figures:" in found.output
+    assert found.output.count("**Different**") == 1
     assert "digest is " in found.output
 
 
@@ -129,23 +134,44 @@ def test_a_sweep_that_did_not_ask_all_inputs(check: Check) -> None:
 def test_what_was_not_swept_is_listed(check: Check) -> None:
     found = check(quick(HiddenRange()), swept(HiddenRange()), "--pair=int32/bool")
     assert found.exit_code == 0
-    assert "1 cases are called exact, and 0 of them were swept." in found.output
+    assert "- Cases called exact: 1; swept: 0.\n" in found.output
     assert found.output.rstrip().endswith("| not made |")
 
 
+def test_another_seed_that_finds_something_else(check: Check) -> None:
+    at_quick, at_full = quick(KnownRange()), swept(KnownRange())
+    [divergence] = at_quick.divergences
+    fewer = replace(at_quick, divergences=(replace(divergence, count=KNOWN - 1),))
+    found = check(at_quick, at_full, second=fewer)
+    assert found.exit_code == 1
+    assert "wrong is 4352 with seed 0, 4351 with seed 1\n" in found.output
+    assert "The second quick run has the same findings" not in found.output
+    found = check(at_quick, at_full, second=replace(at_quick, verdict="conforms", divergences=()))
+    assert found.exit_code == 1
+    assert "planted/zero is a finding with seed 0 only\n" in found.output
+
+
+def test_no_case_is_exact(check: Check) -> None:
+    right = quick(Right())
+    found = check(right, right)
+    assert found.exit_code == 0
+    assert "- Cases called exact: 0; swept: 0.\n" in found.output
+    assert "|" not in found.output
+
+
 @needs_numba
-def test_a_sweep_of_all_inputs(tmp_path: Path) -> None:
-    """Whole runs: what one backend does in secret is found, and another one is exonerated."""
-    command = [sys.executable, "-m", "conformance.sweep.exact_counts", "--document=onnx-cast:1"]
-    names = [f"--backend={RUNNABLE}:{name}" for name in ("KnownRange", "HiddenRange")]
-    done = run(
-        [*command, *names, f"--out={tmp_path}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+def test_a_sweep_of_all_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole runs of one pair, by worker processes: only what a backend does in secret is found."""
+    pair = partial(Selection, source=CASE.source, target=CASE.target)
+    monkeypatch.setattr(exact_counts, "Selection", pair)
+    known, hidden = (
+        CliRunner().invoke(
+            exact_counts.app,
+            [f"--backend={RUNNABLE}:{name}", "--document=onnx-cast:25", f"--out={tmp_path}"],
+        )
+        for name in ("KnownRange", "HiddenRange")
     )
-    assert done.returncode == 1, done.stderr
-    known, hidden = done.stdout.split("HiddenRange")
-    assert "They agree." in known
-    assert f"wrong is {KNOWN} at quick, {KNOWN + HIDDEN} at full\n" in hidden
+    assert known.exit_code == 0, known.output
+    assert "swept: 1." in known.output
+    assert hidden.exit_code == 1, hidden.output
+    assert f"wrong is {KNOWN} at quick, {KNOWN + HIDDEN} at full\n" in hidden.output
