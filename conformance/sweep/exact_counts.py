@@ -284,7 +284,7 @@ def _lines(check: BackendCheck) -> Iterator[str]:
     swept = sum(len(each.swept) for each in check.pairs)
     yield f"- Cases called exact: {exact}; swept: {swept}."
     if not check.replaced_differences:
-        yield f"- The results of the sweeps change none of the {check.findings} findings."
+        yield f"- Findings: {check.findings}; the results of the sweeps change none."
     if not check.seed_differences:
         yield "- The second quick run has the same findings and exact figures."
     yield from (f"- **Different**: {line}" for line in check.differences)
@@ -292,7 +292,7 @@ def _lines(check: BackendCheck) -> Iterator[str]:
         return
     yield from (
         "",
-        "| pair | exact cases | failing inputs of each rule | sweep |",
+        "| pair | exact cases | failing inputs (runs) of each rule | sweep |",
         "|---|---|---|---|",
     )
     for each in check.pairs:
@@ -304,7 +304,7 @@ def _lines(check: BackendCheck) -> Iterator[str]:
 def _counts(cells: Iterable[Cell]) -> str:
     """The numbers of failing inputs and of their runs, by rule; equal ones once."""
     counts = dict.fromkeys(
-        f"{each.rule}: {each.wrong:,} in {each.runs:,} runs"
+        f"{each.rule}: {each.wrong:,} ({each.runs:,})"
         for cell in cells
         for each in cell.broken
         if each.wrong

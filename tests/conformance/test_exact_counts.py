@@ -86,10 +86,10 @@ def test_a_sweep_that_finds_the_same(check: Check) -> None:
     found = check(quick(KnownRange()), swept(KnownRange()))
     assert found.exit_code == 0
     assert "- Cases called exact: 1; swept: 1.\n" in found.output
-    assert "change none of the 1 findings" in found.output
+    assert "- Findings: 1; the results of the sweeps change none.\n" in found.output
     assert "The second quick run has the same findings" in found.output
     assert "**Different**" not in found.output
-    assert "| uint32/bool | 1 | integer-to-bool: 4,352 in 1 runs | agrees |" in found.output
+    assert "| uint32/bool | 1 | integer-to-bool: 4,352 (1) | agrees |" in found.output
     assert KNOWN == 4352
 
 
