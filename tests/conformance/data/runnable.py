@@ -99,6 +99,23 @@ class WrongRange(Right):
             answers[(bits >= first) & (bits <= last)] ^= 1
 
 
+class KnownRange(Right):
+    """Says that the numbers about 2^31 are false, of which the tier quick asks some."""
+
+    wrong = (RANGES["uint32"],)
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        if (case.source, case.target) == ("uint32", "bool"):
+            for first, last in self.wrong:
+                answers[(bits >= first) & (bits <= last)] = 0
+
+
+class HiddenRange(KnownRange):
+    """Says so of five more numbers, of which the tier quick asks none."""
+
+    wrong = (*KnownRange.wrong, (0x12345670, 0x12345674))
+
+
 class ReplacesTheJudge(WrongRange):
     """Makes whatever judges it, where it is loaded, find nothing wrong."""
 
