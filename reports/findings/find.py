@@ -51,11 +51,16 @@ def find_findings(cells: Iterable[Cell], stored: StoredArrays) -> dict[str, tupl
 
 
 class FindingsSearch:
-    """Finds the root causes behind failures; can look at each one before all are known."""
+    """Finds the root causes behind failures; can look at each one before all are known.
 
-    def __init__(self, stored: StoredArrays) -> None:
+    What the search of an ``other`` run has found of equal answers is not looked for again.
+    """
+
+    def __init__(self, stored: StoredArrays, other: FindingsSearch | None = None) -> None:
         self._stored = stored
-        self._mechanisms = MechanismSearch(stored)
+        self._mechanisms: MechanismSearch = MechanismSearch(
+            stored, None if other is None else other._mechanisms
+        )
 
     def prepare(self, cell: Cell) -> None:
         """Evaluate mechanisms on a cell's wrong answers, which takes most of a search's time."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
+from multiprocessing import get_context
 
 from reports.diff.verdicts import VERDICT_DIGITS
 from reports.findings.case_rules import CaseRule, case_rules
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import Change, run_changes
-from reports.findings.find import find_findings
+from reports.findings.find import FindingsSearch
 from reports.findings.finding import Finding, Findings
 from reports.findings.finding_changes import FindingChange, finding_changes
 from reports.findings.open_answers import Lines, explain_open_answers
@@ -29,6 +34,10 @@ from specs.release import VERSION
 
 Version = tuple[str, str]
 """The names of a document and of one of its versions."""
+Cells = Mapping[CellKey, Cell]
+Behaviors = dict[CellKey, Lines]
+MANY_CELLS = 20_000
+"""Cells from which on another process is worth its start."""
 VerdictCounts = dict[tuple[str, str], Counter[str]]
 """How often each verdict occurs, by backend and document."""
 
@@ -48,7 +57,7 @@ class Report:
     history: dict[CellKey, str]
     changes: dict[CellKey, list[Change]]
     trend: tuple[VerdictCounts, ...]
-    behaviors: dict[CellKey, Lines]
+    behaviors: Behaviors
     findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     finding_changes: list[FindingChange] = field(default_factory=list)
 
@@ -103,9 +112,12 @@ def read_report(runs: Sequence[str]) -> Report:
             )
     now = _cells_by_key(stores[-1])
     before = _cells_by_key(stores[-2]) if len(stores) > 1 else {}
-    answers = RunAnswers(stores[-1])
     checks = tuple(read_checks(stores[-1]))
-    findings = find_findings([*now.values(), *checks], answers.values)
+    search = FindingsSearch(RunAnswers(stores[-1]).values)
+    with _explained_meanwhile(runs[-1], now) as behaviors:
+        findings = search.find([*now.values(), *checks])
+        changes = _finding_changes(stores, before, findings, search)
+        explanations = behaviors()
     verdicts = [dict(read_verdicts(store)) for store in stores[:-1]]
     verdicts.append({key: cell.verdict for key, cell in now.items()})
     return Report(
@@ -115,14 +127,47 @@ def read_report(runs: Sequence[str]) -> Report:
         {key: _history(key, verdicts) for key in now},
         run_changes(before, now),
         tuple(map(_verdict_counts, verdicts)),
-        explain_open_answers(answers, now),
+        explanations,
         findings,
-        _finding_changes(stores, before, findings),
+        changes,
     )
 
 
+@contextmanager
+def _explained_meanwhile(run: str, cells: Cells) -> Iterator[Callable[[], Behaviors]]:
+    """Begin to explain the open answers of a large run in another process.
+
+    The function that is yielded returns the explanations. It makes them itself if the run is small,
+    or if the process was killed.
+    """
+    explain_here = partial(explain_open_answers, RunAnswers(open_run(run)), cells)
+    if len(cells) < MANY_CELLS:
+        yield explain_here
+        return
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_leave_ctrl_c) as executor:
+        explained = executor.submit(_explain_run, run)
+
+        def explanations() -> Behaviors:
+            try:
+                return explained.result()
+            except BrokenProcessPool:
+                return explain_here()
+
+        yield explanations
+
+
+def _leave_ctrl_c() -> None:
+    """Leave Ctrl-C to the parent process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _explain_run(run: str) -> Behaviors:
+    store = open_run(run)
+    return explain_open_answers(RunAnswers(store), _cells_by_key(store))
+
+
 def _finding_changes(
-    stores: Sequence[RunStore], cells: Mapping[CellKey, Cell], now: Findings
+    stores: Sequence[RunStore], cells: Cells, now: Findings, search: FindingsSearch
 ) -> list[FindingChange]:
     """The changes of the backends that the last two runs have."""
     if len(stores) < 2:
@@ -130,9 +175,8 @@ def _finding_changes(
     earlier, later = ({each.name for each in store.record.backends} for store in stores[-2:])
     common = earlier & later
     every = [*cells.values(), *read_checks(stores[-2])]
-    before = find_findings(
-        (cell for cell in every if cell.backend in common), RunAnswers(stores[-2]).values
-    )
+    search_before = FindingsSearch(RunAnswers(stores[-2]).values, search)
+    before = search_before.find(cell for cell in every if cell.backend in common)
     return finding_changes(before, {name: now[name] for name in now if name in common})
 
 
