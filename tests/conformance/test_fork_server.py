@@ -17,10 +17,11 @@ import pytest
 from conformance.running.fork_server import ForkServer, fork_server
 from conformance.running.supervisor import spawn
 from oracles.registry import BUILTINS
-from tests.conformance.processes import children, is_alive, wait_for_ends
+from tests.conformance.processes import is_alive, wait_for_ends
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
 THREADS = Path("/proc/self/task")
+MOST_LOST = 10
 
 
 def report(link: Connection, module: str) -> None:
@@ -80,12 +81,18 @@ def test_workers_end_with_their_server(server: ForkServer) -> None:
 def test_without_a_server_its_own_parent_starts_the_workers(server: ForkServer) -> None:
     second = ForkServer(server.start, server.start)
     _, parent, *_ = report_of(second, "")
-    # A process that the server has just forked holds its link, until it dies with the server.
-    ending = [parent, *children(parent)]
     os.kill(parent, signal.SIGKILL)
-    assert wait_for_ends(ending) == []
-    process, link = second.start(report, "")
-    assert link.recv()[1] not in (parent, os.getpid())
+    assert wait_for_ends([parent]) == []
+    for _ in range(MOST_LOST):
+        process, link = second.start(report, "")
+        try:
+            its_parent = link.recv()[1]
+            break
+        except EOFError:
+            # The link of a killed server may still take an order; a pool replaces such a worker.
+            process.join()
+            assert process.exitcode == -signal.SIGKILL
+    assert its_parent not in (parent, os.getpid())
     link.send(0)
     process.join()
     assert process.exitcode == 0
