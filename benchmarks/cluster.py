@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = _parser().parse_args(arguments)
     source, _, target = chosen.pair.partition("/")
     run = ["run", "--backend", chosen.backend, "--document", DOCUMENT, "--tier", chosen.tier]
-    run += ["--source", source, "--target", target]
+    run += ["--source", source, *(["--target", target] if target else [])]
     local: list[float] = []
     there: list[float] = []
     with TemporaryDirectory(prefix="castigate-") as name, _cluster(Path(name), chosen.jobs) as at:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__)
     made.add_argument("--backend", default="torch", metavar="NAME")
-    made.add_argument("--pair", default="float32/float16", metavar="SOURCE/TARGET")
+    made.add_argument("--pair", default="float32/float16", metavar="SOURCE[/TARGET]")
     made.add_argument("--tier", default="full", choices=["quick", "full"])
     made.add_argument("--repeat", type=number, default=3, metavar="N")
     made.add_argument("--jobs", type=number, default=2, metavar="N", help="processes and workers")

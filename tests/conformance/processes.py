@@ -31,6 +31,7 @@ FULL = "--tier=full"
 SECONDS_TO_END = 120
 TABLES = ["answers.parquet", "cases.parquet", "divergences.parquet", "pairs.parquet"]
 PROC = Path("/proc")
+NO_WORKERS = (b"oracles.isolation.server", b"multiprocessing.resource_tracker")
 
 
 def backend(name: str) -> str:
@@ -132,7 +133,8 @@ def workers(pid: int) -> list[int]:
     found: list[int] = []
     for child in children(pid):
         with suppress(OSError):
-            if b"oracles.isolation.server" not in (PROC / str(child) / "cmdline").read_bytes():
+            command = (PROC / str(child) / "cmdline").read_bytes()
+            if not any(other in command for other in NO_WORKERS):
                 found += [child, *workers(child)]
     return found
 

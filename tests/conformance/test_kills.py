@@ -138,7 +138,8 @@ def test_a_worker_that_is_killed_while_loading_is_replaced(tmp_path: Path) -> No
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
     out, err = process.communicate(timeout=SECONDS_TO_END)
-    assert (process.returncode, len(killed)) == (0, 5), err
+    assert process.returncode == 0, err
+    assert len(killed) >= 5
     assert "4,294" not in out
 
 
