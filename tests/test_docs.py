@@ -49,7 +49,7 @@ from oracles.wire.schema import AskCast, encode_request, json_schema
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-GENERATED = {"proof.md", "behaviors_whole.md"}
+GENERATED = {"proof.md", "behaviors_whole.md", "exact_counts.md"}
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
