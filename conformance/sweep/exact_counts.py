@@ -226,12 +226,11 @@ def _records(findings: Findings) -> dict[str, dict[str, Any]]:
 
 
 def _exact_records(findings: Findings) -> dict[str, dict[str, Any]]:
-    """What must not depend on the seed: which cases a finding explains, and all exact figures."""
+    """What must not depend on the seed: each finding's kind and sentence, and its exact figures."""
     return {
         name: {
             "kind": each["kind"],
             "finding": each["finding"],
-            "all cases": {share["case"] for share in each["cases"]},
             "exact cases": [share for share in each["cases"] if share["exact"]],
         }
         for name, each in _records(findings).items()
