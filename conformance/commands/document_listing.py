@@ -1,4 +1,4 @@
-"""What ``castigate specs --json`` prints: one JSON object per document."""
+"""Builds the output of ``castigate specs --json``: one JSON object per document."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from specs.release import VERSION
 
 FAILED = 2
 OUTPUT_CLOSED = 141
-"""What a shell reports of a program that SIGPIPE ended."""
+"""The exit code that a shell reports of a program that SIGPIPE ended."""
 NO_MEMORY = "out of memory; free some, raise the limit, or use fewer --jobs"
 
 COMMANDS = {

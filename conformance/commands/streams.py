@@ -12,7 +12,7 @@ from specs.plain_text import plain_text
 
 
 class OutputClosedError(Exception):
-    """Whoever read the output has closed it; typer would exit with 1 on a BrokenPipeError."""
+    """The reader of the output has closed it; typer would exit with 1 on a BrokenPipeError."""
 
 
 class PlainStream(TextIOWrapper):

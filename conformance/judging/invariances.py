@@ -146,7 +146,7 @@ def describe_open_changes(
 
 
 def first_switch(change: Change, answers: Iterable[tuple[Probe, Bits]]) -> str:
-    """Where an input, repeated in rows of growing length, first changes its answer; else empty."""
+    """Describe where an input, in growing rows of itself, first changes its answer; else empty."""
     target, alone = change.row.rules.target, None
     for probe, answer in answers:
         alone = answer[:1] if alone is None else alone
@@ -316,7 +316,7 @@ class Invariances:
         return [_few(row) for row in rows(self._judge, cases) if not row.rules.is_open]
 
     def _switch(self, change: Change) -> str:
-        """Where an input in rows of itself changes its answer; empty if it does not, or is slow."""
+        """Describe where an input in rows of itself changes; empty if nowhere, or if it is slow."""
         if self._judge.few_shapes:
             return ""
         asked = [probe for probe in alone(change.input, SHORT) if _keeps(change.row, probe)]
@@ -332,7 +332,7 @@ def _few(row: Row) -> Row:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Holds on what it depends which probes of a row can be made and are to keep their shape."""
+    """Decides which probes of a row can be made and must keep their shape."""
 
     document: str
     version: str
@@ -340,7 +340,7 @@ class _Kept:
 
     @classmethod
     def of(cls, row: Row) -> _Kept:
-        """What it depends on for a row."""
+        """Return the document, the version and the kind of inputs of a row."""
         return cls(row.case.document, row.case.version, row.rules.source.kind == "text")
 
     def keeps(self, probe: Probe) -> bool:

@@ -226,7 +226,7 @@ def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
 
 
 def lasting() -> Iterator[Probe]:
-    """What only the full tier has time for: a long tensor, and a row again and again."""
+    """Yield the probes of the full tier only: a long tensor, and one row many times."""
     yield Probe((LONGEST,))
     yield from (Probe((TURNED,), first) for first in range(REPEATED))
 

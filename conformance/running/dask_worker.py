@@ -1,4 +1,4 @@
-"""What a Dask worker does for a run: says what is installed, and does tasks in child processes.
+"""Runs on a Dask worker: reports what is installed, and does tasks in child processes.
 
 Each task goes to a process pool of one process, as on the machine of the run. So a crash of the
 backend ends that process and never the Dask worker.
@@ -39,7 +39,7 @@ class TaskCancelledError(Exception):
 
 @dataclass(frozen=True)
 class Installed:
-    """What a machine has: everything in which two workers of a run must agree, and the machine."""
+    """Describes a machine, and all that two workers of a run must have in common."""
 
     suite: str
     sources: str
@@ -51,7 +51,7 @@ class Installed:
     """The digests of a backend's own files."""
 
     def facts(self) -> dict[str, str]:
-        """What must be the same everywhere, by a name that users know."""
+        """Return what all workers must have in common, by names that users know."""
         packages = {name: f"{version}" for name, version in self.environment.packages.items()}
         named = {"castigate": self.suite, "castigate sources": self.sources[:12]}
         files = {f"file `{name}`": digest[:12] for name, digest in self.files.items()}

@@ -101,7 +101,7 @@ class ProcessPool:
         self._package = package if sweeps and is_in_process else ""
         self._framework_server: ForkServer | None = None
         self._known: Ready | None = None
-        """What the first worker has reported of the backend."""
+        """The report of the first worker on the backend."""
         self._workers: list[BackendWorker] = []
         self._deaths: Counter[Death] = Counter()
         self._crashed: dict[str, dict[str, str]] = {}

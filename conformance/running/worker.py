@@ -161,7 +161,7 @@ class TaskRunner:
 
     @property
     def ready(self) -> Ready:
-        """What the first worker reports of the backend, loaded in a process of its own."""
+        """Load the backend in a process of its own, and report on it."""
         return Ready(self.isolated.backend.version, self.isolated.broken)
 
     @cached_property

@@ -44,7 +44,7 @@ class Failures:
         self._write(path, content)
 
     def cells(self) -> list[Cell]:
-        """What is stored, pair by pair."""
+        """Read all stored judgements, pair by pair."""
         order = {name: index for index, name in enumerate(formats())}
 
         def pair_by_pair(cell: Cell) -> tuple[Any, ...]:
@@ -53,7 +53,7 @@ class Failures:
         return sorted(map(_read_cell, self.folder.glob("*.part")), key=pair_by_pair)
 
     def cell(self, judgement: Judgement) -> Cell | None:
-        """What is stored of a judgement; None if it does not fail."""
+        """Read a stored judgement; None if it does not fail."""
         return _read_cell(self._path(judgement)) if judgement.verdict in FAILING else None
 
     def values(self, digest: str) -> NDArray[Any]:

@@ -125,6 +125,7 @@ class JudgedItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
-        """The item's path and name; it has no line."""
+        """The path and name of the item; the line says nothing."""
         assert self.parent is not None
-        return self.path, None, f"{self.parent.name} {self.name}"
+        # Where a mark skips an item, pytest asks for a line.
+        return self.path, 0, f"{self.parent.name} {self.name}"

@@ -226,7 +226,7 @@ def _records(findings: Findings) -> dict[str, dict[str, Any]]:
 
 
 def _exact_records(findings: Findings) -> dict[str, dict[str, Any]]:
-    """What must not depend on the seed: each finding's kind and sentence, and its exact figures."""
+    """Reduce findings to what no seed may change: kinds, sentences, and exact figures."""
     return {
         name: {
             "kind": each["kind"],

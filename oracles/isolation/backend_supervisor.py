@@ -28,7 +28,7 @@ class Description(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The backend's name."""
         ...
 
     @property
@@ -104,7 +104,7 @@ class BackendSupervisor(Generic[Info]):
 
     @property
     def info(self) -> Info:
-        """What the first process has said about itself, as every later one must."""
+        """The first process's description of its backend; every later one must send the same."""
         assert self._info is not None
         return self._info
 

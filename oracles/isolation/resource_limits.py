@@ -23,8 +23,7 @@ NEARLY_FULL = 0.5
 
 
 MALLOC_PARAMETERS = {-3: 1 << 25, -1: 1 << 28, -2: 1 << 24}
-"""Of glibc's mallopt: the least size of an allocation that is mapped by itself, the free memory at
-the end of the heap that is given back, and how much the heap grows at least."""
+"""Arguments of glibc's mallopt: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD and M_TOP_PAD, in bytes."""
 
 
 def memory_share(processes: int) -> int:

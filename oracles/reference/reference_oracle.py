@@ -81,7 +81,7 @@ class Reference:
         return answers.reshape(bits.shape)
 
     def _table(self, rules: Ruling) -> tuple[Bits, Bits]:
-        """What ``_answers`` gives for every pattern of a narrow source."""
+        """Return ``_answers`` to every pattern of a narrow source."""
         if rules.meaning not in self._tables:
             if len(self._tables) >= TABLES_KEPT:
                 del self._tables[next(iter(self._tables))]

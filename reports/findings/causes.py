@@ -25,11 +25,11 @@ REJECTED = ("error",)
 ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): (.*)", re.DOTALL)
 """The class of an error within a message, and its text."""
 OPEN_INPUTS = re.compile(r"^open inputs: .*; (?=shape \()", re.DOTALL)
-"""What a message says of open inputs before it tells the fault of a shape."""
+"""The part of a message about open inputs, which precedes the fault of a shape."""
 ADDRESS = re.compile(r"\b(?:0x[0-9a-fA-F]{6,}|\d{6,})\b")
 """A number in an error that is likely to be another one in the next run."""
 OTHERWISE = re.compile(r"shape \([\d, ]*\): an element answers otherwise than in one row")
-"""What a message says of an answer that depends on the shape."""
+"""The part of a message that names an answer that depends on the shape."""
 MALFORMED = re.compile(r"(?:shape \([\d, ]*\): )?the (?:answer|adapter)\b")
 """How a message about an answer that cannot be compared begins."""
 WORD, NOT_IN_NAMES = re.compile(r"\w+"), re.compile(r"[^a-z0-9]+")

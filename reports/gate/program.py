@@ -1,4 +1,4 @@
-"""What a gate records of its backend in ``program.json``: its hello, and digests of its files."""
+"""Describes the backend of a gate in ``program.json``: its hello, and digests of its files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class ProgramHello(StrictModel):
-    """What a backend states of itself."""
+    """The name, version and claims that a backend states."""
 
     model_config = ConfigDict(strict=True)
 

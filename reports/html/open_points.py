@@ -1,4 +1,4 @@
-"""Where documents leave results open or contradict themselves, and how much of that a run hit."""
+"""Lists where documents are open or contradict themselves, with the cases of a run."""
 
 from __future__ import annotations
 

@@ -234,3 +234,15 @@ class TestCodesOfLessThanAByte:
         bits = np.array([0xF5, 0x7A], np.uint8)
         call = make(backend).bind(onnx_case("int4", "int4"), bits)
         assert patterns_of(call()) == [0x5, 0xA]
+
+
+def test_a_graph_that_is_refused_is_tried_once() -> None:
+    oracle = make("ort")
+    oracle._open = Mock(wraps=oracle._open)
+    case, bits = view_case("bool", "uint8"), bits_of("bool", [0, 1])
+    reasons = set()
+    for _ in range(3):
+        with pytest.raises(Unsupported) as refused:
+            oracle.bitcast(case, bits)
+        reasons.add(str(refused.value))
+    assert (len(reasons), oracle._open.call_count) == (1, 1)

@@ -161,7 +161,7 @@ def test_no_case_is_exact(check: Check) -> None:
 
 @needs_numba
 def test_a_sweep_of_all_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole runs of one pair, by worker processes: only what a backend does in secret is found."""
+    """Run one pair in worker processes: the tool reports only the hidden stretch."""
     pair = partial(Selection, source=CASE.source, target=CASE.target)
     monkeypatch.setattr(exact_counts, "Selection", pair)
     known, hidden = (

@@ -31,7 +31,7 @@ def report(link: Connection, module: str) -> None:
 
 
 def report_of(server: ForkServer, module: str) -> tuple[int, int, bool, int]:
-    """What a new worker reports: its process, its parent, whether it has a module, its threads."""
+    """Start a worker; return its pid, its parent's, whether it has a module, its thread count."""
     process, link = server.start(report, module)
     found: tuple[int, int, bool, int] = link.recv()
     process.kill()

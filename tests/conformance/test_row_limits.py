@@ -161,7 +161,7 @@ def test_cases_of_one_road_share_the_rows() -> None:
         found = [replace(backend_judge.judge(case_named(name)), case="") for name in names]
         assert oracle.asked.count(BELOW + 1) == times
         assert [each.wrong for each in found] == [INPUTS // 4] * 3
-        # Another pair has the same inputs, and answers of its own.
+        # Another pair has the same inputs, but its answers are not shared.
         other = backend_judge.judge(case_named("onnx-cast:25/uint8/bfloat16"))
         assert oracle.asked.count(BELOW + 1) == times + 1
         assert other.wrong == INPUTS // 4

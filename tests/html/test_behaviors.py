@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
 from reports.diff.judgement import Judgement
+from reports.findings import report
 from reports.findings.open_answers import explain_open_answers
 from reports.findings.report import read_report
 from reports.html.site import write_site
@@ -45,6 +49,26 @@ def keep_low_bits(backend: str, case: Case) -> Judgement | None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> str:
     return planted_run(tmp_path_factory.mktemp("runs") / "run", keep_low_bits)
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_large_run_is_explained_elsewhere_with_the_same_result(
+    crashes: bool, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = read_report([run]).behaviors
+    assert expected
+    monkeypatch.setattr(report, "MANY_CELLS", 0)
+    here = Mock(side_effect=report.explain_open_answers)
+    monkeypatch.setattr(report, "explain_open_answers", here)
+    if crashes:
+        monkeypatch.setattr(report, "_leave_ctrl_c", die)
+    assert read_report([run]).behaviors == expected
+    # Only what the other process cannot explain is explained in this one.
+    assert here.call_count == crashes
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_open_answers_are_explained_and_exceptions_are_listed(run: str) -> None:

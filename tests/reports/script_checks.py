@@ -31,7 +31,7 @@ def what_is_wrong(shown: ExplainedCase, script: str) -> str:
 
 
 def wanted_output(shown: ExplainedCase) -> tuple[list[str], bool]:
-    """What a script must print, and whether it must end with an error."""
+    """The lines that a script must print, and whether it must end with an error."""
     if shown.smallest:
         is_text = [format_named(dtype).kind == "text" for dtype in pair(shown)]
         given, answer = (

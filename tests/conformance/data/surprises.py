@@ -22,7 +22,7 @@ MAGNITUDE = 0x7FFFFFFF
 
 @dataclass
 class Past:
-    """What an adapter remembers of its calls."""
+    """Remembers the calls of an adapter."""
 
     calls: int = 0
     last: Any = None
@@ -417,9 +417,9 @@ def every_1000th_call(bits: Any, past: Past) -> Any:
 
 
 ONLY_FULL = {"from_a_million_on", "every_1000th_call"}
-"""What the tier quick has no time for."""
+"""The faults that only the tier full finds."""
 UNSEEN = {"length_111", "mostly_zeros", "cached_by_its_first_sixteen"}
-"""What no tier finds: docs/limitations.md names them."""
+"""The faults that no tier finds; docs/limitations.md names them."""
 
 
 class SharesItsScratch:
