@@ -73,12 +73,18 @@ class ExplainedCase:
         return script.replace(before, after) if before in script else ""
 
     @property
-    def order(self) -> tuple[bool, bool, int, bool, int]:
-        """Sorts shares: those with scripts that need no castigate, then the simplest to show."""
+    def order(self) -> tuple[bool | int, ...]:
+        """Sorts shares: those that convince a maintainer most, then the simplest to show.
+
+        They have a script that needs no castigate, break what a document requires, and convert
+        numbers: how a text is read is a question of its own.
+        """
         shape = self.cell.as_case.mode.get(SHAPE, "")
         return (
             not self.script,
             self.script.startswith("castigate "),
+            self.level != "required",
+            format_named(self.cell.source).kind == "text",
             len(self.smallest) or LONGEST,
             "0" in shape.split("x"),
             len(shape),
@@ -133,7 +139,7 @@ class Finding:
 
     @property
     def simplest(self) -> ExplainedCase:
-        """The case with the shortest example, of those with a script; of equals, the latest one."""
+        """The case that shows the finding best; of equals, the latest one."""
         return min(reversed(self.explained), key=lambda each: each.order)
 
 

@@ -64,6 +64,13 @@ def test_double_rounding_is_named_as_such(tmp_path: Path) -> None:
     assert not found.is_exact
 
 
+def test_the_example_is_a_number_where_there_is_one(tmp_path: Path) -> None:
+    cases = [*NARROW[:1], *cases_of("onnx-cast:25/string/float16")]
+    [found] = findings(tmp_path / "run", through("float32"), cases)
+    assert found.cases == tuple(case.id for case in cases)
+    assert found.simplest.cell.case == NARROW[0].id
+
+
 def test_an_ignored_parameter_is_named(tmp_path: Path) -> None:
     [found] = findings(tmp_path / "run", with_mode("saturate", "1"), TO_FLOAT8)
     assert found.name == "as-saturate-1"
