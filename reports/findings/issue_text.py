@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import allowed_words, datum_words, pairs_words
@@ -16,6 +17,12 @@ MOST_ROWS = 20
 """Rows of the table of an issue."""
 FENCES = re.compile("`{3,}")
 """What would end a block of code within a script."""
+
+FRAMEWORK = re.compile(r"# (\w+) (\d[\w.]*)\S*: ")
+"""Matches the first line of an adapter's script: its framework's module and public version."""
+IMPORT = re.compile(r"^(?:import|from) ([\w.]+)", re.MULTILINE)
+DISTRIBUTIONS: Mapping[str, str] = {"paddle": "paddlepaddle", "tvm": "apache-tvm"}
+"""The distributions of modules that have another name."""
 
 
 def issue_text(finding: Finding, record: RunRecord) -> str:
@@ -47,6 +54,9 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
     script = script_or_command(finding)
     if script:
         yield ""
+        if requirements := requirements_of(script):
+            yield f"The script needs `pip install {' '.join(requirements)}`:"
+            yield ""
         longest = max((len(ticks) for ticks in FENCES.findall(script)), default=0)
         fence = "`" * max(3, longest + 1)
         yield f"{fence}{'sh' if script.startswith('castigate ') else 'python'}"
@@ -57,6 +67,21 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
     if finding.upstream:
         yield ""
         yield f"Already reported: {finding.upstream}"
+
+
+def requirements_of(script: str) -> list[str]:
+    """What to install for an adapter's script: its framework in this version, and what it imports.
+
+    Empty for a command of castigate, and for scripts of other adapters.
+    """
+    header = FRAMEWORK.match(script)
+    imported = {name.partition(".")[0] for name in IMPORT.findall(script)}
+    if header is None or header[1] not in imported:
+        return []
+    framework, version = header.groups()
+    others = sorted(imported - {framework} - sys.stdlib_module_names)
+    names = [DISTRIBUTIONS.get(name, name) for name in (framework, *others)]
+    return [f"{names[0]}=={version}", *names[1:]]
 
 
 def _example(shown: ExplainedCase) -> Iterator[str]:

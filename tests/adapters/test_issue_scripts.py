@@ -7,13 +7,21 @@ from pathlib import Path
 import pytest
 
 from oracles.registry import load_backend
-from reports.findings.issue_text import script_or_command
+from reports.findings.issue_text import requirements_of, script_or_command
 from reports.findings.read_findings import read_findings
 from tests.reports.judged_run import cases_of, run_of
 from tests.reports.script_checks import what_is_wrong
 
 PACKAGES = {"ort": "onnxruntime"}
 """The package of a backend, where it has another name."""
+NEEDED = {
+    "ort": ["onnxruntime", "numpy", "onnx"],
+    "onnx": ["onnx", "numpy"],
+    "torch": ["torch", "numpy"],
+    "paddle": ["paddlepaddle", "numpy"],
+    "jax": ["jax", "numpy"],
+}
+"""What an issue tells its reader to install."""
 MOST_LINES = 19
 """Lines of a script without its comments: of most scripts there are 8 to 14."""
 CASES = {
@@ -80,3 +88,7 @@ def test_every_finding_has_a_script_that_shows_it(backend: str, tmp_path: Path) 
         lines = [line for line in script.splitlines() if line and not line.startswith("#")]
         assert len(lines) <= MOST_LINES
         assert what_is_wrong(each.simplest, script) == "", each.id
+        framework, *others = requirements_of(script)
+        name, version = framework.split("==")
+        assert load_backend(backend).version.startswith(version)
+        assert [name, *others] == NEEDED[backend]
