@@ -29,7 +29,7 @@ from conformance.judging.failing_stretches import WIDEST_BITS, GradedAnswers
 from conformance.judging.followed_cases import Follower, not_followed
 from conformance.judging.quick_inputs import EXHAUSTIVE_BITS, inputs_of
 from conformance.judging.raising_inputs import crash_message, inputs_that_raise
-from conformance.judging.reproduction import reproduction
+from conformance.judging.reproduction import reproduction, tensor_that_shows
 from conformance.judging.shape_choice import shapes_of
 from conformance.judging.shapes import FaultyTensor, shape_faults
 from oracles.isolation.loading import is_isolated
@@ -377,7 +377,8 @@ class BackendJudge:
         """The verdict that follows from wrong values and from other faults."""
         faults = [each.fault for each in faulty]
         counted = tuple(fault for fault in faults if fault.kind != "unsupported")
-        shown = [bits for _, bits in found[:1]]
+        oracle = self.backend.oracle
+        shown = [tensor_that_shows(oracle, case, bits, each.answer) for each, bits in found[:1]]
         shown += [each.bits for each in faulty if each.fault.kind != "unsupported"][:1]
         scripts = [reproduction(self.backend, case, bits) for bits in shown]
         script = NEXT_SCRIPT.join(filter(None, scripts))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shlex
 
+import numpy as np
+
 from conformance.judging.answers import described
-from conformance.judging.calls import held_by
-from oracles.protocol import Bits, WithReproduce, WithReproduceBitcast, WithReproduceCall
+from conformance.judging.calls import answer_of, held_by
+from oracles.adapters.script_text import UNEVEN
+from oracles.protocol import Bits, Oracle, WithReproduce, WithReproduceBitcast, WithReproduceCall
 from oracles.registry import Backend
 from reports.diff.divergences import datum_of
+from reports.diff.judgement import Datum
 from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
 from specs.formats import format_named
@@ -28,6 +32,18 @@ def reproduction(backend: Backend, case: Case, bits: Bits) -> str:
         if not command:
             return ""
         return plain_text(f"{command}\n# the adapter's own script failed: {described(error)}")
+
+
+def tensor_that_shows(oracle: Oracle, case: Case, one: Bits, answer: Datum) -> Bits:
+    """Return one input, or a row of it where it gets another answer when it is alone.
+
+    Vector instructions may answer otherwise than the loop that does the rest of a row.
+    """
+    try:
+        alone = datum_of(answer_of(oracle, case, one.copy()).reshape(-1)[0])
+    except Exception:
+        return one
+    return one if alone == answer else np.resize(one, UNEVEN)
 
 
 def _script(oracle: object, case: Case, bits: Bits) -> str:

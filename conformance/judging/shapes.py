@@ -20,6 +20,7 @@ from conformance.judging.answers import (
     Unanswered,
 )
 from conformance.judging.shape_choice import Shape
+from oracles.adapters.script_text import UNEVEN
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected
 from oracles.tensor_batch import TensorBatch
@@ -87,14 +88,15 @@ def shape_faults(
     for shape, members in plan.picks.items():
         picked = sound[members]
         rule = tensor_rule(case.document, case.version, shape)
-        kind, text = "answer", ""
+        kind, text, changed = "answer", "", None
         match next(answers):
             case Answered(value):
                 again = value.reshape(-1)
                 if not np.array_equal(again, answer[picked]):
                     regraded = grade_answers(rules, inputs[picked], expected.at(picked), again)
-                    if (regraded != ALLOWED).any():
+                    if (wrong := regraded != ALLOWED).any():
                         text = "an element answers otherwise than in one row"
+                        changed = inputs[picked[wrong][:1]]
             case Declined(text):
                 kind = "unsupported"
             case Malformed(text):
@@ -105,5 +107,8 @@ def shape_faults(
                 raise Unanswered(crashed)
         if text:
             fault = Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {text}")
-            yield FaultyTensor(fault, inputs[picked].reshape(shape))
+            if changed is None:
+                yield FaultyTensor(fault, inputs[picked].reshape(shape))
+            else:
+                yield FaultyTensor(fault, np.resize(changed, UNEVEN))
             return

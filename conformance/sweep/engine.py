@@ -24,7 +24,7 @@ from conformance.judging.answers import (
 )
 from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.raising_inputs import crash_message
-from conformance.judging.reproduction import reproduction
+from conformance.judging.reproduction import reproduction, tensor_that_shows
 from conformance.sweep.device_blocks import BLOCK, device_blocks
 from conformance.sweep.joining import joined
 from oracles.bound_sweep import CHUNK, BoundSweep
@@ -247,8 +247,10 @@ class RulingCheck:
         self.found = replace(self.found, reaches_ends=self._is_dense)
         if not self.found.divergences:
             return self.found
-        smallest = np.array([self.found.divergences[0].smallest], self.rules.source.storage)
-        script = reproduction(self._judge.backend, self.case, smallest)
+        backend, worst = self._judge.backend, self.found.divergences[0]
+        smallest = np.array([worst.smallest], self.rules.source.storage)
+        shown = tensor_that_shows(backend.oracle, self.case, smallest, worst.answer)
+        script = reproduction(backend, self.case, shown)
         return replace(self.found, reproduction=script)
 
 

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.refusals import first_line, load, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
+from oracles.adapters.script_text import (
+    bits_statement,
+    mask_expression,
+    print_loop,
+    print_tensor,
+)
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
@@ -121,6 +126,18 @@ class MlDtypes:
             + f"y = x.astype({_expression(case.target)})\n"
             + f"answers = {answers}{mask_expression(case.target)}\n"
             + print_loop(case.source, case.target)
+        )
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that views an array as another dtype, without this project."""
+        return (
+            HEADER.format(version=self.version, case=case)
+            + f"{bits_statement(case.source, bits)}\n"
+            + f"x = bits.view({_expression(case.source)})\n"
+            + f"y = x.view({_expression(case.target)})\n"
+            + f'answers = y.view("{format_named(case.target).storage}")'
+            + f"{mask_expression(case.target)}\n"
+            + print_tensor(case.target)
         )
 
     def _array(self, dtype: str, bits: Bits) -> Bits:

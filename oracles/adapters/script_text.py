@@ -12,6 +12,8 @@ from oracles.protocol import Bits
 from specs.formats import format_named
 
 WIDTH = 96
+UNEVEN = 37
+"""Elements of a row that vector instructions cast for the most part, and a loop at its end."""
 
 PRINT_EXPRESSIONS = {"O": "repr({0})", "V16": '"0x" + {0}.tobytes()[::-1].hex()'}
 """How a pattern is printed, by storage, where ``hex`` does not do."""
@@ -50,6 +52,8 @@ def bits_statement(dtype: str, bits: Bits) -> str:
         case _:
             end = f"np.{storage})"
             elements = [format_named(dtype).hexadecimal(code) for code in bits.ravel().tolist()]
+    if len(elements) == UNEVEN and len(set(elements)) == 1:
+        return f"bits = np.full({UNEVEN}, {elements[0]}, {end}"
     if bits.ndim != 1:
         end += f".reshape({bits.shape})"
     line = f"bits = np.array([{', '.join(elements)}], {end}"

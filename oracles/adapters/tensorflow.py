@@ -11,7 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from oracles.adapters.refusals import load, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
+from oracles.adapters.script_text import (
+    bits_statement,
+    mask_expression,
+    print_loop,
+    print_tensor,
+)
 from oracles.adapters.stablehlo import COMPUTED
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
@@ -164,6 +169,7 @@ class TensorFlow:
             + (IMPORT if is_folded else "")
             + f"\n{bits_statement(case.source, bits)}\n"
             + cast.format(
+                operation="cast",
                 source=DTYPES[case.source],
                 target=DTYPES[case.target],
                 options=", ".join(f"{name}={value}" for name, value in options.items()),
@@ -171,6 +177,23 @@ class TensorFlow:
             + f"answers = y.numpy(){'[0]' if is_folded else ''}"
             + f'.view("{format_named(case.target).storage}"){mask_expression(case.target)}\n'
             + print_loop(case.source, case.target)
+        )
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that does a bitcast on TensorFlow, without this project."""
+        if self._variant is not None:
+            raise Unsupported(f"tensorflow:{self._variant} writes no scripts of bitcasts")
+        for dtype in (case.source, case.target):
+            self._dtype(dtype)
+        return (
+            HEADER.format(version=self.version, case=case)
+            + f"\n{bits_statement(case.source, bits)}\n"
+            + EAGER.format(
+                operation="bitcast", source=DTYPES[case.source], target=DTYPES[case.target]
+            )
+            + f'answers = np.asarray(y.numpy()).view("{format_named(case.target).storage}")'
+            + f"{mask_expression(case.target)}\n"
+            + print_tensor(case.target)
         )
 
     def _answer(self, operation: Operation, source: str, target: str, bits: Bits) -> Bits:
@@ -300,7 +323,7 @@ import tensorflow as tf
 
 EAGER = """\
 x = tf.convert_to_tensor(bits.view(tf.as_dtype("{source}").as_numpy_dtype))
-y = tf.cast(x, "{target}")
+y = tf.{operation}(x, "{target}")
 """
 
 TRACED = """\

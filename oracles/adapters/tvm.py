@@ -10,7 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from oracles.adapters.refusals import load, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement, mask_expression, print_loop
+from oracles.adapters.script_text import (
+    bits_statement,
+    mask_expression,
+    print_loop,
+    print_tensor,
+)
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
@@ -120,16 +125,29 @@ class Tvm:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on TVM, without this project."""
         self.road(case)
+        script = self._script(f'a[i].astype("{DTYPES[case.target]}")', case, bits)
+        return script + print_loop(case.source, case.target)
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that does a bitcast of a row on TVM, without this project."""
+        if self._variant is not None or bits.ndim != 1:
+            raise Unsupported("scripts of tvm do bitcasts of rows alone, in a loop of open length")
+        element = f'tirx.reinterpret("{_name(case.target)}", a[i])'
+        return self._script(element, case, bits) + print_tensor(case.target)
+
+    def _script(self, element: str, case: Case, bits: Bits) -> str:
+        """Return a script up to the statement that binds ``answers``."""
         has_open_length, is_folded = self._variant is None, self._variant == "folded"
         mask = mask_expression(case.target)
         mask_statement = f"answers = answers{mask}\n" if mask else ""
-        script = (HEADER + (FOLD if is_folded else COMPILE) + mask_statement).format(
+        return (HEADER + (FOLD if is_folded else COMPILE) + mask_statement).format(
             version=self.version,
             case=case,
             bits=bits_statement(case.source, bits),
             modules="relax" if is_folded else "te, tirx" if has_open_length else "te",
-            source=DTYPES[case.source],
-            target=DTYPES[case.target],
+            source=_name(case.source),
+            target=_name(case.target),
+            element=element,
             source_storage=format_named(case.source).storage,
             target_storage=format_named(case.target).storage,
             compiler=TARGET,
@@ -137,7 +155,6 @@ class Tvm:
             arguments="n, " if has_open_length else "",
             count="len(bits), " if has_open_length else "",
         )
-        return script + print_loop(case.source, case.target)
 
     def _answer(self, operation: Operation, source: str, target: str, bits: Bits) -> Bits:
         # A loop over the flat elements serves every shape: both operations work element by element.
@@ -262,7 +279,7 @@ content[:] = bits
 COMPILE = """\
 n = {length}
 a = te.placeholder((n,), "{source}", "a")
-b = te.compute((n,), lambda i: a[i].astype("{target}"))
+b = te.compute((n,), lambda i: {element})
 kernel = tvm.compile(te.create_prim_func([{arguments}a, b]), "{compiler}")["main"]
 y, answers = tensor("{target}", "{target_storage}")
 kernel({count}x, y)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from oracles.adapters.script_text import bits_statement
+from oracles.adapters.script_text import UNEVEN, bits_statement
 from reports.diff.judgement import NEXT_SCRIPT
 from reports.findings.cells import Cell
 from reports.findings.upstream import upstream_of
@@ -69,8 +69,13 @@ class ExplainedCase:
         if not shown or shown == self.smallest:
             return script
         source = format_named(self.cell.source)
-        before, after = (_bits_statement(source, text) for text in (shown, self.smallest))
-        return script.replace(before, after) if before in script else ""
+        for count in (1, UNEVEN):
+            before, after = (
+                _bits_statement(source, text, count) for text in (shown, self.smallest)
+            )
+            if before in script:
+                return script.replace(before, after)
+        return ""
 
     @property
     def order(self) -> tuple[bool | int, ...]:
@@ -91,12 +96,12 @@ class ExplainedCase:
         )
 
 
-def _bits_statement(source: Format, text: str) -> str:
-    """The statement of a script that binds one input, a pattern in hex or a text."""
+def _bits_statement(source: Format, text: str, count: int) -> str:
+    """The statement of a script that binds one input so often, a pattern in hex or a text."""
     if source.kind == "text":
-        return bits_statement(source.name, np.array([text], object))
+        return bits_statement(source.name, np.array([text] * count, object))
     pattern = int(text, 16).to_bytes(np.dtype(source.storage).itemsize, sys.byteorder)
-    return bits_statement(source.name, np.frombuffer(pattern, source.storage))
+    return bits_statement(source.name, np.frombuffer(pattern * count, source.storage))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from reports.findings.causes import OPEN_INPUTS
+from reports.findings.causes import OPEN_INPUTS, OTHERWISE
 from reports.findings.finding import ExplainedCase
 from specs.formats import format_named
 
@@ -43,6 +43,8 @@ def wanted_output(shown: ExplainedCase) -> tuple[list[str], bool]:
         return [f"{shapes[1]} -> {shapes[2]}"], False
     if dtype := DTYPE.match(shown.answer):
         return [dtype[1]], False
+    if OTHERWISE.search(shown.answer):
+        return [], False
     if "receiver's memory, no copy" in shown.answer:
         return ["its memory: True"], False
     if "form:" in shown.cell.case and shown.cell.verdict != "error":
