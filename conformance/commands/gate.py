@@ -75,7 +75,15 @@ def gate_command(
         raise typer.Exit(3)
     for entry in result.unused:
         typer.echo(f"not needed: nothing breaks {entry.rule or entry.verdict} in {entry.cases[0]}")
+    if passed_over := result.passed_over:
+        cases = f"{len(passed_over):,} case{'' if len(passed_over) == 1 else 's'}"
+        typer.echo(
+            f"not judged: {cases} with wrong answers by rules of levels that the policy does not "
+            f"name, for instance {passed_over[0]}"
+        )
     typer.echo(answered_line(result.answered))
+    if not result.passes:
+        typer.echo(f"findings and their smallest inputs: {out / 'summary.md'}")
     typer.echo(
         f"{'pass' if result.passes else 'FAIL'}: {gate.backend}, policy {gate.policy.name}: "
         f"{out / FILE}"

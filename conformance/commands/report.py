@@ -47,7 +47,8 @@ def report_command(
 def describe_report(report: Report) -> str:
     """Return the numbers of cases, backends and changes in one line."""
     cases = sum(map(len, report.cases.values()))
-    counts = [f"{cases:,} cases", f"{len(report.backends)} backends"]
+    plural = "" if len(report.backends) == 1 else "s"
+    counts = [f"{cases:,} cases", f"{len(report.backends)} backend{plural}"]
     if len(report.records) > 1:
         kinds = Counter(change.kind for each in report.changes.values() for change in each)
         counts += [f"{kinds[kind]:,} {kind}" for kind in CHANGES]

@@ -55,6 +55,7 @@ def selftest_command(
         for part in (
             _introduction(backend, seconds),
             tested.identities(),
+            tested.values(),
             tested.limits(),
             _speeds(tested, backend, config),
         ):

@@ -83,6 +83,7 @@ def verify_command(
     if not problems and replay:
         check_command(only_backend(evidence.store), backend)
         problems += _other_identity(evidence, content["program"], tuple(python or ()), timeout)
+    if not problems and replay:
         with progress_reporter() as progress:
             again = Replay(
                 replay, seed, jobs or os.cpu_count() or 1, tuple(python or ()), timeout, progress

@@ -90,6 +90,8 @@ class SelfTest:
         """Elements of the longest row that was answered."""
         self._is_silent = False
         """Whether a request ran into the timeout: asking on would take as long each time."""
+        self._compares_values = False
+        """Whether any cast or bitcast of a dtype to itself was answered."""
         self._dtypes = (
             tuple(backend.oracle.dtypes)
             if isinstance(backend.oracle, WithDtypes)
@@ -117,6 +119,13 @@ class SelfTest:
                     yield CheckResult(check, form.name, AFTER_SILENCE)
                 elif check != "sweep" or (form.is_numeric and form.bits <= 32):
                     yield self._identity(check, form, ask)
+
+    def values(self) -> Iterator[CheckResult]:
+        """Say so if no identity was answered: then nothing tells whether any bit is right."""
+        if self.probe is not None and not self._compares_values:
+            pair = f"{self.probe.case.source} to {self.probe.case.target}"
+            text = f"unchecked, as is the order of bytes: only casts like {pair} are answered"
+            yield CheckResult("values", "", text)
 
     def limits(self) -> Iterator[CheckResult]:
         """Send longer and longer rows, and tensors of every rank."""
@@ -166,6 +175,7 @@ class SelfTest:
             self._is_silent = isinstance(found, Crashed) and found.death.silent
             return _without_answer(check, form.name, form, found)
         answers = found.value
+        self._compares_values = True
         if check == "cast":
             self._answered.append(Probe(case, inputs, answers))
         changed = answers != inputs

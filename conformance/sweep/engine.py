@@ -53,18 +53,31 @@ Progress = Callable[[int, int], None]
 
 
 class _Chunk:
-    """Consecutive inputs with their answers, and what is the same for all rulings that grade them.
+    """Inputs from number ``first`` on with their answers, and what all rulings share of them.
 
-    What is derived from them is computed when it is first needed.
+    All of it is computed when it is first needed, the inputs too: a backend of another process
+    makes its own.
     """
 
-    def __init__(self, inputs: Bits, answers: Bits, comparison: ChunkComparison) -> None:
-        self.inputs, self.answers = inputs, answers
-        self._comparison = comparison
+    def __init__(
+        self,
+        first: int,
+        answers: Bits,
+        make_inputs: Callable[[], Bits],
+        comparison: ChunkComparison,
+    ) -> None:
+        self.first, self.answers = first, answers
+        self._make_inputs, self._comparison = make_inputs, comparison
 
     def part(self, begin: int, end: int) -> _Chunk:
         """The inputs between two places."""
-        return _Chunk(self.inputs[begin:end], self.answers[begin:end], self._comparison)
+        answers = self.answers[begin:end]
+        return _Chunk(self.first + begin, answers, lambda: self.inputs[begin:end], self._comparison)
+
+    @cached_property
+    def inputs(self) -> Bits:
+        """The inputs as an array."""
+        return self._make_inputs()
 
     @cached_property
     def is_uniform(self) -> bool:
@@ -73,8 +86,9 @@ class _Chunk:
 
     @cached_property
     def checksum(self) -> int:
-        """The part of these inputs in the checksum of their runs."""
-        return self._comparison.checksum(self.inputs, self.answers)
+        """The part of consecutive inputs in the checksum of their runs, if they are uniform."""
+        answers = self.answers
+        return self._comparison.checksum_of_row(self.first, answers.size, int(answers[0]))
 
 
 @dataclass(frozen=True)
@@ -125,21 +139,21 @@ class RulingCheck:
             self._add_divergence(each)
         return int(np.count_nonzero(grades != ALLOWED))
 
-    def look_at_blocks(self, first: int, chunk: _Chunk) -> int:
+    def look_at_blocks(self, chunk: _Chunk) -> int:
         """Grade consecutive inputs block by block: most blocks are right, or graded at once.
 
         Others that are neighbors are graded together: a chunk may be wrong almost everywhere.
         """
         wrong = begin = 0
-        for at in range(0, chunk.inputs.size, BLOCK_OF_CHUNK):
+        for at in range(0, chunk.answers.size, BLOCK_OF_CHUNK):
             block = chunk.part(at, at + BLOCK_OF_CHUNK)
-            is_right = self.right(first + at, block.answers)
+            is_right = self.right(block.first, block.answers)
             if is_right or block.is_uniform:
                 wrong += self._look_at_part(chunk, begin, at)
                 at_once = 0 if is_right else self.look_at_once(block)
                 begin = at if at_once is None else at + BLOCK_OF_CHUNK
                 wrong += at_once or 0
-        return wrong + self._look_at_part(chunk, begin, chunk.inputs.size)
+        return wrong + self._look_at_part(chunk, begin, chunk.answers.size)
 
     def _look_at_part(self, chunk: _Chunk, begin: int, end: int) -> int:
         part = chunk.part(begin, end)
@@ -152,8 +166,8 @@ class RulingCheck:
         """
         if not chunk.is_uniform:
             return None
-        inputs, answers = chunk.inputs, chunk.answers
-        first, last, answer = int(inputs[0]), int(inputs[-1]), int(answers[0])
+        answers = chunk.answers
+        first, last, answer = chunk.first, chunk.first + answers.size - 1, int(answers[0])
         before = self._uniform
         if (
             before is None
@@ -162,7 +176,8 @@ class RulingCheck:
         ):
             if not is_one_step(self._stairs, first, last):
                 return None
-            grades, branch_indices = grade_by_staircase(self._stairs, inputs[:1], answers[:1])
+            one = np.array([first], self.rules.source.storage)
+            grades, branch_indices = grade_by_staircase(self._stairs, one, answers[:1])
             groups = rule_groups(self.rules)
             [group] = groups.of(grades, branch_indices).tolist()
             if not group:
@@ -171,7 +186,7 @@ class RulingCheck:
             before = _Uniform(first, first - 1, answer, groups.keys[group - 1], 0)
         checksum = before.checksum + chunk.checksum & WORD
         self._uniform = replace(before, last=last, checksum=checksum)
-        return inputs.size
+        return answers.size
 
     def _add_uniform(self) -> None:
         """Record the wrong answers to the last stretch of inputs that were graded at once."""
@@ -322,13 +337,14 @@ def _sweep_on_host(
                 for check in checks:
                     if is_dense and check.right(at, answers):
                         continue
-                    chunk = chunk or _Chunk(road.inputs(at, count), answers, comparison)
+                    inputs_at = partial(road.inputs, at, count)
+                    chunk = chunk or _Chunk(at, answers, inputs_at, comparison)
                     if not is_dense:
                         wrong += check.look(chunk.inputs, answers)
                     elif (at_once := check.look_at_once(chunk)) is not None:
                         wrong += at_once
                     else:
-                        wrong += check.look_at_blocks(at, chunk)
+                        wrong += check.look_at_blocks(chunk)
             case Raised(error):
                 inputs = road.inputs(at, count)
                 wrong += sum(check.look_without_open(inputs, error) for check in checks)

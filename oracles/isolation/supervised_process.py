@@ -52,7 +52,8 @@ TRACE = re.compile(
   | File\ ".*                                   # frames of Python
   | Extension\ modules:.*
   | PLEASE\ submit\ a\ bug\ report.* | Stack\ dump.* | \d+\.\s+Program\ arguments:.*
-  | note:\ run\ with\ .*                        # Rust
+  | (?:note|stack\ backtrace):.*                # Rust
+  | \d+:\ .* | at\ .*:\d+(?::\d+)?              # frames of Rust
   | \W+                                         # rulers, carets
     """,
     re.VERBOSE,

@@ -24,7 +24,7 @@ class ChunkComparison:
     all_right: Callable[[Table, int, NDArray[Any]], bool]
     compare_with_steps: CompareWithSteps
     gather: Gather
-    checksum: Callable[[NDArray[Any], NDArray[Any]], int]
+    checksum_of_row: Callable[[int, int, int], int]
 
 
 @cache
@@ -36,7 +36,7 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
             chunk_check.all_right,
             staircase_grades.compare_with_steps,
             failure_runs.gather,
-            failure_runs.checksum,
+            failure_runs.checksum_of_row,
         )
     from reports.diff import chunk_check_numba, failure_runs_numba, staircase_grades_numba
 
@@ -45,7 +45,7 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
         chunk_check_numba.all_right,
         staircase_grades_numba.compare_with_steps,
         failure_runs_numba.gather,
-        failure_runs_numba.checksum,
+        failure_runs_numba.checksum_of_row,
     )
 
 

@@ -99,9 +99,10 @@ def one_run(first: int, last: int, answer: int, checksum: int) -> Runs:
     return Runs(1, start, end, code, code, flat, straight, checksum=checksum)
 
 
-def checksum(inputs: NDArray[Any], answers: NDArray[Any]) -> int:
-    """The part of inputs in the checksum of the runs that they belong to."""
-    return int(_hashes(inputs, answers).sum(dtype=np.uint64))
+def checksum_of_row(first: int, count: int, answer: int) -> int:
+    """The part of consecutive inputs that share an answer in the checksum of their runs."""
+    inputs = np.arange(first, first + count, dtype=np.uint64)
+    return int(_hashes(inputs, np.array([answer], np.uint64)).sum(dtype=np.uint64))
 
 
 def gather(

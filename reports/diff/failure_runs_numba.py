@@ -37,9 +37,9 @@ def gather(
         yield group, capped(runs, where, int(checksums[where].sum(dtype=np.uint64)))
 
 
-def checksum(inputs: NDArray[Any], answers: NDArray[Any]) -> int:
-    """The part of inputs in the checksum of the runs that they belong to."""
-    return int(_checksum(inputs, answers))
+def checksum_of_row(first: int, count: int, answer: int) -> int:
+    """The part of consecutive inputs that share an answer in the checksum of their runs."""
+    return int(_checksum_of_row(np.uint64(first), count, np.uint64(answer)))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -117,6 +117,14 @@ def _checksum(inputs: Any, answers: Any) -> Any:
     total = np.uint64(0)
     for at in range(inputs.size):
         total += _mixed(_mixed(np.uint64(inputs[at])) ^ np.uint64(answers[at]))
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _checksum_of_row(first: Any, count: Any, answer: Any) -> Any:
+    total = np.uint64(0)
+    for at in range(count):
+        total += _mixed(_mixed(first + np.uint64(at)) ^ answer)
     return total
 
 

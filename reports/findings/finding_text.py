@@ -73,7 +73,10 @@ def extent_words(finding: Finding) -> str:
     words = f"{_counted(len(finding.cases), 'case')}, {pairs_words(finding)}"
     if finding.inputs:
         words += f", {'' if finding.is_exact else 'at least '}{_counted(finding.inputs, 'input')}"
-    example = example_words(finding.simplest)
+    simplest = finding.simplest
+    example = example_words(simplest)
+    if example and simplest.smallest and len(finding.cases) > 1:
+        example += f", in {simplest.cell.case}"
     return f"{words}; {example}" if example else words
 
 

@@ -255,8 +255,15 @@ def _check(source: YamlFile, entry: PolicyEntry) -> None:
             raise source.error(
                 location,
                 f"pattern `{pattern}` matches no case of the policy's documents; "
+                f"{_deeper(pattern, known) or did_you_mean(pattern, known)}"
                 "list their cases with `castigate specs DOCUMENT`",
             )
+
+
+def _deeper(pattern: str, known: list[str]) -> str:
+    """Advice for a pattern that stops at a pair whose cases have modes."""
+    deeper = f"{pattern}/**"
+    return f"did you mean `{deeper}`? " if any(matches(deeper, case) for case in known) else ""
 
 
 def _rule_names(entry: PolicyEntry) -> set[str]:
@@ -270,6 +277,8 @@ def _check_document(source: YamlFile, location: Location, word: str) -> None:
     name, _, version = word.partition(":")
     if name not in documents():
         hint = did_you_mean(name, documents())
+        if name == CLAIMED:
+            hint = f"write `documents: {CLAIMED}`, without brackets, for all that are claimed; "
         known = ", ".join(documents())
         raise source.error(location, f"unknown document `{name}`; {hint}the documents are {known}")
     versions = documents()[name].entry.versions

@@ -107,6 +107,12 @@ class PolicyVerdict:
         }
 
     @property
+    def passed_over(self) -> tuple[str, ...]:
+        """The cases that break rules of levels that the policy does not name, by name."""
+        found = (each.cell.name for each in self.divergences if each.status == "not-asked")
+        return tuple(dict.fromkeys(found))
+
+    @property
     def passes(self) -> bool:
         return not self.failures
 

@@ -28,8 +28,19 @@ def _head(report: Report) -> Iterator[str]:
     backends = ", ".join(f"{each.name} {each.version}" for each in record.backends)
     yield "# Castigate"
     yield ""
-    yield f"{cases:,} cases, tier {record.tier}, {escape_markdown(backends)}."
+    yield f"{cases:,} cases, {_tiers(report)}, {escape_markdown(backends)}."
     yield ""
+
+
+def _tiers(report: Report) -> str:
+    """The tier, or how many cases each has where a policy chooses."""
+    record = report.record
+    if not record.selection.choices:
+        return f"tier {record.tier}"
+    cases = (cell.case for each in report.cases.values() for cell in each)
+    choices = filter(None, map(record.selection.choice, cases))
+    counts = Counter(choice.tier for choice in choices)
+    return ", ".join(f"{counts[tier]:,} at tier {tier}" for tier in sorted(counts))
 
 
 def _verdicts(report: Report) -> Iterator[str]:

@@ -46,7 +46,8 @@ class Planted:
     asked: int = field(default=0)
 
     def cast(self, case: Case, bits: Any) -> Any:
-        self.asked += bits.size
+        if bits.size > 1:  # The input of a script is asked once more, alone.
+            self.asked += bits.size
         return self.change(bits, RIGHT.cast(case_named(self.base), bits))
 
 

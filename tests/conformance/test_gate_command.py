@@ -40,6 +40,11 @@ SPOILT = """\
     def spoil(self, case, bits, answers):
         answers ^= 1
 """
+SPOILT_BY_A_FILE = """\
+    def spoil(self, case, bits, answers):
+        if __import__("os").path.exists(__file__ + ".spoils"):
+            answers ^= 1
+"""
 FILES = {"certificate.json", "junit.xml", "program.json", "report", "run", "summary.md"}
 
 
@@ -69,7 +74,7 @@ def certificate(folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def passed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("passed")
-    code, out, err = gate(folder, vendor(folder))
+    code, out, err = gate(folder, vendor(folder, body=SPOILT_BY_A_FILE))
     assert (code, "castigate: " in err) == (0, False), err
     assert out.splitlines()[-1].startswith("pass: ")
     return folder
@@ -147,20 +152,27 @@ def test_verify_requires_the_policy_that_is_named(passed: Path) -> None:
 def test_replay_finds_a_changed_backend(tmp_path: Path, passed: Path) -> None:
     shutil.copytree(passed / "gate", tmp_path / "gate")
     backend = certificate(tmp_path)["backend"]["name"]
-    assert backend == vendor(passed)
+    assert backend == vendor(passed, body=SPOILT_BY_A_FILE)
     code, out, _ = verify(tmp_path, "--replay=3", "--seed=5")
     assert code == 0, out
     assert out.startswith("answered  144 of 144 cases answered, ")
     assert "replayed  3 answered cases, 1 of them fresh inputs by seed 5" in out
+    mark = passed / "vendor.py.spoils"
     try:
-        vendor(passed, body=SPOILT)
+        mark.touch()
         code, _, err = verify(tmp_path, "--replay=9", "--seed=5")
         assert code == 1
         assert "verdict conforms was certified, now it is violates" in err
         assert "conforms was certified, with fresh inputs it is violates" in err
-        assert "version 1 was certified, now 2" in err
+        mark.unlink()
+        vendor(passed, body=SPOILT)
+        code, _, err = verify(tmp_path, "--replay=9", "--seed=5")
+        assert code == 1
+        assert "its version was 1, now it is 2" in err
+        assert "with fresh inputs" not in err
     finally:
-        vendor(passed)
+        mark.unlink(missing_ok=True)
+        vendor(passed, body=SPOILT_BY_A_FILE)
 
 
 @pytest.mark.parametrize(

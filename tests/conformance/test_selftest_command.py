@@ -135,6 +135,8 @@ def test_a_program_without_identities_is_timed_on_another_cast(planted: Test) ->
     code, found, _ = planted(mode="if source == target:")
     assert (code, broken(found)) == (0, {})
     assert any(each["check"] == "speed" for each in found)
+    [values] = [each["result"] for each in found if each["check"] == "values"]
+    assert values.startswith("unchecked, as is the order of bytes: only casts like ")
 
 
 def test_a_program_that_does_not_start_is_one_line_with_its_reason(planted: Test) -> None:

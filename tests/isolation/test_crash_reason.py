@@ -102,6 +102,15 @@ thread 'main' panicked at src/main.rs:3:5:
 index out of bounds: the len is 3 but the index is 7
 note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
 """
+RUST_BACKTRACE = """\
+thread 'main' (23) panicked at src/main.rs:3:5:
+kernel lost
+stack backtrace:
+   0: rust_begin_unwind
+             at /rustc/abc/library/std/src/panicking.rs:695:5
+   1: vendor::main
+note: Some details are omitted, run with `RUST_BACKTRACE=full` for a verbose backtrace.
+"""
 OUTPUTS = {
     "absl": (ABSL, "unhandled type 0"),
     "tensorflow": (TSL, "Check failed: 1 == 2 (1 vs. 2)"),
@@ -116,6 +125,7 @@ OUTPUTS = {
     "java": (JAVA, 'Exception in thread "main" java.lang.IllegalStateException: no such dtype'),
     "go": (GO, "panic: runtime error: index out of range [3] with length 3"),
     "rust": (RUST, "index out of bounds: the len is 3 but the index is 7"),
+    "rust, with frames": (RUST_BACKTRACE, "kernel lost"),
     "a trace of an unknown kind": ("out of memory\n#0 f()\n   in g()\n", "out of memory"),
     "no trace": ("loading\ndone with 3 of 5\n\n", "done with 3 of 5"),
     "nothing but a trace": ("*** SIGSEGV received on cpu 1 ***\n    @ 0x7fc7936a71f5  f()\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -20,10 +21,10 @@ from reports.diff.failure_runs import Runs, gather, no_runs
 GradedAnswers = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
 """Inputs in rising order, their answers, and the group of each: 0 if the answer is allowed."""
 
-try:
-    GATHERS = [gather, chunk_comparison(compiled=True).gather]
-except ImportError:
-    GATHERS = [gather]
+COMPARISONS = [chunk_comparison(compiled=False)]
+with suppress(ImportError):
+    COMPARISONS.append(chunk_comparison(compiled=True))
+GATHERS = [each.gather for each in COMPARISONS]
 
 
 @st.composite
@@ -97,6 +98,15 @@ def test_gather_finds_the_same_runs_as_a_walk(gather_variant: Any, data: GradedA
     assert all(runs.total == len(run_rows(runs)) for runs in found.values())
     whole = dict(gather(*data))
     assert all(same(runs, whole[group]) for group, runs in found.items())
+
+
+@settings(deadline=None)
+@given(st.integers(0, (1 << 64) - 100), st.integers(1, 100), st.integers(0, (1 << 64) - 1))
+def test_the_checksum_of_a_row_is_that_of_its_run(first: int, count: int, answer: int) -> None:
+    inputs = np.arange(first, first + count, dtype=np.uint64)
+    [(_, run)] = gather(inputs, np.full(count, answer, np.uint64), np.ones(count, np.uint8))
+    for comparison in COMPARISONS:
+        assert comparison.checksum_of_row(first, count, answer) == run.checksum
 
 
 @settings(deadline=None)

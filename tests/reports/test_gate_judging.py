@@ -99,6 +99,7 @@ def test_a_recommended_rule_counts_if_the_policy_names_its_level(tmp_path: Path)
     found = apply_to_run(tmp_path / "2", plant, levels=["required"])
     assert found.passes
     assert [each.status for each in found.divergences] == ["not-asked"]
+    assert found.passed_over == (CASE,)
 
 
 def test_patterns_allow_unsupported_cases(tmp_path: Path) -> None:

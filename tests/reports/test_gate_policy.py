@@ -122,6 +122,13 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("tier: quick", "tier: quick\nfoo: 1", 6, "unknown key `foo`"),
     ("tier: quick\n", "", 1, "`tier` is missing"),
     ("onnx-cast:25']\nlevels", "onyx-cast']\nlevels", 3, "did you mean `onnx-cast`?"),
+    ("['onnx-cast:25']\nlevels", "[claimed]\nlevels", 3, "write `documents: claimed`, without"),
+    (
+        "float32/**': 50",
+        "float32/float8e5m2': 50",
+        9,
+        "did you mean `onnx-cast:25/float32/float8e5m2/**`?",
+    ),
     ("onnx-cast:25']\nlevels", "onnx-cast:26']\nlevels", 3, "has no version `26`"),
     ("/string/**", "/strings/**", 7, "`onnx-cast:25/strings/**` matches no case"),
     ("float32/**': 50", "float32/**': 101", 9, "less than or equal to 100"),
