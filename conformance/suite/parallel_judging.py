@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 
 import pytest
 
@@ -34,6 +35,7 @@ from conformance.suite.items import JudgedItem
 from conformance.suite.xdist_workers import gives_out_work, is_worker
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import load_isolated
+from specs.cases import Case
 from specs.errors import CastigateError
 
 MAX_HELPERS = 4
@@ -42,6 +44,9 @@ GROUPS_IN_HAND = 2
 """Groups that a helper has at a time, so that it need not wait for the next one."""
 MIN_ITEMS = 2000
 """Fewer items are judged by pytest before a helper has loaded a framework."""
+
+SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+"""Options of pytest that leave items out."""
 
 Key = tuple[str, str]
 """The names of a backend and of a question."""
@@ -119,27 +124,36 @@ class Helpers:
         self._config = config
         self._count = count
         self._helpers: list[Helper] = []
+        self._processes: list[BaseProcess] = []
         self._waiting: deque[Group] = deque()
         self._lock = threading.Lock()
         self._is_over = False
+
+    def start(self) -> None:
+        """Start the helpers, which load the backends and wait."""
+        for _ in range(self._count):
+            process, link = spawn(run_helper, self._config)
+            self._processes.append(process)
+            self._helpers.append(Worker(process, link))
+
+    def end(self) -> None:
+        """End all helpers."""
+        self._is_over = True
+        while self._processes:
+            self._processes.pop().kill()
 
     @contextmanager
     def working_on(self, groups: Iterable[Group]) -> Iterator[None]:
         """Have helpers judge groups, from the first on, for as long as the context lasts."""
         self._waiting.extend(groups)
-        processes = []
         supervisor = threading.Thread(target=self._supervise)
         try:
-            for _ in range(self._count):
-                process, link = spawn(run_helper, self._config)
-                processes.append(process)
-                self._helpers.append(Worker(process, link))
+            if not self._processes:
+                self.start()
             supervisor.start()
             yield
         finally:
-            self._is_over = True
-            for process in processes:
-                process.kill()
+            self.end()
             if supervisor.ident is not None:
                 supervisor.join()
 
@@ -222,11 +236,23 @@ class ParallelJudging:
     def __init__(self, config: HelperConfig, count: int) -> None:
         self.helpers = Helpers(config, count)
 
+    def start_early(self, config: pytest.Config, cases: Sequence[Case], backends: int) -> None:
+        """Start the helpers before anything is collected, if nothing on the command line selects.
+
+        They load the backends while pytest loads its own and makes the items.
+        """
+        pairs = {(case.source, case.target) for case in cases}
+        options = [config.getoption(name, None) for name in SELECTING]
+        is_whole = not any(options) and not any("::" in each for each in config.args)
+        if is_whole and (len(cases) + len(pairs)) * backends >= MIN_ITEMS:
+            self.helpers.start()
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Start the helpers if there are enough items."""
         items = [item for item in session.items if isinstance(item, JudgedItem)]
         if len(items) < MIN_ITEMS:
+            self.helpers.end()
             return (yield)
         with self.helpers.working_on(list(self._grouped(items))):
             return (yield)
@@ -240,6 +266,10 @@ class ParallelJudging:
                 judge = partial(self.helpers.judge, group, key, item.question.judge)
                 item.question = replace(item.question, judge=judge)
             yield group
+
+    def pytest_unconfigure(self) -> None:
+        """End helpers that were started for a run that has not begun."""
+        self.helpers.end()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show why helpers did not stay to the end."""

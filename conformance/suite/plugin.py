@@ -154,14 +154,16 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     """Load the backends and their ledgers, fill in the versions, and register the plugins."""
     names = list(versions)
     documents_only = config.getoption("--document")
-    select(documents_only)  # raises if a document is unknown
+    cases = select(documents_only)  # raises if a document is unknown
     config.stash[FAILURES] = failures = Failures(_failures_folder(config))
     helpers = count_helpers(config)
     processes = _count_pytest_processes() * (1 + helpers)
     configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
     if helpers:
         helper = HelperConfig(configs, _settings(config), tuple(documents_only), failures)
-        config.pluginmanager.register(ParallelJudging(helper, helpers), "castigate-helping")
+        judging = ParallelJudging(helper, helpers)
+        config.pluginmanager.register(judging, "castigate-helping")
+        judging.start_early(config, cases, len(names))
     if gives_out_work(config):
         workers = WorkerVersions(versions, failures.folder)
         config.pluginmanager.register(workers, "castigate-workers")

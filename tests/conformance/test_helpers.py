@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from ast import literal_eval
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,7 +15,12 @@ from conformance.judging.backend_judge import Settings
 from conformance.judging.questions import Judged, by_backend, judges_of
 from conformance.running.selection import select
 from conformance.suite.failures import Failures
-from conformance.suite.parallel_judging import Group, HelperConfig, Helpers
+from conformance.suite.parallel_judging import (
+    Group,
+    HelperConfig,
+    Helpers,
+    ParallelJudging,
+)
 from oracles.isolation.launch_config import launch_configs
 from oracles.registry import load_backend
 from reports.diff.judgement import Judgement
@@ -144,3 +151,24 @@ def test_an_error_of_the_suite_itself_is_raised_in_pytest() -> None:
     group.found.set_result({})
     with pytest.raises(AssertionError, match="a helper has judged this"):
         helpers.judge(group, group.keys[0], fail_if_judged_here)
+
+
+@pytest.mark.parametrize(
+    ("document", "arguments", "keyword", "begins"),
+    [
+        ("onnx-cast", "conformance", "", True),
+        ("onnx-cast", "conformance", "bool", False),
+        ("onnx-cast", "conformance::reference::onnx-cast:25/bool/int8", "", False),
+        ("cinn-cast", "conformance", "", False),
+    ],
+)
+def test_helpers_start_before_the_items_are_made_if_there_will_be_many(
+    document: str, arguments: str, keyword: str, begins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Helpers] = []
+    monkeypatch.setattr(Helpers, "start", lambda self: started.append(self))
+    judging = ParallelJudging(NOTHING, 0)
+    options = {"keyword": keyword}
+    config: Any = SimpleNamespace(args=[arguments], getoption=options.get)
+    judging.start_early(config, select([document]), 1)
+    assert (started == [judging.helpers]) == begins
