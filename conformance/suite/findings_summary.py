@@ -2,41 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import pytest
 
 from conformance.suite.failures import Failures
+from conformance.suite.ledger_check import Ledgers
 from reports.diff.judgement import Judgement
+from reports.diff.verdicts import FAILING
 from reports.findings.find import FindingsSearch
-from reports.findings.finding import Finding
-from reports.findings.finding_text import findings_lines
+from reports.findings.finding import KINDS, Finding
+from reports.findings.finding_text import counted, findings_lines
+from reports.ledger.listing import KnownFinding, LedgerComparison
 
 
 class FindingsSummary:
-    """A pytest plugin that finds the root causes of a run's failures, once all are judged."""
+    """A pytest plugin that shows the root causes of a run's failures, once all are judged.
 
-    def __init__(self, failures: Failures, versions: Mapping[str, str]) -> None:
+    Where every failure is as the ledgers list it, their own words are shown. Else the causes are
+    looked for, from the first other failure on.
+    """
+
+    def __init__(self, failures: Failures, versions: Mapping[str, str], ledgers: Ledgers) -> None:
         self._failures = failures
         self._search = FindingsSearch(failures.values)
         self._versions = versions
+        self._ledgers = ledgers
+        self._known: defaultdict[str, list[Sequence[str]]] = defaultdict(list)
+        """For each backend the findings of each failing case that is as its ledger lists it."""
+        self._has_others = False
 
     @cached_property
     def findings(self) -> dict[str, tuple[Finding, ...]]:
         """The findings of each backend that fails."""
         return self._search.find(self._failures.cells())
 
-    def prepare(self, judgement: Judgement) -> None:
-        """Begin to look for the cause of a stored failure, while helpers judge other cases."""
+    def add(self, judgement: Judgement, compared: LedgerComparison | None) -> None:
+        """Count a known failure; begin to look for the cause of another while helpers judge."""
+        if judgement.verdict not in FAILING:
+            return
+        if compared is not None and compared.status == "known" and compared.findings:
+            self._known[judgement.backend].append(compared.findings)
+            return
+        self._has_others = True
         cell = self._failures.cell(judgement)
         if cell is not None:
             self._search.prepare(cell)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the findings."""
-        if not self.findings:
-            return
-        terminalreporter.section("findings")
-        for line in findings_lines(self.findings, self._versions):
+        # A controller of xdist knows of no failure before it reads them all.
+        is_as_listed = bool(self._known) and not self._has_others
+        lines = list(
+            self._known_lines() if is_as_listed else findings_lines(self.findings, self._versions)
+        )
+        if lines:
+            terminalreporter.section("findings")
+        for line in lines:
             terminalreporter.write_line(line)
+
+    def _known_lines(self) -> Iterator[str]:
+        """The findings by the ledgers' own words: a heading per backend, two lines per finding."""
+        for backend, cases in self._known.items():
+            counts = Counter(name for names in cases for name in names)
+            known = self._ledgers.used[backend].findings
+            yield (
+                f"{backend} {self._versions[backend]}: {counted(len(counts), 'finding')}, "
+                f"{counted(len(cases), 'failing case')}, all as the ledger lists them"
+            )
+            ranked = [
+                (KINDS.index(known[name].kind), -count, name) for name, count in counts.items()
+            ]
+            for *_, name in sorted(ranked):
+                yield from _finding_lines(name, known[name], counts[name])
+            yield ""
+
+
+def _finding_lines(name: str, finding: KnownFinding, cases: int) -> Iterator[str]:
+    example = f"; {finding.example}" if finding.example else ""
+    yield f"  {finding.kind}: {finding.says}"
+    yield f"    {name}: {counted(cases, 'case')}{example}"
+    if finding.upstream:
+        yield f"    reported as {finding.upstream}"

@@ -12,7 +12,7 @@ import pytest
 from conformance.judging.questions import AnyJudge, Question, by_backend
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
-from conformance.suite.ledger_check import check_ledger
+from conformance.suite.ledger_check import compared_with_ledger, heed_ledger
 from oracles.registry import Backend
 from reports.counterexample.failure_text import failure_text
 from reports.diff.totals import count_record
@@ -80,11 +80,12 @@ class JudgedItem(pytest.Item):
         """Judge, and report the verdict as pytest's pass, skip, xfail or failure."""
         case, judgement = self.question.judge()
         self.config.stash[FAILURES].add(judgement)
-        if (summary := self.config.stash.get(SUMMARY, None)) is not None:
-            summary.prepare(judgement)
         record = {"item": self.name, **count_record(case, judgement)}
         self.user_properties.append((self.question.record, record))
-        ledger_message = check_ledger(self, self.backend, case, judgement)
+        compared = compared_with_ledger(self, self.backend, case, judgement)
+        if (summary := self.config.stash.get(SUMMARY, None)) is not None:
+            summary.add(judgement, compared)
+        ledger_message = heed_ledger(self, self.backend, case, judgement, compared)
         match judgement.verdict:
             case "unsupported":
                 pytest.skip(judgement.message)

@@ -104,20 +104,19 @@ class Ledgers:
         return compare_with_listings(listed, found, verdict)
 
 
-def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Judgement) -> str:
-    """Excuse an item whose breaches its backend's ledger lists; fail it if they differ from it.
-
-    Returns what to add to the message if an item fails that the ledger does not list.
-    """
+def compared_with_ledger(
+    item: pytest.Item, backend: Backend, case: Case, judgement: Judgement
+) -> LedgerComparison | None:
+    """Compare an item's breaches with its backend's ledger, and record them for the controller."""
     ledgers = item.config.stash[LEDGERS]
     is_without = backend.name not in ledgers.used and not ledgers.updating
     # Other items compare two roads of a framework; a ledger is about one backend alone.
     if is_without or not is_known(item.name):
-        return ""
+        return None
     found = list(breaches(case, judgement))
     compared = ledgers.compare(backend, item.name, case, found, judgement.verdict)
     if compared is None and not ledgers.updating:
-        return ""
+        return None
     record: dict[str, Any] = {
         "backend": backend.name,
         "item": item.name,
@@ -125,6 +124,21 @@ def check_ledger(item: pytest.Item, backend: Backend, case: Case, judgement: Jud
         "breaches": [str(breach) for breach in found],
     }
     item.user_properties.append((LEDGER, record))
+    return compared
+
+
+def heed_ledger(
+    item: pytest.Item,
+    backend: Backend,
+    case: Case,
+    judgement: Judgement,
+    compared: LedgerComparison | None,
+) -> str:
+    """Excuse an item whose breaches its backend's ledger lists; fail it if they differ from it.
+
+    Returns what to add to the message if an item fails that the ledger does not list.
+    """
+    ledgers = item.config.stash[LEDGERS]
     if compared is None:
         return ""
     if compared.status == "known":

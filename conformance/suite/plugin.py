@@ -172,7 +172,7 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
             config.stash[BACKENDS].append(backend := load_isolated(name, launch_config))
             versions[name] = backend.version
     config.stash[LEDGERS] = ledgers = Ledgers(config, names)
-    summary = FindingsSummary(failures, versions)
+    summary = FindingsSummary(failures, versions, ledgers)
     if not is_worker(config):
         config.stash[SUMMARY] = summary
         config.pluginmanager.register(summary, "castigate-findings")

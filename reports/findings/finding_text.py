@@ -54,8 +54,8 @@ def findings_lines(findings: Findings, versions: Mapping[str, str]) -> Iterator[
     for backend, found in findings.items():
         cases = len({case for each in found for case in each.cases})
         yield (
-            f"{backend} {versions[backend]}: {_counted(len(found), 'finding')}, "
-            f"{_counted(cases, 'failing case')}"
+            f"{backend} {versions[backend]}: {counted(len(found), 'finding')}, "
+            f"{counted(cases, 'failing case')}"
         )
         for finding in found:
             yield f"  {finding.kind}: {finding.says}"
@@ -70,9 +70,9 @@ def findings_lines(findings: Findings, versions: Mapping[str, str]) -> Iterator[
 
 def extent_words(finding: Finding) -> str:
     """How far a finding reaches: cases, pairs, inputs, and its simplest input."""
-    words = f"{_counted(len(finding.cases), 'case')}, {pairs_words(finding)}"
+    words = f"{counted(len(finding.cases), 'case')}, {pairs_words(finding)}"
     if finding.inputs:
-        words += f", {'' if finding.is_exact else 'at least '}{_counted(finding.inputs, 'input')}"
+        words += f", {'' if finding.is_exact else 'at least '}{counted(finding.inputs, 'input')}"
     simplest = finding.simplest
     example = example_words(simplest)
     if example and simplest.smallest and len(finding.cases) > 1:
@@ -135,7 +135,8 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it is not one."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -111,6 +111,7 @@ def test_listed_breaches_are_excused_and_counted(listed: Bench) -> None:
     assert "8 passed, 4 xfailed" in output
     assert "known: unexplained" in output
     assert row(output) == ["4", "0", "0", "0"]
+    assert " 4 failing cases, all as the ledger lists them" in output
     # What they are is not hidden.
     rows = [line.split()[1:] for line in output.splitlines() if line.startswith(NAME)]
     assert ["small:2", "3", "1", "2"] in rows
@@ -150,6 +151,8 @@ def test_an_unlisted_divergence_fails(listed: Bench) -> None:
     code, output = listed.suite("four saturated single")
     assert (code, row(output)) == (FAILED, ["4", "2", "0", "0"])
     assert "2 failed" in output
+    assert "6 failing cases" in output
+    assert "as the ledger lists them" not in output
     assert (
         "  ledger    unlisted: violates (1 input); if it is to stay, pytest --pyargs conformance "
         f"--backend={NAME} --update-ledger lists it"

@@ -175,7 +175,7 @@ def test_the_options_of_a_night_select_its_cases(tmp_path: Path) -> None:
     assert printed["selection"]["documents"] == ["pypto-cast:seed"]
     *totals, last = out.splitlines()
     assert any("conforms" in line for line in totals)
-    assert last.endswith(" cases, 1 backends")
+    assert last.endswith(" cases, 1 backend")
     assert f"castigate: left out: {unfinished} holds an unfinished run" in err
 
 
