@@ -140,7 +140,7 @@ def compress(cases: Iterable[str]) -> list[str]:
 
 
 SEPARATORS = r"([:/])"
-"""What stands between the texts of an id that may vary."""
+"""Matches the separators of an id; the texts between them may vary."""
 
 
 def _merged(boxes: list[Box]) -> list[Box]:

@@ -82,7 +82,7 @@ def test_constraints_pin_every_direct_dependency() -> None:
         if "==" in line
     }
     project = (ROOT / "pyproject.toml").read_text()
-    # torch_xla wants another torch, and has a file of its own.
+    # torch_xla needs another torch, so its requirements are in a file of their own.
     assert re.findall(r"^torch_xla==", (ROOT / "requirements-torch_xla.txt").read_text(), re.M)
     wanted = set(re.findall(r'"([A-Za-z0-9_.-]+)>=', project)) - {"setuptools", "torch_xla"}
     assert {name.lower().replace("-", "_") for name in wanted} - pinned == set()

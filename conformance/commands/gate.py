@@ -12,6 +12,7 @@ from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
 from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from reports.findings.finding_text import counted
 from reports.gate.certificate import FILE
 from reports.gate.outputs import answered_line, failure_line
 from reports.gate.policy import policy_named
@@ -76,10 +77,9 @@ def gate_command(
     for entry in result.unused:
         typer.echo(f"not needed: nothing breaks {entry.rule or entry.verdict} in {entry.cases[0]}")
     if passed_over := result.passed_over:
-        cases = f"{len(passed_over):,} case{'' if len(passed_over) == 1 else 's'}"
         typer.echo(
-            f"not judged: {cases} with wrong answers by rules of levels that the policy does not "
-            f"name, for instance {passed_over[0]}"
+            f"not judged: {counted(len(passed_over), 'case')} with wrong answers by rules of "
+            f"levels that the policy does not name, for instance {passed_over[0]}"
         )
     typer.echo(answered_line(result.answered))
     if not result.passes:

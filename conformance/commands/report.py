@@ -9,6 +9,7 @@ import typer
 
 from conformance.commands.options import parse_folder
 from reports.findings.changes import CHANGES
+from reports.findings.finding_text import counted
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output
@@ -47,8 +48,7 @@ def report_command(
 def describe_report(report: Report) -> str:
     """Return the numbers of cases, backends and changes in one line."""
     cases = sum(map(len, report.cases.values()))
-    plural = "" if len(report.backends) == 1 else "s"
-    counts = [f"{cases:,} cases", f"{len(report.backends)} backend{plural}"]
+    counts = [counted(cases, "case"), counted(len(report.backends), "backend")]
     if len(report.records) > 1:
         kinds = Counter(change.kind for each in report.changes.values() for change in each)
         counts += [f"{kinds[kind]:,} {kind}" for kind in CHANGES]

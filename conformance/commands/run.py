@@ -41,7 +41,7 @@ from reports.run_store.store import RECORD, RunStore, read_record
 from specs.errors import CastigateError
 
 DEFAULTS = (TierChoice.quick, 0, 1000)
-"""Of --tier, --seed and --max-examples."""
+"""The defaults of --tier, --seed and --max-examples."""
 
 
 def run_command(

@@ -71,7 +71,7 @@ def selftest_command(
 
 
 def _introduction(backend: Backend, seconds: float) -> Iterator[CheckResult]:
-    """What the backend says about itself, and the smoke check of an adapter."""
+    """Yield the backend's own statements, and the results of an adapter's smoke check."""
     oracle = backend.oracle
     yield CheckResult("hello", backend.name, f"{oracle.name} {oracle.version}, {seconds:.2f} s")
     claims = ", ".join(map(str, backend.claimed))

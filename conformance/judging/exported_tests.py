@@ -24,7 +24,7 @@ from specs.outcomes import Anything, Exactly, ParsesTo, PlainText, Rejected
 from specs.ruling import Ruling, ruling
 
 MAX_INPUTS = 16_384
-"""Of a case; the special values of float64 are 12,000 of them."""
+"""The most inputs of a case; float64 has 12,000 special values."""
 REJECTED = "to be refused"
 OPEN = "open"
 SEVERAL = "several answers are right"

@@ -81,7 +81,7 @@ class _Edges:
     rises: NDArray[np.bool_]
 
     def beyond(self, blocks: NDArray[np.int64], outermost: NDArray[np.int64]) -> _Edges:
-        """What is left of the ranges of which the outer half of a block still fails somewhere."""
+        """Return the rest of each range in which the outer half of a block still fails."""
         is_open = (2 * outermost > blocks) & (blocks < self.sizes)
         firsts = self.firsts + np.where(self.rises, blocks, 0)
         return _Edges(firsts[is_open], (self.sizes - blocks)[is_open], self.rises[is_open])

@@ -72,7 +72,7 @@ class Row:
     def changed(
         self, picked: NDArray[np.intp], answers: Bits
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Where other answers to picked inputs differ, and whether the document forbids that.
+        """Find where other answers to picked inputs differ, and tell if the document forbids that.
 
         An open input may be answered differently, but only with what is allowed.
         """

@@ -59,7 +59,7 @@ SECONDS_OF_A_FIGURE = 0.5
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What one check found about a dtype, a shape, a length or a speed.
+    """The result of one check of a dtype, a shape, a length or a speed.
 
     ``is_broken`` says that the backend does not do what docs/protocol.md requires.
     """

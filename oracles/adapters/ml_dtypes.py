@@ -116,6 +116,14 @@ class MlDtypes:
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on numpy, without this project."""
+        return self._script("astype", case, bits) + print_loop(case.source, case.target)
+
+    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        """Return a script that views an array as another dtype, without this project."""
+        return self._script("view", case, bits) + print_tensor(case.target)
+
+    def _script(self, method: str, case: Case, bits: Bits) -> str:
+        """Return a script up to the statement that binds ``answers``."""
         storage = format_named(case.target).storage
         from_bits = "astype" if case.source == "string" else "view"
         answers = f'y.view("{storage}")' if storage != "O" else "y.tolist()"
@@ -123,21 +131,8 @@ class MlDtypes:
             HEADER.format(version=self.version, case=case)
             + f"{bits_statement(case.source, bits)}\n"
             + f"x = bits.{from_bits}({_expression(case.source)})\n"
-            + f"y = x.astype({_expression(case.target)})\n"
+            + f"y = x.{method}({_expression(case.target)})\n"
             + f"answers = {answers}{mask_expression(case.target)}\n"
-            + print_loop(case.source, case.target)
-        )
-
-    def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        """Return a script that views an array as another dtype, without this project."""
-        return (
-            HEADER.format(version=self.version, case=case)
-            + f"{bits_statement(case.source, bits)}\n"
-            + f"x = bits.view({_expression(case.source)})\n"
-            + f"y = x.view({_expression(case.target)})\n"
-            + f'answers = y.view("{format_named(case.target).storage}")'
-            + f"{mask_expression(case.target)}\n"
-            + print_tensor(case.target)
         )
 
     def _array(self, dtype: str, bits: Bits) -> Bits:

@@ -25,7 +25,7 @@ class RemoteSweep:
     supervisor: BackendSupervisor[Any]
     bisector: CrashBisector
     request: dict[str, Any]
-    """What every request has in common."""
+    """The members that all requests share."""
     ask_alone: Ask
     storage: np.dtype[Any]
     lo: int

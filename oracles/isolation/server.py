@@ -73,7 +73,7 @@ class Server:
         self._oracle = oracle
         self._bound: tuple[Case, Bits, Callable[[], Bits]] | None = None
         self._swept: tuple[object, Swept] | None = None
-        """What was asked to be swept, and the call that answers it."""
+        """The case and the range of the last sweep, and the call that answers them."""
         self._memory: mmap.mmap | None = None
 
     def reply_to(self, request: Frame) -> Pieces:

@@ -132,7 +132,7 @@ def _last_step_continues(steps: NDArray[np.void], mask: int) -> bool:
 def _blocks_of_stretch(
     first: int, last: int, shift: int, offsets: list[int], most: int
 ) -> Iterator[Block]:
-    """Whole periods (all, or those at both ends), and the last one if it is cut short."""
+    """Yield whole periods (all, or those at both ends), and the last one if it is cut short."""
     whole, remainder = divmod(last - first + 1, 1 << shift)
     points = _points([*offsets, 1 << shift])
     if whole <= max(most, 2 * END_PERIODS):

@@ -190,7 +190,7 @@ PROBLEMS = {
     "extra_forbidden": "the protocol has no such member",
     "union_tag_not_found": "the member `answer` is missing",
 }
-"""What is wrong with a header, where pydantic's own words are about its models."""
+"""Messages about a header that replace those of pydantic, which speak of its models."""
 
 
 def parse_answer(header: dict[str, Any]) -> Answer:

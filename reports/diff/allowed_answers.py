@@ -190,7 +190,7 @@ def _accepted(
 
 @lru_cache(CACHED_RULINGS)
 def _texts_known(source: Format, outcome: Outcome) -> dict[tuple[int | str, str], bool]:
-    """What was found before of inputs and texts: versions of a document share most outcomes."""
+    """Keep earlier results for inputs and texts: versions of a document share most outcomes."""
     return {}
 
 

@@ -13,7 +13,7 @@ from specs.behaviors import behaviors
 from specs.formats import Format, format_named
 
 FRACTION_BITS = 23
-"""Of a float32, as are the exponent's bias and the halfway fraction below."""
+"""Bits of a float32's fraction. The bias and the halfway fraction below are a float32's too."""
 HALF = 1 << 22
 SHIFT_MODULUS = 64
 """On x86-64, the count of a 64-bit shift is taken modulo this."""

@@ -16,7 +16,7 @@ from specs.plain_text import plain_text
 MOST_ROWS = 20
 """Rows of the table of an issue."""
 FENCES = re.compile("`{3,}")
-"""What would end a block of code within a script."""
+"""Matches fences, which would end a block of code if a script contained one."""
 
 FRAMEWORK = re.compile(r"# (\w+) (\d[\w.]*)\S*: ")
 """Matches the first line of an adapter's script: its framework's module and public version."""
@@ -70,9 +70,9 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
 
 
 def requirements_of(script: str) -> list[str]:
-    """What to install for an adapter's script: its framework in this version, and what it imports.
+    """Return the packages that an adapter's script imports, its framework in this version first.
 
-    Empty for a command of castigate, and for scripts of other adapters.
+    There are none for a command of castigate, and for scripts of other adapters.
     """
     header = FRAMEWORK.match(script)
     imported = {name.partition(".")[0] for name in IMPORT.findall(script)}

@@ -44,7 +44,7 @@ LEDGERS = "reports/ledger/"
 FORMAT: Final = 4
 FILE = "certificate.json"
 PROGRAM = "program.json"
-"""What the backend is, beside the certificate: its hello, and digests of its files."""
+"""The file beside the certificate that has the backend's hello and the digests of its files."""
 RUN = "run"
 """The folder of the run, beside the certificate."""
 BASELINE = "baseline"

@@ -34,7 +34,7 @@ HINTS = {
     "a document begins with `document:`": "a policy begins with `policy: NAME`",
     "or write a quoted hex pattern": "if it is text, or write a whole number",
 }
-"""What the reader of YAML advises for documents, and what to do in a policy instead."""
+"""Maps advice of the YAML reader on documents to the advice that helps with a policy."""
 
 
 def _date(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a ledger compares of a failing judgement: a digest of all that is wrong.
+"""Digests a failing judgement, so that a ledger can compare all that is wrong.
 
 Whatever ``_hashed`` returns must stay the same, the texts of faults included, or every ledger
 changes.

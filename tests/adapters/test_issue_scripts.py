@@ -21,7 +21,7 @@ NEEDED = {
     "paddle": ["paddlepaddle", "numpy"],
     "jax": ["jax", "numpy"],
 }
-"""What an issue tells its reader to install."""
+"""The packages that an issue tells its reader to install."""
 MOST_LINES = 19
 """Lines of a script without its comments: of most scripts there are 8 to 14."""
 CASES = {

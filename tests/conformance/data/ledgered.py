@@ -55,7 +55,7 @@ class Planted:
         return answers
 
     def saturated(self, case: Case, bits: Any, answers: Any) -> Any:
-        """Of float16 to float8, one input."""
+        """Change the answer to one input of float16 to float8."""
         if (case.source, case.target) == ("float16", "float8e4m3fn"):
             answers[bits == 0x3C00] = 0
         return answers
