@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,13 @@ from numpy.typing import NDArray
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.failing_inputs import FailingInputs, Mask, Samples
 from reports.findings.mechanism_answers import answered_ruling, explained, predicted_failures
-from reports.findings.mechanisms import FOLLOWS_OTHER_RULES, Mechanism, candidates, other_case
+from reports.findings.mechanisms import (
+    FOLLOWS_OTHER_RULES,
+    ClosedForm,
+    Mechanism,
+    candidates,
+    other_case,
+)
 from specs.cases import Case
 from specs.formats import format_named
 
@@ -107,24 +114,30 @@ def _best(
 ) -> Mechanism | None:
     """The mechanism that explains the largest share of what is left.
 
-    Of equals it is one that explains something else already, or else the simplest.
+    Of equals it is one that explains something else already, or else the simplest. A closed form
+    that is consistent with less than half of the answers that it explains is so by chance: a source
+    may not reach the values at which another one shows the difference.
     """
-    gains: dict[Mechanism, float] = {}
-    ranks: dict[Mechanism, int] = {}
+    gains: dict[Mechanism, float] = defaultdict(float)
+    inconsistent: dict[Mechanism, float] = defaultdict(float)
+    ranks: dict[Mechanism, int] = defaultdict(int)
     for each in wrong:
         if not each.left.any():
             continue
         for rank, (mechanism, runs) in enumerate(each.options.items()):
+            share = each.share(runs & each.left)
             if is_consistent and mechanism not in each.consistent:
+                if isinstance(mechanism, ClosedForm):
+                    inconsistent[mechanism] += share
                 continue
-            ranks[mechanism] = max(rank, ranks.get(mechanism, 0))
-            if gain := each.share(runs & each.left):
-                gains[mechanism] = gains.get(mechanism, 0) + gain
+            ranks[mechanism] = max(rank, ranks[mechanism])
+            gains[mechanism] += share
 
     def merit(mechanism: Mechanism) -> tuple[float, bool, int]:
         return round(gains[mechanism], 6), mechanism in chosen, -ranks[mechanism]
 
-    return max(gains, key=merit, default=None)
+    possible = (each for each, gain in gains.items() if gain and gain >= inconsistent[each])
+    return max(possible, key=merit, default=None)
 
 
 class MechanismSearch:

@@ -102,6 +102,20 @@ def test_a_region_is_told_in_values(tmp_path: Path) -> None:
     assert sum(each.inputs for each in (found, *others)) == 2 * (2**6 + 2**3 + 2**4)
 
 
+def test_a_form_that_fits_for_want_of_larger_inputs_is_not_the_cause(tmp_path: Path) -> None:
+    """No uint16 shows that what lies beyond 65536 does not become a NaN."""
+
+    def nearly_out_of_range(case: Case, bits: np.ndarray) -> np.ndarray:
+        magnitudes = np.abs(bits.view(case.source).astype(float))
+        return (magnitudes >= 61440) & (magnitudes < 65536)
+
+    pairs = ("int32", "uint32", "uint16")
+    cases = cases_of(*(f"onnx-cast:25/{source}/float8e5m2/saturate:0" for source in pairs))
+    [found] = findings(tmp_path / "run", where(nearly_out_of_range, lambda case: 0x7F), cases)
+    assert (found.name, found.cases) == ("nan", tuple(case.id for case in cases))
+    assert found.says == "gives NaN, where infinity is required"
+
+
 def test_one_wrong_pattern_is_told_with_its_value(tmp_path: Path) -> None:
     answer = where(lambda case, bits: bits == 0x3C00, lambda case: 0x40)
     cases = cases_of("onnx-cast:25/float16/float8e4m3fn/saturate:1")
