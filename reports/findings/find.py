@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -196,17 +196,30 @@ def _sentence(draft: _Draft) -> str:
     """The sentence of a finding, with the region where the mechanism does not tell it."""
     if draft.mechanism is None or draft.mechanism.tells_where:
         return draft.says
-    regions = {each.region for each in draft.explained if each.is_exact and each.region}
-    if len({region.replace("|x|", "x") for region in regions}) == 1:
-        regions = {max(regions)}  # `|` sorts after `x`: the words for both signs.
+    region = _common_region(
+        {each.region for each in draft.explained if each.is_exact and each.region}
+    )
     required = {
         _required_words(format_named(each.cell.target), each.allowed) for each in draft.explained
     }
-    where = f", for {regions.pop()}" if len(regions) == 1 else ""
+    where = f", for {region}" if region else ""
     wants = (
         f", where {words} is required" if len(required) == 1 and (words := required.pop()) else ""
     )
     return f"{draft.says}{where}{wants}"
+
+
+def _common_region(regions: Collection[str]) -> str:
+    """The region that several sources have in common, as far as each reaches; empty without one.
+
+    `x ≥ 61440` of uint16 is `61440 ≤ |x| < 65536`, as another source says.
+    """
+    words = {each.replace("|x|", "x"): each for each in sorted(regions)}  # `|` sorts last.
+    for unsigned in list(words):
+        low = unsigned.removeprefix("x ≥ ")
+        if any(other.startswith(f"{low} ≤ x ") for other in words):
+            del words[unsigned]
+    return words.popitem()[1] if len(words) == 1 else ""
 
 
 def _required_words(target: Format, allowed: tuple[str, ...]) -> str:

@@ -113,7 +113,7 @@ def test_a_form_that_fits_for_want_of_larger_inputs_is_not_the_cause(tmp_path: P
     cases = cases_of(*(f"onnx-cast:25/{source}/float8e5m2/saturate:0" for source in pairs))
     [found] = findings(tmp_path / "run", where(nearly_out_of_range, lambda case: 0x7F), cases)
     assert (found.name, found.cases) == ("nan", tuple(case.id for case in cases))
-    assert found.says == "gives NaN, where infinity is required"
+    assert found.says == "gives NaN, for 61440 ≤ |x| < 65536, where infinity is required"
 
 
 def test_one_wrong_pattern_is_told_with_its_value(tmp_path: Path) -> None:
