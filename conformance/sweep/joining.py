@@ -9,7 +9,7 @@ from functools import reduce
 from conformance.running.plan import Sweep, Tier, is_swept, quick_tasks, sweeps
 from reports.diff.divergences import simplicity
 from reports.diff.failure_runs import Runs
-from reports.diff.judgement import Divergence, Judgement
+from reports.diff.judgement import NEXT_SCRIPT, Divergence, Judgement
 from reports.diff.verdicts import BY_SEVERITY, Verdict
 from specs.cases import Case
 from specs.formats import format_named
@@ -60,8 +60,17 @@ def completed(quick: Judgement, swept: Judgement) -> Judgement:
         open_inputs=swept.open_inputs,
         reaches_ends=swept.reaches_ends,
         divergences=swept.divergences,
-        reproduction=swept.reproduction or quick.reproduction,
+        reproduction=_both_scripts(quick, swept),
     )
+
+
+def _both_scripts(quick: Judgement, swept: Judgement) -> str:
+    """The script of a sweep's wrong values, and that of a fault which the quick tier has found."""
+    if not (swept.reproduction and quick.faults):
+        return swept.reproduction or quick.reproduction
+    scripts = quick.reproduction.split(NEXT_SCRIPT)
+    of_faults = scripts[1:] if quick.divergences else scripts
+    return NEXT_SCRIPT.join(filter(None, [swept.reproduction, *of_faults]))
 
 
 def _key(divergence: Divergence) -> tuple[str, str, str]:

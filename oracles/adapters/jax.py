@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -23,6 +24,7 @@ from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
+from specs.model.cache import cache_folder
 
 VARIANTS: tuple[str, ...] = ("jit", "folded", "stablehlo", "gpu")
 
@@ -64,6 +66,10 @@ LAX_FUNCTIONS: Mapping[Operation, str] = {
 }
 
 CACHED_FUNCTIONS = 64
+
+KEEPING = (None, "jit")
+"""The variants whose executables are kept; one of `folded` serves only one tensor."""
+KEPT_FROM, NEVER = "jax_persistent_cache_min_compile_time_secs", 1e9
 
 FOLDING_LIMITS = (1 << 16,)
 """XLA folds constants of more elements with another evaluator, which answers differently."""
@@ -192,6 +198,8 @@ class Roads:
             jax.config.update("jax_platforms", "cpu")
         # By default jax silently narrows 64-bit types.
         jax.config.update("jax_enable_x64", True)
+        if variant in KEEPING:
+            _keep_executables(jax)
         self._device = _first_device(jax, device or "cpu")
         roads: dict[str | None, Callable[[Request], Function]] = {
             None: self._eager,
@@ -232,7 +240,8 @@ class Roads:
         # folding; it does not for one more dimension. A bitcast depends on the shape: leave it.
         adds_dimension = request.operation != "bitcast_convert"
         constant = self.on_device(np.asarray(x)[None]) if adds_dimension else x
-        compiled = self._jax.jit(lambda: function(constant)).lower().compile()
+        with _kept_from(self._jax, NEVER):
+            compiled = self._jax.jit(lambda: function(constant)).lower().compile()
         left = COMPUTED.search(compiled.as_text())
         if left:
             raise Unsupported(f"XLA did not fold this at compile time, but left a {left[1]}")
@@ -242,6 +251,24 @@ class Roads:
         text = program(request.operation, request.source, request.target, request.shape)
         executable = self._device.client.compile_and_load(text, [self._device])
         return lambda x: executable.execute([x])[0]
+
+
+def _keep_executables(jax: Any) -> None:
+    """Let jax keep what it compiles, under a key of the program, its versions and the processor."""
+    jax.config.update("jax_compilation_cache_dir", str(cache_folder("jax")))
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    jax.config.update(KEPT_FROM, 0)
+
+
+@contextmanager
+def _kept_from(jax: Any, seconds: float) -> Iterator[None]:
+    """Within the context, keep only what takes so long to compile."""
+    before = getattr(jax.config, KEPT_FROM)
+    jax.config.update(KEPT_FROM, seconds)
+    try:
+        yield
+    finally:
+        jax.config.update(KEPT_FROM, before)
 
 
 def _first_device(jax: Any, backend: str) -> Any:

@@ -12,13 +12,13 @@ from hashlib import sha256
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from reports.findings.cells import Cell
 from reports.findings.read_cells import read_cells, read_checks
 from reports.findings.read_findings import read_findings
 from reports.gate.canonical_json import digest_of, read_canonical
-from reports.gate.policy import Policy
+from reports.gate.policy import Policy, Tier
 from reports.gate.policy_verdict import (
     EXAMPLES,
     PolicyDivergence,
@@ -260,9 +260,10 @@ def _baseline_backend(baseline: RunStore, name: str) -> str:
 
 
 def _asked(record: RunRecord) -> dict[str, Any]:
+    tiers = {each.tier for each in record.selection.choices} or {record.tier}
     return {
         "documents": list(record.selection.documents),
-        "tier": record.tier,
+        "tier": " and ".join(tier for tier in get_args(Tier) if tier in tiers),
         "cases": [each.model_dump(mode="json") for each in record.selection.choices],
         "seed": record.seed,
         "max-examples": record.max_examples,

@@ -39,5 +39,10 @@ def cache_entry(kind: str, *inputs: bytes) -> CacheEntry:
     digest = sha256()
     for each in inputs:
         digest.update(len(each).to_bytes(8, "little") + each)
+    return CacheEntry(cache_folder(kind) / f"{digest.hexdigest()}.json")
+
+
+def cache_folder(kind: str) -> Path:
+    """The folder of one kind of results in the user's cache folder; it need not exist."""
     folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return CacheEntry(Path(folder) / "castigate" / kind / f"{digest.hexdigest()}.json")
+    return Path(folder) / "castigate" / kind

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,19 @@ class TestArrays:
         assert_same(oracle.cast(onnx_case("float64", "float64"), one), one)
 
 
+KEPT = """
+import numpy as np
+from oracles.adapters.jax import Jax
+from conformance.running.selection import case_named
+
+case = case_named("onnx-cast:25/float32/float16")
+for name in {names}:
+    answers = Jax(name).cast(case, np.array([0x3F800000], np.uint32))
+    assert answers.tolist() == [0x3C00]
+"""
+"""Casts by two variants in one process."""
+
+
 class TestPrograms:
     def test_one_program_serves_one_shape(self, jit: Any) -> None:
         function = jit._roads.function
@@ -83,6 +97,18 @@ class TestPrograms:
             jit.cast(onnx_case("int32", "int8"), bits_of("int32", patterns))
         assert (function.cache_info().hits, function.cache_info().misses) == (1, 2)
         assert function.cache_info().maxsize is not None
+
+    def test_compiled_programs_are_kept_but_for_folded_constants(self, tmp_path: Path) -> None:
+        script = KEPT.format(names=["jit", "folded"])
+        kept = []
+        for _ in range(2):
+            environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+            command = [sys.executable, "-c", script]
+            subprocess.run(command, check=True, env=environment, timeout=120)
+            kept.append({path.name for path in (tmp_path / "castigate" / "jax").glob("*-cache")})
+        assert kept[0] == kept[1]
+        names = sorted(name.partition("-")[0] for name in kept[0])
+        assert names == ["jit_convert_element_type"]
 
     def test_a_loop_is_not_cut_by_the_number_of_processors(self, jit: Any) -> None:
         x = jit._roads.on_device(some_patterns("float32", 1 << 20).view("float32"))

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.running.selection import case_named
-from conformance.sweep.joining import joined
+from conformance.sweep.joining import completed, joined
 from oracles.reference import expect_by_kernels
 from oracles.reference.sweep_inputs import Sample, Steps
 from reports.diff.allowed_answers import grade_answers
 from reports.diff.divergences import simplest_between, simplicity
 from reports.diff.failure_runs import gather, no_runs
-from reports.diff.judgement import Divergence, Judgement
+from reports.diff.judgement import NEXT_SCRIPT, Divergence, Fault, Judgement
 from specs.formats import format_named
 from specs.ruling import ruling
 from tests.conformance.swept import (
@@ -163,6 +163,25 @@ def test_the_parts_of_any_cut_make_up_the_whole(
         each = [part[number] for part in parts]
         assert plain(reduce(joined, each)) == plain(one)
         assert plain(reduce(lambda later, part: joined(part, later), reversed(each))) == plain(one)
+
+
+@pytest.mark.parametrize(
+    ("quick_scripts", "has_wrong_values"), [(["values", "shape"], True), (["shape"], False)]
+)
+def test_a_swept_case_keeps_the_script_of_its_fault(
+    quick_scripts: list[str], has_wrong_values: bool
+) -> None:
+    runs = no_runs(np.zeros(0, np.uint32), np.zeros(0, np.uint8))
+    wrong = Divergence("rule", "a clause", "required", 1, runs, 0, 0, ())
+    fault = Fault("answer", "shape-kept", "a clause", "required", "shape (): raises an error")
+    swept_values = Judgement("a/b/c", "x", "violates", inputs=1 << 32, reproduction="swept")
+    quick = Judgement(
+        *("a/b/c", "x", "violates"),
+        divergences=(wrong,) if has_wrong_values else (),
+        faults=(fault,),
+        reproduction=NEXT_SCRIPT.join(quick_scripts),
+    )
+    assert completed(quick, swept_values).reproduction == NEXT_SCRIPT.join(["swept", "shape"])
 
 
 @given(st.sampled_from(["float8e5m2", "int16", "float32", "uint64"]), st.data())
