@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from conformance.judging.questions import AnyJudge, Question, by_backend
+from conformance.judging.questions import AnyJudge, Question
+from conformance.suite.durations import Stopwatch, measured
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
 from conformance.suite.ledger_check import compared_with_ledger, heed_ledger
@@ -29,14 +30,22 @@ OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
 class Suite(pytest.File):
     """The root of the suite's items: all backends of a run."""
 
-    def __init__(self, *, backend_judges: list[AnyJudge], cases: list[Case], **more: Any) -> None:
+    def __init__(
+        self,
+        *,
+        backend_judges: list[AnyJudge],
+        cases: list[Case],
+        stopwatch: Stopwatch | None,
+        **more: Any,
+    ) -> None:
         super().__init__(**more)
         self.backend_judges = backend_judges
         self.cases = cases
+        self.stopwatch = stopwatch
 
     def collect(self) -> Iterator[BackendNode]:
         """One node per backend."""
-        for backend, questions in by_backend(self.backend_judges, self.cases):
+        for backend, questions in measured(self.stopwatch, self.backend_judges, self.cases):
             yield BackendNode.from_parent(
                 self, name=backend.name, backend=backend, questions=questions
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 import pytest
 
 from conformance.judging.backend_judge import Settings
-from conformance.judging.questions import Judged, by_backend, judges_of
+from conformance.judging.questions import Judged, judges_of
 from conformance.running.selection import select
 from conformance.running.supervisor import (
     Failure,
@@ -30,6 +30,7 @@ from conformance.running.supervisor import (
     spawn,
     supervise,
 )
+from conformance.suite.durations import PairKey, Spent, Stopwatch, measured
 from conformance.suite.failures import Failures
 from conformance.suite.items import JudgedItem
 from conformance.suite.xdist_workers import gives_out_work, is_worker
@@ -61,6 +62,7 @@ class HelperConfig:
     settings: Settings
     documents: tuple[str, ...]
     failures: Failures
+    is_measured: bool = False
 
 
 @dataclass(eq=False)
@@ -69,6 +71,14 @@ class Group:
 
     keys: list[Key]
     found: Future[Findings] = field(default_factory=Future)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a helper finds in a group, and what that took, if it is measured."""
+
+    judged: Findings
+    spent: Mapping[PairKey, Spent]
 
 
 @dataclass(frozen=True)
@@ -86,9 +96,10 @@ def run_helper(link: Connection, config: HelperConfig) -> None:
         link.send(Failure(f"could not begin: {error}"))
         return
     backend_judges = judges_of(backends, config.settings, cases)
+    stopwatch = Stopwatch() if config.is_measured else None
     judges = {
         (backend.name, question.name): question.judge
-        for backend, questions in by_backend(backend_judges, cases)
+        for backend, questions in measured(stopwatch, backend_judges, cases)
         for question in questions()
     }
     link.send(Loaded())
@@ -96,7 +107,8 @@ def run_helper(link: Connection, config: HelperConfig) -> None:
         while True:
             keys: list[Key] = link.recv()
             found = {key: _judge(judges[key], config.failures) for key in keys}
-            link.send({key: judged for key, judged in found.items() if judged is not None})
+            judged = {key: each for key, each in found.items() if each is not None}
+            link.send(Found(judged, stopwatch.take() if stopwatch else {}))
 
 
 def _judge(judge: Callable[[], Judged], failures: Failures) -> Judged | None:
@@ -118,11 +130,14 @@ Helper = Worker[deque[Group]]
 class Helpers:
     """The helpers, the groups that nobody has begun, and the thread that hands these out."""
 
-    def __init__(self, config: HelperConfig, count: int) -> None:
+    def __init__(
+        self, config: HelperConfig, count: int, stopwatch: Stopwatch | None = None
+    ) -> None:
         self.lost: list[str] = []
         """How helpers ended that did not stay to the end, as predicates."""
         self._config = config
         self._count = count
+        self._stopwatch = stopwatch
         self._helpers: list[Helper] = []
         self._processes: list[BaseProcess] = []
         self._waiting: deque[Group] = deque()
@@ -198,9 +213,11 @@ class Helpers:
                 helper.is_ready = True
             case Failure(message=reason):
                 self._lose(helper, reason)
-            case dict() as found:
+            case Found(judged, spent):
                 assert helper.task is not None
-                helper.task.popleft().found.set_result(found)
+                if self._stopwatch is not None:
+                    self._stopwatch.add(spent)
+                helper.task.popleft().found.set_result(judged)
                 self._hand_out(helper, helper.task)
                 helper.task = helper.task or None
 
@@ -233,8 +250,10 @@ def count_helpers(config: pytest.Config) -> int:
 class ParallelJudging:
     """A pytest plugin that shares the items of a long run with helpers."""
 
-    def __init__(self, config: HelperConfig, count: int) -> None:
-        self.helpers = Helpers(config, count)
+    def __init__(
+        self, config: HelperConfig, count: int, stopwatch: Stopwatch | None = None
+    ) -> None:
+        self.helpers = Helpers(config, count, stopwatch)
 
     def start_early(self, config: pytest.Config, cases: Sequence[Case], backends: int) -> None:
         """Start the helpers before anything is collected, if nothing on the command line selects.

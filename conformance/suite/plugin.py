@@ -16,6 +16,7 @@ import pytest
 from conformance.judging.backend_judge import Settings
 from conformance.judging.questions import judges_of
 from conformance.running.selection import select
+from conformance.suite.durations import Durations, Stopwatch
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
 from conformance.suite.items import FAILURES, SUMMARY, JudgedItem, Suite
@@ -47,6 +48,8 @@ VERSIONS = pytest.StashKey[dict[str, str]]()
 GC_THRESHOLDS = (50_000, 20, 100)
 """Thousands of items and reports live until a run ends: with Python's own thresholds the garbage
 collector searches them so often that each process loses up to three seconds."""
+STOPWATCH = pytest.StashKey[Stopwatch]()
+"""Measures the judging, where --durations-castigate wants it."""
 OWN_FOLDER = pytest.StashKey[Path]()
 """A temporary folder of this process."""
 REMOVE_OWN_FOLDER = pytest.StashKey["finalize[..., pytest.Config]"]()
@@ -103,6 +106,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         action="store_true",
         help="list what fails now as known, and remove what no longer fails",
     )
+    group.addoption(
+        "--durations-castigate",
+        type=int,
+        metavar="N",
+        help="show where the time went, and the N dtype pairs that took longest",
+    )
     if not pluginmanager.hasplugin(TIMEOUT_PLUGIN):
         group.addoption(
             "--timeout",
@@ -134,9 +143,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[VERSIONS] = versions = dict.fromkeys(config.getoption("--backend"), "")
     if not versions:
         raise pytest.UsageError(f"no backend is named; add --backend=NAME; {available_backends()}")
-    if config.getoption("--seed") < 0 or config.getoption("--max-examples") < 0:
+    for name in ("--seed", "--max-examples", "--durations-castigate"):
+        if (config.getoption(name) or 0) < 0:
+            raise pytest.UsageError(f"{name} is negative; give a whole number from 0 on")
+    if config.getoption("--durations-castigate") is not None and gives_out_work(config):
         raise pytest.UsageError(
-            "--seed or --max-examples is negative; give whole numbers from 0 on"
+            "--durations-castigate measures no workers of xdist; leave out -n, pytest has helpers"
         )
     message = ""
     try:
@@ -157,11 +169,14 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     cases = select(documents_only)  # raises if a document is unknown
     config.stash[FAILURES] = failures = Failures(_failures_folder(config))
     helpers = count_helpers(config)
+    stopwatch = _stopwatch(config, helpers)
     processes = _count_pytest_processes() * (1 + helpers)
     configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
     if helpers:
-        helper = HelperConfig(configs, _settings(config), tuple(documents_only), failures)
-        judging = ParallelJudging(helper, helpers)
+        helper = HelperConfig(
+            configs, _settings(config), tuple(documents_only), failures, stopwatch is not None
+        )
+        judging = ParallelJudging(helper, helpers, stopwatch)
         config.pluginmanager.register(judging, "castigate-helping")
         judging.start_early(config, cases, len(names))
     if gives_out_work(config):
@@ -178,6 +193,17 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
         config.pluginmanager.register(summary, "castigate-findings")
     update = LedgerUpdate(config, ledgers, versions, summary)
     config.pluginmanager.register(update, "castigate-ledger-update")
+
+
+def _stopwatch(config: pytest.Config, helpers: int) -> Stopwatch | None:
+    """Register the plugin that shows where the time went, and return its stopwatch."""
+    slowest = config.getoption("--durations-castigate")
+    if slowest is None:
+        return None
+    config.stash[STOPWATCH] = stopwatch = Stopwatch()
+    durations = Durations(stopwatch, slowest, helpers)
+    config.pluginmanager.register(durations, "castigate-durations")
+    return stopwatch
 
 
 def _failures_folder(config: pytest.Config) -> Path:
@@ -244,8 +270,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | No
     if file_path != SUITE or not backends:
         return None
     settings, cases = _settings(config), select(config.getoption("--document"))
-    backend_judges = judges_of(backends, settings, cases)
     suite: Suite = Suite.from_parent(
-        parent, path=file_path, backend_judges=backend_judges, cases=cases
+        parent,
+        path=file_path,
+        backend_judges=judges_of(backends, settings, cases),
+        cases=cases,
+        stopwatch=config.stash.get(STOPWATCH, None),
     )
     return suite

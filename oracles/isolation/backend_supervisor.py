@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 from oracles.isolation.frames import Frame, FrameError, Pieces
@@ -100,6 +101,8 @@ class BackendSupervisor(Generic[Info]):
         """The number of the first request to the current process."""
         self._pending: deque[_PendingReply] = deque()
         self._info: Info | None = None
+        self.waited = 0.0
+        """Seconds spent on sending requests and waiting for the replies."""
         self._ensure_started()
 
     @property
@@ -172,16 +175,27 @@ class BackendSupervisor(Generic[Info]):
     ) -> None:
         self._number += 1
         encoded = self._client.encode(self._number, request, arrays)
-        process.send(encoded.frame, seconds)
+        with self._waiting():
+            process.send(encoded.frame, seconds)
         self._pending.append(_PendingReply(self._number, encoded))
 
     def _receive(self, seconds: float) -> tuple[Any, bool]:
         assert self._process is not None
         pending = self._pending.popleft()
-        reply = self._process.receive(seconds, pending.request.max_reply)
+        with self._waiting():
+            reply = self._process.receive(seconds, pending.request.max_reply)
         if reply.header.get("number") != pending.number:
             raise FrameError("an answer to another question")
         return pending.request.decode(reply), bool(reply.header.get("memory_is_full"))
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Measure the time of an exchange."""
+        begun = monotonic()
+        try:
+            yield
+        finally:
+            self.waited += monotonic() - begun
 
     @contextmanager
     def _killed_on_failure(self) -> Iterator[None]:

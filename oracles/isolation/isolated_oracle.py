@@ -76,6 +76,11 @@ class IsolatedOracle:
         for method in description.offers:
             setattr(self, method, getattr(self, f"_{method}"))
 
+    @property
+    def waited(self) -> float:
+        """The seconds spent on waiting for the process's replies."""
+        return self._supervisor.waited
+
     def close(self) -> None:
         """End the process; the next request starts a new one."""
         self._supervisor.close()

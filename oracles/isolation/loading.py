@@ -44,6 +44,13 @@ def is_isolated(backend: Backend) -> bool:
     return isinstance(backend.oracle, IsolatedOracle | ProgramOracle)
 
 
+def seconds_waited(backend: Backend) -> float:
+    """The seconds that this process has waited for a backend's process so far."""
+    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
+        return backend.oracle.waited
+    return 0.0
+
+
 def close(backend: Backend) -> None:
     """End the process of a backend, if it has one."""
     if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):

@@ -53,6 +53,11 @@ class ProgramOracle:
         if "sweep" in hello.operations:
             self.sweep = self._sweep
 
+    @property
+    def waited(self) -> float:
+        """The seconds spent on waiting for the process's replies."""
+        return self._supervisor.waited
+
     def close(self) -> None:
         """End the process; the next request starts a new one."""
         self._supervisor.close()

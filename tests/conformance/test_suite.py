@@ -72,7 +72,7 @@ USAGE_ERRORS = [
     ([hostile("Unmakeable")], "OSError: no device at all"),
     ([REFERENCE, "--document=onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
     ([REFERENCE, "--document=onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6, 9"),
-    ([REFERENCE, "--seed=-1"], "--seed or --max-examples is negative"),
+    ([REFERENCE, "--seed=-1"], "--seed is negative; give a whole number"),
     ([REFERENCE, "--level=optional"], "invalid choice: 'optional'"),
 ]
 

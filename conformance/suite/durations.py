@@ -1,0 +1,128 @@
+"""Shows where the time of a pytest run went: `--durations-castigate`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+from typing import NamedTuple
+
+import pytest
+
+from conformance.judging.questions import AnyJudge, Judged, Question, by_backend
+from oracles.isolation.loading import seconds_waited
+from oracles.registry import Backend
+from specs.cases import Case
+
+STARTED = monotonic()
+"""When this module was imported, which is soon after pytest has begun."""
+
+
+class PairKey(NamedTuple):
+    """A backend's name and a dtype pair, as `float32/float16`."""
+
+    backend: str
+    pair: str
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds spent on judging, and how many of them waiting for the backend."""
+
+    judging: float = 0
+    waiting: float = 0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.judging + other.judging, self.waiting + other.waiting)
+
+
+class Stopwatch:
+    """Measures what the judging of each pair takes in this process."""
+
+    def __init__(self) -> None:
+        self.spent: defaultdict[PairKey, Spent] = defaultdict(Spent)
+
+    def judge(self, backend: Backend, question: Question) -> Judged:
+        """Judge, and measure that."""
+        begun, waited = monotonic(), seconds_waited(backend)
+        try:
+            return question.judge()
+        finally:
+            spent = Spent(monotonic() - begun, seconds_waited(backend) - waited)
+            self.spent[PairKey(backend.name, question.pair)] += spent
+
+    def add(self, others: Mapping[PairKey, Spent]) -> None:
+        """Add what another process has measured."""
+        for key, spent in others.items():
+            self.spent[key] += spent
+
+    def take(self) -> dict[PairKey, Spent]:
+        """Return what was measured since the last call."""
+        spent, self.spent = dict(self.spent), defaultdict(Spent)
+        return spent
+
+
+def measured(
+    stopwatch: Stopwatch | None, backend_judges: Sequence[AnyJudge], cases: Sequence[Case]
+) -> Iterator[tuple[Backend, Callable[[], Iterator[Question]]]]:
+    """Yield each backend with a function that lists its questions, which a stopwatch measures."""
+    for backend, questions in by_backend(backend_judges, cases):
+        yield (
+            backend,
+            questions if stopwatch is None else partial(_measured, stopwatch, backend, questions),
+        )
+
+
+def _measured(
+    stopwatch: Stopwatch, backend: Backend, questions: Callable[[], Iterator[Question]]
+) -> Iterator[Question]:
+    for question in questions():
+        yield replace(question, judge=partial(stopwatch.judge, backend, question))
+
+
+class Durations:
+    """A pytest plugin that shows where the time went, and which pairs took longest."""
+
+    def __init__(self, stopwatch: Stopwatch, slowest: int, helpers: int) -> None:
+        self._stopwatch = stopwatch
+        self._slowest = slowest
+        self._helpers = helpers
+        self._begun = self._ended = STARTED
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Note when the first item begins and the last one ends."""
+        self._begun = monotonic()
+        try:
+            return (yield)
+        finally:
+            self._ended = monotonic()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show the seconds."""
+        terminalreporter.section("where the time went")
+        for line in self._lines():
+            terminalreporter.write_line(line)
+
+    def _lines(self) -> Generator[str, None, None]:
+        now, spent = monotonic(), self._stopwatch.spent
+        yield (
+            f"{now - STARTED:.1f} s: {self._begun - STARTED:.1f} s before the first item, "
+            f"{self._ended - self._begun:.1f} s for the items, "
+            f"{now - self._ended:.1f} s for the summary"
+        )
+        of_backends: defaultdict[str, Spent] = defaultdict(Spent)
+        for key, each in spent.items():
+            of_backends[key.backend] += each
+        processes = f" in {self._helpers + 1} processes" if self._helpers else ""
+        for backend, each in of_backends.items():
+            yield (
+                f"{backend}: judged for {each.judging:.1f} s{processes}, "
+                f"{each.waiting:.1f} s of them waiting for answers"
+            )
+        ranked = sorted(spent.items(), key=lambda item: (-item[1].judging, item[0]))
+        for key, each in ranked[: self._slowest]:
+            yield f"  {each.judging:.2f} s  {key.backend}  {key.pair}  waiting {each.waiting:.2f} s"
