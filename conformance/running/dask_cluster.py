@@ -99,7 +99,8 @@ class Cluster:
             future = self.client.submit(call, payload, key=f"castigate-{uuid4().hex}", **where)
         except Exception:
             raise self.lost() from None
-        job.calls[worker], job.begun = future, job.begun or monotonic()
+        job.begun = job.begun if job.calls else monotonic()
+        job.calls[worker] = future
         future.add_done_callback(lambda each: self._note(job, worker, each))
 
     def _note(self, job: Job, worker: str, future: Any) -> None:

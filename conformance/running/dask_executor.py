@@ -1,7 +1,8 @@
 """Does the tasks of a run on a Dask cluster. Only this process writes the run's folder.
 
-Each task is pinned to one checked worker, and handed out when the worker has a free thread. So a
-worker gets no task before its versions are checked, and this process knows what a lost worker had.
+Each task is pinned to one checked worker, and each thread of a worker has one more task at hand. So
+a worker gets no task before its versions are checked, need not wait for the next one, and this
+process knows what a lost worker had.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from itertools import product
 from time import monotonic
 from typing import Any
 
@@ -30,6 +32,8 @@ SECONDS_FOR_WORKERS = 60.0
 SECONDS_TO_CLOSE = 5.0
 SECONDS_BEFORE_COPY = 5.0
 """A task that has run so long is given to an idle worker too, once no other task is left."""
+AT_HAND = 2
+"""Tasks that a thread has at a time: one that it does, and the next."""
 MAX_LOSSES = 5
 """A task that so many workers were lost at has crashed; machines are also lost by chance."""
 MAX_FAILURES = 3
@@ -165,9 +169,13 @@ class DaskPool:
             self._cluster.drop(job)
             finish(job, answer)
 
-    def _lose(self, job: Job, worker: str, waiting: deque[Job]) -> None:
+    def _lose(self, job: Job, worker: str, waiting: deque[Job], was_run: bool = True) -> None:
         """Have a job done again, after all others: those lost by chance are not lost again soon."""
         self._cluster.drop(job, worker)
+        if not was_run:
+            if not job.calls:
+                waiting.appendleft(job)
+            return
         job.losses += 1
         self._say(f"worker {worker} was lost; its task is done again")
         if job.task is None and job.losses >= MAX_LOSSES:
@@ -200,8 +208,10 @@ class DaskPool:
             self._refused.pop(worker, None)
             if check := self._checks.pop(worker, None):
                 self._cluster.drop(check)
-            for job in [job for job in left if worker in job.calls]:
-                self._lose(job, worker, deque() if waiting is None else waiting)
+            for place, job in enumerate(_in_order(worker, left)):
+                # What the worker had only at hand was not what it was lost at.
+                was_run = place < self._threads[worker]
+                self._lose(job, worker, deque() if waiting is None else waiting, was_run)
         for worker in sorted(threads.keys() - self._threads.keys()):
             job = Job(self._remote.installed, (self._setup, self.backend))
             self._checks[worker] = job
@@ -216,21 +226,32 @@ class DaskPool:
             )
 
     def _hand_out(self, left: set[Job], waiting: deque[Job]) -> None:
-        """Give each free thread a job, or a copy of one that has run for long."""
+        """Give each free thread a job, and then each thread the next one.
+
+        If none waits, a free thread takes over what another worker has at hand or has for long.
+        """
         busy = Counter(worker for job in left for worker in job.calls)
-        for worker in self._admitted:
-            for _ in range(self._threads.get(worker, 0) - busy[worker]):
-                if (job := self._next(worker, left, waiting)) is None:
+        for at_hand, worker in product(range(1, AT_HAND + 1), self._admitted):
+            for _ in range(busy[worker], at_hand * self._threads.get(worker, 0)):
+                if waiting:
+                    job: Job | None = waiting.popleft()
+                else:
+                    job = self._taken_over(worker, left) if at_hand == 1 else None
+                if job is None:
                     break
+                busy[worker] += 1
                 more: tuple[Any, ...] = (len(self._threads),)
                 if job.task is not None:
                     crash = f"{job.losses} workers were lost" if job.losses >= MAX_LOSSES else ""
                     more += (job.task, crash)
                 self._cluster.start(job, worker, *more, *job.more)
 
-    def _next(self, worker: str, left: set[Job], waiting: deque[Job]) -> Job | None:
-        if waiting:
-            return waiting.popleft()
+    def _taken_over(self, worker: str, left: set[Job]) -> Job | None:
+        """A job that another worker has not begun, and then lacks, or one that it has for long."""
+        for other, threads in self._threads.items():
+            if other != worker and (at_hand := _in_order(other, left)[threads:]):
+                self._cluster.drop(at_hand[-1], other)
+                return at_hand[-1]
         last = monotonic() - SECONDS_BEFORE_COPY
         slow = [job for job in left if job.begun < last and list(job.calls) not in ([], [worker])]
         return min((job for job in slow if len(job.calls) == 1), key=_begun, default=None)
@@ -266,6 +287,11 @@ class DaskPool:
 
 def _begun(job: Job) -> float:
     return job.begun
+
+
+def _in_order(worker: str, jobs: Iterable[Job]) -> list[Job]:
+    """The jobs that a worker has, the first one first."""
+    return sorted((job for job in jobs if worker in job.calls), key=_begun)
 
 
 @contextmanager
