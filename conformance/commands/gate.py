@@ -14,7 +14,7 @@ from conformance.running.progress import progress_reporter
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT
 from reports.findings.finding_text import counted
 from reports.gate.certificate import FILE
-from reports.gate.outputs import answered_line, failure_line
+from reports.gate.outputs import answered_line, failure_line, finding_lines
 from reports.gate.policy import policy_named
 from reports.gate.signing import load_private_key
 from reports.run_store.record import EPOCH
@@ -64,14 +64,14 @@ def gate_command(
     key = load_private_key(sign) if sign is not None else None
     try:
         with progress_reporter() as progress:
-            result, is_certified = gate.run(earlier, key, jobs or os.cpu_count() or 1, progress)
+            result, certificate = gate.run(earlier, key, jobs or os.cpu_count() or 1, progress)
     except KeyboardInterrupt as interrupt:
         raise type(interrupt)("; nothing is certified") from None
     for failure in result.failures[:MAX_FAILURES_SHOWN]:
         typer.echo(failure_line(failure))
     if len(result.failures) > MAX_FAILURES_SHOWN:
         typer.echo(f"{len(result.failures) - MAX_FAILURES_SHOWN:,} more reasons")
-    if not is_certified:
+    if certificate is None:
         typer.echo("castigate: nothing ran, so there is no certificate", err=True)
         raise typer.Exit(3)
     for entry in result.unused:
@@ -83,6 +83,8 @@ def gate_command(
         )
     typer.echo(answered_line(result.answered))
     if not result.passes:
+        for line in finding_lines(certificate["findings"]):
+            typer.echo(line)
         typer.echo(f"findings and their smallest inputs: {out / 'summary.md'}")
     typer.echo(
         f"{'pass' if result.passes else 'FAIL'}: {gate.backend}, policy {gate.policy.name}: "

@@ -85,10 +85,10 @@ class Gate:
 
     def run(
         self, baseline: RunStore | None, key: Any, jobs: int, reporter: ProgressReporter
-    ) -> tuple[PolicyVerdict, bool]:
-        """Run, judge, and write all files; return the result and whether there is a certificate.
+    ) -> tuple[PolicyVerdict, dict[str, Any] | None]:
+        """Run, judge, and write all files; return the result and the certificate.
 
-        There is none if nothing ran. A key signs the certificate.
+        There is none if nothing ran. A key signs it.
         """
         where = str(self.folder / RUN)
         program = program_identity(self.backend, self.pythons, self.seconds)
@@ -107,11 +107,11 @@ class Gate:
             evidence = replace(evidence, sealed=folder_digests(self.folder))
             certificate = with_digest(certificate_body(evidence, found))
         except NothingRanError:
-            return found, False
+            return found, None
         if key is not None:
             certificate = sign_certificate(certificate, key)
         self._write(FILE, canonical_bytes(certificate))
-        return found, True
+        return found, certificate
 
     def _check_unchanged(self, program: dict[str, Any], store: RunStore) -> None:
         """Raise an error if the backend became another between its first hello and the end."""

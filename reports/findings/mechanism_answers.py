@@ -42,6 +42,7 @@ from reports.findings.mechanisms import (
     OtherMode,
     OtherVersion,
     Printf,
+    ReversedBytes,
     RoundsTwice,
     Unchanged,
     is_small,
@@ -83,6 +84,10 @@ def explained(
             return is_nan(source, inputs) & is_nan(target, answers)
         case Unchanged():
             return _equal(target, inputs, answers)
+        case ReversedBytes(of):
+            if of == "answers":
+                return _allowed(case, inputs, answers.byteswap(), level)
+            return _allowed(_without_example(case), inputs.byteswap(), answers, level)
         case ExponentBits():
             rounded = _rounded_exponents(mechanism, case, inputs)
             return rounded == answers if rounded is not None else np.zeros(inputs.shape, bool)
@@ -152,6 +157,11 @@ def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -
             if flawed is None:
                 return None
             codes, defined = flawed
+        case ReversedBytes(of):
+            read = inputs.byteswap() if of == "inputs" else inputs
+            codes = Reference().cast(_without_example(case), read)
+            codes = codes.byteswap() if of == "answers" else codes
+            defined = np.ones(inputs.shape, bool)
         case Unchanged():
             codes, defined = inputs, np.ones(inputs.shape, bool)
         case _:
@@ -160,6 +170,11 @@ def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -
     # No mechanism says which of several NaNs comes out.
     failures: Mask = defined & is_wrong & ~is_nan(source, inputs)
     return failures
+
+
+def _without_example(case: Case) -> Case:
+    """The case of all inputs: the rules of a worked example know only its own."""
+    return replace(case, example=None)
 
 
 def _rounded_exponents(

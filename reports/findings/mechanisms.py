@@ -20,6 +20,7 @@ from specs.loader import document_named
 
 BETWEEN = ("float32", "float16", "bfloat16", "float64")
 """The dtypes through which a backend may convert."""
+BYTE = 8
 WRAPPED_FROM = -64
 """Only numbers of larger exponents have others 2^64 below them among normal float32 numbers."""
 DIGITS = range(6, 18)
@@ -200,6 +201,24 @@ class ConvertsAsC:
         return "via-int32" if target.bits < 32 or target.name == "int32" else "via-int64"
 
 
+@dataclass(frozen=True)
+class ReversedBytes:
+    """Gives the right answers, but with their bytes in reverse order, or reads the inputs so."""
+
+    of: Literal["answers", "inputs"]
+    tells_where = True
+
+    @property
+    def name(self) -> str:
+        return f"reversed-bytes-of-{self.of}"
+
+    @property
+    def says(self) -> str:
+        if self.of == "answers":
+            return "gives its answers with their bytes in reverse order"
+        return "reads its inputs with their bytes in reverse order"
+
+
 Flaw = Literal[
     "flushes-subnormals", "clamps-in-the-source-dtype", "clamps-before-rounding", "wraps-the-shift"
 ]
@@ -246,6 +265,7 @@ Mechanism = (
     | ExponentBits
     | MovesBits
     | ConvertsAsC
+    | ReversedBytes
     | Flawed
 )
 
@@ -279,6 +299,10 @@ def candidates(case: Case) -> Iterator[Mechanism]:
     yield from (form for form in forms if not form.is_constant)
     if is_small(source) or (is_small(target) and target.entry.mantissa):
         yield MovesBits()
+    if target.bits > BYTE:
+        yield ReversedBytes("answers")
+    if source.bits > BYTE:
+        yield ReversedBytes("inputs")
     yield from map(Flawed, _flaws(source, target))
 
 

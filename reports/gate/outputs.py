@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from reports.diff.verdicts import NOT_RUN
 from reports.findings.cells import Cell
+from reports.findings.finding_text import counted
 from reports.findings.report import Report
 from reports.gate.policy import Policy
 from reports.gate.policy_verdict import EXAMPLES, Failure, PolicyDivergence, PolicyVerdict
@@ -13,6 +15,8 @@ from reports.outputs.junit import JunitResult, JunitTest, failure_text, junit
 from reports.outputs.summary_md import markdown_table, summary_md
 from specs.plain_text import escape_markdown
 
+FINDINGS_SHOWN = 10
+"""Findings that a gate prints; its summary has all of them."""
 REQUIREMENTS = {
     "divergence": "no rule of the policy's levels is broken",
     "layout": "no answer depends on position, length or layout",
@@ -84,6 +88,14 @@ def answered_line(answered: Mapping[str, int]) -> str:
             counts.append(f"{answered[name]:,} {name}")
     counts += [f"{answered['inputs']:,} inputs", f"{answered['checks']:,} dtype pairs checked"]
     return ", ".join(counts)
+
+
+def finding_lines(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Tell the findings of a certificate, each in one line, the most severe first."""
+    for each in findings[:FINDINGS_SHOWN]:
+        yield f"finding: {each['kind']}: {each['finding']} ({counted(each['cases'], 'case')})"
+    if len(findings) > FINDINGS_SHOWN:
+        yield f"{counted(len(findings) - FINDINGS_SHOWN, 'more finding')}"
 
 
 def _why_it_passes(divergence: PolicyDivergence) -> str:

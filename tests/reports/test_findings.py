@@ -79,6 +79,24 @@ def test_an_ignored_parameter_is_named(tmp_path: Path) -> None:
     assert len(found.cases) == 3
 
 
+@pytest.mark.parametrize(
+    ("swapped", "says"),
+    [
+        ("answers", "gives its answers with their bytes in reverse order"),
+        ("inputs", "reads its inputs with their bytes in reverse order"),
+    ],
+)
+def test_reversed_bytes_are_named(tmp_path: Path, swapped: str, says: str) -> None:
+    def cast(case: Case, bits: np.ndarray) -> np.ndarray:
+        if swapped == "inputs":
+            return RIGHT.cast(case, bits.byteswap())
+        return RIGHT.cast(case, bits).byteswap()
+
+    found = findings(tmp_path / "run", cast, NARROW)
+    assert [(each.name, each.says) for each in found] == [(f"reversed-bytes-of-{swapped}", says)]
+    assert found[0].cases == tuple(case.id for case in NARROW)
+
+
 def between(case: Case, bits: np.ndarray) -> np.ndarray:
     """Inputs from 480 up to but not including 496, of both signs, without saturation."""
     source = format_named(case.source)
