@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,6 +72,8 @@ CACHED_FUNCTIONS = 64
 
 KEEPING = (None, "jit")
 """The variants whose executables are kept; one of `folded` serves only one tensor."""
+PROCESSOR_LINES = ("model name", "flags", "CPU implementer", "CPU part", "Features")
+"""The lines of ``/proc/cpuinfo`` that say which instructions there are."""
 KEPT_FROM, NEVER = "jax_persistent_cache_min_compile_time_secs", 1e9
 
 FOLDING_LIMITS = (1 << 16,)
@@ -256,10 +261,21 @@ class Roads:
 
 
 def _keep_executables(jax: Any) -> None:
-    """Let jax keep what it compiles, under a key of the program, its versions and the processor."""
-    jax.config.update("jax_compilation_cache_dir", str(cache_folder("jax")))
+    """Let jax keep what it compiles for this processor, under a key of program and versions."""
+    jax.config.update("jax_compilation_cache_dir", str(cache_folder("jax") / _processor()))
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     jax.config.update(KEPT_FROM, 0)
+
+
+def _processor() -> str:
+    """A digest of the processor and its instructions: machines may share a home folder."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    told = {line for line in lines if line.startswith(PROCESSOR_LINES)}
+    named = [platform.machine(), platform.processor(), *sorted(told)]
+    return sha256("\n".join(named).encode()).hexdigest()[:16]
 
 
 @contextmanager
