@@ -99,6 +99,7 @@ class TestPrograms:
         assert function.cache_info().maxsize is not None
 
     def test_compiled_programs_are_kept_but_for_folded_constants(self, tmp_path: Path) -> None:
+        pytest.importorskip("jax")
         script = KEPT.format(names=["jit", "folded"])
         kept = []
         for _ in range(2):
