@@ -49,7 +49,7 @@ from reports.diff.allowed_answers import Expectations
 from reports.diff.answer_arrays import DatumArray
 from reports.diff.answer_arrays import InputsAndAnswers as KeptAnswers
 from reports.diff.grades import NOT_ALLOWED, Grades
-from reports.diff.judgement import NEXT_SCRIPT, Divergence, Fault, Judgement
+from reports.diff.judgement import NEXT_SCRIPT, Datum, Divergence, Fault, Judgement
 from reports.diff.verdicts import Verdict
 from reports.run_store.record import Selection
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
@@ -72,6 +72,8 @@ class Settings:
     isolates_sweeps: bool = False
     """Whether no backend answers in the process that judges it, at the tier ``full`` either."""
     selection: Selection = field(default_factory=Selection)
+    hides_unclaimed: bool = False
+    """Whether how a case differs from a document that the backend does not claim is never shown."""
 
     def is_full(self, case: Case) -> bool:
         """Whether a case is asked at the tier ``full``."""
@@ -128,7 +130,7 @@ class BackendJudge:
             inputs=found.inputs,
             open_inputs=found.open_inputs,
             faults=faults,
-            reproduction=reproduction(self.backend, case, found.shown) if faults else "",
+            reproduction=self._script(case, found.shown) if faults else "",
         )
 
     def _no_bitcast(self, case: Case, rules: BitcastRuling, missing: NoAnswer) -> Judgement:
@@ -164,7 +166,7 @@ class BackendJudge:
             case Crashed() as crashed:
                 return self.crashed(case, crashed)
             case Raised(smallest=smallest) if smallest is not None:
-                script = reproduction(self.backend, case, smallest)
+                script = self._script(case, smallest)
                 failed = self.failed(case)
                 return self._verdict(case, failed, missing.text, inputs=inputs, reproduction=script)
             case Raised() | Malformed():
@@ -184,6 +186,17 @@ class BackendJudge:
         except Exception:
             # The case itself, when it is asked, reports the error.
             return ""
+
+    def _script(self, case: Case, bits: Bits, answer: Datum | None = None) -> str:
+        """Return a script that shows a failure, as a tensor whose input gets a wrong answer.
+
+        There is none for a document that is not claimed where nobody would see it.
+        """
+        if self.settings.hides_unclaimed and not self.claimed(case):
+            return ""
+        if answer is not None:
+            bits = tensor_that_shows(self.backend.oracle, case, bits, answer)
+        return reproduction(self.backend, case, bits)
 
     def _verdict(self, case: Case, verdict: Verdict, message: str = "", **more: Any) -> Judgement:
         return Judgement(case.id, self.backend.name, verdict, message, **more)
@@ -377,10 +390,9 @@ class BackendJudge:
         """The verdict that follows from wrong values and from other faults."""
         faults = [each.fault for each in faulty]
         counted = tuple(fault for fault in faults if fault.kind != "unsupported")
-        oracle = self.backend.oracle
-        shown = [tensor_that_shows(oracle, case, bits, each.answer) for each, bits in found[:1]]
-        shown += [each.bits for each in faulty if each.fault.kind != "unsupported"][:1]
-        scripts = [reproduction(self.backend, case, bits) for bits in shown]
+        scripts = [self._script(case, bits, each.answer) for each, bits in found[:1]]
+        shown = [each.bits for each in faulty if each.fault.kind != "unsupported"]
+        scripts += [self._script(case, bits) for bits in shown[:1]]
         script = NEXT_SCRIPT.join(filter(None, scripts))
         if faults and not found and faults[0].kind != "answer":
             verdict = "unsupported" if faults[0].kind == "unsupported" else self.failed(case)

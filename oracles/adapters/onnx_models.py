@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from oracles.protocol import Unsupported
@@ -19,6 +20,8 @@ FIRST_NUMBERED = 6
 
 FIRST_FREE_INITIALIZER = 4
 """The first IR version in which an initializer need not be a graph input too."""
+
+CACHED_GRAPHS = 64
 
 SHORT_NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}
 PARSED_NAMES = {"float32": "float", "float64": "double"}
@@ -75,6 +78,8 @@ class ModelBuilder:
     def __init__(self, onnx: Any) -> None:
         self._onnx = onnx
         self._helper = onnx.helper
+        # A graph is asked in several ranks, and copying its model takes a fraction of building it.
+        self._unshaped = lru_cache(CACHED_GRAPHS)(self._built_unshaped)
 
     def road(self, case: Case) -> str:
         """Return the road of a case, whose dtypes the onnx package must have."""
@@ -92,8 +97,21 @@ class ModelBuilder:
 
     def with_input(self, graph: Graph, rank: int | None) -> Any:
         """Return the model whose x is a graph input, of that rank or, without one, of any shape."""
-        x = self._value("x", graph.source, rank)
-        return self._model(graph, rank, inputs=[x], initializers=[])
+        unshaped = self._unshaped(graph)
+        if rank is None:
+            return unshaped
+        model = type(unshaped)()
+        model.CopyFrom(unshaped)
+        for value in (*model.graph.input, *model.graph.output):
+            shape = value.type.tensor_type.shape
+            shape.SetInParent()  # A shape without dimensions is not the same as none.
+            for axis in range(rank):
+                shape.dim.add().dim_param = f"d{axis}"
+        return model
+
+    def _built_unshaped(self, graph: Graph) -> Any:
+        x = self._value("x", graph.source, None)
+        return self._model(graph, None, inputs=[x], initializers=[])
 
     def with_constant(
         self, graph: Graph, shape: tuple[int, ...], content: bytes | list[bytes]

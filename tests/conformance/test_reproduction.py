@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,14 +14,17 @@ from oracles.protocol import Bits, Oracle
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from specs.cases import Case
+from tests.conformance.test_suite import suite
 
 ONE = 0x3F800000
+SHOWN, HIDDEN = Settings(), Settings(hides_unclaimed=True)
 
 
 class Vectors:
     """Answers a 1 wrongly: in a row of at least ``length`` otherwise than in a shorter one."""
 
     name, version = "vectors", "1"
+    claims: tuple[str, ...] = ()
 
     def __init__(self, length: int) -> None:
         self._length = length
@@ -40,8 +45,15 @@ class FiveAreZero(Vectors):
         return np.zeros_like(answers) if bits.size == 5 else answers
 
 
-def script(oracle: Oracle) -> str:
-    judge = BackendJudge(Backend("planted", oracle), {}, Settings())
+class AlwaysWrong(Vectors):
+    """The same in a row of any length."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+def script(oracle: Oracle, settings: Settings = SHOWN) -> str:
+    judge = BackendJudge(Backend("planted", oracle), {}, settings)
     return judge.judge(case_named("onnx-cast:25/float32/int16")).reproduction
 
 
@@ -54,3 +66,19 @@ def test_an_input_that_gets_another_answer_alone_is_shown_in_a_row(length: int, 
 
 def test_a_right_input_that_turns_wrong_in_a_shape_is_shown_in_a_row() -> None:
     assert "np.full(37, 0x" in script(FiveAreZero(1))
+
+
+def test_a_difference_that_nobody_sees_has_no_script() -> None:
+    asked_for = replace(HIDDEN, asked_for=frozenset({"onnx-cast"}))
+    assert script(Vectors(1), HIDDEN) == ""
+    assert script(Vectors(1), asked_for) == script(Vectors(1)) != ""
+
+
+@pytest.mark.parametrize(("option", "is_shown"), [((), False), (("--runxfail",), True)])
+def test_pytest_shows_an_unclaimed_difference_only_under_runxfail(
+    option: tuple[str, ...], is_shown: bool
+) -> None:
+    pair = ("-k", "onnx-cast:25/float32/int16", "-rA")
+    _, output = suite(f"--backend={__file__}:AlwaysWrong", *pair, *option)
+    assert ("np.array([0x3f800000], " in output) == is_shown
+    assert ("differs from a document it does not claim" in output) == (not is_shown)
