@@ -73,7 +73,7 @@ class Settings:
     """Whether no backend answers in the process that judges it, at the tier ``full`` either."""
     selection: Selection = field(default_factory=Selection)
     hides_unclaimed: bool = False
-    """Whether how a case differs from a document that the backend does not claim is never shown."""
+    """Whether nobody sees scripts for documents that the backend does not claim."""
 
     def is_full(self, case: Case) -> bool:
         """Whether a case is asked at the tier ``full``."""
@@ -188,9 +188,9 @@ class BackendJudge:
             return ""
 
     def _script(self, case: Case, bits: Bits, answer: Datum | None = None) -> str:
-        """Return a script that shows a failure, as a tensor whose input gets a wrong answer.
+        """Return a script that shows a failure; empty if nobody would see it.
 
-        There is none for a document that is not claimed where nobody would see it.
+        With a wrong ``answer`` to one input, the script's tensor makes the backend repeat it.
         """
         if self.settings.hides_unclaimed and not self.claimed(case):
             return ""

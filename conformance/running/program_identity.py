@@ -1,4 +1,4 @@
-"""What a backend is: its name and version as it states them, and the digests of its files."""
+"""Identifies a backend by its hello and by the digests of its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run needs of the workers of one backend, wherever they are."""
+"""The interface between a run and the workers of one backend, on this machine or a cluster."""
 
 from __future__ import annotations
 

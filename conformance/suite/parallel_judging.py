@@ -75,7 +75,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Found:
-    """What a helper finds in a group, and what that took, if it is measured."""
+    """A helper's judgements of a group, with the seconds of each pair if it measures them."""
 
     judged: Findings
     spent: Mapping[PairKey, Spent]

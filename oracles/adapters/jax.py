@@ -273,8 +273,8 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    told = {line for line in lines if line.startswith(PROCESSOR_LINES)}
-    named = [platform.machine(), platform.processor(), *sorted(told)]
+    instructions = {line for line in lines if line.startswith(PROCESSOR_LINES)}
+    named = [platform.machine(), platform.processor(), *sorted(instructions)]
     return sha256("\n".join(named).encode()).hexdigest()[:16]
 
 

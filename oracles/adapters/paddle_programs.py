@@ -78,8 +78,9 @@ class ExecutorPrograms:
             raise Unsupported(f"no static program: {_reason(error)}") from None
 
         def program(tensor: Any) -> Any:
-            # The Executor releases its input in a thread of its own, which cannot free numpy's
-            # memory while Python exits. It reads any dtype as the declared one, and only warns.
+            # Feed a copy: the Executor releases its input in another thread, which cannot free
+            # numpy's memory while Python exits. It reads any dtype as the declared one, and only
+            # warns.
             fed = tensor._copy_to(self._paddle.CPUPlace(), True)
             try:
                 with self._graph_mode():

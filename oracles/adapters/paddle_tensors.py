@@ -81,8 +81,8 @@ class Tensors:
     def tensor(self, dtype: str, bits: Bits) -> Any:
         """Return a tensor of these patterns, in their memory if that is contiguous."""
         target = self.dtype(dtype)
-        # DLPack would deadlock: a program releases its input in a thread of its own, and a release
-        # of DLPack memory there blocks the next import.
+        # Not by DLPack: paddle releases a program's input in another thread, and releasing DLPack
+        # memory there deadlocks with the next import.
         carried = self._paddle.Tensor(
             value=bits.view(CARRIERS[format_named(dtype).storage]),
             place=self._paddle.CPUPlace(),

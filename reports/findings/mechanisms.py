@@ -330,7 +330,7 @@ def _closed_forms(source: Format, target: Format) -> Iterator[ClosedForm]:
 
 def other_case(mechanism: Mechanism, case: Case) -> Case | None:
     """The case whose rules a mechanism follows instead, if it is one of that kind."""
-    # A worked example is one of its own case: no other has the same input.
+    # A worked example belongs to one case; the other case has no example of that name.
     case = replace(case, example=None)
     match mechanism:
         case RoundsTwice(through):

@@ -1,4 +1,4 @@
-"""Whole runs with planted backends: all other cases are judged, and nothing is left behind."""
+"""A run judges all other cases of a planted backend, and leaves nothing behind."""
 
 from __future__ import annotations
 

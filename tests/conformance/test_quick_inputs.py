@@ -1,4 +1,4 @@
-"""What the quick tier asks of wide sources."""
+"""The quick tier chooses inputs of wide sources."""
 
 from __future__ import annotations
 

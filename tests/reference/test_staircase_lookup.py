@@ -1,4 +1,4 @@
-"""Where inputs lie on a staircase, and how many of them are open."""
+"""Staircase lookup finds the step of each input, and counts the open inputs."""
 
 from __future__ import annotations
 
