@@ -14,11 +14,10 @@ from pathlib import Path
 from time import process_time
 
 from benchmarks.figures import keep, median, show
-from benchmarks.pair import COMPILED, Pair
+from benchmarks.pair import CHUNK, COMPILED, Pair
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.plan import Sweep, is_swept, sweeps
 from conformance.running.selection import select
-from conformance.sweep.engine import CHUNK
 from oracles.protocol import Unsupported
 from oracles.registry import load_backend
 from specs.formats import format_named

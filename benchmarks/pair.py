@@ -13,7 +13,8 @@ import numpy as np
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.plan import is_swept
 from conformance.running.selection import case_named, select
-from conformance.sweep.engine import CHUNK, sweep
+from conformance.sweep.engine import sweep
+from oracles.bound_sweep import call_size
 from oracles.protocol import Bits
 from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import open_inputs
@@ -25,6 +26,8 @@ from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import Ruling, ruling
 
+CHUNK = 1 << 19
+"""Inputs of the smallest part that is timed: at least one call of every pair."""
 PROBES = 251
 """Chunks looked at for a whole range: a prime, so that they do not all begin where binades do."""
 ROUNDS = 10
@@ -72,7 +75,7 @@ class Pair:
 
     def alone(self, lo: int, hi: int) -> int:
         """Fill a buffer with inputs and have it cast, which no sweep can avoid."""
-        buffer = np.zeros(min(CHUNK, hi - lo), format_named(self.asked.source).storage)
+        buffer = self._buffer(hi - lo)
         Dense(hi).fill(buffer, lo)
         call = self._bound(buffer)
         stride = buffer.dtype.type(buffer.size)
@@ -92,20 +95,19 @@ class Pair:
 
     def checked(self, fast: bool, lo: int, hi: int) -> Checked:
         """The checker alone, over chunks that are spread over the range."""
-        held = table(ruling(self.asked))
-        all_right = chunk_comparison(fast).all_right
-        buffer = np.zeros(min(CHUNK, hi - lo), format_named(self.asked.source).storage)
+        all_right = chunk_comparison(fast).check_of(table(ruling(self.asked)))
+        buffer = self._buffer(hi - lo)
         call = self._bound(buffer)
         elements, seconds, refused = 0, 0.0, 0
         for at in _spread(lo, hi, buffer.size):
             Dense(hi).fill(buffer, at)
             answers = call()
-            if not all_right(held, at, answers):
+            if not all_right(at, answers):
                 refused += 1
                 continue
             begun = process_time()
             for _ in range(ROUNDS):
-                all_right(held, at, answers)
+                all_right(at, answers)
             seconds += process_time() - begun
             elements += ROUNDS * answers.size
         return Checked(elements, seconds, refused)
@@ -114,6 +116,10 @@ class Pair:
         """The options that were chosen."""
         assert self.chosen is not None
         return self.chosen
+
+    def _buffer(self, inputs: int) -> Bits:
+        source, target = format_named(self.asked.source), format_named(self.asked.target)
+        return np.zeros(min(call_size(source, target), inputs), source.storage)
 
     def _bound(self, buffer: Bits) -> Callable[[], Bits]:
         oracle = self.judge.backend.oracle

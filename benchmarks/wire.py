@@ -13,9 +13,10 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.figures import median, show
+from benchmarks.pair import CHUNK
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
-from conformance.sweep.engine import CHUNK, sweep
+from conformance.sweep.engine import sweep
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense

@@ -94,21 +94,27 @@ def attempt(call: Callable[[], Value]) -> Answered[Value] | NoAnswer:
     """Call a backend, and return what came of it; only a keyboard interrupt passes through."""
     try:
         return Answered(call())
-    except Unanswered as unanswered:
-        return unanswered.answer
-    except Unsupported as reason:
-        return Declined(one_line(reason))
-    except InputsChanged as change:
-        return Malformed(str(change))
-    except ProcessDied as death:
-        return Crashed(death)
-    except Exception as error:
-        return Raised(error)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
-        # SystemExit, or a test runner's own signals: a backend must not end the run.
-        return Raised(RuntimeError(f"it wanted to end the run: {described(error)}"))
+        return no_answer(error)
+
+
+def no_answer(error: BaseException) -> NoAnswer:
+    """Return what an exception of a backend's call means; raise a keyboard interrupt again."""
+    match error:
+        case Unanswered():
+            return error.answer
+        case Unsupported():
+            return Declined(one_line(error))
+        case InputsChanged():
+            return Malformed(str(error))
+        case ProcessDied():
+            return Crashed(error)
+        case Exception():
+            return Raised(error)
+        case KeyboardInterrupt():
+            raise error
+    # SystemExit, or a test runner's own signals: a backend must not end the run.
+    return Raised(RuntimeError(f"it wanted to end the run: {described(error)}"))
 
 
 def value_of(answer: Answered[Value] | NoAnswer) -> Value:

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 import numpy as np
 
 from conformance.judging.answers import (
-    Answer,
     Answered,
     Crashed,
     Declined,
@@ -20,6 +19,7 @@ from conformance.judging.answers import (
     attempt,
     checked,
     described,
+    no_answer,
     value_of,
 )
 from conformance.judging.backend_judge import BackendJudge
@@ -27,15 +27,15 @@ from conformance.judging.raising_inputs import crash_message
 from conformance.judging.reproduction import reproduction, tensor_that_shows
 from conformance.sweep.device_blocks import BLOCK, device_blocks
 from conformance.sweep.joining import joined
-from oracles.bound_sweep import CHUNK, BoundSweep
+from oracles.bound_sweep import BoundSweep, call_size
 from oracles.protocol import Bits, Oracle, Swept, WithSweep
 from oracles.reference.staircase import staircase
-from oracles.reference.staircase_lookup import branch_indices_of, is_one_step, open_inputs
+from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from reports.diff.chunk_comparison import ChunkComparison
 from reports.diff.chunk_table import table
-from reports.diff.divergences import divergence, find_divergences, simplest_between
-from reports.diff.failure_runs import WORD, one_run
+from reports.diff.divergences import Failures, FailureTally, find_failures, simplest_between
+from reports.diff.failure_runs import one_run
 from reports.diff.grades import ALLOWED, Key, rule_groups
 from reports.diff.judgement import Divergence, Judgement
 from reports.diff.staircase_grades import grade_by_staircase
@@ -43,7 +43,9 @@ from reports.diff.verdicts import Verdict
 from specs.cases import Case
 from specs.ruling import ruling
 
-BLOCK_OF_CHUNK = 1 << 15
+SAMPLED_CALL = 1 << 19
+"""Inputs of a call where they are not consecutive: each call has to look them up."""
+BLOCK_OF_CHUNK = 1 << 13
 """Inputs of a block, if a chunk is neither right nor wrong as a whole."""
 REPORT_EVERY = 1 << 20
 """Inputs after which a sweep reports its progress, at the latest one call later."""
@@ -55,8 +57,8 @@ Progress = Callable[[int, int], None]
 class _Chunk:
     """Inputs from number ``first`` on with their answers, and what all rulings share of them.
 
-    All of it is computed when it is first needed, the inputs too: a backend of another process
-    makes its own.
+    It is computed when it is first needed, the inputs too: a backend of another process makes its
+    own.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class _Chunk:
         comparison: ChunkComparison,
     ) -> None:
         self.first, self.answers = first, answers
+        self.last = first + answers.size - 1
         self._make_inputs, self._comparison = make_inputs, comparison
 
     def part(self, begin: int, end: int) -> _Chunk:
@@ -80,26 +83,25 @@ class _Chunk:
         return self._make_inputs()
 
     @cached_property
-    def is_uniform(self) -> bool:
-        """Whether all answers are the same."""
-        return not (self.answers != self.answers[0]).any()
-
-    @cached_property
-    def checksum(self) -> int:
-        """The part of consecutive inputs in the checksum of their runs, if they are uniform."""
-        answers = self.answers
-        return self._comparison.checksum_of_row(self.first, answers.size, int(answers[0]))
+    def uniform_answer(self) -> int | None:
+        """The answer to all inputs, or None if they have several."""
+        return int(self.answers[0]) if self._comparison.is_uniform(self.answers) else None
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Uniform:
     """Consecutive inputs of one step that share one wrong answer, and the rule that it breaks."""
 
     first: int
     last: int
+    end: int
+    """The last input of the step."""
     answer: int
     key: Key
-    checksum: int
+
+    def continues_with(self, first: int, last: int, answer: int) -> bool:
+        """Whether more inputs with one answer are the next ones of this step and answer."""
+        return self.last + 1 == first and last <= self.end and self.answer == answer
 
 
 class RulingCheck:
@@ -120,9 +122,10 @@ class RulingCheck:
         self.right: Callable[[int, Bits], bool] = lambda first, answers: False
         """Whether a table shows that the answers to consecutive inputs are all allowed."""
         if self.rules.source.bits <= 32:
-            self.right = partial(comparison.all_right, table(self.rules))
+            self.right = comparison.check_of(table(self.rules))
         self.ended = False
         self._opened = 0
+        self._failures = FailureTally(self.rules)
         self._uniform: _Uniform | None = None
 
     def look(self, inputs: Bits, answers: Bits) -> int:
@@ -132,15 +135,22 @@ class RulingCheck:
         )
         if not self._is_dense:
             self._opened += int(np.isin(branch_indices, self.rules.open_branches).sum())
-        found = find_divergences(
-            self.rules, inputs, branch_indices, answers, grades, self.comparison.gather
-        )
-        for each, _ in found:
-            self._add_divergence(each)
-        return int(np.count_nonzero(grades != ALLOWED))
+        wrong = int(np.count_nonzero(grades != ALLOWED))
+        if wrong:
+            self._add_uniform()
+            for each, _ in find_failures(
+                self.rules, inputs, branch_indices, answers, grades, self.comparison.gather
+            ):
+                self._failures.add(each)
+        return wrong
 
-    def look_at_blocks(self, chunk: _Chunk) -> int:
-        """Grade consecutive inputs block by block: most blocks are right, or graded at once.
+    def look_at_chunk(self, chunk: _Chunk) -> int:
+        """Grade consecutive inputs at once if they are alike, otherwise block by block."""
+        wrong = self.look_at_once(chunk)
+        return self._look_at_blocks(chunk) if wrong is None else wrong
+
+    def _look_at_blocks(self, chunk: _Chunk) -> int:
+        """Grade the blocks that may be wrong; most blocks are right, or graded at once.
 
         Others that are neighbors are graded together: a chunk may be wrong almost everywhere.
         """
@@ -148,7 +158,7 @@ class RulingCheck:
         for at in range(0, chunk.answers.size, BLOCK_OF_CHUNK):
             block = chunk.part(at, at + BLOCK_OF_CHUNK)
             is_right = self.right(block.first, block.answers)
-            if is_right or block.is_uniform:
+            if is_right or block.uniform_answer is not None:
                 wrong += self._look_at_part(chunk, begin, at)
                 at_once = 0 if is_right else self.look_at_once(block)
                 begin = at if at_once is None else at + BLOCK_OF_CHUNK
@@ -164,42 +174,35 @@ class RulingCheck:
 
         Large parts of a source overflow, and overflow errors usually share one answer.
         """
-        if not chunk.is_uniform:
+        if (answer := chunk.uniform_answer) is None:
             return None
-        answers = chunk.answers
-        first, last, answer = chunk.first, chunk.first + answers.size - 1, int(answers[0])
         before = self._uniform
-        if (
-            before is None
-            or (before.last + 1, before.answer) != (first, answer)
-            or not is_one_step(self._stairs, before.first, last)
-        ):
-            if not is_one_step(self._stairs, first, last):
-                return None
-            one = np.array([first], self.rules.source.storage)
-            grades, branch_indices = grade_by_staircase(self._stairs, one, answers[:1])
-            groups = rule_groups(self.rules)
-            [group] = groups.of(grades, branch_indices).tolist()
-            if not group:
-                return 0
-            self._add_uniform()
-            before = _Uniform(first, first - 1, answer, groups.keys[group - 1], 0)
-        checksum = before.checksum + chunk.checksum & WORD
-        self._uniform = replace(before, last=last, checksum=checksum)
-        return answers.size
+        if before and before.continues_with(chunk.first, chunk.last, answer):
+            before.last = chunk.last
+            return chunk.answers.size
+        end = last_of_step(self._stairs, chunk.first)
+        if end < chunk.last:
+            return None
+        one = np.array([chunk.first], self.rules.source.storage)
+        grades, branch_indices = grade_by_staircase(self._stairs, one, chunk.answers[:1])
+        groups = rule_groups(self.rules)
+        [group] = groups.of(grades, branch_indices).tolist()
+        if not group:
+            return 0
+        self._add_uniform()
+        self._uniform = _Uniform(chunk.first, chunk.last, end, answer, groups.keys[group - 1])
+        return chunk.answers.size
 
     def _add_uniform(self) -> None:
         """Record the wrong answers to the last stretch of inputs that were graded at once."""
         if (each := self._uniform) is None:
             return
         self._uniform = None
-        runs = one_run(each.first, each.last, each.answer, each.checksum)
-        smallest = simplest_between(self.rules.source, each.first, each.last)
         count = each.last - each.first + 1
-        self._add_divergence(divergence(self.rules, each.key, count, runs, smallest, each.answer))
-
-    def _add_divergence(self, found: Divergence) -> None:
-        self._add(self._judge.graded(self.case, {found.level}, self.rules.is_open), (found,))
+        checksum = self.comparison.checksum_of_row(each.first, count, each.answer)
+        runs = one_run(each.first, each.last, each.answer, checksum)
+        smallest = simplest_between(self.rules.source, each.first, each.last)
+        self._failures.add(Failures(each.key, count, runs, smallest, each.answer))
 
     def _add(
         self,
@@ -209,7 +212,6 @@ class RulingCheck:
         inputs: int = 0,
         open_inputs: int = 0,
     ) -> None:
-        self._add_uniform()
         more = replace(
             self.found,
             verdict=verdict,
@@ -257,6 +259,10 @@ class RulingCheck:
         """The judgement, with a script for the smallest input of the worst divergence."""
         if self.ended:
             return self.found
+        self._add_uniform()
+        for each in self._failures.divergences():
+            verdict = self._judge.graded(self.case, {each.level}, self.rules.is_open)
+            self._add(verdict, (each,))
         opened = open_inputs(self._stairs, lo, hi) if self._is_dense else self._opened
         self._add(self.found.verdict, inputs=hi - lo, open_inputs=opened)
         self.found = replace(self.found, reaches_ends=self._is_dense)
@@ -302,7 +308,8 @@ def _sweep(
 
     def road(begin: int, end: int) -> _Road:
         oracle, case = judge.backend.oracle, checks[0].case
-        return _Road(checks[0], visit, end - begin, lambda: _asked(oracle, case, visit, begin, end))
+        prepare = partial(_asked, oracle, case, visit, begin, end)
+        return _Road(checks[0], visit, end - begin, prepare)
 
     device = device_blocks(judge.backend.oracle, checks[0].case, visit, min(BLOCK, hi - lo))
     if device is None:
@@ -317,7 +324,7 @@ def _sweep(
             # The host asks again, chunk by chunk, and so finds which inputs raise an error.
             _sweep_on_host(road(begin, end), checks, True, begin, end, progress)
         elif suspects := [each for each in checks if not device.all_right(each.rules)]:
-            fetched = _Road(checks[0], visit, end - begin, device.fetched)
+            fetched = _Road(checks[0], visit, end - begin, lambda _: device.fetched())
             _sweep_on_host(fetched, suspects, True, begin, end, progress)
         else:
             progress(end - begin, 0)
@@ -329,29 +336,32 @@ def _sweep_on_host(
     """Judge the answers of a road chunk by chunk."""
     visited = wrong = 0
     comparison = checks[0].comparison
-    for at in range(lo, hi, CHUNK):
-        count = min(CHUNK, hi - at)
-        match road.answers(at, count):
-            case Answered(answers):
+    for at in range(lo, hi, road.call_size):
+        count = min(road.call_size, hi - at)
+        missing = None
+        try:
+            answers = road.ask(at, count)
+        except BaseException as problem:
+            missing = no_answer(problem)
+        match missing:
+            case None:
                 chunk: _Chunk | None = None
                 for check in checks:
                     if is_dense and check.right(at, answers):
                         continue
                     inputs_at = partial(road.inputs, at, count)
                     chunk = chunk or _Chunk(at, answers, inputs_at, comparison)
-                    if not is_dense:
-                        wrong += check.look(chunk.inputs, answers)
-                    elif (at_once := check.look_at_once(chunk)) is not None:
-                        wrong += at_once
+                    if is_dense:
+                        wrong += check.look_at_chunk(chunk)
                     else:
-                        wrong += check.look_at_blocks(chunk)
+                        wrong += check.look(chunk.inputs, answers)
             case Raised(error):
                 inputs = road.inputs(at, count)
                 wrong += sum(check.look_without_open(inputs, error) for check in checks)
                 checks = [check for check in checks if not check.ended]
                 if not checks:
                     return
-            case missing:
+            case _:
                 raise Unanswered(missing)
         visited += count
         if visited >= REPORT_EVERY or at + count == hi:
@@ -366,21 +376,27 @@ class _Road:
     """
 
     def __init__(
-        self, check: RulingCheck, visit: InputSequence, size: int, prepare: Callable[[], Swept]
+        self, check: RulingCheck, visit: InputSequence, size: int, prepare: Callable[[int], Swept]
     ) -> None:
         self._visit = visit
-        self._target = check.rules.target
+        source, self._target = check.rules.source, check.rules.target
         self._is_narrow = self._target.bits not in (8, 16, 32, 64)
-        self._buffer = np.zeros(min(CHUNK, size), check.rules.source.storage)
-        self._ask = value_of(attempt(prepare))
+        is_dense = isinstance(visit, Dense)
+        self.call_size = call_size(source, self._target) if is_dense else SAMPLED_CALL
+        self._buffer = np.zeros(min(self.call_size, size), source.storage)
+        self._ask = value_of(attempt(lambda: prepare(self.call_size)))
         self._known: Bits | None = None
 
-    def answers(self, first: int, count: int) -> Answer:
-        """Ask about the inputs from number ``first`` on.
+    def ask(self, first: int, count: int) -> Bits:
+        """Return the answers to the inputs from number ``first`` on.
 
-        An array that was checked before can become malformed only by codes that are too wide.
+        Raises what the backend raises, and ``Unanswered`` if the answers are malformed. An array
+        that was checked before can become malformed only by codes that are too wide.
         """
-        return attempt(lambda: self._checked(first, count))
+        answers = self._ask(first, count)
+        if answers is not self._known or self._is_narrow:
+            self._known = checked(self._target, self._buffer[:count], answers)
+        return answers
 
     def inputs(self, first: int, count: int) -> Bits:
         """The inputs that were asked last."""
@@ -390,14 +406,8 @@ class _Road:
         self._visit.fill(inputs, first)
         return inputs
 
-    def _checked(self, first: int, count: int) -> Bits:
-        answer = self._ask(first, count)
-        if answer is not self._known or self._is_narrow:
-            self._known = checked(self._target, self._buffer[:count], answer)
-        return answer
 
-
-def _asked(oracle: Oracle, case: Case, visit: InputSequence, lo: int, hi: int) -> Swept:
+def _asked(oracle: Oracle, case: Case, visit: InputSequence, lo: int, hi: int, most: int) -> Swept:
     if isinstance(visit, Dense) and isinstance(oracle, WithSweep):
         return oracle.sweep(case, lo, hi)
-    return BoundSweep(oracle, case, visit, lo, hi, CHUNK)
+    return BoundSweep(oracle, case, visit, lo, hi, most)

@@ -15,22 +15,20 @@ def branch_indices_of(stairs: Staircase, inputs: NDArray[Any]) -> NDArray[np.uin
     return stairs.column("branch_index")[locate_steps(stairs, inputs)[0]]
 
 
-def is_one_step(stairs: Staircase, first: int, last: int) -> bool:
-    """Whether one step holds all patterns from ``first`` to ``last`` and allows the same for all.
+def last_of_step(stairs: Staircase, first: int) -> int:
+    """Return the last pattern of those from ``first`` on for which one step allows the same.
 
-    It does so if they lie in one period, or if their stretch has one step that does not rise.
+    They lie in one period, unless their stretch has one step that does not rise.
     """
     number = int(np.searchsorted(stairs.stretches["first"], np.uint64(first), "right")) - 1
     start, end, shift, *_ = stairs.stretches[number].tolist()
-    if last > end:
-        return False
     steps = stairs.steps_of(number)
     if steps.size == 1 and not steps["rise"][0] and not steps["other_rise"][0]:
-        return True
-    places = np.array([first - start, last - start], np.uint64)
-    periods, offsets = places >> np.uint64(shift), places & np.uint64((1 << shift) - 1)
-    step = np.searchsorted(steps["offset"], offsets, "right")
-    return bool(periods[0] == periods[1] and step[0] == step[1])
+        return int(end)
+    period, offset = divmod(first - start, 1 << shift)
+    after = int(np.searchsorted(steps["offset"], np.uint64(offset), "right"))
+    length = 1 << shift if after == steps.size else int(steps["offset"][after])
+    return int(min(end, start + (period << shift) + length - 1))
 
 
 def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:

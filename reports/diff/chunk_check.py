@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reports.diff.chunk_table import ANYTHING, CODE, NEEDS_GRADING, RANGES, ROW, Table
+
+ChunkCheck = Callable[[int, NDArray[Any]], bool]
+"""Tells of the answers to the inputs from a pattern on whether they are certainly all allowed."""
+
+
+def check_of(table: Table) -> ChunkCheck:
+    """Return the check against a table."""
+    return partial(all_right, table)
+
+
+def is_uniform(answers: NDArray[Any]) -> bool:
+    """Whether all answers of an array are the same."""
+    return not (answers != answers[0]).any()
 
 
 def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numba
@@ -9,14 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference.array_compare_numba import differs
+from reports.diff.chunk_check import ChunkCheck
 from reports.diff.chunk_table import ANYTHING, CODE, RANGES, ROW, Table
 
 
-def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
-    """Whether the answers to the inputs from ``first`` on are certainly all allowed."""
-    check: Any = _all_right
-    result: bool = check(*table.arrays, first, answers)
-    return result
+def check_of(table: Table) -> ChunkCheck:
+    """Return the check against a table, with the table's arrays at hand: it is called often."""
+    return partial(_all_right, *table.arrays)
+
+
+def is_uniform(answers: NDArray[Any]) -> bool:
+    """Whether all answers of an array are the same."""
+    return not differs(answers, answers[0])
 
 
 @numba.njit(cache=True, nogil=True)

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from reports.diff import chunk_check, failure_runs, staircase_grades
+from reports.diff.chunk_check import ChunkCheck
 from reports.diff.chunk_table import Table
 from reports.diff.failure_runs import Gather
 from reports.diff.staircase_grades import CompareWithSteps
@@ -21,7 +22,9 @@ class ChunkComparison:
     """How a chunk is checked as a whole, compared input by input, and gathered into runs."""
 
     name: str
-    all_right: Callable[[Table, int, NDArray[Any]], bool]
+    check_of: Callable[[Table], ChunkCheck]
+    is_uniform: Callable[[NDArray[Any]], bool]
+    """Whether all answers of an array are the same."""
     compare_with_steps: CompareWithSteps
     gather: Gather
     checksum_of_row: Callable[[int, int, int], int]
@@ -33,7 +36,8 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
     if not compiled:
         return ChunkComparison(
             "numpy",
-            chunk_check.all_right,
+            chunk_check.check_of,
+            chunk_check.is_uniform,
             staircase_grades.compare_with_steps,
             failure_runs.gather,
             failure_runs.checksum_of_row,
@@ -42,7 +46,8 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
 
     return ChunkComparison(
         "numba",
-        chunk_check_numba.all_right,
+        chunk_check_numba.check_of,
+        chunk_check_numba.is_uniform,
         staircase_grades_numba.compare_with_steps,
         failure_runs_numba.gather,
         failure_runs_numba.checksum_of_row,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,15 +20,27 @@ from specs.formats import Format
 from specs.ruling import Ruling
 
 
-def find_divergences(
+@dataclass(frozen=True)
+class Failures:
+    """The answers that break one rule at one level, and the simplest of their inputs."""
+
+    key: Key
+    count: int
+    runs: Runs
+    smallest: Datum
+    answer: Any
+    """The answer to the simplest input."""
+
+
+def find_failures(
     rules: Ruling,
     inputs: Bits,
     branch_indices: NDArray[np.uint8],
     answers: Bits,
     grades: Grades,
     gather: Gather = gather,
-) -> Iterator[tuple[Divergence, int]]:
-    """One divergence per rule and level, required ones first, and the index of its smallest input.
+) -> Iterator[tuple[Failures, int]]:
+    """Yield the failures of each rule and level, required first, and the smallest input's index.
 
     ``branch_indices`` are those of the branches that apply to the inputs.
     """
@@ -41,20 +55,61 @@ def find_divergences(
     for group, runs in gather(inputs, answers, group_of_answer):
         here = group_of_answer == group
         at = index_of_simplest(rules.source, inputs, here)
-        count, given = int(np.count_nonzero(here)), datum_of(inputs[at])
-        yield (
-            divergence(rules, groups.keys[group - 1], count, runs, given, answers[at]),
-            int(where[at]),
-        )
+        count, smallest = int(np.count_nonzero(here)), datum_of(inputs[at])
+        key = groups.keys[group - 1]
+        yield Failures(key, count, runs, smallest, answers[at]), int(where[at])
 
 
-def divergence(
-    rules: Ruling, key: Key, count: int, runs: Runs, smallest: Datum, answer: Any
-) -> Divergence:
+def find_divergences(
+    rules: Ruling,
+    inputs: Bits,
+    branch_indices: NDArray[np.uint8],
+    answers: Bits,
+    grades: Grades,
+    gather: Gather = gather,
+) -> Iterator[tuple[Divergence, int]]:
+    """One divergence per rule and level, required ones first, and the index of its smallest input.
+
+    ``branch_indices`` are those of the branches that apply to the inputs.
+    """
+    for each, index in find_failures(rules, inputs, branch_indices, answers, grades, gather):
+        yield divergence(rules, each), index
+
+
+def divergence(rules: Ruling, failures: Failures) -> Divergence:
     """A divergence, with what is allowed for its smallest input."""
+    smallest = failures.smallest
     allowed = expect_by_exact.allow(rules, smallest)
-    words = describe_allowed(rules, allowed, smallest, key[2])
-    return Divergence(*key, count, runs, smallest, datum_of(answer), words)
+    words = describe_allowed(rules, allowed, smallest, failures.key[2])
+    runs, answer = failures.runs, datum_of(failures.answer)
+    return Divergence(*failures.key, failures.count, runs, smallest, answer, words)
+
+
+class FailureTally:
+    """Joins the failures of one part of a case's inputs after another."""
+
+    def __init__(self, rules: Ruling) -> None:
+        self._rules = rules
+        self._parts: dict[Key, list[tuple[int, Failures]]] = {}
+        """Per key, joined parts: their sizes are falling powers of two, so that joining many parts
+        copies each run only a few times."""
+
+    def add(self, failures: Failures) -> None:
+        """Join the failures of the inputs that come next."""
+        parts, size = self._parts.setdefault(failures.key, []), 1
+        while parts and parts[-1][0] == size:
+            failures = self._joined(parts.pop()[1], failures)
+            size *= 2
+        parts.append((size, failures))
+
+    def divergences(self) -> Iterator[Divergence]:
+        """Yield one divergence per rule and level."""
+        for parts in self._parts.values():
+            yield divergence(self._rules, reduce(self._joined, (each for _, each in parts)))
+
+    def _joined(self, one: Failures, later: Failures) -> Failures:
+        simpler = min(one, later, key=lambda each: simplicity(self._rules.source, each.smallest))
+        return replace(simpler, count=one.count + later.count, runs=one.runs.joined(later.runs))
 
 
 def simplicity(source: Format, datum: Any) -> tuple[int, int, int]:

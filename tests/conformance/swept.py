@@ -84,7 +84,8 @@ def swept(
     cases = [case_named(name) for name in names]
     comparison = fastest_comparison() if fast else chunk_comparison(compiled=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "CHUNK", SMALL_CHUNK)
+        patch.setattr(module, "call_size", lambda source, target: SMALL_CHUNK)
+        patch.setattr(module, "SAMPLED_CALL", SMALL_CHUNK)
         patch.setattr(module, "BLOCK", SMALL_BLOCK)
         found = sweep(
             backend_judge, cases, visit, lo, hi, comparison, lambda *news: reports.append(news)

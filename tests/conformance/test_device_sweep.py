@@ -186,7 +186,7 @@ TORCH_CASES = [
 def test_torch_on_a_device_gives_the_same_as_torch(
     name: str, start: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "CHUNK", SMALL_CHUNK)
+    monkeypatch.setattr(engine, "call_size", lambda source, target: SMALL_CHUNK)
     monkeypatch.setattr(engine, "BLOCK", SMALL_BLOCK)
     found = [
         sweep(

@@ -32,7 +32,7 @@ Load = Callable[[str], Backend]
 
 @pytest.fixture(autouse=True)
 def _small_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "CHUNK", 1 << 11)
+    monkeypatch.setattr(engine, "call_size", lambda source, target: 1 << 11)
     monkeypatch.setattr(isolated_oracle, "SWEEP_CALL", 1 << 9)
     monkeypatch.setattr(isolated_oracle, "SWEEP_BYTES", 1 << 12)
 
