@@ -39,6 +39,7 @@ from reports.diff.failure_runs import one_run
 from reports.diff.grades import ALLOWED, Key, rule_groups
 from reports.diff.judgement import Divergence, Judgement
 from reports.diff.staircase_grades import grade_by_staircase
+from reports.diff.uniform_checksums import uniform_checksums
 from reports.diff.verdicts import Verdict
 from specs.cases import Case
 from specs.ruling import ruling
@@ -99,9 +100,10 @@ class _Uniform:
     answer: int
     key: Key
 
-    def continues_with(self, first: int, last: int, answer: int) -> bool:
-        """Whether more inputs with one answer are the next ones of this step and answer."""
-        return self.last + 1 == first and last <= self.end and self.answer == answer
+    def continues_with(self, chunk: _Chunk) -> bool:
+        """Whether other inputs are the next ones of this step and have this answer."""
+        is_next = self.last + 1 == chunk.first and chunk.last <= self.end
+        return is_next and self.answer == chunk.uniform_answer
 
 
 class RulingCheck:
@@ -126,7 +128,10 @@ class RulingCheck:
         self.ended = False
         self._opened = 0
         self._failures = FailureTally(self.rules)
-        self._uniform: _Uniform | None = None
+        self.uniform: _Uniform | None = None
+        # Where a backend must not get at what judges it, it must not get at a folder either.
+        is_stored = not judge.settings.isolates_sweeps
+        self._checksums = uniform_checksums(comparison.checksum_of_row, is_stored)
 
     def look(self, inputs: Bits, answers: Bits) -> int:
         """Grade every answer, record the wrong ones, and return how many there are."""
@@ -146,8 +151,20 @@ class RulingCheck:
 
     def look_at_chunk(self, chunk: _Chunk) -> int:
         """Grade consecutive inputs at once if they are alike, otherwise block by block."""
-        wrong = self.look_at_once(chunk)
-        return self._look_at_blocks(chunk) if wrong is None else wrong
+        if (at_once := self._continued(chunk)) is not None:
+            return at_once
+        if self.right(chunk.first, chunk.answers):
+            return 0
+        at_once = self.look_at_once(chunk)
+        return self._look_at_blocks(chunk) if at_once is None else at_once
+
+    def _continued(self, chunk: _Chunk) -> int | None:
+        """Add the inputs to the wrong ones before them if they are on one step; else None."""
+        before = self.uniform
+        if before is None or not before.continues_with(chunk):
+            return None
+        before.last = chunk.last
+        return chunk.answers.size
 
     def _look_at_blocks(self, chunk: _Chunk) -> int:
         """Grade the blocks that may be wrong; most blocks are right, or graded at once.
@@ -176,10 +193,8 @@ class RulingCheck:
         """
         if (answer := chunk.uniform_answer) is None:
             return None
-        before = self._uniform
-        if before and before.continues_with(chunk.first, chunk.last, answer):
-            before.last = chunk.last
-            return chunk.answers.size
+        if (continued := self._continued(chunk)) is not None:
+            return continued
         end = last_of_step(self._stairs, chunk.first)
         if end < chunk.last:
             return None
@@ -190,16 +205,16 @@ class RulingCheck:
         if not group:
             return 0
         self._add_uniform()
-        self._uniform = _Uniform(chunk.first, chunk.last, end, answer, groups.keys[group - 1])
+        self.uniform = _Uniform(chunk.first, chunk.last, end, answer, groups.keys[group - 1])
         return chunk.answers.size
 
     def _add_uniform(self) -> None:
         """Record the wrong answers to the last stretch of inputs that were graded at once."""
-        if (each := self._uniform) is None:
+        if (each := self.uniform) is None:
             return
-        self._uniform = None
+        self.uniform = None
         count = each.last - each.first + 1
-        checksum = self.comparison.checksum_of_row(each.first, count, each.answer)
+        checksum = self._checksums.of(each.first, count, each.answer)
         runs = one_run(each.first, each.last, each.answer, checksum)
         smallest = simplest_between(self.rules.source, each.first, each.last)
         self._failures.add(Failures(each.key, count, runs, smallest, each.answer))
@@ -252,7 +267,7 @@ class RulingCheck:
             case Crashed():
                 verdict, text = "crashed", crash_message(self.rules.source, missing)
         self.ended = True
-        self._uniform = None
+        self.uniform = None
         self.found = Judgement(self.case.id, self.found.backend, verdict, text)
 
     def finished(self, lo: int, hi: int) -> Judgement:
@@ -347,7 +362,7 @@ def _sweep_on_host(
             case None:
                 chunk: _Chunk | None = None
                 for check in checks:
-                    if is_dense and check.right(at, answers):
+                    if is_dense and check.uniform is None and check.right(at, answers):
                         continue
                     inputs_at = partial(road.inputs, at, count)
                     chunk = chunk or _Chunk(at, answers, inputs_at, comparison)

@@ -33,9 +33,14 @@ def last_of_step(stairs: Staircase, first: int) -> int:
 
 def open_inputs(stairs: Staircase, lo: int, hi: int) -> int:
     """Count the patterns in ``range(lo, hi)`` that the document leaves open, without a walk."""
+    if lo >= hi:
+        return 0
     total = 0
+    ends = np.array([lo, hi - 1], np.uint64)
+    near = stairs.stretches[np.searchsorted(stairs.stretches["first"], ends, "right") - 1]
+    first_step, after = int(near["begin"][0]), int(near["end"][1])
     anything = stairs.column("high") - stairs.column("low") == stairs.ruling.target.mask
-    for step in np.flatnonzero(anything).tolist():
+    for step in (first_step + np.flatnonzero(anything[first_step:after])).tolist():
         number = int(np.searchsorted(stairs.stretches["begin"], step, "right")) - 1
         first, last, shift, _, steps_end = stairs.stretches[number].tolist()
         begin = int(stairs.steps["offset"][step])

@@ -109,6 +109,7 @@ def test_one_step_ends_where_the_next_begins() -> None:
     stairs = staircase(RULINGS["onnx-cast:13/float32/float16"])
     assert last_of_step(stairs, 0x4780_0001) == 0x47FF_FFFF
     assert last_of_step(stairs, 0x477F_EFFF) == 0x477F_EFFF
-    assert last_of_step(stairs, 0x477F_F000) == 0x477F_FFFF
-    assert last_of_step(stairs, 0x3F80_0000) == 0x3F80_1000
-    assert last_of_step(stairs, 0x3F80_1001) == 0x3F80_2FFF
+    assert last_of_step(stairs, 0x477F_F000) == 0x477F_F000
+    assert last_of_step(stairs, 0x3F80_0000) == 0x3F80_0000
+    assert last_of_step(stairs, 0x3F80_0001) == 0x3F80_1000
+    assert last_of_step(stairs, 0x3F80_1001) == 0x3F80_1FFF
