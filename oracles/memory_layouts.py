@@ -48,9 +48,12 @@ def layout_of(array: NDArray[Any]) -> Layout | None:
     size = array.dtype.itemsize
     if array.dtype == object or not array.size:
         return None
-    lowest = _address(array) + sum(_lowest_offsets(array))
-    if array.flags.c_contiguous and not lowest % NATURAL:
-        return None
+    lowest = _address(array)
+    if array.flags.c_contiguous:
+        if not lowest % NATURAL:
+            return None
+    else:
+        lowest += sum(_lowest_offsets(array))
     if lowest % size or any(stride % size for stride in array.strides):
         return None  # misaligned for its own dtype: no framework's tensor can lie like that
     return Layout(tuple(stride // size for stride in array.strides), lowest % BOUNDARY // size)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -59,8 +60,33 @@ class Oracle(Protocol):
         ...
 
 
+if TYPE_CHECKING:
+    from abc import ABCMeta as _ProtocolMeta
+else:
+    _ProtocolMeta = type(Protocol)
+
+
+class Capability(_ProtocolMeta):
+    """The class of protocols; Python 3.11's own would list their members at every check."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        """Whether an oracle has every member; a method that is None does not count."""
+        return all(
+            hasattr(instance, name) and (is_data or getattr(instance, name) is not None)
+            for name, is_data in _members(cls)
+        )
+
+
+@cache
+def _members(capability: type[Any]) -> tuple[tuple[str, bool], ...]:
+    """The members of a capability, each with whether it holds data."""
+    data = [(name, True) for name in vars(capability).get("__annotations__", {})]
+    methods = [(name, False) for name in vars(capability) if not name.startswith("_")]
+    return *data, *methods
+
+
 @runtime_checkable
-class WithClaims(Protocol):
+class WithClaims(Protocol, metaclass=Capability):
     """An oracle that names the documents it means to implement; others claim every document.
 
     A claim is a document's name, or ``name:version`` for one version of it.
@@ -70,21 +96,21 @@ class WithClaims(Protocol):
 
 
 @runtime_checkable
-class WithDtypes(Protocol):
+class WithDtypes(Protocol, metaclass=Capability):
     """An oracle that lists its dtypes; the others raise ``Unsupported`` case by case."""
 
     dtypes: tuple[str, ...]
 
 
 @runtime_checkable
-class WithCompiledShapes(Protocol):
+class WithCompiledShapes(Protocol, metaclass=Capability):
     """An oracle that may compile for each new shape: where it does, fewer shapes are tested."""
 
     compiles_shapes: bool
 
 
 @runtime_checkable
-class WithRowLimits(Protocol):
+class WithRowLimits(Protocol, metaclass=Capability):
     """An oracle that casts long tensors in another way than short ones.
 
     ``row_limits`` are the numbers of elements above which the way changes. Inputs are tested in
@@ -95,7 +121,7 @@ class WithRowLimits(Protocol):
 
 
 @runtime_checkable
-class WithRoad(Protocol):
+class WithRoad(Protocol, metaclass=Capability):
     """An oracle that says which cases share one kernel; for others every case is its own road."""
 
     def road(self, case: Case) -> str:
@@ -107,7 +133,7 @@ class WithRoad(Protocol):
 
 
 @runtime_checkable
-class WithBind(Protocol):
+class WithBind(Protocol, metaclass=Capability):
     """An oracle that can answer one buffer repeatedly; others are called through ``cast``."""
 
     def bind(self, case: Case, bits: Bits) -> Bound:
@@ -122,7 +148,7 @@ class WithBind(Protocol):
 
 
 @runtime_checkable
-class WithSweep(Protocol):
+class WithSweep(Protocol, metaclass=Capability):
     """An oracle that generates consecutive inputs itself; others receive them as arrays."""
 
     def sweep(self, case: Case, lo: int, hi: int) -> Swept:
@@ -134,7 +160,7 @@ class WithSweep(Protocol):
 
 
 @runtime_checkable
-class WithDeviceSweep(Protocol):
+class WithDeviceSweep(Protocol, metaclass=Capability):
     """An oracle that can make inputs on a device and leave the answers to be checked there."""
 
     def device_sweep(self, case: Case, most: int) -> DeviceSwept:
@@ -146,7 +172,7 @@ class WithDeviceSweep(Protocol):
 
 
 @runtime_checkable
-class WithCastBatch(Protocol):
+class WithCastBatch(Protocol, metaclass=Capability):
     """An oracle that casts many tensors in one request, which saves a round trip for each."""
 
     def cast_batch(self, case: Case, batch: TensorBatch) -> BatchAnswers:
@@ -165,7 +191,7 @@ class AheadRequest:
 
 
 @runtime_checkable
-class WithAskAhead(Protocol):
+class WithAskAhead(Protocol, metaclass=Capability):
     """An oracle that can be told what it will be asked, which saves a round trip for each."""
 
     def ask_ahead(self, requests: Sequence[AheadRequest]) -> None:
@@ -177,7 +203,7 @@ class WithAskAhead(Protocol):
 
 
 @runtime_checkable
-class WithCastAtOnce(Protocol):
+class WithCastAtOnce(Protocol, metaclass=Capability):
     """An oracle that can be asked by two callers at the same time."""
 
     def cast_at_once(self, case: Case, many: Sequence[Bits]) -> list[Bits]:
@@ -186,7 +212,7 @@ class WithCastAtOnce(Protocol):
 
 
 @runtime_checkable
-class WithBitcast(Protocol):
+class WithBitcast(Protocol, metaclass=Capability):
     """An oracle that can reinterpret bits as another dtype."""
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
@@ -198,7 +224,7 @@ class WithBitcast(Protocol):
 
 
 @runtime_checkable
-class WithBitcastMemory(Protocol):
+class WithBitcastMemory(Protocol, metaclass=Capability):
     """An oracle that knows where a bitcast's result lies; for others this is not judged."""
 
     def bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
@@ -234,7 +260,7 @@ class Returned:
 
 
 @runtime_checkable
-class WithCall(Protocol):
+class WithCall(Protocol, metaclass=Capability):
     """An oracle that makes calls exactly as a document writes them."""
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
@@ -247,7 +273,7 @@ class WithCall(Protocol):
 
 
 @runtime_checkable
-class WithIdentity(Protocol):
+class WithIdentity(Protocol, metaclass=Capability):
     """An oracle that can move bits into its own tensors and out again, for the smoke check."""
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
@@ -256,7 +282,7 @@ class WithIdentity(Protocol):
 
 
 @runtime_checkable
-class WithReproduce(Protocol):
+class WithReproduce(Protocol, metaclass=Capability):
     """An oracle that writes reproduction scripts."""
 
     def reproduce(self, case: Case, bits: Bits) -> str:
@@ -265,7 +291,7 @@ class WithReproduce(Protocol):
 
 
 @runtime_checkable
-class WithReproduceBitcast(Protocol):
+class WithReproduceBitcast(Protocol, metaclass=Capability):
     """An oracle that writes reproduction scripts of bitcasts."""
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
@@ -274,7 +300,7 @@ class WithReproduceBitcast(Protocol):
 
 
 @runtime_checkable
-class WithReproduceCall(Protocol):
+class WithReproduceCall(Protocol, metaclass=Capability):
     """An oracle that writes reproduction scripts of calls."""
 
     def reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:

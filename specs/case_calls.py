@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import cast
 
 from specs.calls import FORM, MEMBER, Argument, ArgumentKind, Call, Member
@@ -37,6 +37,7 @@ def member_of(case: Case) -> str:
     return case.mode.get(MEMBER, "")
 
 
+@lru_cache(maxsize=1024)
 def call_of(case: Case) -> Call:
     """The call of a case, with the case's own dtypes as arguments."""
     receiver, form = receiver_of(case.document), form_of(case)

@@ -396,6 +396,7 @@ class _Road:
         self._visit = visit
         source, self._target = check.rules.source, check.rules.target
         self._is_narrow = self._target.bits not in (8, 16, 32, 64)
+        self._exceed, self._mask = check.comparison.exceed, self._target.mask
         is_dense = isinstance(visit, Dense)
         self.call_size = call_size(source, self._target) if is_dense else SAMPLED_CALL
         self._buffer = np.zeros(min(self.call_size, size), source.storage)
@@ -409,7 +410,7 @@ class _Road:
         that was checked before can become malformed only by codes that are too wide.
         """
         answers = self._ask(first, count)
-        if answers is not self._known or self._is_narrow:
+        if answers is not self._known or (self._is_narrow and self._exceed(answers, self._mask)):
             self._known = checked(self._target, self._buffer[:count], answers)
         return answers
 

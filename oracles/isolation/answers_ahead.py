@@ -65,7 +65,10 @@ def _is_same(asked: Tensors, tensors: Tensors) -> bool:
         )
     return (
         isinstance(tensors, np.ndarray)
-        and layout_of(asked) == layout_of(tensors)
-        and asked.dtype == tensors.dtype
-        and np.array_equal(asked, tensors)
+        and (asked.dtype, asked.shape) == (tensors.dtype, tensors.shape)
+        and (asked is tensors or _lie_and_read_the_same(asked, tensors))
     )
+
+
+def _lie_and_read_the_same(one: Bits, other: Bits) -> bool:
+    return layout_of(one) == layout_of(other) and np.array_equal(one, other)

@@ -25,6 +25,11 @@ def is_uniform(answers: NDArray[Any]) -> bool:
     return not (answers != answers[0]).any()
 
 
+def exceed(answers: NDArray[Any], mask: int) -> bool:
+    """Whether any answer of an array has a bit beyond a format's mask."""
+    return int(answers.max()) > mask
+
+
 def all_right(table: Table, first: int, answers: NDArray[Any]) -> bool:
     """Whether the answers to the inputs from ``first`` on are certainly all allowed."""
     for group in segment_groups(table, first, answers.size):

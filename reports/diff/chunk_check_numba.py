@@ -24,6 +24,11 @@ def is_uniform(answers: NDArray[Any]) -> bool:
     return not differs(answers, answers[0])
 
 
+def exceed(answers: NDArray[Any], mask: int) -> bool:
+    """Whether any answer of an array has a bit beyond a format's mask."""
+    return bool(_bits_of_any(answers) > mask)
+
+
 @numba.njit(cache=True, nogil=True)
 def _all_right(
     firsts: Any,
@@ -65,6 +70,16 @@ def _all_right(
 
 # So that as many answers as possible fit into a vector register, all values in the following loops
 # have the answers' own width. `|=` would widen them; hence `width(...)`.
+
+
+@numba.njit(cache=True, nogil=True)
+def _bits_of_any(answers: Any) -> Any:
+    """The bits that are set in any answer."""
+    width = answers.dtype.type
+    bits = width(0)
+    for at in range(answers.size):
+        bits = width(bits | answers[at])
+    return bits
 
 
 @numba.njit(cache=True, nogil=True)

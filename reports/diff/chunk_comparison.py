@@ -25,6 +25,8 @@ class ChunkComparison:
     check_of: Callable[[Table], ChunkCheck]
     is_uniform: Callable[[NDArray[Any]], bool]
     """Whether all answers of an array are the same."""
+    exceed: Callable[[NDArray[Any], int], bool]
+    """Whether any answer of an array has a bit beyond a format's mask."""
     compare_with_steps: CompareWithSteps
     gather: Gather
     checksum_of_row: Callable[[int, int, int], int]
@@ -38,6 +40,7 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
             "numpy",
             chunk_check.check_of,
             chunk_check.is_uniform,
+            chunk_check.exceed,
             staircase_grades.compare_with_steps,
             failure_runs.gather,
             failure_runs.checksum_of_row,
@@ -48,6 +51,7 @@ def chunk_comparison(compiled: bool) -> ChunkComparison:
         "numba",
         chunk_check_numba.check_of,
         chunk_check_numba.is_uniform,
+        chunk_check_numba.exceed,
         staircase_grades_numba.compare_with_steps,
         failure_runs_numba.gather,
         failure_runs_numba.checksum_of_row,
