@@ -23,29 +23,21 @@ import ast
 import difflib
 import importlib
 import io
-import json
 import os
 import re
 import shlex
 import shutil
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from conformance.commands.main import main
-from conformance.running.selection import case_named
-from oracles.isolation.frames import Frame, encode_frame
-from oracles.wire.program_client import wire_case
-from oracles.wire.reply_checks import ReplyDecoder
-from oracles.wire.schema import AskCast, encode_request, json_schema
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -490,68 +482,3 @@ def test_the_readme_is_short_and_its_pictures_are_small() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120
     heavy = [path.name for path in (DOCS / "images").iterdir() if path.stat().st_size > 150_000]
     assert heavy == []
-
-
-# docs/protocol.md and docs/protocol.schema.json
-
-CASE = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")
-QUESTION = b"".join(
-    encode_frame(
-        encode_request(AskCast(number=2, case=wire_case(CASE), shape=[3])),
-        struct.pack("<3f", 1, 448, float("nan")),
-    )
-)
-CODES = [0x38, 0x7E, 0x7F]
-
-
-def hex_dump(content: bytes) -> tuple[str, ...]:
-    """Bytes in lines of 16, in hex and as characters."""
-    lines = []
-    for offset in range(0, len(content), 16):
-        row = content[offset : offset + 16]
-        letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"{offset:04x}  {row.hex(' '):<47}  {letters}")
-    return tuple(lines)
-
-
-def dumps_of_the_page() -> list[tuple[str, ...]]:
-    page = (DOCS / "protocol.md").read_text(encoding="utf-8")
-    return [block.lines for block in blocks(page) if block.lines[0].startswith("0000  ")]
-
-
-def test_the_protocol_pages_question_is_the_one_that_is_asked() -> None:
-    assert dumps_of_the_page()[0] == hex_dump(QUESTION)
-
-
-def test_the_protocol_pages_answer_is_decoded() -> None:
-    shown = dumps_of_the_page()[1]
-    content = b"".join(bytes.fromhex(line[6:53]) for line in shown)
-    assert hex_dump(content) == shown
-    _, length, size = struct.unpack("<4sIQ", content[:16])
-    header, payload = json.loads(content[16 : 16 + length]), content[16 + length :]
-    assert len(payload) == size
-    value: Any = ReplyDecoder(CASE.target).decode(Frame(header, bytearray(payload)))
-    assert not isinstance(value, BaseException)
-    assert value.tolist() == CODES
-
-
-def test_the_protocol_pages_answer_is_that_of_the_c_example(tmp_path: Path) -> None:
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("gcc is not installed")
-    program = tmp_path / "vendor"
-    source = ROOT / "examples" / "vendor_c" / "vendor.c"
-    subprocess.run([compiler, "-std=c11", "-o", program, source], check=True)
-    done = subprocess.run([program], input=QUESTION, capture_output=True, check=True)
-    assert hex_dump(done.stdout) == dumps_of_the_page()[1]
-
-
-def test_the_shipped_protocol_schema_is_that_of_the_code() -> None:
-    assert (DOCS / "protocol.schema.json").read_text(encoding="utf-8") == json_schema(), (
-        "run `python -m oracles.wire.schema > docs/protocol.schema.json`"
-    )
-
-
-@pytest.mark.parametrize("word", ["cast", "sweep", "bitcast", "hello", "bye", "unsupported"])
-def test_every_keyword_of_the_protocol_is_on_its_page(word: str) -> None:
-    assert f"`{word}`" in (DOCS / "protocol.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from conformance.judging.failing_stretches import GradedAnswers, follow
 from oracles.protocol import Bits
 from oracles.reference.staircase import staircase
 from reports.diff.chunk_comparison import fastest_comparison
-from reports.diff.divergences import find_divergences
+from reports.diff.divergences import divergence, find_failures
 from reports.diff.failure_runs import Gather, gather
 from reports.diff.judgement import Divergence
 from reports.diff.staircase_grades import grade_by_staircase
@@ -90,7 +90,7 @@ def _followed(rules: Ruling, known: GradedAnswers, whole: GradedAnswers) -> Foll
 def _divergences(
     rules: Ruling, graded: GradedAnswers, gather_runs: Gather
 ) -> tuple[tuple[Divergence, Bits], ...]:
-    found = find_divergences(
+    found = find_failures(
         rules, graded.inputs, graded.branch_indices, graded.answers, graded.grades, gather_runs
     )
-    return tuple((each, graded.inputs[at : at + 1].copy()) for each, at in found)
+    return tuple((divergence(rules, each), graded.inputs[at : at + 1].copy()) for each, at in found)

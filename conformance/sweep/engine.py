@@ -129,7 +129,7 @@ class RulingCheck:
         self._opened = 0
         self._failures = FailureTally(self.rules)
         self.uniform: _Uniform | None = None
-        # Where a backend must not get at what judges it, it must not get at a folder either.
+        # Under a gate a backend's process could write to the cache folder, so that is not used.
         is_stored = not judge.settings.isolates_sweeps
         self._checksums = uniform_checksums(comparison.checksum_of_row, is_stored)
 

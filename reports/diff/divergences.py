@@ -60,22 +60,6 @@ def find_failures(
         yield Failures(key, count, runs, smallest, answers[at]), int(where[at])
 
 
-def find_divergences(
-    rules: Ruling,
-    inputs: Bits,
-    branch_indices: NDArray[np.uint8],
-    answers: Bits,
-    grades: Grades,
-    gather: Gather = gather,
-) -> Iterator[tuple[Divergence, int]]:
-    """One divergence per rule and level, required ones first, and the index of its smallest input.
-
-    ``branch_indices`` are those of the branches that apply to the inputs.
-    """
-    for each, index in find_failures(rules, inputs, branch_indices, answers, grades, gather):
-        yield divergence(rules, each), index
-
-
 def divergence(rules: Ruling, failures: Failures) -> Divergence:
     """A divergence, with what is allowed for its smallest input."""
     smallest = failures.smallest

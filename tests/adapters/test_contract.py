@@ -41,22 +41,24 @@ from tests.adapters.common import (
     view_case,
 )
 from tests.adapters.contract import (
-    ADDED_DIMENSION,
     ALL,
+    OWN_PROCESS,
+    ROADS,
+    Road,
+    params,
+    roads,
+    skip_unless_installed,
+)
+from tests.adapters.contract_values import (
+    ADDED_DIMENSION,
     BOUND,
     KNOWN,
     LAYOUT_VALUES,
     MORE_KNOWN,
-    OWN_PROCESS,
-    ROADS,
     SAME_WIDTH,
     SCALED_DIMENSION,
     KnownValues,
-    Road,
     Shape,
-    params,
-    roads,
-    skip_unless_installed,
 )
 
 SHAPES = [(), (1,), (7,), (2, 3), (2, 1, 5), (1, 2, 3, 2), (2, 1, 2, 1, 3), (0,), (2, 0, 3)]
