@@ -143,6 +143,18 @@ def test_an_answer_wider_than_its_format_is_no_answer() -> None:
     assert found.message == "the answer holds 0x10, wider than int4"
 
 
+@pytest.mark.parametrize("fast", [True, False], ids=["fastest", "numpy"])
+def test_an_array_that_was_right_before_may_hold_an_answer_that_is_too_wide(fast: bool) -> None:
+    name, last = "onnx-cast:21/float32/int4", 2 * SMALL_CHUNK + 7
+
+    def too_wide(inputs: Any, answers: Any) -> Any:
+        return np.where(inputs == last, answers | np.uint8(0x10), answers)
+
+    [found] = swept(Bound(name, too_wide), [name], 0, 3 * SMALL_CHUNK, fast=fast)
+    assert (found.verdict, found.inputs) == ("error", 0)
+    assert found.message == "the answer holds 0x10, wider than int4"
+
+
 @pytest.mark.parametrize("error", [ValueError("bad"), SystemExit(3)])
 def test_what_goes_wrong_while_binding_is_an_error(error: BaseException) -> None:
     class Unbinding(Planted):
