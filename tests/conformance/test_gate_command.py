@@ -88,7 +88,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "divergence: pypto-cast: " in out
     shown = [line for line in out.splitlines() if line.startswith("finding: ")]
     found = certificate(folder)["findings"]
-    assert [line.split(" (")[0] for line in shown] == [
+    assert [line.rpartition(" (")[0] for line in shown] == [
         f"finding: {each['kind']}: {each['finding']}" for each in found
     ]
     assert out.splitlines()[-1].startswith("FAIL: ")
