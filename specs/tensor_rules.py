@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from math import prod
 
@@ -27,6 +28,11 @@ def tensor_rule(document: str, version: str, shape: tuple[int, ...]) -> TensorRu
     elements = "none" if size == 0 else "some"
     if size > 2**31 - 1:
         elements = "more-than-int32-max"
+    return _rule_of_class(document, version, rank, elements)
+
+
+@cache
+def _rule_of_class(document: str, version: str, rank: str, elements: str) -> TensorRule:
     entry = document_named(document).entry
     name, rule = next(
         (name, rule)

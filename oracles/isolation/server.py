@@ -10,7 +10,7 @@ import gc
 import mmap
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -64,6 +64,24 @@ GIVEN_WAY = 1e-5
 """Seconds in which another thread gets the interpreter."""
 Answer = tuple[dict[str, Any], dict[str, Bits]]
 """Header members and arrays."""
+
+
+class _Distinct:
+    """Copies of arrays, each by its place; of arrays with the same bytes one."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Bits] = {}
+        self._places: dict[Hashable, str] = {}
+
+    def place_of(self, array: Bits) -> str:
+        """Return the place of an equal array, which is a copy of this one if there is none yet."""
+        place = str(len(self.arrays))
+        if array.dtype != object:
+            key = array.dtype, array.shape, array.tobytes()
+            place = self._places.setdefault(key, place)
+        if place not in self.arrays:
+            self.arrays[place] = array.copy()
+        return place
 
 
 class Server:
@@ -127,18 +145,18 @@ class Server:
     def _answer_many(self, requests: list[dict[str, Any]], arrays: dict[str, Bits]) -> Answer:
         """Answer several requests; arrays that are equal are received and sent once."""
         replies: list[dict[str, Any]] = []
-        distinct: list[Bits] = []
+        distinct = _Distinct()
         for request in requests:
             try:
                 # A copy: an oracle may write to its inputs, and use one buffer for all answers.
                 own = {name: _fresh(arrays[place]) for name, place in request["arrays"].items()}
                 members, found = self._answer(request, own)
-                places = {name: _index_among(distinct, each) for name, each in found.items()}
+                places = {name: distinct.place_of(each) for name, each in found.items()}
                 members = members | {"arrays": places}
             except BaseException as error:
                 members = _encode_failure(error)
             replies.append(members)
-        return {"replies": replies}, {str(index): each for index, each in enumerate(distinct)}
+        return {"replies": replies}, distinct.arrays
 
     def _cast_batch(self, case: Case, batch: TensorBatch) -> Answer:
         """Answer one tensor after another, up to one without an answer of its shape."""
@@ -250,15 +268,6 @@ def _fresh(array: Bits) -> Bits:
     """Copy an array into memory where it lies the same."""
     layout = layout_of(array)
     return array.copy() if layout is None else with_layout(array, layout)
-
-
-def _index_among(distinct: list[Bits], array: Bits) -> str:
-    """Return the place of an equal array; append a copy if there is none."""
-    for index, each in enumerate(distinct):
-        if each.dtype == array.dtype != object and np.array_equal(each, array):
-            return str(index)
-    distinct.append(array.copy())
-    return str(len(distinct) - 1)
 
 
 def _encode_failure(error: BaseException) -> dict[str, Any]:

@@ -26,9 +26,10 @@ class Allowed(NamedTuple):
 
 def has_branch(branch_indices: NDArray[np.uint8], some: Sequence[int]) -> NDArray[np.bool_]:
     """Which inputs are taken by one of some branches."""
-    is_some = np.zeros(256, bool)
-    is_some[list(some)] = True
-    return np.asarray(is_some[branch_indices])
+    found = np.zeros(branch_indices.shape, bool)
+    for index in some:
+        found |= branch_indices == index
+    return found
 
 
 @dataclass(frozen=True)
