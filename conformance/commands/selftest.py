@@ -77,8 +77,8 @@ def _introduction(backend: Backend, seconds: float) -> Iterator[CheckResult]:
     claims = ", ".join(map(str, backend.claimed))
     yield CheckResult("claims", "", claims or "nothing: it is only compared")
     operations = ", ".join(operations_of(oracle))
-    if isinstance(oracle, ProgramOracle) and "sweep" in oracle.hello.operations:
-        operations += f"; sweeps in {'shared memory' if oracle.hello.memory else 'payloads'}"
+    if isinstance(oracle, ProgramOracle) and "sweep" in oracle.description.operations:
+        operations += f"; sweeps in {'shared memory' if oracle.description.memory else 'payloads'}"
     yield CheckResult("operations", "", operations)
     if isinstance(oracle, WithDtypes):
         absent = ", ".join(dtype for dtype in formats() if dtype not in oracle.dtypes)
@@ -91,7 +91,7 @@ def _speeds(tested: SelfTest, backend: Backend, config: LaunchConfig) -> Iterato
     """The speeds; a program that uses shared memory is also started without it."""
     without_memory: Oracle | None = None
     oracle = backend.oracle
-    if isinstance(oracle, ProgramOracle) and oracle.hello.memory:
+    if isinstance(oracle, ProgramOracle) and oracle.description.memory:
         try:
             without_memory = ProgramOracle(backend.name, config, offers_memory=False)
         except CastigateError as error:

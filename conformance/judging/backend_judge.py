@@ -44,6 +44,7 @@ from oracles.protocol import (
 from oracles.reference.expectations import Expected, has_branch
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
+from oracles.smoke_check import smoke
 from oracles.tensor_batch import TensorBatch
 from reports.diff.allowed_answers import Expectations
 from reports.diff.answer_arrays import DatumArray
@@ -82,16 +83,25 @@ class Settings:
 
 
 class BackendJudge:
-    """Judges one backend, one case at a time."""
+    """Judges one backend, one case at a time.
 
-    def __init__(self, backend: Backend, broken: dict[str, str], settings: Settings) -> None:
+    ``broken`` has what the smoke check finds; if it is None, the first case to be judged finds out.
+    """
+
+    def __init__(self, backend: Backend, broken: dict[str, str] | None, settings: Settings) -> None:
         self.backend = backend
-        self.broken = broken
+        if broken is not None:
+            self.broken = broken
         self._is_isolated = is_isolated(backend)
         self.settings = settings
         self._asked_rows: tuple[object, list[Bits]] = None, []
         self._follower = Follower(self.ask)
         self.expectations = Expectations(independent=isinstance(backend.oracle, Reference))
+
+    @cached_property
+    def broken(self) -> dict[str, str]:
+        """A fault message for each dtype whose bits the adapter changes or loses."""
+        return smoke(self.backend)
 
     @cached_property
     def few_shapes(self) -> bool:

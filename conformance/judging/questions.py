@@ -13,7 +13,6 @@ from conformance.judging.requests_ahead import ask_ahead
 from conformance.judging.road_agreement import RoadAgreement, first_of
 from conformance.sweep.full_tier import FullJudge
 from oracles.registry import Backend
-from oracles.smoke_check import smoke
 from reports.case_patterns import pair_checks
 from reports.diff.judgement import Judgement
 from specs.cases import Case
@@ -36,7 +35,7 @@ class Question:
 
 def judges_of(backends: Iterable[Backend], settings: Settings, cases: list[Case]) -> list[AnyJudge]:
     """Create the judge of each backend."""
-    plain = [BackendJudge(backend, smoke(backend), settings) for backend in backends]
+    plain = [BackendJudge(backend, None, settings) for backend in backends]
     return [FullJudge(own, cases) for own in plain] if settings.tier == "full" else [*plain]
 
 

@@ -1,7 +1,7 @@
 """Forks worker processes off a process without threads, so that none imports everything again.
 
-A second server, forked off the first, imports a framework too. Where a fork is not safe, processes
-are spawned instead.
+A second server, forked off the first, imports a framework too. ``fork_or_spawn`` needs no server.
+Where a fork is not safe, processes are spawned instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
 from typing import Any
 
-from conformance.running.supervisor import ChildProcess, Start, spawn
+from conformance.running.supervisor import ChildProcess, Start, spawn, without_ctrl_c
 from oracles.isolation.resource_limits import die_with_parent
 from oracles.registry import BUILTINS
 
@@ -131,6 +131,17 @@ def fork_server() -> Iterator[ForkServer | None]:
         server.close()
 
 
+def fork_or_spawn(work: Callable[..., None], *arguments: Any) -> tuple[ChildProcess, Connection]:
+    """Start a process that calls ``work(link, *arguments)``; return it and our end of the link.
+
+    It is forked off this process where that is safe, and need not import anything again.
+    """
+    if not _can_fork():
+        return spawn(work, *arguments)
+    with without_ctrl_c():
+        return _fork(work, *arguments)
+
+
 def _can_fork() -> bool:
     """Return whether no other thread of this process may hold a lock that a fork would need."""
     frameworks = {builtin.package for builtin in BUILTINS.values()}
@@ -143,17 +154,24 @@ def _can_fork() -> bool:
 
 def _fork(work: Callable[..., None], *arguments: Any) -> tuple[ChildProcess, Connection]:
     here, there = Pipe()
-    process = _forked(work, there, here, *arguments)
+    process = _forked(work, there, here, *arguments, daemon=True)
     there.close()
     return process, here
 
 
 def _forked(
-    work: Callable[..., None], link: Connection, parents_link: Connection, *arguments: Any
+    work: Callable[..., None],
+    link: Connection,
+    parents_link: Connection,
+    *arguments: Any,
+    daemon: bool = False,
 ) -> ForkProcess:
-    """Fork a process that calls ``work(link, *arguments)``; it closes the parent's connection."""
+    """Fork a process that calls ``work(link, *arguments)``; it closes the parent's connection.
+
+    Python ends a daemon when this process ends, and waits for any other process.
+    """
     arguments = (os.getpid(), work, link, parents_link, *arguments)
-    process = get_context("fork").Process(target=_work_in_fork, args=arguments)
+    process = get_context("fork").Process(target=_work_in_fork, args=arguments, daemon=daemon)
     process.start()
     return process
 
@@ -178,7 +196,7 @@ def _serve(link: Connection, package: str) -> None:
     """Import a package, and fork a process for each order, until the other end closes the link."""
     die_with_parent()  # also where it was spawned
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A spawned process is daemonic, and so may start none: they would outlive it. These do not.
+    # A daemonic process may start none: they would outlive it. These do not.
     current_process().daemon = False
     if package and not _import_without_threads(package):
         os._exit(0)

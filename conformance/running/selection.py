@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 
 from specs.cases import Case
 from specs.editions import Edition, editions
@@ -18,12 +18,17 @@ def select(names: Iterable[str]) -> list[Case]:
 
     They come pair by pair, so that one pair's inputs and expectations serve all its cases.
     """
+    return [*_selected(tuple(names))]
+
+
+@lru_cache(1)
+def _selected(names: tuple[str, ...]) -> list[Case]:
     order = {name: index for index, name in enumerate(formats())}
-    cases = [case for edition in _editions(list(names)) for case in edition.cases()]
+    cases = [case for edition in _editions(names) for case in edition.cases()]
     return sorted(cases, key=lambda case: (order[case.source], order[case.target]))
 
 
-def _editions(names: list[str]) -> Iterator[Edition]:
+def _editions(names: Sequence[str]) -> Iterator[Edition]:
     if not names:
         for document in documents().values():
             yield from editions(document)

@@ -173,14 +173,14 @@ def spawn(work: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, Con
     context = get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=work, args=(there, *arguments), daemon=True)
-    with _without_ctrl_c():
+    with without_ctrl_c():
         process.start()
     there.close()
     return process, here
 
 
 @contextmanager
-def _without_ctrl_c() -> Iterator[None]:
+def without_ctrl_c() -> Iterator[None]:
     """Leave Ctrl-C to the parent; a child inherits that, even before its first line runs.
 
     Only the main thread can do so. On a cluster another thread starts processes.

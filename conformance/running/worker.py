@@ -26,7 +26,6 @@ from oracles.isolation.resource_limits import limit_memory
 from oracles.isolation.time_limit import TimeLimited
 from oracles.reference.sweep_inputs import input_sequence
 from oracles.registry import Backend, load_backend
-from oracles.smoke_check import smoke
 from oracles.wire.stderr_log import StderrLog
 from reports.case_patterns import INVARIANCES
 from reports.diff.judgement import Judgement
@@ -157,7 +156,7 @@ class TaskRunner:
 
     def _judge_of(self, named: Named, broken: dict[str, str] | None = None) -> BackendJudge:
         backend = load_isolated(*named, self.progress.send_heartbeat)
-        return BackendJudge(backend, smoke(backend) if broken is None else broken, self.settings)
+        return BackendJudge(backend, broken, self.settings)
 
     @property
     def ready(self) -> Ready:

@@ -1,6 +1,6 @@
 """Helper processes of a long pytest run: they judge, and pytest reports their verdicts in order.
 
-pytest itself judges what it comes to before a helper has begun it, and what a helper cannot judge.
+pytest itself judges what helpers leave when they are lost, and what a helper cannot judge.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from typing import Any
 
 import pytest
 
 from conformance.judging.backend_judge import Settings
 from conformance.judging.questions import Judged, judges_of
+from conformance.running.fork_server import fork_or_spawn
 from conformance.running.selection import select
 from conformance.running.supervisor import (
+    ChildProcess,
     Failure,
     Worker,
     WorkerDiedError,
     live_with_parent,
-    spawn,
     supervise,
 )
 from conformance.suite.durations import PairKey, Spent, Stopwatch, measured
@@ -35,7 +36,7 @@ from conformance.suite.failures import Failures
 from conformance.suite.items import JudgedItem
 from conformance.suite.xdist_workers import gives_out_work, is_worker
 from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import load_isolated
+from oracles.isolation.loading import description_of, load_isolated
 from specs.cases import Case
 from specs.errors import CastigateError
 
@@ -83,7 +84,9 @@ class Found:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A helper's message that its backends are loaded."""
+    """A helper's message that its backends are loaded, with how each describes itself."""
+
+    descriptions: dict[str, Any]
 
 
 def run_helper(link: Connection, config: HelperConfig) -> None:
@@ -95,6 +98,7 @@ def run_helper(link: Connection, config: HelperConfig) -> None:
     except CastigateError as error:
         link.send(Failure(f"could not begin: {error}"))
         return
+    link.send(Loaded({backend.name: description_of(backend) for backend in backends}))
     backend_judges = judges_of(backends, config.settings, cases)
     stopwatch = Stopwatch() if config.is_measured else None
     judges = {
@@ -102,7 +106,6 @@ def run_helper(link: Connection, config: HelperConfig) -> None:
         for backend, questions in measured(stopwatch, backend_judges, cases)
         for question in questions()
     }
-    link.send(Loaded())
     with suppress(EOFError):
         while True:
             keys: list[Key] = link.recv()
@@ -139,17 +142,22 @@ class Helpers:
         self._count = count
         self._stopwatch = stopwatch
         self._helpers: list[Helper] = []
-        self._processes: list[BaseProcess] = []
+        self._processes: list[ChildProcess] = []
+        self._descriptions: dict[str, Any] = {}
         self._waiting: deque[Group] = deque()
-        self._lock = threading.Lock()
         self._is_over = False
 
     def start(self) -> None:
-        """Start the helpers, which load the backends and wait."""
+        """Start the helpers, which load the backends."""
         for _ in range(self._count):
-            process, link = spawn(run_helper, self._config)
+            process, link = fork_or_spawn(run_helper, self._config)
             self._processes.append(process)
             self._helpers.append(Worker(process, link))
+
+    def descriptions(self) -> dict[str, Any]:
+        """How the backends describe themselves to the first helper; nothing if none has started."""
+        supervise(self._helpers, self, lambda: bool(self._descriptions))
+        return self._descriptions
 
     def end(self) -> None:
         """End all helpers."""
@@ -173,20 +181,18 @@ class Helpers:
                 supervisor.join()
 
     def judge(self, group: Group, key: Key, judge_here: Callable[[], Judged]) -> Judged:
-        """Return what a helper finds; judge here what no helper has begun or could judge."""
-        if not group.found.done():
-            with self._lock, suppress(ValueError):
-                self._waiting.remove(group)
-                group.found.set_result({})
+        """Return what a helper finds; judge here what none is left for, or what it cannot judge."""
         return group.found.result().get(key) or judge_here()
 
     def _supervise(self) -> None:
         try:
             supervise(self._helpers, self)
         finally:
-            # Supervision has ended: pytest would wait forever for the groups that helpers hold.
+            # Supervision has ended: pytest would wait forever for what helpers have not judged.
             for helper in [*self._helpers]:
                 self._dismiss(helper)
+            while self._waiting:
+                self._waiting.popleft().found.set_result({})
 
     def feed(self, helper: Helper) -> None:
         """Hand an idle helper the next groups, or end it if none are left."""
@@ -197,11 +203,8 @@ class Helpers:
 
     def _hand_out(self, helper: Helper, in_hand: deque[Group]) -> None:
         """Hand a helper the first groups that nobody has begun, up to as many as it may have."""
-        while len(in_hand) < GROUPS_IN_HAND:
-            with self._lock:
-                if not self._waiting or self._is_over:
-                    return
-                in_hand.append(group := self._waiting.popleft())
+        while len(in_hand) < GROUPS_IN_HAND and self._waiting and not self._is_over:
+            in_hand.append(group := self._waiting.popleft())
             # If the helper has died, the next receive reports it.
             with suppress(WorkerDiedError):
                 helper.send(group.keys)
@@ -209,7 +212,8 @@ class Helpers:
     def receive(self, helper: Helper, message: object) -> None:
         """Note that a helper is ready, or what it has found."""
         match message:
-            case Loaded():
+            case Loaded(descriptions):
+                self._descriptions = descriptions
                 helper.is_ready = True
             case Failure(message=reason):
                 self._lose(helper, reason)
@@ -255,16 +259,19 @@ class ParallelJudging:
     ) -> None:
         self.helpers = Helpers(config, count, stopwatch)
 
-    def start_early(self, config: pytest.Config, cases: Sequence[Case], backends: int) -> None:
+    def start_early(
+        self, config: pytest.Config, cases: Sequence[Case], backends: int
+    ) -> dict[str, Any]:
         """Start the helpers before anything is collected, if nothing on the command line selects.
 
-        They load the backends while pytest loads its own and makes the items.
+        They load the backends; return how those describe themselves, so that pytest need load none.
         """
         pairs = {(case.source, case.target) for case in cases}
         options = [config.getoption(name, None) for name in SELECTING]
         is_whole = not any(options) and not any("::" in each for each in config.args)
         if is_whole and (len(cases) + len(pairs)) * backends >= MIN_ITEMS:
             self.helpers.start()
+        return self.helpers.descriptions()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:

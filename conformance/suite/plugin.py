@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
+from typing import Any
 from weakref import finalize
 
 import pytest
@@ -172,19 +173,21 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     stopwatch = _stopwatch(config, helpers)
     processes = _count_pytest_processes() * (1 + helpers)
     configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
+    descriptions: dict[str, Any] = {}
     if helpers:
         helper = HelperConfig(
             configs, _settings(config), tuple(documents_only), failures, stopwatch is not None
         )
         judging = ParallelJudging(helper, helpers, stopwatch)
         config.pluginmanager.register(judging, "castigate-helping")
-        judging.start_early(config, cases, len(names))
+        descriptions = judging.start_early(config, cases, len(names))
     if gives_out_work(config):
         workers = WorkerVersions(versions, failures.folder)
         config.pluginmanager.register(workers, "castigate-workers")
     else:
         for name, launch_config in configs.items():
-            config.stash[BACKENDS].append(backend := load_isolated(name, launch_config))
+            backend = load_isolated(name, launch_config, description=descriptions.get(name))
+            config.stash[BACKENDS].append(backend)
             versions[name] = backend.version
     config.stash[LEDGERS] = ledgers = Ledgers(config, names)
     summary = FindingsSummary(failures, versions, ledgers)

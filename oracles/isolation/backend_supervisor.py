@@ -87,10 +87,15 @@ class BackendSupervisor(Generic[Info]):
     """Sends requests to the backend's process; starts a new one whenever there is none.
 
     The constructor starts the first, and raises CastigateError if the backend cannot be loaded.
+    With the ``info`` of another process of the backend, the first request does so.
     """
 
     def __init__(
-        self, backend: str, client: ProtocolClient[Info], on_reply: Callable[[], None]
+        self,
+        backend: str,
+        client: ProtocolClient[Info],
+        on_reply: Callable[[], None],
+        info: Info | None = None,
     ) -> None:
         self._backend = backend
         self._client = client
@@ -100,10 +105,11 @@ class BackendSupervisor(Generic[Info]):
         self._first_number = 0
         """The number of the first request to the current process."""
         self._pending: deque[_PendingReply] = deque()
-        self._info: Info | None = None
+        self._info = info
         self.waited = 0.0
         """Seconds spent on sending requests and waiting for the replies."""
-        self._ensure_started()
+        if info is None:
+            self._ensure_started()
 
     @property
     def info(self) -> Info:

@@ -13,7 +13,12 @@ from oracles.isolation.answers_ahead import AnswersAhead
 from oracles.isolation.backend_supervisor import BackendSupervisor
 from oracles.isolation.crash_bisect import CrashBisector
 from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.message_codec import encode_batch, encode_call, encode_case
+from oracles.isolation.message_codec import (
+    OracleDescription,
+    encode_batch,
+    encode_call,
+    encode_case,
+)
 from oracles.isolation.python_client import PythonClient
 from oracles.isolation.remote_errors import ProcessDied, remote_error
 from oracles.isolation.remote_sweep import RemoteSweep
@@ -44,7 +49,8 @@ class IsolatedOracle:
 
     Beside ``cast``, ``cast_batch``, ``cast_at_once``, ``ask_ahead`` and ``sweep`` it has the
     optional methods that the oracle itself has. ``on_reply`` is called after every reply, to show
-    progress in long exchanges.
+    progress in long exchanges. With the ``description`` that another process of the backend has
+    given, the first request starts the process.
     """
 
     claims: tuple[str, ...]
@@ -59,15 +65,20 @@ class IsolatedOracle:
     reproduce_call: Callable[[Case, Call, Mapping[str, Bits]], str]
 
     def __init__(
-        self, backend: str, config: LaunchConfig, on_reply: Callable[[], None] = lambda: None
+        self,
+        backend: str,
+        config: LaunchConfig,
+        on_reply: Callable[[], None] = lambda: None,
+        description: OracleDescription | None = None,
     ) -> None:
-        self._supervisor = BackendSupervisor(backend, PythonClient(backend, config), on_reply)
+        client = PythonClient(backend, config)
+        self._supervisor = BackendSupervisor(backend, client, on_reply, description)
         self._seconds = config.seconds
         self._ahead = AnswersAhead()
         self._lost_messages = 0
         self._bisector = CrashBisector(self.close, config.seconds)
         self._bisected = self._bisector.ask
-        description = self._supervisor.info
+        self.description = description = self._supervisor.info
         self.name, self.version = description.name, description.version
         if description.claims is not None:
             self.claims = description.claims

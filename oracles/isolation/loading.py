@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from oracles.isolation.isolated_oracle import IsolatedOracle
 from oracles.isolation.launch_config import LaunchConfig
@@ -14,19 +15,23 @@ IN_PROCESS = ("reference", "oracles.reference.reference_oracle")
 
 
 def load_isolated(
-    name: str, config: LaunchConfig, on_reply: Callable[[], None] = lambda: None
+    name: str,
+    config: LaunchConfig,
+    on_reply: Callable[[], None] = lambda: None,
+    description: Any = None,
 ) -> Backend:
     """Load a backend in a process of its own; raise CastigateError if that fails.
 
-    ``on_reply`` is called after every reply, to show progress in long exchanges.
+    ``on_reply`` is called after every reply, to show progress in long exchanges. With what
+    ``description_of`` returns where it is loaded already, its first task starts the process.
     """
     if not drives_framework(name):
         return load_backend(name)
     if is_program(name):
-        backend = Backend(name, ProgramOracle(name, config, on_reply))
+        backend = Backend(name, ProgramOracle(name, config, on_reply, description))
         check_claims(backend)
         return backend
-    return Backend(name, IsolatedOracle(name, config, on_reply))
+    return Backend(name, IsolatedOracle(name, config, on_reply, description))
 
 
 def drives_framework(name: str) -> bool:
@@ -42,6 +47,13 @@ def can_run_in_process(name: str, config: LaunchConfig) -> bool:
 def is_isolated(backend: Backend) -> bool:
     """Return whether a backend runs in another process."""
     return isinstance(backend.oracle, IsolatedOracle | ProgramOracle)
+
+
+def description_of(backend: Backend) -> Any:
+    """Return how a backend's process describes it; None if it has no process."""
+    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
+        return backend.oracle.description
+    return None
 
 
 def seconds_waited(backend: Backend) -> float:

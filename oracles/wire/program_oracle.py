@@ -15,6 +15,7 @@ from oracles.isolation.remote_sweep import RemoteSweep
 from oracles.isolation.shared_memory import SLOT_BYTES
 from oracles.protocol import Bits, Swept, Unsupported
 from oracles.wire.program_client import ProgramClient
+from oracles.wire.schema import Hello
 from specs.cases import Case
 from specs.formats import format_named
 
@@ -23,8 +24,9 @@ class ProgramOracle:
     """Sends requests to a program, and to a new process of it when one crashes.
 
     Beside ``cast`` and ``road`` it has the methods for the operations that the program offers.
-    ``on_reply`` is called after every reply, to show progress in long exchanges. Without
-    ``offers_memory`` all answers come in payloads, as on a system without shared memory.
+    ``on_reply`` is called after every reply, to show progress in long exchanges. With the
+    ``description`` that another process of the program has given, the first request starts it.
+    Without ``offers_memory`` all answers come in payloads, as on a system without shared memory.
     """
 
     claims: tuple[str, ...]
@@ -36,14 +38,15 @@ class ProgramOracle:
         backend: str,
         config: LaunchConfig,
         on_reply: Callable[[], None] = lambda: None,
+        description: Hello | None = None,
         offers_memory: bool = True,
     ) -> None:
         client = ProgramClient(backend, config, offers_memory)
         self.log = client.log
-        self._supervisor = BackendSupervisor(backend, client, on_reply)
+        self._supervisor = BackendSupervisor(backend, client, on_reply, description)
         self._seconds = config.seconds
         self._bisector = CrashBisector(self.close, config.seconds)
-        self.hello = hello = self._supervisor.info
+        self.description = hello = self._supervisor.info
         self.name, self.version, self.dtypes = hello.name, hello.version, tuple(hello.dtypes)
         self._operations, self._depends_on = hello.operations, hello.depends_on
         if hello.claims is not None:

@@ -77,6 +77,7 @@ def test_a_long_run_with_helpers_finds_the_same(
     ("name", "why"),
     [
         ("LosesItsAsker", "was ended by SIGKILL"),
+        ("LosesItsAskers", "was ended by SIGKILL"),
         ("OneAtATime", "could not begin: backend"),
     ],
 )
@@ -132,7 +133,7 @@ def fail_if_judged_here() -> Judged:
     raise AssertionError("a helper has judged this")
 
 
-def test_pytest_judges_what_no_helper_has_begun() -> None:
+def test_pytest_judges_what_no_helper_is_left_for() -> None:
     helpers, group = (
         Helpers(HelperConfig({}, Settings(), (), Failures(Path())), 0),
         Group([("reference", "a")]),

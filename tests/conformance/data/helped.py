@@ -1,4 +1,4 @@
-"""Adapters that note on whose behalf they are loaded and asked, and fail whoever comes second."""
+"""Adapters that note when they are loaded and asked, and fail some of those who ask."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from conformance.suite.parallel_judging import MAX_HELPERS
 from specs.cases import Case
 from tests.conformance.data.hostile import RIGHT, Honest
 
@@ -21,13 +22,18 @@ class Noting(Honest):
 
     def __init__(self) -> None:
         self.notes = Path(os.environ[NOTES])
-        self.is_first = not self.notes.exists()
         self.asked = 0
         self.note("loaded")
+        self.place = self.loaded().index(f"loaded {os.getpid()}")
+        """How many processes have been loaded before this one."""
 
     def note(self, what: str) -> None:
         with self.notes.open("a") as notes:
-            print(what, os.getppid(), file=notes)
+            print(what, os.getpid(), file=notes)
+
+    def loaded(self) -> list[str]:
+        """The notes of the processes that have been loaded."""
+        return [line for line in self.notes.read_text().splitlines() if "loaded" in line]
 
     def bitcast(self, case: Case, bits: Any) -> Any:
         if not self.asked:
@@ -38,23 +44,33 @@ class Noting(Honest):
 
 
 class Helped(Noting):
-    """Answers whoever comes first when a helper is there as well."""
+    """Answers when two helpers have loaded it, so that both judge."""
 
     def bitcast(self, case: Case, bits: Any) -> Any:
-        while self.is_first and self.notes.read_text().count("loaded") < 2:
+        while len(self.loaded()) < 2:
             sleep(0.01)
         return super().bitcast(case, bits)
 
 
 class LosesItsAsker(Helped):
+    """Kills the second of those who ask."""
+
+    first, last = 1, 1
+
     def bitcast(self, case: Case, bits: Any) -> Any:
-        if self.asked == 20 and not self.is_first:
+        if self.asked == 20 and self.first <= self.place <= self.last:
             os.kill(os.getppid(), signal.SIGKILL)
         return super().bitcast(case, bits)
+
+
+class LosesItsAskers(LosesItsAsker):
+    """Kills all helpers."""
+
+    first, last = 0, min(os.cpu_count() or 1, MAX_HELPERS) - 1
 
 
 class OneAtATime(Helped):
     def __init__(self) -> None:
         super().__init__()
-        if not self.is_first:
+        if self.place:
             raise RuntimeError("the device is taken")
