@@ -95,6 +95,8 @@ class BackendJudge:
         self._is_isolated = is_isolated(backend)
         self.settings = settings
         self._asked_rows: tuple[object, list[Bits]] = None, []
+        self._answers: dict[Case, tuple[Bits, Answer]] = {}
+        """The inputs of cases of one pair, and the first answers to them."""
         self._follower = Follower(self.ask)
         self.expectations = Expectations(independent=isinstance(backend.oracle, Reference))
 
@@ -224,6 +226,25 @@ class BackendJudge:
 
         return attempt(checked_answer)
 
+    def ask_first(self, case: Case, rules: Ruling, inputs: Bits) -> Answer:
+        """The backend's answer to all inputs of a case, remembered until the next pair comes."""
+        answer = self.ask(case, rules, inputs)
+        some = next(iter(self._answers), case)
+        if (some.source, some.target) != (case.source, case.target):
+            self._answers.clear()
+        self._answers[case] = inputs, answer
+        return answer
+
+    def answer_to(self, case: Case, rules: Ruling, inputs: Bits) -> Answer:
+        """The backend's first answer to these inputs; it is asked unless that is remembered.
+
+        A crash is not remembered: a new process may answer.
+        """
+        asked, answer = self._answers.get(case, (None, None))
+        if asked is not inputs or answer is None or isinstance(answer, Crashed):
+            return self.ask(case, rules, inputs)
+        return answer
+
     def ask_each(self, case: Case, rules: Ruling, batch: TensorBatch) -> Iterator[Answer]:
         """The answers to several tensors, in one message where a message is slow."""
         oracle = self.backend.oracle
@@ -266,7 +287,7 @@ class BackendJudge:
         expected = self.expectations.of(rules, inputs)
         is_open = has_branch(expected.branch_indices, rules.open_branches)
         asked, message = inputs, ""
-        match self.ask(case, rules, inputs):
+        match self.ask_first(case, rules, inputs):
             case Answered(answer):
                 pass
             case Raised(error) as raised:

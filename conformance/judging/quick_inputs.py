@@ -125,6 +125,7 @@ def _few_patterns(source_name: str, target_name: str, most: int) -> Bits:
     return codes.astype(source.storage)
 
 
+@cache
 def one_of_each(source: Format) -> Bits:
     """A zero and a one: enough for a request that must be refused whatever its values."""
     if source.kind == "text":

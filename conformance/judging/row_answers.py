@@ -112,7 +112,7 @@ def candidates(judge: BackendJudge, cases: Sequence[Case], *, calls: bool) -> li
 
 
 def row_of(judge: BackendJudge, case: Case) -> Row | NoRow:
-    """Ask all inputs of a case in one row; if that raises, only those that must be answered."""
+    """The answers to all inputs of a case; if they raise, to those that must be answered."""
     for dtype in (case.source, case.target):
         if dtype in judge.broken:
             return NoRow(f"the adapter, not the framework: {dtype}: {judge.broken[dtype]}")
@@ -120,7 +120,7 @@ def row_of(judge: BackendJudge, case: Case) -> Row | NoRow:
     inputs = inputs_of(case, rules, settings.seed, settings.max_examples)
     expected = judge.expectations.of(rules, inputs)
     is_specified = ~has_branch(expected.branch_indices, rules.open_branches)
-    answer = judge.ask(case, rules, inputs)
+    answer = judge.answer_to(case, rules, inputs)
     if isinstance(answer, Raised) and is_specified.any() and not is_specified.all():
         inputs, expected = inputs[is_specified], expected.at(is_specified)
         answer = judge.ask(case, rules, inputs)
