@@ -70,7 +70,8 @@ class Follower:
         answers = np.empty(inputs.size, rules.target.storage)
         for first in range(0, inputs.size, ROW):
             part = inputs[first : first + ROW]
-            answer = value_of(self._ask(case, rules, np.resize(part, ROW)))
+            row = part if part.size == ROW else np.resize(part, ROW)
+            answer = value_of(self._ask(case, rules, row))
             answers[first : first + part.size] = answer[: part.size]
         stairs, compare = staircase(rules), fastest_comparison().compare_with_steps
         return GradedAnswers(inputs, answers, *grade_by_staircase(stairs, inputs, answers, compare))

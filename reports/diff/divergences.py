@@ -45,12 +45,12 @@ def find_failures(
     ``branch_indices`` are those of the branches that apply to the inputs.
     """
     groups = rule_groups(rules)
-    where = np.flatnonzero(grades != ALLOWED)
-    if where.size < grades.size // 2:
+    fails = grades != ALLOWED
+    where: NDArray[np.intp] | range = range(grades.size)
+    if np.count_nonzero(fails) < grades.size // 2:
+        where = np.flatnonzero(fails)
         inputs, answers, grades = inputs[where], answers[where], grades[where]
         branch_indices = branch_indices[where]
-    else:
-        where = np.arange(grades.size)
     group_of_answer = groups.of(grades, branch_indices)
     for group, runs in gather(inputs, answers, group_of_answer):
         here = group_of_answer == group
