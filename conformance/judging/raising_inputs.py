@@ -24,6 +24,9 @@ def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, 
     if source.kind == "text":
         return _simplest_text(source, inputs, ask)
     part = inputs
+    # Most backends that raise do so on all inputs of a dtype, and then on the first.
+    if part.size > 1 and _raises(part[:1], ask):
+        part = part[:1]
     while part.size > 1:
         half = part.size // 2
         if _raises(part[:half], ask):
@@ -38,7 +41,9 @@ def inputs_that_raise(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, 
 def _simplest_text(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, Bits | None]:
     """The last of the fewest simple texts that raise together, if it raises alone."""
     texts = np.array(sorted(inputs, key=lambda text: simplicity(source, text)), object)
-    answered, raising = 0, texts.size
+    if _raises(texts[:1], ask):
+        return _simplest(texts[:1])
+    answered, raising = 1, texts.size
     while raising - answered > 1:
         middle = (answered + raising) // 2
         if _raises(texts[:middle], ask):
@@ -47,8 +52,12 @@ def _simplest_text(source: Format, inputs: Bits, ask: AskBits) -> tuple[str, Bit
             answered = middle
     one = texts[raising - 1 : raising]
     if _raises(one, ask):
-        return f"on {one[0]!r}, the simplest text that raises the error", one
+        return _simplest(one)
     return "on no text alone, only on several of them together", None
+
+
+def _simplest(one: Bits) -> tuple[str, Bits]:
+    return f"on {one[0]!r}, the simplest text that raises the error", one
 
 
 def _raises(inputs: Bits, ask: AskBits) -> bool:
