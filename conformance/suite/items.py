@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import pytest
 
-from conformance.judging.questions import AnyJudge, Question
-from conformance.suite.durations import Stopwatch, measured
+from conformance.judging.questions import Question
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
 from conformance.suite.ledger_check import compared_with_ledger, heed_ledger
 from oracles.registry import Backend
 from reports.counterexample.failure_text import failure_text
 from reports.diff.totals import count_record
-from specs.cases import Case
 
 FAILURES = pytest.StashKey[Failures]()
 SUMMARY = pytest.StashKey[FindingsSummary]()
@@ -28,24 +26,15 @@ OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
 
 
 class Suite(pytest.File):
-    """The root of the suite's items: all backends of a run."""
+    """The root of the suite's items: all questions to all backends of a run."""
 
-    def __init__(
-        self,
-        *,
-        backend_judges: list[AnyJudge],
-        cases: list[Case],
-        stopwatch: Stopwatch | None,
-        **more: Any,
-    ) -> None:
+    def __init__(self, *, asked: Sequence[tuple[Backend, list[Question]]], **more: Any) -> None:
         super().__init__(**more)
-        self.backend_judges = backend_judges
-        self.cases = cases
-        self.stopwatch = stopwatch
+        self.asked = asked
 
     def collect(self) -> Iterator[BackendNode]:
         """One node per backend."""
-        for backend, questions in measured(self.stopwatch, self.backend_judges, self.cases):
+        for backend, questions in self.asked:
             yield BackendNode.from_parent(
                 self, name=backend.name, backend=backend, questions=questions
             )
@@ -54,9 +43,7 @@ class Suite(pytest.File):
 class BackendNode(pytest.Collector):
     """All questions to one backend."""
 
-    def __init__(
-        self, *, backend: Backend, questions: Callable[[], Iterator[Question]], **more: Any
-    ) -> None:
+    def __init__(self, *, backend: Backend, questions: list[Question], **more: Any) -> None:
         super().__init__(**more)
         self.backend = backend
         self.questions = questions
@@ -64,7 +51,7 @@ class BackendNode(pytest.Collector):
 
     def collect(self) -> Iterator[JudgedItem]:
         """One item per question, with its name."""
-        for question in self.questions():
+        for question in self.questions:
             item: JudgedItem = JudgedItem.from_parent(
                 self, name=question.name, backend=self.backend, question=question
             )

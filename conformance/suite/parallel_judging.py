@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from conformance.judging.backend_judge import Settings
-from conformance.judging.questions import Judged, judges_of
+from conformance.judging.questions import Judged, Question, judges_of
 from conformance.running.fork_server import fork_or_spawn
 from conformance.running.selection import select
 from conformance.running.supervisor import (
@@ -37,6 +37,7 @@ from conformance.suite.items import JudgedItem
 from conformance.suite.xdist_workers import gives_out_work, is_worker
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import description_of, load_isolated
+from oracles.registry import Backend
 from specs.cases import Case
 from specs.errors import CastigateError
 
@@ -44,6 +45,8 @@ MAX_HELPERS = 4
 """pytest itself takes a third of a millisecond to report an item: more would wait for it."""
 GROUPS_IN_HAND = 2
 """Groups that a helper has at a time, so that it need not wait for the next one."""
+LAST_GROUPS = 16
+"""So many groups are handed out one by one, so that no helper waits long for another's last."""
 MIN_ITEMS = 2000
 """Fewer items are judged by pytest before a helper has loaded a framework."""
 
@@ -145,7 +148,13 @@ class Helpers:
         self._processes: list[ChildProcess] = []
         self._descriptions: dict[str, Any] = {}
         self._waiting: deque[Group] = deque()
+        self._supervisor: threading.Thread | None = None
         self._is_over = False
+
+    @property
+    def have_started(self) -> bool:
+        """Whether the helpers were started and not ended."""
+        return bool(self._processes)
 
     def start(self) -> None:
         """Start the helpers, which load the backends."""
@@ -159,26 +168,21 @@ class Helpers:
         supervise(self._helpers, self, lambda: bool(self._descriptions))
         return self._descriptions
 
+    def begin(self, groups: Iterable[Group]) -> None:
+        """Have the helpers judge groups, from the first on, until the end."""
+        self._waiting.extend(groups)
+        if not self.have_started:
+            self.start()
+        self._supervisor = threading.Thread(target=self._supervise)
+        self._supervisor.start()
+
     def end(self) -> None:
         """End all helpers."""
         self._is_over = True
         while self._processes:
             self._processes.pop().kill()
-
-    @contextmanager
-    def working_on(self, groups: Iterable[Group]) -> Iterator[None]:
-        """Have helpers judge groups, from the first on, for as long as the context lasts."""
-        self._waiting.extend(groups)
-        supervisor = threading.Thread(target=self._supervise)
-        try:
-            if not self._processes:
-                self.start()
-            supervisor.start()
-            yield
-        finally:
-            self.end()
-            if supervisor.ident is not None:
-                supervisor.join()
+        if self._supervisor is not None:
+            self._supervisor.join()
 
     def judge(self, group: Group, key: Key, judge_here: Callable[[], Judged]) -> Judged:
         """Return what a helper finds; judge here what none is left for, or what it cannot judge."""
@@ -203,7 +207,9 @@ class Helpers:
 
     def _hand_out(self, helper: Helper, in_hand: deque[Group]) -> None:
         """Hand a helper the first groups that nobody has begun, up to as many as it may have."""
-        while len(in_hand) < GROUPS_IN_HAND and self._waiting and not self._is_over:
+        while self._waiting and not self._is_over:
+            if len(in_hand) >= (GROUPS_IN_HAND if len(self._waiting) > LAST_GROUPS else 1):
+                return
             in_hand.append(group := self._waiting.popleft())
             # If the helper has died, the next receive reports it.
             with suppress(WorkerDiedError):
@@ -258,6 +264,7 @@ class ParallelJudging:
         self, config: HelperConfig, count: int, stopwatch: Stopwatch | None = None
     ) -> None:
         self.helpers = Helpers(config, count, stopwatch)
+        self._group_of: dict[Key, Group] = {}
 
     def start_early(
         self, config: pytest.Config, cases: Sequence[Case], backends: int
@@ -273,25 +280,37 @@ class ParallelJudging:
             self.helpers.start()
         return self.helpers.descriptions()
 
+    def begin_early(self, asked: Iterable[tuple[Backend, list[Question]]]) -> None:
+        """Have helpers that were started early judge what pytest makes items of."""
+        if self.helpers.have_started and not self._group_of:
+            self._begin((backend, each) for backend, questions in asked for each in questions)
+
+    def _begin(self, asked: Iterable[tuple[Backend, Question]]) -> None:
+        """Have the helpers judge these questions, pair by pair."""
+        groups = [
+            Group([(backend.name, question.name) for backend, question in pair])
+            for _, pair in groupby(asked, lambda one: (one[0].name, one[1].pair))
+        ]
+        self._group_of = {key: group for group in groups for key in group.keys}
+        self.helpers.begin(groups)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Start the helpers if there are enough items."""
+        """Have each item ask the helpers first for its judgement, if there are enough items."""
         items = [item for item in session.items if isinstance(item, JudgedItem)]
-        if len(items) < MIN_ITEMS:
+        if not self._group_of:
+            if len(items) < MIN_ITEMS:
+                self.helpers.end()
+                return (yield)
+            self._begin((item.backend, item.question) for item in items)
+        for item in items:
+            key = item.backend.name, item.question.name
+            judge = partial(self.helpers.judge, self._group_of[key], key, item.question.judge)
+            item.question = replace(item.question, judge=judge)
+        try:
+            return (yield)
+        finally:
             self.helpers.end()
-            return (yield)
-        with self.helpers.working_on(list(self._grouped(items))):
-            return (yield)
-
-    def _grouped(self, items: list[JudgedItem]) -> Iterator[Group]:
-        """Group the items by pair, and have each ask the helpers first for its judgement."""
-        for _, pair in groupby(items, lambda item: (item.backend.name, item.question.pair)):
-            by_key = {(item.backend.name, item.name): item for item in pair}
-            group = Group(list(by_key))
-            for key, item in by_key.items():
-                judge = partial(self.helpers.judge, group, key, item.question.judge)
-                item.question = replace(item.question, judge=judge)
-            yield group
 
     def pytest_unconfigure(self) -> None:
         """End helpers that were started for a run that has not begun."""

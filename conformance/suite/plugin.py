@@ -17,7 +17,7 @@ import pytest
 from conformance.judging.backend_judge import Settings
 from conformance.judging.questions import judges_of
 from conformance.running.selection import select
-from conformance.suite.durations import Durations, Stopwatch
+from conformance.suite.durations import Durations, Stopwatch, measured
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
 from conformance.suite.items import FAILURES, SUMMARY, JudgedItem, Suite
@@ -43,6 +43,8 @@ SUITE = Path(__file__).with_name("items.py")
 """The file that pytest collects for the suite."""
 TIMEOUT_PLUGIN = "timeout"
 """pytest-timeout, which defines the option --timeout too."""
+HELPING = "castigate-helping"
+"""The plugin that shares the items with helpers, where there are some."""
 BACKENDS = pytest.StashKey[list[Backend]]()
 VERSIONS = pytest.StashKey[dict[str, str]]()
 """The version of each backend; empty until this process knows it."""
@@ -179,7 +181,7 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
             configs, _settings(config), tuple(documents_only), failures, stopwatch is not None
         )
         judging = ParallelJudging(helper, helpers, stopwatch)
-        config.pluginmanager.register(judging, "castigate-helping")
+        config.pluginmanager.register(judging, HELPING)
         descriptions = judging.start_early(config, cases, len(names))
     if gives_out_work(config):
         workers = WorkerVersions(versions, failures.folder)
@@ -275,11 +277,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | No
     if file_path != SUITE or not backends:
         return None
     settings, cases = _settings(config), select(config.getoption("--document"))
-    suite: Suite = Suite.from_parent(
-        parent,
-        path=file_path,
-        backend_judges=judges_of(backends, settings, cases),
-        cases=cases,
-        stopwatch=config.stash.get(STOPWATCH, None),
-    )
+    judges, stopwatch = judges_of(backends, settings, cases), config.stash.get(STOPWATCH, None)
+    asked = [
+        (backend, list(questions())) for backend, questions in measured(stopwatch, judges, cases)
+    ]
+    if (judging := config.pluginmanager.get_plugin(HELPING)) is not None:
+        judging.begin_early(asked)
+    suite: Suite = Suite.from_parent(parent, path=file_path, asked=asked)
     return suite

@@ -47,6 +47,7 @@ from oracles.isolation.resource_limits import (
     disable_core_dumps,
     is_memory_nearly_full,
     limit_memory,
+    sleep_exactly,
 )
 from oracles.memory_layouts import layout_of, with_layout
 from oracles.protocol import Bits, Returned, Swept, WithSweep
@@ -188,6 +189,7 @@ class Server:
 
         def cast(names: list[str]) -> dict[str, Bits]:
             answers = {}
+            sleep_exactly()
             sys.settrace(give_way)
             try:
                 for place, name in enumerate(names):

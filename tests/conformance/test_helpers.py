@@ -115,13 +115,14 @@ def test_a_helper_finds_the_same_as_pytest(tier: str, tmp_path: Path) -> None:
     assert len(keys) == 2
     configs = launch_configs(["reference"])
     helpers = Helpers(HelperConfig(configs, settings, ("onnx-cast:25",), Failures(tmp_path)), 1)
-    with helpers.working_on([Group(keys[1:]), group := Group(keys[:1])]):
-        assert set(group.found.result()) == set(keys[:1])
-        for key in keys[:1]:
-            found = helpers.judge(group, key, fail_if_judged_here)
-            assert count_record(*found) == count_record(*judges[key]())
-            # Answers of what fails are in the folder; no others are needed.
-            assert found[1].answered is None
+    helpers.begin([Group(keys[1:]), group := Group(keys[:1])])
+    assert set(group.found.result()) == set(keys[:1])
+    for key in keys[:1]:
+        found = helpers.judge(group, key, fail_if_judged_here)
+        assert count_record(*found) == count_record(*judges[key]())
+        # Answers of what fails are in the folder; no others are needed.
+        assert found[1].answered is None
+    helpers.end()
     assert helpers.lost == []
     assert not list(tmp_path.iterdir())
 
@@ -139,8 +140,9 @@ def test_pytest_judges_what_no_helper_is_left_for() -> None:
         Group([("reference", "a")]),
     )
     judged = Case("onnx-cast", "25", "int4", "int2"), Judgement("a", "reference", "open")
-    with helpers.working_on([group]):
-        assert helpers.judge(group, group.keys[0], lambda: judged) == judged
+    helpers.begin([group])
+    assert helpers.judge(group, group.keys[0], lambda: judged) == judged
+    helpers.end()
 
 
 def test_an_error_of_the_suite_itself_is_raised_in_pytest() -> None:
