@@ -106,7 +106,11 @@ def export_onnx(
             raise CastigateError(
                 f"document `{name}` is not one of ONNX; give {' or '.join(DOCUMENTS)}"
             )
-    selection = Selection(documents=tuple(document or DOCUMENTS), source=source, target=target)
+    selection = Selection(
+        documents=tuple(document or DOCUMENTS),
+        source=tuple(source or ()),
+        target=tuple(target or ()),
+    )
     cases, exporter = selected_cases(selection), Exporter()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CastigateError(f"{out} is not empty; give a new folder as --out")

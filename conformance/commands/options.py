@@ -44,10 +44,12 @@ DocumentOption = Annotated[
     ),
 ]
 SourceOption = Annotated[
-    str | None, typer.Option(metavar="DTYPE", help="Only casts from this dtype.")
+    list[str] | None,
+    typer.Option(metavar="DTYPE", help="Only casts from this dtype (repeatable)."),
 ]
 TargetOption = Annotated[
-    str | None, typer.Option(metavar="DTYPE", help="Only casts to this dtype.")
+    list[str] | None,
+    typer.Option(metavar="DTYPE", help="Only casts to this dtype (repeatable)."),
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
 MaxExamplesOption = Annotated[

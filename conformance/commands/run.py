@@ -92,7 +92,11 @@ def run_command(
     else:
         request = RunRequest(
             tuple(dict.fromkeys(backend)),
-            Selection(documents=tuple(document or ()), source=source, target=target),
+            Selection(
+                documents=tuple(document or ()),
+                source=tuple(source or ()),
+                target=tuple(target or ()),
+            ),
             tier.value,
             seed,
             max_examples,

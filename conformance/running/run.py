@@ -90,14 +90,13 @@ def request_of(record: RunRecord) -> RunRequest:
 
 def selected_cases(selection: Selection) -> list[Case]:
     """Return the cases of a selection; raise CastigateError if there is none."""
-    for dtype in (selection.source, selection.target):
-        if dtype is not None:
-            format_named(dtype)
+    for dtype in (*selection.source, *selection.target):
+        format_named(dtype)
     cases = [
         case
         for case in select(selection.documents)
-        if selection.source in (None, case.source)
-        and selection.target in (None, case.target)
+        if case.source in (selection.source or (case.source,))
+        and case.target in (selection.target or (case.target,))
         and (not selection.choices or selection.choice(case.id) is not None)
     ]
     if not cases:

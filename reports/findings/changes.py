@@ -67,8 +67,8 @@ def setup_differences(before: RunRecord, now: RunRecord) -> list[str]:
             ("seed", before.seed, now.seed),
             ("random inputs", before.max_examples, now.max_examples),
             ("selected documents", before.selection.documents, now.selection.documents),
-            ("selected source", before.selection.source, now.selection.source),
-            ("selected target", before.selection.target, now.selection.target),
+            ("selected sources", before.selection.source, now.selection.source),
+            ("selected targets", before.selection.target, now.selection.target),
         )
         if old != new
     ]
@@ -94,6 +94,4 @@ def _region(broken: BrokenRule) -> object:
 
 
 def _as_text(value: object) -> str:
-    if isinstance(value, tuple):
-        return " ".join(value) or "all"
-    return "all" if value is None else str(value)
+    return " ".join(value) or "all" if isinstance(value, tuple) else str(value)

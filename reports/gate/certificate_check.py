@@ -149,8 +149,8 @@ def _check_settings(policy: Policy, store: RunStore) -> None:
         ("seed", record.seed, record.seed if entry.seed is None else entry.seed),
         ("max-examples", record.max_examples, entry.max_examples),
         ("documents", documents, documents if entry.documents == CLAIMED else entry.documents),
-        ("source", record.selection.source, None),
-        ("target", record.selection.target, None),
+        ("source", record.selection.source, ()),
+        ("target", record.selection.target, ()),
     ):
         if actual != expected:
             path = store.folder.display_name

@@ -13,7 +13,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from reports.case_patterns import any_matches
 from specs.errors import CastigateError
@@ -53,6 +62,29 @@ class TierChoice(StrictModel):
         return f"{' '.join(self.match)} at {self.tier}"
 
 
+def _dtypes(stored: Any) -> Any:
+    """The dtypes that a selection's ``null``, one name or list of names stands for."""
+    match stored:
+        case None:
+            return ()
+        case str():
+            return (stored,)
+    return stored
+
+
+def _stored_dtypes(dtypes: tuple[str, ...]) -> str | tuple[str, ...] | None:
+    match dtypes:
+        case ():
+            return None
+        case (only,):
+            return only
+    return dtypes
+
+
+Dtypes = Annotated[tuple[str, ...], BeforeValidator(_dtypes), PlainSerializer(_stored_dtypes)]
+"""The selected dtypes, all if there are none."""
+
+
 class Selection(StrictModel):
     """The documents and dtypes that the user selected, as written on the command line.
 
@@ -61,8 +93,8 @@ class Selection(StrictModel):
     """
 
     documents: tuple[str, ...] = ()
-    source: str | None = None
-    target: str | None = None
+    source: Dtypes = ()
+    target: Dtypes = ()
     choices: tuple[TierChoice, ...] = ()
 
     def choice(self, case: str) -> TierChoice | None:
@@ -215,8 +247,8 @@ def _facts(record: RunRecord) -> dict[str, str]:
         "castigate": record.suite,
         "backend": ", ".join(f"{backend.name} {backend.version}" for backend in record.backends),
         "--document": " --document ".join(selected.documents),
-        "--source": selected.source,
-        "--target": selected.target,
+        "--source": " --source ".join(selected.source),
+        "--target": " --target ".join(selected.target),
         "cases": ", ".join(map(str, selected.choices)),
         "--tier": record.tier,
         "--seed": record.seed,

@@ -106,6 +106,13 @@ def test_full_counts_all_wrong_answers_and_quick_finds_a_part_of_them(
     assert sorted(path.name for path in full.iterdir()) == [*TABLES, "run.json"]
 
 
+def test_several_sources_and_targets_are_selected(tmp_path: Path) -> None:
+    several = ("--source=bool", "--source=int4", "--target=int2", "--target=uint4")
+    assert run(tmp_path / "run", "--backend=reference", "--document=onnx-cast:25", *several) == 0
+    pairs = {(row["source"], row["target"]) for row in rows(tmp_path / "run", "cases")}
+    assert pairs == {(one, other) for one in ("bool", "int4") for other in ("int2", "uint4")}
+
+
 @needs_numba
 def test_full_counts_wrong_roundings(tmp_path: Path) -> None:
     quick, full = tmp_path / "quick", tmp_path / "full"

@@ -65,8 +65,8 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         {"selection": Selection(documents=("a", "b:1"))},
         "selected documents: all before, a b:1 now",
     ),
-    ({"selection": Selection(source="int8")}, {}, "selected source: int8 before, all now"),
-    ({}, {"selection": Selection(target="int8")}, "selected target: all before, int8 now"),
+    ({"selection": Selection(source=("int8",))}, {}, "selected sources: int8 before, all now"),
+    ({}, {"selection": Selection(target=("int8",))}, "selected targets: all before, int8 now"),
     (
         {"documents": {"a": "1"}},
         {"documents": {"a": "2"}},

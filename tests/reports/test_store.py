@@ -11,7 +11,13 @@ import pyarrow as pa
 import pytest
 
 from reports.run_store.open_run import open_run, open_shard, read_batches
-from reports.run_store.record import current_environment, shareable_command
+from reports.run_store.record import (
+    Selection,
+    current_environment,
+    parse_record,
+    serialize_record,
+    shareable_command,
+)
 from reports.run_store.store import create, resume
 from tests.reports.common import HALF, MACHINE, record, same, shard
 from tests.reports.run_folders import FOUND, ROWS, complete, refusal
@@ -55,6 +61,19 @@ def test_a_shard_keeps_its_parts_and_has_no_tables(out: str) -> None:
 def test_a_store_can_be_pickled(out: str) -> None:
     pickle.loads(pickle.dumps(create(out, record()))).write("a", FOUND)
     assert resume(out, record()).finished() == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "stored"),
+    [((), "null"), (("int8",), '"int8"'), (("int8", "int4"), '["int8","int4"]')],
+)
+def test_a_selection_keeps_its_dtypes(dtypes: tuple[str, ...], stored: str) -> None:
+    """No dtype and one dtype are stored as they were when a run could have no more."""
+    kept = record(selection=Selection(source=dtypes, target=dtypes))
+    text = serialize_record(kept)
+    assert parse_record(text, "run.json") == kept
+    shown = "".join(text.decode().split())
+    assert f'"source":{stored},"target":{stored}' in shown
 
 
 def test_a_task_may_have_any_name(out: str) -> None:

@@ -139,10 +139,12 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         f"OUT was begun with ort 1.30.0, now ort 1.31.1; {RESUME}",
     ),
     "another selection": (
-        lambda out: create(out, record(selection=Selection(documents=("a", "b:1"), source="int8"))),
-        lambda out: resume(out, record(selection=Selection(target="bool"))),
+        lambda out: create(
+            out, record(selection=Selection(documents=("a", "b:1"), source=("int8", "int4")))
+        ),
+        lambda out: resume(out, record(selection=Selection(target=("bool",)))),
         "OUT was begun with --document a --document b:1, now no --document; "
-        f"--source int8, now no --source; no --target, now --target bool; {RESUME}",
+        f"--source int8 --source int4, now no --source; no --target, now --target bool; {RESUME}",
     ),
     "another tier, seed, size and shard": (
         lambda out: create(out, shard(1, 4, tier="full")),
