@@ -1,4 +1,4 @@
-"""Limits on a backend's process: its memory, its core dumps, its lifetime, and how it sleeps.
+"""Limits on a backend's process: its memory, its core dumps, and its lifetime.
 
 ``python resource_limits.py MEMORY COMMAND…`` replaces itself by the command within these limits.
 It is run by its path in other environments, so it imports the standard library only.
@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-PR_SET_PDEATHSIG, PR_SET_TIMERSLACK = 1, 29
+PR_SET_PDEATHSIG = 1
 MIN_MEMORY = 4 << 30
 """Bytes: with less, a large framework cannot even be loaded."""
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -80,12 +80,6 @@ def die_with_parent() -> None:
     """Have Linux kill this process when its parent ends, even while it runs C code."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def sleep_exactly() -> None:
-    """Have Linux end this thread's short sleeps in time; by default they last 50 µs longer."""
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,9 @@ import mmap
 import os
 import sys
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from io import BufferedReader, FileIO
-from threading import Barrier, BrokenBarrierError
-from time import sleep
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -47,8 +43,8 @@ from oracles.isolation.resource_limits import (
     disable_core_dumps,
     is_memory_nearly_full,
     limit_memory,
-    sleep_exactly,
 )
+from oracles.isolation.two_callers import cast_at_once
 from oracles.memory_layouts import layout_of, with_layout
 from oracles.protocol import Bits, Returned, Swept, WithSweep
 from oracles.reference.sweep_inputs import Dense
@@ -61,8 +57,6 @@ from specs.release import VERSION
 READ_BUFFER = 1 << 17
 GC_THRESHOLDS = (100_000, 10, 10)
 """Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
-GIVEN_WAY = 1e-5
-"""Seconds in which another thread gets the interpreter."""
 Answer = tuple[dict[str, Any], dict[str, Bits]]
 """Header members and arrays."""
 
@@ -118,7 +112,7 @@ class Server:
             case "casts":
                 return self._cast_batch(case, decode_batch(header["batch"], arrays[""]))
             case "casts_at_once":
-                return {"many": True}, self._cast_at_once(case, arrays)
+                return {"many": True}, cast_at_once(oracle, case, arrays)
             case "bind":
                 self._bind(case, arrays[""])
                 return {}, {}
@@ -176,40 +170,6 @@ class Server:
             answers.append(answer.flatten())
         elements = np.concatenate(answers) if answers else np.zeros(0, np.uint8)
         return {"count": len(answers)}, {"": elements}
-
-    def _cast_at_once(self, case: Case, arrays: dict[str, Bits]) -> dict[str, Bits]:
-        """Answer tensors in two threads, which take turns at every line of the adapter."""
-        adapter = os.path.dirname(sys.modules[type(self._oracle).__module__].__file__ or "")
-
-        def give_way(frame: FrameType, event: str, arg: object) -> Any:
-            if os.path.dirname(frame.f_code.co_filename) != adapter:
-                return None  # A framework's own lines are too many.
-            sleep(GIVEN_WAY)
-            return give_way
-
-        def cast(names: list[str]) -> dict[str, Bits]:
-            answers = {}
-            sleep_exactly()
-            sys.settrace(give_way)
-            try:
-                for place, name in enumerate(names):
-                    if place < len(arrays) // 2:
-                        both.wait()
-                    # A copy: an oracle may use one buffer for all its answers.
-                    answers[name] = np.array(self._oracle.cast(case, arrays[name]))
-            except BrokenBarrierError:
-                pass  # The other thread has raised an error.
-            except BaseException:
-                both.abort()
-                raise
-            finally:
-                sys.settrace(None)
-            return answers
-
-        names, both = list(arrays), Barrier(2)
-        with ThreadPoolExecutor(2) as threads:
-            found = list(threads.map(cast, (names[::2], names[1::2])))
-        return found[0] | found[1]
 
     def _bind(self, case: Case, bits: Bits) -> Callable[[], Bits]:
         self._bound = None

@@ -1,0 +1,130 @@
+"""Asks an oracle from two threads at the same time: freely, and by turns at every line of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Barrier, BrokenBarrierError, Lock
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from oracles.protocol import Bits, Oracle
+from specs.cases import Case
+
+LONGEST_WAIT = 1e-3
+"""Seconds that a thread waits for its turn: the other may be inside a library."""
+
+
+def cast_at_once(oracle: Oracle, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
+    """The answers to tensors, half of them asked by each of two threads."""
+    names = list(tensors)
+    halves = names[::2], names[1::2]
+    both, callers = Barrier(2), _Caller.two(_folder_of(oracle))
+
+    def cast(caller: _Caller, own: list[str]) -> dict[str, Bits]:
+        answers = {}
+        try:
+            for place, name in enumerate(own):
+                if place < len(names) // 2:
+                    both.wait()
+                with caller.calling(place, by_turns=place % 2 == 0):
+                    # A copy: an oracle may use one buffer for all its answers.
+                    answers[name] = np.array(oracle.cast(case, tensors[name]))
+        except BrokenBarrierError:
+            pass  # The other thread has raised an error.
+        except BaseException:
+            both.abort()
+            raise
+        finally:
+            caller.done = len(names)
+        return answers
+
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(cast, callers, halves)
+    return one | other
+
+
+def _folder_of(oracle: Oracle) -> str:
+    return os.path.dirname(sys.modules[type(oracle).__module__].__file__ or "")
+
+
+class _Caller:
+    """One of two threads that call an adapter."""
+
+    other: _Caller
+
+    def __init__(self, folder: str, processor: frozenset[int]) -> None:
+        self._folder = folder
+        self._processor = processor
+        self._turn = Lock()
+        """Released by the other thread when it is this one's turn."""
+        self._place = 0
+        self.done = 0
+        """How many calls it has made."""
+
+    @classmethod
+    def two(cls, folder: str) -> tuple[_Caller, _Caller]:
+        """Two callers of an adapter that lies in a folder."""
+        processor = _own_processor()
+        one, other = cls(folder, processor), cls(folder, processor)
+        one.other, other.other = other, one
+        return one, other
+
+    @contextmanager
+    def calling(self, place: int, by_turns: bool) -> Iterator[None]:
+        """Make the call at a place: take turns, or leave it to chance who comes first.
+
+        By turns only one thread runs, and one processor passes the turn on four times as fast as
+        two. Freely both run, also inside a library.
+        """
+        self._place = place
+        self._turn.acquire(blocking=False)
+        with _on(self._processor if by_turns else frozenset()):
+            sys.settrace(self._give_way if by_turns else None)
+            try:
+                yield
+            finally:
+                sys.settrace(None)
+                self.done = place + 1
+                self._pass_on()
+
+    def _give_way(self, frame: FrameType, event: str, arg: object) -> Any:
+        if os.path.dirname(frame.f_code.co_filename) != self._folder:
+            return None  # A framework's own lines are too many.
+        self._pass_on()
+        if self.other.done <= self._place:
+            self._turn.acquire(timeout=LONGEST_WAIT)
+        return self._give_way
+
+    def _pass_on(self) -> None:
+        # No other thread releases this lock.
+        if self.other._turn.locked():
+            self.other._turn.release()
+
+
+def _own_processor() -> frozenset[int]:
+    """The processor that runs this thread; empty where a thread cannot be kept on one."""
+    if not hasattr(os, "sched_setaffinity"):
+        return frozenset()
+    number = ctypes.CDLL(None).sched_getcpu()
+    return frozenset({number} & os.sched_getaffinity(0))
+
+
+@contextmanager
+def _on(processor: frozenset[int]) -> Iterator[None]:
+    """Keep this thread on a processor for as long as the context lasts."""
+    if not processor:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, processor)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
