@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Expected
 from oracles.reference.kernels import (
     Converted,
@@ -146,6 +147,30 @@ def _decide_by(ruling: Ruling, facts: Facts, pattern: Any, select: Select) -> tu
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
     """Return what a numeric ruling allows for each input of an array."""
     return KernelExpectations().expect(ruling, inputs)
+
+
+def expect_texts(ruling: Ruling, inputs: NDArray[Any]) -> Expected:
+    """Return the branch of each number that is cast to a text; no pattern is expected.
+
+    Numbers of one kind share a branch, which the definition finds for one of each.
+    """
+    parts = unpack(ruling.source, inputs.astype(np.uint64), select_arrays)
+    some = (parts.nan | parts.infinity | parts.zero) ^ True
+    facts = (
+        parts.nan,
+        parts.infinity,
+        parts.zero,
+        parts.sign == 1,
+        parts.subnormal,
+        some & has_fraction(parts, select_arrays),
+    )
+    kind_of = sum(fact.astype(np.uint8) << place for place, fact in enumerate(facts))
+    _, one_of_each, kinds = np.unique(kind_of, return_index=True, return_inverse=True)
+    branches = [
+        expect_by_exact.allow(ruling, code).branch_index for code in inputs[one_of_each].tolist()
+    ]
+    nothing = np.zeros(inputs.size, np.uint8)
+    return Expected(np.array(branches, np.uint8)[kinds], nothing, nothing)
 
 
 class KernelExpectations:

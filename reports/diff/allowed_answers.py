@@ -87,8 +87,11 @@ class Expectations:
         return grades
 
     def _expect(self, ruling: Ruling, inputs: Bits) -> Expected:
-        if ruling.worked or not (ruling.source.is_numeric and ruling.target.is_numeric):
+        to_text = not ruling.target.is_numeric
+        if ruling.worked or not ruling.source.is_numeric or (self.independent and to_text):
             return expect_by_exact.expect(ruling, inputs)
+        if to_text:
+            return expect_by_kernels.expect_texts(ruling, inputs)
         if not self.independent:
             return self._by_kernels.expect(ruling, inputs)
         if inputs.size > STAIRCASE_FROM and _is_rising(inputs):

@@ -13,12 +13,28 @@ from specs.ruling import Ruling, ruling
 @cache
 def numeric_rulings() -> dict[str, Ruling]:
     """Return every ruling between numeric formats that is not a rejection."""
+    return {
+        name: rules
+        for name, rules in _rulings_of_numbers().items()
+        if rules.target.is_numeric and not rules.is_rejection
+    }
+
+
+@cache
+def text_rulings() -> dict[str, Ruling]:
+    """Return every ruling from a numeric format to texts whose answers are not open."""
+    return {
+        name: rules
+        for name, rules in _rulings_of_numbers().items()
+        if not rules.target.is_numeric and not rules.is_open
+    }
+
+
+def _rulings_of_numbers() -> dict[str, Ruling]:
     first: dict[Hashable, tuple[str, Ruling]] = {}
     for case in select([]):
-        if case.example is not None or is_bitcast(case):
-            continue
-        rules = ruling(case)
-        if rules.is_rejection or not (rules.source.is_numeric and rules.target.is_numeric):
-            continue
-        first.setdefault(rules.meaning, (case.id, rules))
+        if case.example is None and not is_bitcast(case):
+            rules = ruling(case)
+            if rules.source.is_numeric:
+                first.setdefault(rules.meaning, (case.id, rules))
     return dict(first.values())

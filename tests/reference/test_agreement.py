@@ -13,7 +13,7 @@ from oracles.reference import exact, expect_by_exact, expect_by_kernels, kernels
 from oracles.reference.machine_words import Word, select_words
 from specs.outcomes import Either, Exactly, Round, Same, Value, Wrap
 from specs.ruling import Ruling
-from tests.reference.distinct import numeric_rulings
+from tests.reference.distinct import numeric_rulings, text_rulings
 
 NAMES_PATTERNS = (Either, Exactly, Round, Same, Value, Wrap)
 RANDOM_PATTERNS = 30_000
@@ -75,6 +75,15 @@ def test_definition_and_kernels_agree_on_the_quick_inputs_of_a_wide_source(name:
     if not is_first(name, rules):
         inputs = inputs[WIDE.index(name) % STRIDE :: STRIDE]
     assert first_disagreement(rules, inputs) is None
+
+
+@pytest.mark.parametrize("name", text_rulings())
+def test_definition_and_kernels_agree_on_numbers_that_become_texts(name: str) -> None:
+    rules = text_rulings()[name]
+    inputs = quick_inputs(rules.source.name, rules.target.name, SEED, RANDOM_PATTERNS)
+    by_definition = expect_by_exact.expect(rules, inputs).branch_indices
+    by_kernels = expect_by_kernels.expect_texts(rules, inputs).branch_indices
+    assert by_definition.tolist() == by_kernels.tolist()
 
 
 @pytest.mark.parametrize("name", [*NARROW[::7], *WIDE[::7]])
