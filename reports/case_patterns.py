@@ -83,9 +83,9 @@ def all_ids() -> list[str]:
     return [name for document in (*documents(), INVARIANCES) for name in ids_of(document)]
 
 
-def is_known(name: str) -> bool:
-    """Whether a name is that of a case or of a dtype pair, so that a ledger may list it."""
-    return name in ids_of(document_of(name))
+def can_be_listed(name: str) -> bool:
+    """Whether a ledger may list a case or a check: it is about one backend, not about two roads."""
+    return document_of(name) != VARIANTS
 
 
 @cache

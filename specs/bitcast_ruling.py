@@ -11,7 +11,7 @@ from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named
 from specs.loader import Document, document_named
-from specs.model.document import BY_BITS, SHAPE_WORDS, OutcomeEntry
+from specs.model.document import BY_BITS, SHAPE_WORDS, outcome_entry
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
         raise document.source.error(("rules", takers[1]), f"overlap: {both} both take {case.id}")
     [name] = takers
     rule = entry.rules[name]
+    assert rule.then is not None
     assert not isinstance(rule.then, dict)
-    then = rule.then
-    outcome = then if isinstance(then, OutcomeEntry) else OutcomeEntry.model_validate({"is": then})
+    outcome = outcome_entry(rule.then)
     level = outcome.level or rule.level
     source, target, shape = format_named(case.source), format_named(case.target), shape_of(case)
     ruling: BitcastRuling | None = None

@@ -14,7 +14,7 @@ from specs.editions import Edition, edition
 from specs.errors import CastigateError, DocumentError
 from specs.formats import Format, format_named
 from specs.loader import Document, document_named
-from specs.model.document import ABSENT, Cell, ExampleEntry, OutcomeEntry, RuleEntry
+from specs.model.document import ABSENT, Cell, ExampleEntry, RuleEntry, outcome_entry
 from specs.model.vocabulary import (
     CODE_WORDS,
     INPUT_CLASSES,
@@ -234,7 +234,7 @@ def _cells(version: Edition, rule: RuleEntry, case: Case) -> Iterator[tuple[str,
 
 
 def _branch(name: str, rule: RuleEntry, input_class: str, cell: Cell, target: Format) -> Branch:
-    entry = cell if isinstance(cell, OutcomeEntry) else OutcomeEntry.model_validate({"is": cell})
+    entry = outcome_entry(cell)
     if entry.either is not None:
         outcome: Outcome = Either(tuple(_option(word, target) for word in entry.either))
     else:

@@ -86,8 +86,7 @@ def shape_faults(
     are_all_sound = sound.size == inputs.size
     answers = ask_each(plan.batch(inputs if are_all_sound else inputs[sound]))
     for shape, members in plan.picks.items():
-        picked = sound[members]
-        rule = tensor_rule(case.document, case.version, shape)
+        picked = members if are_all_sound else sound[members]
         kind, text, changed = "answer", "", None
         match next(answers):
             case Answered(value):
@@ -106,6 +105,7 @@ def shape_faults(
             case Crashed() as crashed:
                 raise Unanswered(crashed)
         if text:
+            rule = tensor_rule(case.document, case.version, shape)
             fault = Fault(kind, rule.rule, rule.clause, rule.level, f"shape {shape}: {text}")
             if changed is None:
                 yield FaultyTensor(fault, inputs[picked].reshape(shape))

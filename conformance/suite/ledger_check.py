@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oracles.registry import Backend
-from reports.case_patterns import is_known
+from reports.case_patterns import can_be_listed
 from reports.counterexample.failure_text import failure_text
 from reports.diff.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches
@@ -110,8 +110,7 @@ def compared_with_ledger(
     """Compare an item's breaches with its backend's ledger, and record them for the controller."""
     ledgers = item.config.stash[LEDGERS]
     is_without = backend.name not in ledgers.used and not ledgers.updating
-    # Other items compare two roads of a framework; a ledger is about one backend alone.
-    if is_without or not is_known(item.name):
+    if is_without or not can_be_listed(item.name):
         return None
     found = list(breaches(case, judgement))
     compared = ledgers.compare(backend, item.name, case, found, judgement.verdict)

@@ -62,7 +62,7 @@ class Onnx:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._onnx.__version__)
         self._models = ModelBuilder(self._onnx)
-        self._evaluator = lru_cache(CACHED_MODELS)(self._checked_evaluator)
+        self._evaluator_or_refusal = lru_cache(CACHED_MODELS)(self._try_evaluator)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with a model of one Cast."""
@@ -138,11 +138,22 @@ class Onnx:
             return print_tensor(case.target, answers)
         return print_statement(case.source, case.target, bits, answers)
 
-    def _checked_evaluator(self, graph: Graph, rank: int) -> Any:
-        # The checker needs a shape, so each rank has its own model.
-        model = self._models.with_input(graph, rank)
-        self._onnx.checker.check_model(model, full_check=True)
-        return self._reference.ReferenceEvaluator(model)
+    def _evaluator(self, graph: Graph, rank: int) -> Any:
+        """Return the evaluator of a graph, or raise the error with which it was refused before."""
+        found = self._evaluator_or_refusal(graph, rank)
+        if isinstance(found, Exception):
+            raise found.with_traceback(None)
+        return found
+
+    def _try_evaluator(self, graph: Graph, rank: int) -> Any:
+        """Create an evaluator of a checked model; return the error if there is none."""
+        try:
+            # The checker needs a shape, so each rank has its own model.
+            model = self._models.with_input(graph, rank)
+            self._onnx.checker.check_model(model, full_check=True)
+            return self._reference.ReferenceEvaluator(model)
+        except Exception as refusal:
+            return refusal
 
     def _answer(self, evaluator: Any, graph: Graph, bits: Bits) -> Bits:
         text = format_named(graph.source).kind == "text"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -197,6 +198,16 @@ class OutcomeEntry(PointedEntry):
 
 
 Cell = OutcomeWord | OutcomeEntry
+
+
+def outcome_entry(cell: Cell) -> OutcomeEntry:
+    """The outcome that a cell gives, also where it is only a word."""
+    return cell if isinstance(cell, OutcomeEntry) else _entry_of_word(cell)
+
+
+@cache
+def _entry_of_word(word: str) -> OutcomeEntry:
+    return OutcomeEntry.model_validate({"is": word})
 
 
 class ConflictEntry(PointedEntry):
