@@ -13,7 +13,11 @@ from conformance.judging.answers import Answer, Unanswered, value_of
 from conformance.judging.failing_stretches import GradedAnswers, follow
 from oracles.protocol import Bits
 from oracles.reference.staircase import staircase
-from reports.diff.chunk_comparison import fastest_comparison
+from reports.diff.chunk_comparison import (
+    ChunkComparison,
+    chunk_comparison,
+    fastest_comparison,
+)
 from reports.diff.divergences import divergence, find_failures
 from reports.diff.failure_runs import Gather, gather
 from reports.diff.judgement import Divergence
@@ -24,6 +28,8 @@ from specs.ruling import Ruling
 AskCase = Callable[[Case, Ruling, Bits], Answer]
 ROW = 1 << 16
 """Elements of each row that is asked."""
+MANY = 1 << 21
+"""Inputs from which loading the compiled steps is worth its time."""
 REMEMBERED = 16
 """Results that are kept: many cases of a pair share a road and rules."""
 
@@ -73,8 +79,13 @@ class Follower:
             row = part if part.size == ROW else np.resize(part, ROW)
             answer = value_of(self._ask(case, rules, row))
             answers[first : first + part.size] = answer[: part.size]
-        stairs, compare = staircase(rules), fastest_comparison().compare_with_steps
+        stairs, compare = staircase(rules), _comparison_of(inputs).compare_with_steps
         return GradedAnswers(inputs, answers, *grade_by_staircase(stairs, inputs, answers, compare))
+
+
+def _comparison_of(inputs: Bits) -> ChunkComparison:
+    """What compares so many answers fastest: loading the compiled steps takes half a second."""
+    return fastest_comparison() if inputs.size >= MANY else chunk_comparison(compiled=False)
 
 
 def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
@@ -84,7 +95,7 @@ def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
 
 
 def _followed(rules: Ruling, known: GradedAnswers, whole: GradedAnswers) -> Followed:
-    found = _divergences(rules, whole, fastest_comparison().gather)
+    found = _divergences(rules, whole, _comparison_of(whole.inputs).gather)
     return Followed(found, whole.inputs.size - known.inputs.size, reaches_ends=True)
 
 

@@ -19,6 +19,8 @@ NOT_ALLOWED: Final = 2
 """The grade of an answer that the rule does not allow, whatever the rule's level is."""
 
 Grades = NDArray[np.uint8]
+BLOCK = 1 << 16
+"""Answers that are looked up at a time, so that the indices stay in a core's cache."""
 
 Key = tuple[str, str, str]
 """A rule, its clause, and the level at which it is broken."""
@@ -33,10 +35,13 @@ class RuleGroups:
 
     def of(self, grades: Grades, branch_indices: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return 1 + the index of the key that each answer breaks, or 0 where it is allowed."""
-        # One index into the flattened table: numpy takes several times as long for two.
-        count = self._group_of.shape[1]
-        index = np.uint16(count) * grades + branch_indices
-        return self._group_of.ravel().take(index)
+        groups, table = np.empty(grades.size, np.uint8), self._group_of.ravel()
+        count = np.uint16(self._group_of.shape[1])
+        for first in range(0, grades.size, BLOCK):
+            here = slice(first, first + BLOCK)
+            # One index into the flattened table: numpy takes several times as long for two.
+            groups[here] = table.take(count * grades[here] + branch_indices[here])
+        return groups
 
 
 @lru_cache(maxsize=256)
