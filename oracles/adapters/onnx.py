@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,8 @@ class Onnx:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._onnx.__version__)
         self._models = ModelBuilder(self._onnx)
-        self._evaluator_or_refusal = lru_cache(CACHED_MODELS)(self._try_evaluator)
+        self._refusal = lru_cache(CACHED_MODELS)(self._checked)
+        self._evaluator_of = lru_cache(CACHED_MODELS)(self._created_evaluator)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with a model of one Cast."""
@@ -139,21 +140,24 @@ class Onnx:
         return print_statement(case.source, case.target, bits, answers)
 
     def _evaluator(self, graph: Graph, rank: int) -> Any:
-        """Return the evaluator of a graph, or raise the error with which it was refused before."""
-        found = self._evaluator_or_refusal(graph, rank)
-        if isinstance(found, Exception):
-            raise found.with_traceback(None)
-        return found
+        """Return a graph's evaluator, or raise the error with which the checker refuses a rank."""
+        refusal = self._refusal(graph, rank)
+        if refusal is not None:
+            raise refusal.with_traceback(None)
+        return self._evaluator_of(graph)
 
-    def _try_evaluator(self, graph: Graph, rank: int) -> Any:
-        """Create an evaluator of a checked model; return the error if there is none."""
+    def _checked(self, graph: Graph, rank: int) -> Exception | None:
+        """Return the error with which the checker refuses a model."""
         try:
-            # The checker needs a shape, so each rank has its own model.
+            # It needs a shape, so each rank has its own model.
             model = self._models.with_input(graph, rank)
             self._onnx.checker.check_model(model, full_check=True)
-            return self._reference.ReferenceEvaluator(model)
         except Exception as refusal:
             return refusal
+        return None
+
+    def _created_evaluator(self, graph: Graph) -> Any:
+        return self._reference.ReferenceEvaluator(self._models.with_input(graph, None))
 
     def _answer(self, evaluator: Any, graph: Graph, bits: Bits) -> Bits:
         text = format_named(graph.source).kind == "text"
@@ -172,5 +176,6 @@ class Onnx:
         # numpy returns a scalar for a tensor of rank 0.
         return np.asarray(codes & np.uint8(target.mask)) if is_packed(target) else codes
 
+    @cache  # noqa: B019 (a process has one adapter)
     def _dtype(self, dtype: str) -> Any:
         return self._onnx.helper.tensor_dtype_to_np_dtype(self._models.element_type(dtype))
