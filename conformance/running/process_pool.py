@@ -286,11 +286,12 @@ class _TaskQueue:
             case Progress(inputs=inputs, wrong=wrong):
                 self._listener.add_inputs(inputs, wrong)
             case TaskDone(part=part, stderr=stderr):
-                assert worker.task is not None
-                self._keep(worker.task.name, part)
+                task, worker.task = worker.task, None
+                assert task is not None
+                self.feed(worker)  # so that it works while the part is written to the disk
+                self._keep(task.name, part)
                 self._pool.log.append(stderr)
-                self._listener.finish_task(worker.task)
-                worker.task = None
+                self._listener.finish_task(task)
             case Failure(message=reason):
                 raise CastigateError(reason)
 
