@@ -23,6 +23,7 @@ from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from oracles.isolation.resource_limits import keep_freed_memory
 from oracles.registry import installed
 from reports.html.replace_report import check_output_folder
 from reports.ledger.run_check import RunLedgers
@@ -57,6 +58,7 @@ def nightly_command(
     ] = False,
 ) -> None:
     """Run every installed backend, compare with ledgers and past nights, and write the report."""
+    keep_freed_memory()
     nights = Nights(out)
     # Checked before the run, so that no night is run in vain.
     check_output_folder(nights.report)

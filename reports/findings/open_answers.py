@@ -17,6 +17,7 @@ from specs.errors import CastigateError
 from specs.ruling import Ruling, ruling
 
 Lines = tuple[str, ...]
+ALL = slice(None)
 
 
 @dataclass
@@ -29,11 +30,12 @@ class _CellGroup:
 
 
 def explain_open_answers(
-    recorded: RunAnswers, cells: Mapping[CellKey, Cell]
+    recorded: RunAnswers, cells: Mapping[CellKey, Cell], share: slice = ALL
 ) -> dict[CellKey, Lines]:
     """Return the sentences that explain the open answers of each cell, where closed forms exist.
 
-    Many cells share rules and inputs; each closed form is evaluated once per such group.
+    Many cells share rules and inputs; each closed form is evaluated once per such group. With a
+    ``share`` of the groups, only their cells are explained.
     """
     groups: dict[tuple[object, str], _CellGroup] = {}
     for key, cell in cells.items():
@@ -43,7 +45,7 @@ def explain_open_answers(
             group.cells.setdefault(cell.answers, []).append(key)
     found = {
         key: lines
-        for group in groups.values()
+        for group in [*groups.values()][share]
         for keys, lines in zip(group.cells.values(), _explain_group(recorded, group), strict=True)
         for key in keys
     }

@@ -10,9 +10,10 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from multiprocessing import get_context
 
+from oracles.isolation.resource_limits import keep_freed_memory
 from reports.diff.verdicts import VERDICT_DIGITS
 from reports.findings.case_rules import CaseRule, case_rules
 from reports.findings.cells import Cell, CellKey
@@ -36,8 +37,10 @@ Version = tuple[str, str]
 """The names of a document and of one of its versions."""
 Cells = Mapping[CellKey, Cell]
 Behaviors = dict[CellKey, Lines]
+EXPLAINERS = 2
+"""Processes that explain the open answers of a large run, beside this one."""
 MANY_CELLS = 20_000
-"""Cells from which on another process is worth its start."""
+"""Cells from which on other processes are worth their start."""
 VerdictCounts = dict[tuple[str, str], Counter[str]]
 """How often each verdict occurs, by backend and document."""
 
@@ -135,35 +138,38 @@ def read_report(runs: Sequence[str]) -> Report:
 
 @contextmanager
 def _explained_meanwhile(run: str, cells: Cells) -> Iterator[Callable[[], Behaviors]]:
-    """Begin to explain the open answers of a large run in another process.
+    """Begin to explain the open answers of a large run in other processes.
 
     The function that is yielded returns the explanations. It makes them itself if the run is small,
-    or if the process was killed.
+    or if a process was killed.
     """
     explain_here = partial(explain_open_answers, RunAnswers(open_run(run)), cells)
     if len(cells) < MANY_CELLS:
         yield explain_here
         return
-    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_leave_ctrl_c) as executor:
-        explained = executor.submit(_explain_run, run)
+    with ProcessPoolExecutor(EXPLAINERS, get_context("spawn"), initializer=_begin) as executor:
+        shares = [slice(first, None, EXPLAINERS) for first in range(EXPLAINERS)]
+        explained = [executor.submit(_explain_run, run, share) for share in shares]
 
         def explanations() -> Behaviors:
             try:
-                return explained.result()
+                found = dict(chain.from_iterable(each.result().items() for each in explained))
             except BrokenProcessPool:
                 return explain_here()
+            return {key: found[key] for key in cells if key in found}
 
         yield explanations
 
 
-def _leave_ctrl_c() -> None:
-    """Leave Ctrl-C to the parent process."""
+def _begin() -> None:
+    """Leave Ctrl-C to the parent process, and use memory as a worker does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_freed_memory()
 
 
-def _explain_run(run: str) -> Behaviors:
+def _explain_run(run: str, share: slice) -> Behaviors:
     store = open_run(run)
-    return explain_open_answers(RunAnswers(store), _cells_by_key(store))
+    return explain_open_answers(RunAnswers(store), _cells_by_key(store), share)
 
 
 def _finding_changes(

@@ -61,7 +61,7 @@ def test_a_large_run_is_explained_elsewhere_with_the_same_result(
     here = Mock(side_effect=report.explain_open_answers)
     monkeypatch.setattr(report, "explain_open_answers", here)
     if crashes:
-        monkeypatch.setattr(report, "_leave_ctrl_c", die)
+        monkeypatch.setattr(report, "_begin", die)
     assert read_report([run]).behaviors == expected
     # Only what the other process cannot explain is explained in this one.
     assert here.call_count == crashes
