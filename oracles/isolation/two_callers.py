@@ -18,7 +18,7 @@ from oracles.protocol import Bits, Oracle
 from specs.cases import Case
 
 LONGEST_WAIT = 1e-3
-"""Seconds that a thread waits for its turn: the other may be inside a library."""
+"""Seconds that a thread waits for its turn."""
 
 
 def cast_at_once(oracle: Oracle, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
@@ -65,6 +65,8 @@ class _Caller:
         self._turn = Lock()
         """Released by the other thread when it is this one's turn."""
         self._place = 0
+        self._is_alone = False
+        """Whether the other did not come in time: it is in a library, or waits for a lock."""
         self.done = 0
         """How many calls it has made."""
 
@@ -83,7 +85,7 @@ class _Caller:
         By turns only one thread runs, and one processor passes the turn on four times as fast as
         two. Freely both run, also inside a library.
         """
-        self._place = place
+        self._place, self._is_alone = place, False
         self._turn.acquire(blocking=False)
         with _on(self._processor if by_turns else frozenset()):
             sys.settrace(self._give_way if by_turns else None)
@@ -99,7 +101,7 @@ class _Caller:
             return None  # A framework's own lines are too many.
         self._pass_on()
         if self.other.done <= self._place:
-            self._turn.acquire(timeout=LONGEST_WAIT)
+            self._is_alone = not self._turn.acquire(timeout=0 if self._is_alone else LONGEST_WAIT)
         return self._give_way
 
     def _pass_on(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -435,3 +436,15 @@ class SharesItsScratch:
         scratch = self._scratch[: bits.size]
         scratch[:] = bits.reshape(-1)
         return RIGHT.cast(case, scratch).reshape(bits.shape)
+
+
+class GuardsItsScratch(SharesItsScratch):
+    """Lets one caller wait for the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._guard = Lock()
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        with self._guard:
+            return super().cast(case, bits)
