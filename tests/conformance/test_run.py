@@ -201,10 +201,11 @@ def test_resume_repeats_tasks_whose_parts_are_missing_or_damaged(
 
 
 def test_a_run_of_64_bit_sources_is_the_same_in_shards(tmp_path: Path) -> None:
-    given = (backend("FewSamples"), ONNX, "--source=uint64", "--target=bool", FULL)
+    # The backend sets the number of samples in a worker that has loaded it: one does all visits.
+    given = (backend("FewSamples"), ONNX, "--source=uint64", "--target=bool", FULL, "--jobs=1")
     assert run(tmp_path / "run", *given) == 1
     for number in (1, 2):
-        run(tmp_path / str(number), *given, f"--shard={number}/2", "--jobs=1")
+        run(tmp_path / str(number), *given, f"--shard={number}/2")
     merged = tmp_path / "merged"
     code, _, _ = castigate("merge", *(str(tmp_path / n) for n in "12"), f"--out={merged}")
     assert code == 1
