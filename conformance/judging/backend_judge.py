@@ -85,7 +85,7 @@ class Settings:
 class BackendJudge:
     """Judges one backend, one case at a time.
 
-    ``broken`` has what the smoke check finds; if it is None, the first case to be judged finds out.
+    ``broken`` is the smoke check's result; if it is None, the first case that is judged runs it.
     """
 
     def __init__(self, backend: Backend, broken: dict[str, str] | None, settings: Settings) -> None:

@@ -29,7 +29,7 @@ AskCase = Callable[[Case, Ruling, Bits], Answer]
 ROW = 1 << 16
 """Elements of each row that is asked."""
 MANY = 1 << 21
-"""Inputs from which loading the compiled steps is worth its time."""
+"""From so many inputs on, numba saves more time than loading it takes."""
 REMEMBERED = 16
 """Results that are kept: many cases of a pair share a road and rules."""
 
@@ -84,7 +84,7 @@ class Follower:
 
 
 def _comparison_of(inputs: Bits) -> ChunkComparison:
-    """What compares so many answers fastest: loading the compiled steps takes half a second."""
+    """Return numba's comparison for many inputs; for fewer, loading numba takes too long."""
     return fastest_comparison() if inputs.size >= MANY else chunk_comparison(compiled=False)
 
 

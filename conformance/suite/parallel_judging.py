@@ -46,7 +46,7 @@ MAX_HELPERS = 4
 GROUPS_IN_HAND = 2
 """Groups that a helper has at a time, so that it need not wait for the next one."""
 LAST_GROUPS = 16
-"""So many groups are handed out one by one, so that no helper waits long for another's last."""
+"""The last groups are handed out one by one, so that all helpers finish at about the same time."""
 MIN_ITEMS = 2000
 """Fewer items are judged by pytest before a helper has loaded a framework."""
 

@@ -62,8 +62,8 @@ class Onnx:
         require_variant(self.name, variant, VARIANTS)
         self.version = str(self._onnx.__version__)
         self._models = ModelBuilder(self._onnx)
-        self._refusal = lru_cache(CACHED_MODELS)(self._checked)
-        self._evaluator_of = lru_cache(CACHED_MODELS)(self._created_evaluator)
+        self._refusal = lru_cache(CACHED_MODELS)(self._check)
+        self._evaluator_of = lru_cache(CACHED_MODELS)(self._create_evaluator)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with a model of one Cast."""
@@ -146,7 +146,7 @@ class Onnx:
             raise refusal.with_traceback(None)
         return self._evaluator_of(graph)
 
-    def _checked(self, graph: Graph, rank: int) -> Exception | None:
+    def _check(self, graph: Graph, rank: int) -> Exception | None:
         """Return the error with which the checker refuses a model."""
         try:
             # It needs a shape, so each rank has its own model.
@@ -156,7 +156,7 @@ class Onnx:
             return refusal
         return None
 
-    def _created_evaluator(self, graph: Graph) -> Any:
+    def _create_evaluator(self, graph: Graph) -> Any:
         return self._reference.ReferenceEvaluator(self._models.with_input(graph, None))
 
     def _answer(self, evaluator: Any, graph: Graph, bits: Bits) -> Bits:

@@ -22,8 +22,8 @@ def load_isolated(
 ) -> Backend:
     """Load a backend in a process of its own; raise CastigateError if that fails.
 
-    ``on_reply`` is called after every reply, to show progress in long exchanges. With what
-    ``description_of`` returns where it is loaded already, its first task starts the process.
+    ``on_reply`` is called after every reply, to show progress in long exchanges. With
+    the ``description`` of a backend that is loaded elsewhere, the first task starts the process.
     """
     if not drives_framework(name):
         return load_backend(name)

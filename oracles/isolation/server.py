@@ -62,14 +62,14 @@ Answer = tuple[dict[str, Any], dict[str, Bits]]
 
 
 class _Distinct:
-    """Copies of arrays, each by its place; of arrays with the same bytes one."""
+    """Collects copies of arrays under their places, one copy for all arrays with the same bytes."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Bits] = {}
         self._places: dict[Hashable, str] = {}
 
     def place_of(self, array: Bits) -> str:
-        """Return the place of an equal array, which is a copy of this one if there is none yet."""
+        """Return the place of a copy of this array; equal arrays share one."""
         place = str(len(self.arrays))
         if array.dtype != object:
             key = array.dtype, array.shape, array.tobytes()

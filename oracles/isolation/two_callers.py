@@ -1,4 +1,4 @@
-"""Asks an oracle from two threads at the same time: freely, and by turns at every line of it."""
+"""Calls an oracle from two threads, which take turns at every line of its adapter or run freely."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ class _Caller:
 
     @contextmanager
     def calling(self, place: int, by_turns: bool) -> Iterator[None]:
-        """Make the call at a place: take turns, or leave it to chance who comes first.
+        """Prepare this thread for the call at a place of its list.
 
-        By turns only one thread runs, and one processor passes the turn on four times as fast as
-        two. Freely both run, also inside a library.
+        With ``by_turns`` the threads alternate at every line, on one processor, which switches four
+        times as fast as two do. Otherwise both run freely, so that both may be in a library.
         """
         self._place, self._is_alone = place, False
         self._turn.acquire(blocking=False)
