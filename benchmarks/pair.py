@@ -15,6 +15,7 @@ from conformance.running.plan import is_swept
 from conformance.running.selection import case_named, select
 from conformance.sweep.engine import sweep
 from oracles.bound_sweep import call_size
+from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits
 from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import open_inputs
@@ -119,7 +120,7 @@ class Pair:
 
     def _buffer(self, inputs: int) -> Bits:
         source, target = format_named(self.asked.source), format_named(self.asked.target)
-        return np.zeros(min(call_size(source, target), inputs), source.storage)
+        return in_huge_pages(min(call_size(source, target), inputs), source.storage)
 
     def _bound(self, buffer: Bits) -> Callable[[], Bits]:
         oracle = self.judge.backend.oracle

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, InputsChanged, Oracle, WithBind
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from specs.cases import Case
@@ -29,9 +31,17 @@ class BoundSweep:
         self, oracle: Oracle, case: Case, sequence: InputSequence, lo: int, hi: int, most: int
     ) -> None:
         self._oracle, self._case, self._sequence = oracle, case, sequence
-        self._first, self._hi = lo, hi
-        self.inputs = np.zeros(min(most, hi - lo), format_named(case.source).storage)
-        """The inputs of the last call, and at the end of the sequence some that follow them."""
+        self._hi = hi
+        self._first, self._asked = lo, lo
+        """The numbers of the first input in the buffer, and of the first one of the last call."""
+        self._last: Bits | None = None
+        self._ahead: Bits | BaseException | None = None
+        """The answers to the last call; and those that ``pass_over`` has left, or an error."""
+        self.inputs = in_huge_pages(min(most, hi - lo), format_named(case.source).storage)
+        """The inputs of the last call, and at the end of the sequence some that follow them.
+
+        Those of a dense sequence may be the next ones already: ``to_advance``.
+        """
         sequence.fill(self.inputs, lo)
         self._is_dense = isinstance(sequence, Dense)
         self._size = self.inputs.size
@@ -44,12 +54,65 @@ class BoundSweep:
         Raises ``InputsChanged`` if the oracle wrote to an earlier input, at the last call at the
         latest.
         """
+        if self._ahead is not None:
+            return self._taken()
         if first != self._first:
             self._move_to(first)
+        self._asked = first
         answer = self._call() if count == self._size else self._answer_part(count)
         if first + count >= self._hi:
             self._check_unchanged()
+        self._last = answer
         return answer
+
+    def pass_over(
+        self, first: int, stop: int, is_right: Callable[[int, Bits, Bits, int], bool]
+    ) -> int:
+        """Ask call after call up to number ``stop``, as long as a check finds the answers right.
+
+        The check advances the inputs. Return the number of the first input after these calls, one
+        call before the end of the sequence at the latest. What the call from there on has given, if
+        it has been made, comes when that call is asked for.
+        """
+        call, known, inputs, size = self._call, self._last, self.inputs, self._size
+        end = min(stop, self._hi - size)
+        if first != self._first or not self._is_dense or known is None or first >= end:
+            return first
+        at = first
+        try:
+            for at in range(first, end, size):
+                answers = call()
+                if answers is not known:
+                    self._ahead = answers
+                    break
+                if not is_right(at, answers, inputs, size):
+                    self._first, self._asked, self._ahead = at + size, at, answers
+                    return at
+            else:
+                at += size
+        except BaseException as error:
+            self._ahead = error
+        self._first = self._asked = at
+        return at
+
+    def _taken(self) -> Bits:
+        ahead, self._ahead = self._ahead, None
+        if isinstance(ahead, BaseException):
+            raise ahead
+        self._last = ahead
+        return ahead
+
+    def to_advance(self) -> tuple[Bits | None, int]:
+        """The buffer, and what must be added to each input to make the next ones.
+
+        Who gets it must do so, together with what else has to pass over a call's answers. It is
+        given out once per call, and only if inputs follow that are made by adding.
+        """
+        is_next = self._first == self._asked and self._asked + self._size < self._hi
+        if not (is_next and self._is_dense):
+            return None, 0
+        self._first += self._size
+        return self.inputs, self._size
 
     def _answer_part(self, count: int) -> Bits:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from conformance.judging.answers import (
     checked,
     described,
     no_answer,
+    stored,
     value_of,
 )
 from conformance.judging.backend_judge import BackendJudge
@@ -32,6 +34,7 @@ from oracles.protocol import Bits, Oracle, Swept, WithSweep
 from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs
 from oracles.reference.sweep_inputs import Dense, InputSequence
+from reports.diff.chunk_check import ChunkCheck, advance
 from reports.diff.chunk_comparison import ChunkComparison
 from reports.diff.chunk_table import table
 from reports.diff.divergences import Failures, FailureTally, find_failures, simplest_between
@@ -53,64 +56,86 @@ REPORT_EVERY = 1 << 20
 
 Progress = Callable[[int, int], None]
 """Receives how many inputs were visited since its last call, and how many answers were wrong."""
+ToAdvance = Callable[[], tuple[Bits | None, int]]
+"""Gives what a pass over the answers should advance meanwhile, as ``BoundSweep.to_advance``."""
+
+
+def _nothing_to_advance() -> tuple[None, int]:
+    return None, 0
 
 
 class _Chunk:
     """Inputs from number ``first`` on with their answers, and what all rulings share of them.
 
-    It is computed when it is first needed, the inputs too: a backend of another process makes its
-    own.
+    It is computed when it is first needed.
     """
 
     def __init__(
         self,
         first: int,
         answers: Bits,
-        make_inputs: Callable[[], Bits],
+        make_inputs: Callable[[int, int], Bits],
         comparison: ChunkComparison,
+        to_advance: ToAdvance,
     ) -> None:
         self.first, self.answers = first, answers
         self.last = first + answers.size - 1
         self._make_inputs, self._comparison = make_inputs, comparison
+        self.to_advance = to_advance
 
     def part(self, begin: int, end: int) -> _Chunk:
         """The inputs between two places."""
         answers = self.answers[begin:end]
-        return _Chunk(self.first + begin, answers, lambda: self.inputs[begin:end], self._comparison)
+        make, comparison = self._make_inputs, self._comparison
+        return _Chunk(self.first + begin, answers, make, comparison, _nothing_to_advance)
 
     @cached_property
     def inputs(self) -> Bits:
         """The inputs as an array."""
-        return self._make_inputs()
+        return self._make_inputs(self.first, self.answers.size)
 
     @cached_property
     def uniform_answer(self) -> int | None:
         """The answer to all inputs, or None if they have several."""
-        return int(self.answers[0]) if self._comparison.is_uniform(self.answers) else None
+        is_uniform = self._comparison.is_uniform(self.answers, *self.to_advance())
+        return int(self.answers[0]) if is_uniform else None
 
 
 @dataclass
 class _Uniform:
-    """Consecutive inputs of one step that share one wrong answer, and the rule that it breaks."""
+    """Consecutive inputs of one step that share one answer, and the rule that it breaks, if any."""
 
     first: int
     last: int
     end: int
     """The last input of the step."""
     answer: int
-    key: Key
+    key: Key | None
+
+    def wrong(self, inputs: int) -> int:
+        """How many of so many more of its answers are wrong."""
+        return inputs if self.key is not None else 0
 
     def continues_with(self, chunk: _Chunk) -> bool:
         """Whether other inputs are the next ones of this step and have this answer."""
-        is_next = self.last + 1 == chunk.first and chunk.last <= self.end
-        return is_next and self.answer == chunk.uniform_answer
+        is_next = self.may_continue(chunk.first, chunk.last, chunk.answers[0])
+        return is_next and chunk.uniform_answer is not None
+
+    def may_continue(self, first: int, last: int, answer: Any) -> bool:
+        """Whether inputs are the next ones of this step, and the first one has this answer."""
+        return self.last + 1 == first and last <= self.end and bool(self.answer == answer)
 
 
 class RulingCheck:
     """Judges the answers of one road by one ruling, chunk by chunk."""
 
     def __init__(
-        self, judge: BackendJudge, case: Case, is_dense: bool, comparison: ChunkComparison
+        self,
+        judge: BackendJudge,
+        case: Case,
+        is_dense: bool,
+        comparison: ChunkComparison,
+        is_alone: bool,
     ) -> None:
         self.case = case
         self.rules = ruling(case)
@@ -119,9 +144,10 @@ class RulingCheck:
         )
         self._judge = judge
         self._is_dense = is_dense
+        self._is_alone = is_alone
         self.comparison = comparison
         self._stairs = staircase(self.rules)
-        self.right: Callable[[int, Bits], bool] = lambda first, answers: False
+        self.right: ChunkCheck = lambda first, answers, inputs, step: False
         """Whether a table shows that the answers to consecutive inputs are all allowed."""
         if self.rules.source.bits <= 32:
             self.right = comparison.check_of(table(self.rules))
@@ -151,20 +177,22 @@ class RulingCheck:
 
     def look_at_chunk(self, chunk: _Chunk) -> int:
         """Grade consecutive inputs at once if they are alike, otherwise block by block."""
-        if (at_once := self._continued(chunk)) is not None:
+        at_once = self._continued(chunk) if self._is_alone else self.look_at_once(chunk)
+        if at_once is not None:
             return at_once
-        if self.right(chunk.first, chunk.answers):
+        if self.right(chunk.first, chunk.answers, *chunk.to_advance()):
+            self._add_uniform()
             return 0
-        at_once = self.look_at_once(chunk)
+        at_once = self.look_at_once(chunk) if self._is_alone else None
         return self._look_at_blocks(chunk) if at_once is None else at_once
 
     def _continued(self, chunk: _Chunk) -> int | None:
-        """Add the inputs to the wrong ones before them if they are on one step; else None."""
+        """Add the inputs to those before them if they are on one step; else None."""
         before = self.uniform
         if before is None or not before.continues_with(chunk):
             return None
         before.last = chunk.last
-        return chunk.answers.size
+        return before.wrong(chunk.answers.size)
 
     def _look_at_blocks(self, chunk: _Chunk) -> int:
         """Grade the blocks that may be wrong; most blocks are right, or graded at once.
@@ -174,7 +202,7 @@ class RulingCheck:
         wrong = begin = 0
         for at in range(0, chunk.answers.size, BLOCK_OF_CHUNK):
             block = chunk.part(at, at + BLOCK_OF_CHUNK)
-            is_right = self.right(block.first, block.answers)
+            is_right = self.right(block.first, block.answers, None, 0)
             if is_right or block.uniform_answer is not None:
                 wrong += self._look_at_part(chunk, begin, at)
                 at_once = 0 if is_right else self.look_at_once(block)
@@ -189,7 +217,8 @@ class RulingCheck:
     def look_at_once(self, chunk: _Chunk) -> int | None:
         """Grade consecutive inputs of one step with one answer at once; None for any others.
 
-        Large parts of a source overflow, and overflow errors usually share one answer.
+        Large parts of a source overflow, and overflow errors usually share one answer. Right ones
+        are remembered only for what other rulings share: alone, a table tells as fast.
         """
         if (answer := chunk.uniform_answer) is None:
             return None
@@ -202,17 +231,18 @@ class RulingCheck:
         grades, branch_indices = grade_by_staircase(self._stairs, one, chunk.answers[:1])
         groups = rule_groups(self.rules)
         [group] = groups.of(grades, branch_indices).tolist()
-        if not group:
+        if not group and self._is_alone:
             return 0
         self._add_uniform()
-        self.uniform = _Uniform(chunk.first, chunk.last, end, answer, groups.keys[group - 1])
-        return chunk.answers.size
+        key = groups.keys[group - 1] if group else None
+        self.uniform = _Uniform(chunk.first, chunk.last, end, answer, key)
+        return self.uniform.wrong(chunk.answers.size)
 
     def _add_uniform(self) -> None:
         """Record the wrong answers to the last stretch of inputs that were graded at once."""
-        if (each := self.uniform) is None:
+        each, self.uniform = self.uniform, None
+        if each is None or each.key is None:
             return
-        self.uniform = None
         count = each.last - each.first + 1
         checksum = self._checksums.of(each.first, count, each.answer)
         runs = one_run(each.first, each.last, each.answer, checksum)
@@ -301,7 +331,8 @@ def sweep(
 ) -> list[Judgement]:
     """Ask some inputs of a visit once, and judge them by the rulings of all cases on the road."""
     is_dense = isinstance(visit, Dense)
-    checks = [RulingCheck(judge, case, is_dense, comparison) for case in cases]
+    is_alone = len(cases) == 1
+    checks = [RulingCheck(judge, case, is_dense, comparison, is_alone) for case in cases]
     try:
         if lo < hi:
             _sweep(judge, checks, visit, lo, hi, progress)
@@ -349,9 +380,12 @@ def _sweep_on_host(
     road: _Road, checks: list[RulingCheck], is_dense: bool, lo: int, hi: int, progress: Progress
 ) -> None:
     """Judge the answers of a road chunk by chunk."""
-    visited = wrong = 0
+    at, visited, wrong = lo, 0, 0
     comparison = checks[0].comparison
-    for at in range(lo, hi, road.call_size):
+    while at < hi:
+        if is_dense:
+            passed, failed = _passed_over(road, checks, at)
+            visited, wrong, at = visited + passed - at, wrong + failed, passed
         count = min(road.call_size, hi - at)
         missing = None
         try:
@@ -362,10 +396,7 @@ def _sweep_on_host(
             case None:
                 chunk: _Chunk | None = None
                 for check in checks:
-                    if is_dense and check.uniform is None and check.right(at, answers):
-                        continue
-                    inputs_at = partial(road.inputs, at, count)
-                    chunk = chunk or _Chunk(at, answers, inputs_at, comparison)
+                    chunk = chunk or road.chunk(at, answers)
                     if is_dense:
                         wrong += check.look_at_chunk(chunk)
                     else:
@@ -379,9 +410,49 @@ def _sweep_on_host(
             case _:
                 raise Unanswered(missing)
         visited += count
-        if visited >= REPORT_EVERY or at + count == hi:
+        at += count
+        if visited >= REPORT_EVERY or at == hi:
             progress(visited, wrong)
             visited = wrong = 0
+
+
+def _passed_over(road: _Road, checks: list[RulingCheck], first: int) -> tuple[int, int]:
+    """Pass over inputs about which no check finds anything new.
+
+    Return the number of the first input after them, and how many of their answers are wrong.
+    """
+    stretches = [check.uniform for check in checks if check.uniform is not None]
+    passes = [check.right for check in checks if check.uniform is None]
+    if stretches or len(passes) > 1:
+        passes = [partial(_all_pass, passes, stretches, checks[0].comparison)]
+    passed = road.pass_over(first, first + REPORT_EVERY, passes[0])
+    return passed, sum(each.wrong(passed - first) for each in stretches)
+
+
+def _all_pass(
+    passes: list[ChunkCheck],
+    stretches: list[_Uniform],
+    comparison: ChunkComparison,
+    first: int,
+    answers: Bits,
+    inputs: Bits | None,
+    step: int,
+) -> bool:
+    """Whether answers pass checks, and continue all stretches of wrong ones; advance the inputs."""
+    last = first + answers.size - 1
+    if not all(each.may_continue(first, last, answers[0]) for each in stretches):
+        advance(inputs, step)
+        return False
+    for is_right in passes:
+        if not is_right(first, answers, inputs, step):
+            return False
+        inputs = None
+    # All stretches have the same answer now.
+    if stretches and not comparison.is_uniform(answers, inputs, step):
+        return False
+    for each in stretches:
+        each.last = last
+    return True
 
 
 class _Road:
@@ -396,29 +467,45 @@ class _Road:
         self._visit = visit
         source, self._target = check.rules.source, check.rules.target
         self._is_narrow = self._target.bits not in (8, 16, 32, 64)
-        self._exceed, self._mask = check.comparison.exceed, self._target.mask
-        is_dense = isinstance(visit, Dense)
-        self.call_size = call_size(source, self._target) if is_dense else SAMPLED_CALL
-        self._buffer = np.zeros(min(self.call_size, size), source.storage)
+        self._comparison = check.comparison
+        self._is_dense = isinstance(visit, Dense)
+        self.call_size = call_size(source, self._target) if self._is_dense else SAMPLED_CALL
+        self._like = np.zeros(min(self.call_size, size), source.storage)
         self._ask = value_of(attempt(lambda: prepare(self.call_size)))
         self._known: Bits | None = None
+        self.to_advance: ToAdvance = _nothing_to_advance
+        if isinstance(self._ask, BoundSweep):
+            self.to_advance = self._ask.to_advance
 
     def ask(self, first: int, count: int) -> Bits:
         """Return the answers to the inputs from number ``first`` on.
 
         Raises what the backend raises, and ``Unanswered`` if the answers are malformed. An array
-        that was checked before can become malformed only by codes that are too wide.
+        that was checked before can become malformed only by codes that are too wide, which pass no
+        check against a table: see ``chunk``.
         """
         answers = self._ask(first, count)
-        if answers is not self._known or (self._is_narrow and self._exceed(answers, self._mask)):
-            self._known = checked(self._target, self._buffer[:count], answers)
+        if answers is not self._known:
+            self._known = checked(self._target, self._like[:count], answers)
         return answers
 
-    def inputs(self, first: int, count: int) -> Bits:
-        """The inputs that were asked last."""
+    def pass_over(self, first: int, stop: int, check: ChunkCheck) -> int:
+        """Ask as long as a check finds nothing new; see ``BoundSweep.pass_over``."""
         if isinstance(self._ask, BoundSweep):
+            return self._ask.pass_over(first, stop, check)
+        return first
+
+    def chunk(self, first: int, answers: Bits) -> _Chunk:
+        """The last answers as a chunk; ``Unanswered`` if one has bits beyond the target's."""
+        if self._is_narrow and self._comparison.exceed(answers, self._target.mask):
+            stored(self._target, answers)
+        return _Chunk(first, answers, self.inputs, self._comparison, self.to_advance)
+
+    def inputs(self, first: int, count: int) -> Bits:
+        """Some of the inputs that were asked last."""
+        if isinstance(self._ask, BoundSweep) and not self._is_dense:
             return self._ask.inputs[:count]
-        inputs = self._buffer[:count]
+        inputs = np.empty(count, self._like.dtype)
         self._visit.fill(inputs, first)
         return inputs
 

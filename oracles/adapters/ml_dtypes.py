@@ -17,6 +17,7 @@ from oracles.adapters.script_text import (
     print_tensor,
 )
 from oracles.bit_packing import is_packed
+from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -99,7 +100,7 @@ class MlDtypes:
             # Texts are objects. ``errstate`` does not silence the warning about a discarded part.
             return partial(self.cast, case, bits)
         x = self._array(case.source, bits)
-        y = np.empty(len(bits), self._dtype(case.target))
+        y = in_huge_pages(len(bits), self._dtype(case.target))
         answer = None if is_packed(format_named(case.target)) else _bits(case.target, y)
 
         def call() -> Bits:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oracles.bit_packing import Bytes, is_packed, pack, unpack
+from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits
 from specs.formats import Format
 
@@ -43,7 +44,7 @@ def patterns_of_ort_value(target: Format, value: Any) -> Bits:
 def tensor_memory(target: Format, count: int) -> Bytes:
     """Allocate the memory of a tensor with so many elements."""
     bits = target.bits if is_packed(target) else 8 * np.dtype(target.storage).itemsize
-    return np.empty(-(-count * bits // 8), np.uint8)
+    return in_huge_pages(-(-count * bits // 8), np.uint8)
 
 
 def patterns_in(memory: Bytes, target: Format, count: int) -> Bits:

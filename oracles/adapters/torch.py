@@ -17,6 +17,7 @@ from oracles.adapters.torch_calls import Calls
 from oracles.adapters.torch_compile import Compiler, Function
 from oracles.adapters.torch_device import DeviceSweep, require_device
 from oracles.adapters.torch_tensors import DTYPES, PAIRED, VIEWED, Tensors, shares_memory
+from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, DeviceSwept, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
@@ -112,7 +113,8 @@ class Torch:
         if self._variant == "compile":
             function = self._function("to", x, self._tensors.castable(case.target))
             return partial(self._run, function, x, case.target)
-        y = self._torch.empty(len(bits), dtype=self._tensors.castable(case.target))
+        memory = in_huge_pages(len(bits), format_named(case.target).storage)
+        y = self._tensors.tensor(case.target, memory)
         answer = self._tensors.bits(case.target, y)
 
         def call() -> Bits:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,18 +10,35 @@ from numpy.typing import NDArray
 
 from reports.diff.chunk_table import ANYTHING, CODE, NEEDS_GRADING, RANGES, ROW, Table
 
-ChunkCheck = Callable[[int, NDArray[Any]], bool]
-"""Tells of the answers to the inputs from a pattern on whether they are certainly all allowed."""
+Moving = NDArray[Any] | None
+"""Inputs that a pass over their answers advances, so that they are the next ones; or none."""
+ChunkCheck = Callable[[int, NDArray[Any], Moving, int], bool]
+"""Tells of the answers to the inputs from a pattern on whether they are certainly all allowed.
+
+It adds a number to each of the inputs that it is given.
+"""
 
 
 def check_of(table: Table) -> ChunkCheck:
     """Return the check against a table."""
-    return partial(all_right, table)
+
+    def check(first: int, answers: NDArray[Any], inputs: Moving, step: int) -> bool:
+        advance(inputs, step)
+        return all_right(table, first, answers)
+
+    return check
 
 
-def is_uniform(answers: NDArray[Any]) -> bool:
-    """Whether all answers of an array are the same."""
+def is_uniform(answers: NDArray[Any], inputs: Moving = None, step: int = 0) -> bool:
+    """Whether all answers of an array are the same; the inputs, if any, are advanced."""
+    advance(inputs, step)
     return not (answers != answers[0]).any()
+
+
+def advance(inputs: Moving, step: int) -> None:
+    """Add a number to each of the inputs, if there are any."""
+    if inputs is not None:
+        np.add(inputs, inputs.dtype.type(step), inputs)
 
 
 def exceed(answers: NDArray[Any], mask: int) -> bool:
@@ -124,6 +140,6 @@ def _repeats_row(table: Table, row: int, inside: int, answers: NDArray[Any]) -> 
     expected = codes + lifts[:-1, np.newaxis]
     if table.ruling.target.bits < 8 * rise.dtype.itemsize:
         expected &= mask
-    if cares.all():
+    if not (~cares).any():
         return not (body != expected).any()
     return not ((body ^ expected) & cares).any()

@@ -1,4 +1,8 @@
-"""``chunk_check`` compiled by numba: one pass over a chunk, in the answers' own width."""
+"""``chunk_check`` compiled by numba: one pass over a chunk, in the answers' own width.
+
+The pass advances the inputs where it is asked to. Both together take little longer than advancing
+them alone, which waits for stores to the cache while the answers are loaded.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference.array_compare_numba import differs
-from reports.diff.chunk_check import ChunkCheck
+from reports.diff.chunk_check import ChunkCheck, Moving
 from reports.diff.chunk_table import ANYTHING, CODE, RANGES, ROW, Table
 
 
 def check_of(table: Table) -> ChunkCheck:
     """Return the check against a table, with the table's arrays at hand: it is called often."""
-    return partial(_all_right, *table.arrays)
+    return partial(_all_right, *table.stacked)
 
 
-def is_uniform(answers: NDArray[Any]) -> bool:
-    """Whether all answers of an array are the same."""
-    return not differs(answers, answers[0])
+def is_uniform(answers: NDArray[Any], inputs: Moving = None, step: int = 0) -> bool:
+    """Whether all answers of an array are the same; the inputs, if any, are advanced."""
+    return bool(_is_uniform(answers, inputs, step))
 
 
 def exceed(answers: NDArray[Any], mask: int) -> bool:
@@ -31,45 +35,58 @@ def exceed(answers: NDArray[Any], mask: int) -> bool:
 
 @numba.njit(cache=True, nogil=True)
 def _all_right(
-    firsts: Any,
-    kinds: Any,
+    segments: Any,
     bounds: Any,
     rows: Any,
-    cares: Any,
     rises: Any,
-    mask: Any,
     first: Any,
     answers: Any,
+    inputs: Any,
+    step: Any,
 ) -> Any:
-    first = np.uint64(first)
+    # Indexed, as arrays that are unpacked lose their layout, and their loops are not vectorized.
+    firsts, kinds = segments[0], segments[1]
+    codes, cares, rises, slopes = rows[0], rows[1], rises[0], rises[1]
     segment = np.searchsorted(firsts, first, "right") - 1
-    begin = np.int64(0)
-    while begin < answers.size:
+    begin, wrong = 0, False
+    while begin < answers.size and not wrong:
         stop = answers.size
         if segment + 1 < firsts.size:
-            stop = min(stop, np.int64(firsts[segment + 1] - first))
-        kind = kinds[segment]
+            stop = min(stop, firsts[segment + 1] - first)
+        kind, inside = kinds[segment], first - firsts[segment] + begin
+        part = answers[begin:stop]
+        moving = None if inputs is None else inputs[begin:stop]
         if kind == CODE:
-            wrong = differs(answers[begin:stop], bounds[0, segment])
+            wrong = _differs_from_code(part, bounds[0, segment], moving, step)
         elif kind == RANGES:
-            wrong = _outside_ranges(answers[begin:stop], bounds[:, segment])
-        elif kind == ANYTHING:
-            wrong = False
+            wrong = _outside_ranges(part, bounds[:, segment], moving, step)
+        elif kind >= 0 and slopes[kind]:
+            code, mask = _at_slope(codes[kind, 0], slopes[kind], inside), bounds[1, segment]
+            wrong = _differs_from_line(part, code, slopes[kind], mask, moving, step)
         elif kind >= 0:
-            inside = np.int64(first - firsts[segment]) + begin
-            wrong = _differs_from_row(
-                answers[begin:stop], rows[kind], cares[kind], rises[kind], mask, inside
-            )
+            row, mask = (codes[kind], cares[kind], rises[kind]), bounds[1, segment]
+            wrong = _differs_from_row(part, row, mask, inside, moving, step)
         else:
-            wrong = True
-        if wrong:
-            return False
+            wrong = kind != ANYTHING
+            _advance(moving, step)
         begin, segment = stop, segment + 1
-    return True
+    if inputs is not None:
+        _advance(inputs[begin:], step)
+    return not wrong
 
 
 # So that as many answers as possible fit into a vector register, all values in the following loops
-# have the answers' own width. `|=` would widen them; hence `width(...)`.
+# have the answers' own width. `|=` would widen them; hence `width(...)`. The loops over `inputs`
+# are compiled twice: numba leaves them out where it is None.
+
+
+@numba.njit(cache=True, nogil=True)
+def _advance(inputs: Any, step: Any) -> None:
+    """Raise every input."""
+    if inputs is not None:
+        step = inputs.dtype.type(step)
+        for at in range(inputs.size):
+            inputs[at] += step
 
 
 @numba.njit(cache=True, nogil=True)
@@ -83,56 +100,92 @@ def _bits_of_any(answers: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def _outside_ranges(answers: Any, bounds: Any) -> Any:
+def _is_uniform(answers: Any, inputs: Any, step: Any) -> Any:
+    return not _differs_from_code(answers, answers[0], inputs, step)
+
+
+@numba.njit(cache=True, nogil=True)
+def _differs_from_code(answers: Any, code: Any, inputs: Any, step: Any) -> Any:
+    """Whether any answer is another code."""
+    width = answers.dtype.type
+    wrong_bits = width(0)
+    if inputs is not None:
+        step = inputs.dtype.type(step)
+    for at in range(answers.size):
+        wrong_bits = width(wrong_bits | (answers[at] ^ code))
+        if inputs is not None:
+            inputs[at] += step
+    return wrong_bits != 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _outside_ranges(answers: Any, bounds: Any, inputs: Any, step: Any) -> Any:
     """Whether any answer lies in neither of two ranges."""
     low, other_low = bounds[0], bounds[2]
     width = answers.dtype.type
     span, other_span = width(bounds[1] - low), width(bounds[3] - other_low)
     wrong = False
+    if inputs is not None:
+        step = inputs.dtype.type(step)
     for at in range(answers.size):
         above, other_above = width(answers[at] - low), width(answers[at] - other_low)
         wrong |= (above > span) & (other_above > other_span)
+        if inputs is not None:
+            inputs[at] += step
     return wrong
 
 
 @numba.njit(cache=True, nogil=True)
-def _differs_from_row(answers: Any, row: Any, cares: Any, rise: Any, mask: Any, inside: Any) -> Any:
-    """Whether answers, beginning ``inside`` inputs into a segment, do not repeat its row."""
+def _differs_from_line(
+    answers: Any, code: Any, slope: Any, mask: Any, inputs: Any, step: Any
+) -> Any:
+    """Whether the answers do not rise from a code by a slope."""
     width = answers.dtype.type
     wrong_bits = width(0)
-    nth, begin = inside // ROW, inside % ROW
-    codes, cares = row[begin : begin + ROW], cares[begin : begin + ROW]
-    # If every bit is compared and no mask is needed, load each code once for four repetitions.
-    is_plain = not differs(cares, width(~width(0))) and mask == cares[0]
-    fours = answers.size // (4 * ROW) if is_plain else 0
-    for start in range(0, 4 * fours, 4):
-        first, second = _part(answers, start), _part(answers, start + 1)
-        third, fourth = _part(answers, start + 2), _part(answers, start + 3)
-        lift = _lift(width, rise, nth + start)
-        lift_2, lift_3, lift_4 = width(lift + rise), width(lift + 2 * rise), width(lift + 3 * rise)
-        for at in range(ROW):
-            code = codes[at]
-            wrong = width(first[at] ^ width(code + lift))
-            wrong = width(wrong | (second[at] ^ width(code + lift_2)))
-            wrong = width(wrong | (third[at] ^ width(code + lift_3)))
-            wrong = width(wrong | (fourth[at] ^ width(code + lift_4)))
-            wrong_bits = width(wrong_bits | wrong)
-    for start in range(4 * fours, -(-answers.size // ROW)):
-        part = _part(answers, start)
-        lift = _lift(width, rise, nth + start)
-        for at in range(part.size):
-            wrong = part[at] ^ (width(codes[at] + lift) & mask)
-            wrong_bits = width(wrong_bits | (wrong & cares[at]))
+    if inputs is not None:
+        step = inputs.dtype.type(step)
+    for at in range(answers.size):
+        wrong_bits = width(wrong_bits | (answers[at] ^ (code & mask)))
+        code = width(code + slope)
+        if inputs is not None:
+            inputs[at] += step
     return wrong_bits != 0
 
 
 @numba.njit(cache=True, nogil=True)
-def _part(answers: Any, nth: Any) -> Any:
-    """The answers that are compared with the nth repetition of a row."""
-    return answers[nth * ROW : (nth + 1) * ROW]
+def _differs_from_row(
+    answers: Any, row: Any, mask: Any, inside: Any, inputs: Any, step: Any
+) -> Any:
+    """Whether answers, beginning ``inside`` inputs into a segment, do not repeat its row."""
+    width = answers.dtype.type
+    codes, cares, rise = row
+    wrong_bits = width(0)
+    nth, begin = inside // ROW, inside % ROW
+    codes, cares = codes[begin : begin + ROW], cares[begin : begin + ROW]
+    # Two loads fewer per answer, if every bit is compared and no mask is needed.
+    is_plain = not differs(cares, width(~width(0))) and mask == cares[0]
+    if inputs is not None:
+        step = inputs.dtype.type(step)
+    for start in range(0, answers.size, ROW):
+        part = answers[start : start + ROW]
+        moving = None if inputs is None else inputs[start : start + ROW]
+        lift = _at_slope(width(0), rise, nth)
+        if is_plain:
+            for at in range(part.size):
+                wrong_bits = width(wrong_bits | (part[at] ^ width(codes[at] + lift)))
+                if moving is not None:
+                    moving[at] += step
+        else:
+            for at in range(part.size):
+                wrong = part[at] ^ (width(codes[at] + lift) & mask)
+                wrong_bits = width(wrong_bits | (wrong & cares[at]))
+                if moving is not None:
+                    moving[at] += step
+        nth += 1
+    return wrong_bits != 0
 
 
 @numba.njit(cache=True, nogil=True)
-def _lift(width: Any, rise: Any, nth: Any) -> Any:
-    """By how much the nth repetition of a row is higher than the row."""
-    return width(np.uint64(rise) * np.uint64(nth))
+def _at_slope(code: Any, slope: Any, steps: Any) -> Any:
+    """A code raised by so many times a slope, in the code's width."""
+    return type(code)(np.uint64(code) + np.uint64(slope) * np.uint64(steps))

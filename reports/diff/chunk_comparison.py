@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from reports.diff import chunk_check, failure_runs, staircase_grades
-from reports.diff.chunk_check import ChunkCheck
+from reports.diff.chunk_check import ChunkCheck, Moving
 from reports.diff.chunk_table import Table
 from reports.diff.failure_runs import Gather
 from reports.diff.staircase_grades import CompareWithSteps
@@ -23,8 +23,8 @@ class ChunkComparison:
 
     name: str
     check_of: Callable[[Table], ChunkCheck]
-    is_uniform: Callable[[NDArray[Any]], bool]
-    """Whether all answers of an array are the same."""
+    is_uniform: Callable[[NDArray[Any], Moving, int], bool]
+    """Whether all answers of an array are the same; like a ``ChunkCheck`` it advances inputs."""
     exceed: Callable[[NDArray[Any], int], bool]
     """Whether any answer of an array has a bit beyond a format's mask."""
     compare_with_steps: CompareWithSteps

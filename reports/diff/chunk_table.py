@@ -19,19 +19,22 @@ from specs.ruling import Ruling
 ROW = 1024
 """Answers of a row. Periods of at most this length are compared row by row, others step by step."""
 CODE, RANGES, ANYTHING, NEEDS_GRADING = -1, -2, -3, -4
-"""Kinds of segments: all answers are one code; each lies in one of two ranges; any answer is
-allowed; the table cannot tell, so that the pre-check fails. A kind of 0 or more is the number of
-the row that the answers repeat."""
+"""Kinds of segments: all answers are one code; each lies in one of two ranges; any word is allowed;
+the table cannot tell, so that the pre-check fails. A kind of 0 or more is the number of the row
+that the answers repeat. Where any code of a target is allowed that does not fill its storage, the
+kind is ``RANGES``, so that a word with other bits fails."""
 
 
 @dataclass(frozen=True)
 class Table:
     """Segments of consecutive inputs, each with its kind, in the answers' own width.
 
-    ``bounds`` are the low and high ends of each of two ranges. A row is stored with its first
-    repetition, so that ``ROW`` codes can be read from any offset; each repetition raises its codes
-    by ``rises``. ``cares`` masks the bits of a row's answers that are compared: all, or none where
-    anything is allowed.
+    ``bounds`` are the low and high ends of each of two ranges; of a row, those of all codes. A row
+    is stored with its first repetition, so that ``ROW`` codes can be read from any offset; each
+    repetition raises its codes by ``rises``. ``cares`` masks the bits of a row's answers that are
+    compared: all, or where any code is allowed those beyond the target's. If each code of a row is
+    above the one before it by the same amount, also where the row is repeated, that amount is its
+    slope; other rows have slope 0.
     """
 
     ruling: Ruling
@@ -41,12 +44,17 @@ class Table:
     rows: NDArray[np.unsignedinteger]
     cares: NDArray[np.unsignedinteger]
     rises: NDArray[np.unsignedinteger]
+    slopes: NDArray[np.unsignedinteger]
 
     @cached_property
-    def arrays(self) -> tuple[Any, ...]:
-        """The arguments of the compiled check: every array, and the target's mask."""
-        mask = self.bounds.dtype.type(self.ruling.target.mask)
-        return self.firsts, self.kinds, self.bounds, self.rows, self.cares, self.rises, mask
+    def stacked(self) -> tuple[Any, ...]:
+        """All arrays in as few as possible: numba examines each argument of each call."""
+        return (
+            np.stack([self.firsts.astype(np.int64), self.kinds.astype(np.int64)]),
+            self.bounds,
+            np.stack([self.rows, self.cares]),
+            np.stack([self.rises, self.slopes]),
+        )
 
     @cached_property
     def code_changes(self) -> NDArray[np.intp]:
@@ -86,6 +94,7 @@ def table(ruling: Ruling) -> Table:
         np.array(rows.codes, storage).reshape(-1, 2 * ROW),
         np.array(rows.cares, storage).reshape(-1, 2 * ROW),
         np.array(rows.rises, storage),
+        np.array(rows.slopes, storage),
     )
 
 
@@ -104,12 +113,23 @@ class Rows:
     codes: list[NDArray[np.uint64]] = field(default_factory=list)
     cares: list[NDArray[np.uint64]] = field(default_factory=list)
     rises: list[int] = field(default_factory=list)
+    slopes: list[int] = field(default_factory=list)
+
+    @property
+    def word(self) -> int:
+        """All bits of an answer's storage."""
+        return int(np.iinfo(self.storage).max)
+
+    @property
+    def anything(self) -> int:
+        """The kind of a segment of which every code is allowed."""
+        return ANYTHING if self.mask == self.word else RANGES
 
     def add(self, shift: int, steps: NDArray[np.void]) -> int:
         """Add a row for a stretch with a short period, if a row can hold it; return its kind."""
         free = (steps["low"] == 0) & (steps["high"] == self.mask)
         if free.all():
-            return ANYTHING
+            return self.anything
         rises = np.unique(steps["rise"][~free])
         if rises.size > 1 or (steps["low"] != steps["high"])[~free].any():
             return NEEDS_GRADING
@@ -117,9 +137,13 @@ class Rows:
         periods, offsets = inside >> np.uint64(shift), inside & np.uint64((1 << shift) - 1)
         step = np.searchsorted(steps["offset"], offsets, "right") - 1
         codes = (steps["low"][step] + periods * steps["rise"][step]) & np.uint64(self.mask)
+        rise = int(rises[0]) * (ROW >> shift) & self.mask
+        slopes = np.unique(np.diff(codes) & np.uint64(self.mask))
+        is_line = slopes.size == 1 and int(slopes[0]) * ROW & self.mask == rise and not free.any()
         self.codes.append(codes)
-        self.cares.append(np.where(free[step], 0, np.iinfo(self.storage).max))
-        self.rises.append(int(rises[0]) * (ROW >> shift) & self.mask)
+        self.cares.append(np.where(free[step], self.word & ~self.mask, self.word))
+        self.rises.append(rise)
+        self.slopes.append(int(slopes[0]) if is_line else 0)
         return len(self.codes) - 1
 
 
@@ -128,16 +152,16 @@ def _segments(stretch: np.void, steps: NDArray[np.void], rows: Rows) -> _Segment
     first, last, shift = (int(stretch[name]) for name in ("first", "last", "shift"))
     periods = (last - first >> shift) + 1
     if periods == 1 or (steps.size == 1 and not steps["rise"].any()):
-        return _segment_per_step(first, last, shift, 1, steps, rows.mask)
+        return _segment_per_step(first, last, shift, 1, steps, rows)
     if 1 << shift > ROW:
-        return _segment_per_step(first, last, shift, periods, steps, rows.mask)
+        return _segment_per_step(first, last, shift, periods, steps, rows)
     kind = rows.add(shift, steps)
-    no_bounds = np.zeros((4, 1), np.uint64)
-    return _Segments(np.array([first], np.uint64), np.array([kind], np.int32), no_bounds)
+    every_code = np.array([[0], [rows.mask], [0], [rows.mask]], np.uint64)
+    return _Segments(np.array([first], np.uint64), np.array([kind], np.int32), every_code)
 
 
 def _segment_per_step(
-    first: int, last: int, shift: int, periods: int, steps: NDArray[np.void], mask: int
+    first: int, last: int, shift: int, periods: int, steps: NDArray[np.void], rows: Rows
 ) -> _Segments:
     """Every step of every period as its own segment."""
     nth = np.arange(periods, dtype=np.uint64)[:, np.newaxis]
@@ -145,11 +169,11 @@ def _segment_per_step(
     inside = firsts <= last
     bounds = np.array(
         [
-            ((steps[bound] + nth * steps[rise]) & np.uint64(mask)).ravel()[inside]
+            ((steps[bound] + nth * steps[rise]) & np.uint64(rows.mask)).ravel()[inside]
             for bound, rise in BOUNDS
         ]
     )
     low, high, other_low, other_high = bounds
     kinds = np.where((low == high) & (low == other_low) & (low == other_high), CODE, RANGES)
-    kinds[(low == 0) & (high == mask)] = ANYTHING
+    kinds[(low == 0) & (high == rows.mask)] = rows.anything
     return _Segments(firsts[inside], kinds.astype(np.int32), bounds)
