@@ -103,12 +103,12 @@ class Pair:
         for at in _spread(lo, hi, buffer.size):
             Dense(hi).fill(buffer, at)
             answers = call()
-            if not all_right(at, answers):
+            if not all_right(at, answers, None, 0):
                 refused += 1
                 continue
             begun = process_time()
             for _ in range(ROUNDS):
-                all_right(at, answers)
+                all_right(at, answers, None, 0)
             seconds += process_time() - begun
             elements += ROUNDS * answers.size
         return Checked(elements, seconds, refused)

@@ -54,8 +54,9 @@ class BoundSweep:
         Raises ``InputsChanged`` if the oracle wrote to an earlier input, at the last call at the
         latest.
         """
-        if self._ahead is not None:
-            return self._taken()
+        if (ahead := self._ahead) is not None:
+            self._ahead = None
+            return self._taken(ahead)
         if first != self._first:
             self._move_to(first)
         self._asked = first
@@ -76,8 +77,10 @@ class BoundSweep:
         """
         call, known, inputs, size = self._call, self._last, self.inputs, self._size
         end = min(stop, self._hi - size)
-        if first != self._first or not self._is_dense or known is None or first >= end:
+        if not self._is_dense or known is None or first >= end:
             return first
+        if first != self._first:
+            self._move_to(first)
         at = first
         try:
             for at in range(first, end, size):
@@ -95,8 +98,7 @@ class BoundSweep:
         self._first = self._asked = at
         return at
 
-    def _taken(self) -> Bits:
-        ahead, self._ahead = self._ahead, None
+    def _taken(self, ahead: Bits | BaseException) -> Bits:
         if isinstance(ahead, BaseException):
             raise ahead
         self._last = ahead

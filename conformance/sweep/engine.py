@@ -211,8 +211,10 @@ class RulingCheck:
         return wrong + self._look_at_part(chunk, begin, chunk.answers.size)
 
     def _look_at_part(self, chunk: _Chunk, begin: int, end: int) -> int:
+        if begin == end:
+            return 0
         part = chunk.part(begin, end)
-        return self.look(part.inputs, part.answers) if begin < end else 0
+        return self.look(part.inputs, part.answers)
 
     def look_at_once(self, chunk: _Chunk) -> int | None:
         """Grade consecutive inputs of one step with one answer at once; None for any others.
@@ -227,16 +229,22 @@ class RulingCheck:
         end = last_of_step(self._stairs, chunk.first)
         if end < chunk.last:
             return None
-        one = np.array([chunk.first], self.rules.source.storage)
-        grades, branch_indices = grade_by_staircase(self._stairs, one, chunk.answers[:1])
-        groups = rule_groups(self.rules)
-        [group] = groups.of(grades, branch_indices).tolist()
-        if not group and self._is_alone:
+        key = self._key(chunk.first, chunk.answers[:1])
+        if key is None and self._is_alone:
             return 0
         self._add_uniform()
-        key = groups.keys[group - 1] if group else None
         self.uniform = _Uniform(chunk.first, chunk.last, end, answer, key)
         return self.uniform.wrong(chunk.answers.size)
+
+    def _key(self, first: int, answer: Bits) -> Key | None:
+        """The rule that the answer to one input breaks, if any."""
+        if self.right(first, answer, None, 0):
+            return None
+        one = np.array([first], self.rules.source.storage)
+        grades, branch_indices = grade_by_staircase(self._stairs, one, answer)
+        groups = rule_groups(self.rules)
+        [group] = groups.of(grades, branch_indices).tolist()
+        return groups.keys[group - 1] if group else None
 
     def _add_uniform(self) -> None:
         """Record the wrong answers to the last stretch of inputs that were graded at once."""
@@ -381,7 +389,6 @@ def _sweep_on_host(
 ) -> None:
     """Judge the answers of a road chunk by chunk."""
     at, visited, wrong = lo, 0, 0
-    comparison = checks[0].comparison
     while at < hi:
         if is_dense:
             passed, failed = _passed_over(road, checks, at)
