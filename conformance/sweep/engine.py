@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from conformance.judging.answers import (
     Answered,
@@ -17,20 +18,16 @@ from conformance.judging.answers import (
     NoAnswer,
     Raised,
     Unanswered,
-    attempt,
-    checked,
     described,
     no_answer,
-    stored,
-    value_of,
 )
 from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.raising_inputs import crash_message
 from conformance.judging.reproduction import reproduction, tensor_that_shows
 from conformance.sweep.device_blocks import BLOCK, device_blocks
 from conformance.sweep.joining import joined
-from oracles.bound_sweep import BoundSweep, call_size
-from oracles.protocol import Bits, Oracle, Swept, WithSweep
+from conformance.sweep.road_answers import Chunk, RoadAnswers, prepared
+from oracles.protocol import Bits
 from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs
 from oracles.reference.sweep_inputs import Dense, InputSequence
@@ -39,7 +36,7 @@ from reports.diff.chunk_comparison import ChunkComparison
 from reports.diff.chunk_table import table
 from reports.diff.divergences import Failures, FailureTally, find_failures, simplest_between
 from reports.diff.failure_runs import one_run
-from reports.diff.grades import ALLOWED, Key, rule_groups
+from reports.diff.grades import ALLOWED, Grades, Key, rule_groups
 from reports.diff.judgement import Divergence, Judgement
 from reports.diff.staircase_grades import grade_by_staircase
 from reports.diff.uniform_checksums import uniform_checksums
@@ -47,8 +44,10 @@ from reports.diff.verdicts import Verdict
 from specs.cases import Case
 from specs.ruling import ruling
 
-SAMPLED_CALL = 1 << 19
-"""Inputs of a call where they are not consecutive: each call has to look them up."""
+FEW = 1 << 6
+"""Wrong answers of a part that wait to be gathered with those of others, at most."""
+MOST_WAITING = 1 << 6
+"""Parts whose wrong answers wait."""
 BLOCK_OF_CHUNK = 1 << 13
 """Inputs of a block, if a chunk is neither right nor wrong as a whole."""
 REPORT_EVERY = 1 << 20
@@ -56,49 +55,15 @@ REPORT_EVERY = 1 << 20
 
 Progress = Callable[[int, int], None]
 """Receives how many inputs were visited since its last call, and how many answers were wrong."""
-ToAdvance = Callable[[], tuple[Bits | None, int]]
-"""Gives what a pass over the answers should advance meanwhile, as ``BoundSweep.to_advance``."""
 
 
-def _nothing_to_advance() -> tuple[None, int]:
-    return None, 0
+class _Graded(NamedTuple):
+    """Inputs with their answers, and how these were graded."""
 
-
-class _Chunk:
-    """Inputs from number ``first`` on with their answers, and what all rulings share of them.
-
-    It is computed when it is first needed.
-    """
-
-    def __init__(
-        self,
-        first: int,
-        answers: Bits,
-        make_inputs: Callable[[int, int], Bits],
-        comparison: ChunkComparison,
-        to_advance: ToAdvance,
-    ) -> None:
-        self.first, self.answers = first, answers
-        self.last = first + answers.size - 1
-        self._make_inputs, self._comparison = make_inputs, comparison
-        self.to_advance = to_advance
-
-    def part(self, begin: int, end: int) -> _Chunk:
-        """The inputs between two places."""
-        answers = self.answers[begin:end]
-        make, comparison = self._make_inputs, self._comparison
-        return _Chunk(self.first + begin, answers, make, comparison, _nothing_to_advance)
-
-    @cached_property
-    def inputs(self) -> Bits:
-        """The inputs as an array."""
-        return self._make_inputs(self.first, self.answers.size)
-
-    @cached_property
-    def uniform_answer(self) -> int | None:
-        """The answer to all inputs, or None if they have several."""
-        is_uniform = self._comparison.is_uniform(self.answers, *self.to_advance())
-        return int(self.answers[0]) if is_uniform else None
+    inputs: Bits
+    branch_indices: NDArray[np.uint8]
+    answers: Bits
+    grades: Grades
 
 
 @dataclass
@@ -116,7 +81,7 @@ class _Uniform:
         """How many of so many more of its answers are wrong."""
         return inputs if self.key is not None else 0
 
-    def continues_with(self, chunk: _Chunk) -> bool:
+    def continues_with(self, chunk: Chunk) -> bool:
         """Whether other inputs are the next ones of this step and have this answer."""
         is_next = self.may_continue(chunk.first, chunk.last, chunk.answers[0])
         return is_next and chunk.uniform_answer is not None
@@ -154,6 +119,7 @@ class RulingCheck:
         self.ended = False
         self._opened = 0
         self._failures = FailureTally(self.rules)
+        self._waiting: list[_Graded] = []
         self.uniform: _Uniform | None = None
         # Under a gate a backend's process could write to the cache folder, so that is not used.
         is_stored = not judge.settings.isolates_sweeps
@@ -166,16 +132,32 @@ class RulingCheck:
         )
         if not self._is_dense:
             self._opened += int(np.isin(branch_indices, self.rules.open_branches).sum())
-        wrong = int(np.count_nonzero(grades != ALLOWED))
+        fails = grades != ALLOWED
+        wrong = int(np.count_nonzero(fails))
         if wrong:
             self._add_uniform()
-            for each, _ in find_failures(
-                self.rules, inputs, branch_indices, answers, grades, self.comparison.gather
-            ):
-                self._failures.add(each)
+            graded = _Graded(inputs, branch_indices, answers, grades)
+            if wrong > FEW:
+                self._add_waiting()
+                self._gather(graded)
+            else:
+                where = np.flatnonzero(fails)
+                self._waiting.append(_Graded(*(column[where] for column in graded)))
+                if len(self._waiting) == MOST_WAITING:
+                    self._add_waiting()
         return wrong
 
-    def look_at_chunk(self, chunk: _Chunk) -> int:
+    def _add_waiting(self) -> None:
+        """Gather what waits: gathering the few wrong answers of one part costs as much."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._gather(_Graded(*map(np.concatenate, zip(*waiting, strict=True))))
+
+    def _gather(self, graded: _Graded) -> None:
+        for each, _ in find_failures(self.rules, *graded, self.comparison.gather):
+            self._failures.add(each)
+
+    def look_at_chunk(self, chunk: Chunk) -> int:
         """Grade consecutive inputs at once if they are alike, otherwise block by block."""
         at_once = self._continued(chunk) if self._is_alone else self.look_at_once(chunk)
         if at_once is not None:
@@ -186,7 +168,7 @@ class RulingCheck:
         at_once = self.look_at_once(chunk) if self._is_alone else None
         return self._look_at_blocks(chunk) if at_once is None else at_once
 
-    def _continued(self, chunk: _Chunk) -> int | None:
+    def _continued(self, chunk: Chunk) -> int | None:
         """Add the inputs to those before them if they are on one step; else None."""
         before = self.uniform
         if before is None or not before.continues_with(chunk):
@@ -194,7 +176,7 @@ class RulingCheck:
         before.last = chunk.last
         return before.wrong(chunk.answers.size)
 
-    def _look_at_blocks(self, chunk: _Chunk) -> int:
+    def _look_at_blocks(self, chunk: Chunk) -> int:
         """Grade the blocks that may be wrong; most blocks are right, or graded at once.
 
         Others that are neighbors are graded together: a chunk may be wrong almost everywhere.
@@ -210,13 +192,13 @@ class RulingCheck:
                 wrong += at_once or 0
         return wrong + self._look_at_part(chunk, begin, chunk.answers.size)
 
-    def _look_at_part(self, chunk: _Chunk, begin: int, end: int) -> int:
+    def _look_at_part(self, chunk: Chunk, begin: int, end: int) -> int:
         if begin == end:
             return 0
         part = chunk.part(begin, end)
         return self.look(part.inputs, part.answers)
 
-    def look_at_once(self, chunk: _Chunk) -> int | None:
+    def look_at_once(self, chunk: Chunk) -> int | None:
         """Grade consecutive inputs of one step with one answer at once; None for any others.
 
         Large parts of a source overflow, and overflow errors usually share one answer. Right ones
@@ -251,6 +233,7 @@ class RulingCheck:
         each, self.uniform = self.uniform, None
         if each is None or each.key is None:
             return
+        self._add_waiting()
         count = each.last - each.first + 1
         checksum = self._checksums.of(each.first, count, each.answer)
         runs = one_run(each.first, each.last, each.answer, checksum)
@@ -313,6 +296,7 @@ class RulingCheck:
         if self.ended:
             return self.found
         self._add_uniform()
+        self._add_waiting()
         for each in self._failures.divergences():
             verdict = self._judge.graded(self.case, {each.level}, self.rules.is_open)
             self._add(verdict, (each,))
@@ -359,11 +343,11 @@ def _sweep(
     progress: Progress,
 ) -> None:
     """Judge blocks on the backend's device, and on the host those that may be wrong, or all."""
+    answers_of_road = partial(RoadAnswers, checks[0].rules, checks[0].comparison, visit)
 
-    def road(begin: int, end: int) -> _Road:
-        oracle, case = judge.backend.oracle, checks[0].case
-        prepare = partial(_asked, oracle, case, visit, begin, end)
-        return _Road(checks[0], visit, end - begin, prepare)
+    def road(begin: int, end: int) -> RoadAnswers:
+        calls = partial(prepared, judge.backend.oracle, checks[0].case, visit, begin, end)
+        return answers_of_road(end - begin, calls)
 
     device = device_blocks(judge.backend.oracle, checks[0].case, visit, min(BLOCK, hi - lo))
     if device is None:
@@ -378,14 +362,19 @@ def _sweep(
             # The host asks again, chunk by chunk, and so finds which inputs raise an error.
             _sweep_on_host(road(begin, end), checks, True, begin, end, progress)
         elif suspects := [each for each in checks if not device.all_right(each.rules)]:
-            fetched = _Road(checks[0], visit, end - begin, lambda _: device.fetched())
+            fetched = answers_of_road(end - begin, lambda _: device.fetched())
             _sweep_on_host(fetched, suspects, True, begin, end, progress)
         else:
             progress(end - begin, 0)
 
 
 def _sweep_on_host(
-    road: _Road, checks: list[RulingCheck], is_dense: bool, lo: int, hi: int, progress: Progress
+    road: RoadAnswers,
+    checks: list[RulingCheck],
+    is_dense: bool,
+    lo: int,
+    hi: int,
+    progress: Progress,
 ) -> None:
     """Judge the answers of a road chunk by chunk."""
     at, visited, wrong = lo, 0, 0
@@ -401,9 +390,8 @@ def _sweep_on_host(
             missing = no_answer(problem)
         match missing:
             case None:
-                chunk: _Chunk | None = None
+                chunk = road.chunk(at, answers)
                 for check in checks:
-                    chunk = chunk or road.chunk(at, answers)
                     if is_dense:
                         wrong += check.look_at_chunk(chunk)
                     else:
@@ -423,7 +411,7 @@ def _sweep_on_host(
             visited = wrong = 0
 
 
-def _passed_over(road: _Road, checks: list[RulingCheck], first: int) -> tuple[int, int]:
+def _passed_over(road: RoadAnswers, checks: list[RulingCheck], first: int) -> tuple[int, int]:
     """Pass over inputs about which no check finds anything new.
 
     Return the number of the first input after them, and how many of their answers are wrong.
@@ -445,7 +433,7 @@ def _all_pass(
     inputs: Bits | None,
     step: int,
 ) -> bool:
-    """Whether answers pass checks, and continue all stretches of wrong ones; advance the inputs."""
+    """Whether answers pass all checks and continue all stretches; the inputs are advanced."""
     last = first + answers.size - 1
     if not all(each.may_continue(first, last, answers[0]) for each in stretches):
         advance(inputs, step)
@@ -460,64 +448,3 @@ def _all_pass(
     for each in stretches:
         each.last = last
     return True
-
-
-class _Road:
-    """The checked answers of a backend to one part of a visit after another.
-
-    A backend with a ``sweep`` of its own makes consecutive inputs itself.
-    """
-
-    def __init__(
-        self, check: RulingCheck, visit: InputSequence, size: int, prepare: Callable[[int], Swept]
-    ) -> None:
-        self._visit = visit
-        source, self._target = check.rules.source, check.rules.target
-        self._is_narrow = self._target.bits not in (8, 16, 32, 64)
-        self._comparison = check.comparison
-        self._is_dense = isinstance(visit, Dense)
-        self.call_size = call_size(source, self._target) if self._is_dense else SAMPLED_CALL
-        self._like = np.zeros(min(self.call_size, size), source.storage)
-        self._ask = value_of(attempt(lambda: prepare(self.call_size)))
-        self._known: Bits | None = None
-        self.to_advance: ToAdvance = _nothing_to_advance
-        if isinstance(self._ask, BoundSweep):
-            self.to_advance = self._ask.to_advance
-
-    def ask(self, first: int, count: int) -> Bits:
-        """Return the answers to the inputs from number ``first`` on.
-
-        Raises what the backend raises, and ``Unanswered`` if the answers are malformed. An array
-        that was checked before can become malformed only by codes that are too wide, which pass no
-        check against a table: see ``chunk``.
-        """
-        answers = self._ask(first, count)
-        if answers is not self._known:
-            self._known = checked(self._target, self._like[:count], answers)
-        return answers
-
-    def pass_over(self, first: int, stop: int, check: ChunkCheck) -> int:
-        """Ask as long as a check finds nothing new; see ``BoundSweep.pass_over``."""
-        if isinstance(self._ask, BoundSweep):
-            return self._ask.pass_over(first, stop, check)
-        return first
-
-    def chunk(self, first: int, answers: Bits) -> _Chunk:
-        """The last answers as a chunk; ``Unanswered`` if one has bits beyond the target's."""
-        if self._is_narrow and self._comparison.exceed(answers, self._target.mask):
-            stored(self._target, answers)
-        return _Chunk(first, answers, self.inputs, self._comparison, self.to_advance)
-
-    def inputs(self, first: int, count: int) -> Bits:
-        """Some of the inputs that were asked last."""
-        if isinstance(self._ask, BoundSweep) and not self._is_dense:
-            return self._ask.inputs[:count]
-        inputs = np.empty(count, self._like.dtype)
-        self._visit.fill(inputs, first)
-        return inputs
-
-
-def _asked(oracle: Oracle, case: Case, visit: InputSequence, lo: int, hi: int, most: int) -> Swept:
-    if isinstance(visit, Dense) and isinstance(oracle, WithSweep):
-        return oracle.sweep(case, lo, hi)
-    return BoundSweep(oracle, case, visit, lo, hi, most)

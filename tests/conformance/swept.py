@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import conformance.sweep.engine as module
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
+from conformance.sweep import engine, road_answers
 from conformance.sweep.engine import sweep
 from oracles.reference import expect_by_kernels
 from oracles.reference.reference_oracle import Reference
@@ -84,9 +84,9 @@ def swept(
     cases = [case_named(name) for name in names]
     comparison = fastest_comparison() if fast else chunk_comparison(compiled=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "call_size", lambda source, target: SMALL_CHUNK)
-        patch.setattr(module, "SAMPLED_CALL", SMALL_CHUNK)
-        patch.setattr(module, "BLOCK", SMALL_BLOCK)
+        patch.setattr(road_answers, "call_size", lambda source, target: SMALL_CHUNK)
+        patch.setattr(road_answers, "SAMPLED_CALL", SMALL_CHUNK)
+        patch.setattr(engine, "BLOCK", SMALL_BLOCK)
         found = sweep(
             backend_judge, cases, visit, lo, hi, comparison, lambda *news: reports.append(news)
         )

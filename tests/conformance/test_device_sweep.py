@@ -11,7 +11,7 @@ import pytest
 
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
-from conformance.sweep import engine
+from conformance.sweep import engine, road_answers
 from conformance.sweep.engine import sweep
 from oracles.adapters.torch import Torch
 from oracles.isolation.time_limit import TimeLimited
@@ -186,7 +186,7 @@ TORCH_CASES = [
 def test_torch_on_a_device_gives_the_same_as_torch(
     name: str, start: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "call_size", lambda source, target: SMALL_CHUNK)
+    monkeypatch.setattr(road_answers, "call_size", lambda source, target: SMALL_CHUNK)
     monkeypatch.setattr(engine, "BLOCK", SMALL_BLOCK)
     found = [
         sweep(

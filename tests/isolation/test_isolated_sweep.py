@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import conformance.sweep.engine as engine
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
 from conformance.running.worker import Ready, TaskRunner
+from conformance.sweep import road_answers
 from conformance.sweep.engine import sweep
 from oracles.isolation import isolated_oracle
 from oracles.isolation.launch_config import LaunchConfig
@@ -32,7 +32,7 @@ Load = Callable[[str], Backend]
 
 @pytest.fixture(autouse=True)
 def _small_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "call_size", lambda source, target: 1 << 11)
+    monkeypatch.setattr(road_answers, "call_size", lambda source, target: 1 << 11)
     monkeypatch.setattr(isolated_oracle, "SWEEP_CALL", 1 << 9)
     monkeypatch.setattr(isolated_oracle, "SWEEP_BYTES", 1 << 12)
 

@@ -1,0 +1,132 @@
+"""The answers of a backend to consecutive inputs, asked call by call and checked for their form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from conformance.judging.answers import attempt, checked, stored, value_of
+from oracles.bound_sweep import BoundSweep, call_size
+from oracles.protocol import Bits, Oracle, Swept, WithSweep
+from oracles.reference.sweep_inputs import Dense, InputSequence
+from reports.diff.chunk_check import ChunkCheck
+from reports.diff.chunk_comparison import ChunkComparison
+from specs.cases import Case
+from specs.ruling import Ruling
+
+SAMPLED_CALL = 1 << 19
+"""Inputs of a call where they are not consecutive: each call has to look them up."""
+ToAdvance = Callable[[], tuple[Bits | None, int]]
+"""Gives what a pass over the answers should advance meanwhile, as ``BoundSweep.to_advance``."""
+
+
+def _nothing_to_advance() -> tuple[None, int]:
+    return None, 0
+
+
+class Chunk:
+    """Inputs from number ``first`` on with their answers, and what all rulings share of them.
+
+    It is computed when it is first needed.
+    """
+
+    def __init__(
+        self,
+        first: int,
+        answers: Bits,
+        make_inputs: Callable[[int, int], Bits],
+        comparison: ChunkComparison,
+        to_advance: ToAdvance,
+    ) -> None:
+        self.first, self.answers = first, answers
+        self.last = first + answers.size - 1
+        self._make_inputs, self._comparison = make_inputs, comparison
+        self.to_advance = to_advance
+
+    def part(self, begin: int, end: int) -> Chunk:
+        """The inputs between two places."""
+        answers = self.answers[begin:end]
+        make, comparison = self._make_inputs, self._comparison
+        return Chunk(self.first + begin, answers, make, comparison, _nothing_to_advance)
+
+    @cached_property
+    def inputs(self) -> Bits:
+        """The inputs as an array."""
+        return self._make_inputs(self.first, self.answers.size)
+
+    @cached_property
+    def uniform_answer(self) -> int | None:
+        """The answer to all inputs, or None if they have several."""
+        is_uniform = self._comparison.is_uniform(self.answers, *self.to_advance())
+        return int(self.answers[0]) if is_uniform else None
+
+
+class RoadAnswers:
+    """The answers of a backend to one part of a visit after another, checked for their form.
+
+    A backend with a ``sweep`` of its own makes consecutive inputs itself.
+    """
+
+    def __init__(
+        self,
+        rules: Ruling,
+        comparison: ChunkComparison,
+        visit: InputSequence,
+        size: int,
+        prepare: Callable[[int], Swept],
+    ) -> None:
+        self._visit = visit
+        source, self._target = rules.source, rules.target
+        self._is_narrow = self._target.bits not in (8, 16, 32, 64)
+        self._comparison = comparison
+        self._is_dense = isinstance(visit, Dense)
+        self.call_size = call_size(source, self._target) if self._is_dense else SAMPLED_CALL
+        self._like = np.zeros(min(self.call_size, size), source.storage)
+        self._ask = value_of(attempt(lambda: prepare(self.call_size)))
+        self._known: Bits | None = None
+        self.to_advance: ToAdvance = _nothing_to_advance
+        if isinstance(self._ask, BoundSweep):
+            self.to_advance = self._ask.to_advance
+
+    def ask(self, first: int, count: int) -> Bits:
+        """Return the answers to the inputs from number ``first`` on.
+
+        Raises what the backend raises, and ``Unanswered`` if the answers are malformed. An array
+        that was checked before can become malformed only by codes that are too wide, which pass no
+        check against a table: see ``chunk``.
+        """
+        answers = self._ask(first, count)
+        if answers is not self._known:
+            self._known = checked(self._target, self._like[:count], answers)
+        return answers
+
+    def pass_over(self, first: int, stop: int, check: ChunkCheck) -> int:
+        """Ask as long as a check finds nothing new; see ``BoundSweep.pass_over``."""
+        if isinstance(self._ask, BoundSweep):
+            return self._ask.pass_over(first, stop, check)
+        return first
+
+    def chunk(self, first: int, answers: Bits) -> Chunk:
+        """The last answers as a chunk; ``Unanswered`` if one has bits beyond the target's."""
+        if self._is_narrow and self._comparison.exceed(answers, self._target.mask):
+            stored(self._target, answers)
+        return Chunk(first, answers, self.inputs, self._comparison, self.to_advance)
+
+    def inputs(self, first: int, count: int) -> Bits:
+        """Some of the inputs that were asked last."""
+        if isinstance(self._ask, BoundSweep) and not self._is_dense:
+            return self._ask.inputs[:count]
+        inputs = np.empty(count, self._like.dtype)
+        self._visit.fill(inputs, first)
+        return inputs
+
+
+def prepared(
+    oracle: Oracle, case: Case, visit: InputSequence, lo: int, hi: int, most: int
+) -> Swept:
+    """Prepare the calls that answer a part of a visit: the backend's own sweep, or bound ones."""
+    if isinstance(visit, Dense) and isinstance(oracle, WithSweep):
+        return oracle.sweep(case, lo, hi)
+    return BoundSweep(oracle, case, visit, lo, hi, most)
