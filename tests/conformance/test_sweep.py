@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.running.selection import case_named
+from conformance.sweep.engine import MOST_WAITING
 from conformance.sweep.joining import completed, joined
 from oracles.reference import expect_by_kernels
 from oracles.reference.sweep_inputs import Sample, Steps
@@ -197,3 +198,20 @@ def test_the_smallest_of_a_whole_range_is_known_without_a_walk(
     last = min(source.mask, first + data.draw(st.integers(0, longest)))
     walked = min(range(first, last + 1), key=lambda code: simplicity(source, code))
     assert simplest_between(source, first, last) == walked
+
+
+def test_few_wrong_answers_of_many_chunks_and_a_stretch_after_them_are_found_in_order() -> None:
+    # From 0x1000_0000 on the right answer is zero: one step, within which a stretch is all wrong.
+    lo = 0x1000_0000
+    stretch = lo + (MOST_WAITING + 5) * SMALL_CHUNK
+    hi = stretch + 4 * SMALL_CHUNK
+
+    def change(inputs: Any, answers: Any) -> Any:
+        few = at_random(3000)(inputs, answers)
+        return np.where(inputs >= stretch, answers.dtype.type(1), few)
+
+    oracle = Bound("onnx-cast:25/float32/float16", change)
+    [judgement] = swept(oracle, [oracle.base], lo, hi)
+    [divergence] = judgement.divergences
+    assert divergence.runs.total > MOST_WAITING
+    assert_found(judgement, oracle, np.arange(lo, hi, dtype=np.uint32))
