@@ -203,7 +203,7 @@ def test_the_smallest_of_a_whole_range_is_known_without_a_walk(
 def test_few_wrong_answers_of_many_chunks_and_a_stretch_after_them_are_found_in_order() -> None:
     # From 0x1000_0000 on the right answer is zero: one step, within which a stretch is all wrong.
     lo = 0x1000_0000
-    stretch = lo + (MOST_WAITING + 5) * SMALL_CHUNK
+    stretch = lo + 2 * MOST_WAITING * SMALL_CHUNK
     hi = stretch + 4 * SMALL_CHUNK
 
     def change(inputs: Any, answers: Any) -> Any:
