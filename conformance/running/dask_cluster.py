@@ -36,7 +36,7 @@ class Job:
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    task: Task | None = None
+    tasks: tuple[Task, ...] = ()
     more: tuple[Any, ...] = ()
     losses: int = 0
     """Workers that were lost at it."""

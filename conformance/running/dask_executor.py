@@ -11,6 +11,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib import import_module
 from itertools import product
 from time import monotonic
@@ -31,9 +32,12 @@ SECONDS_FOR_WORKERS = 60.0
 """So long is waited for a first worker, and for another one when none is left."""
 SECONDS_TO_CLOSE = 5.0
 SECONDS_BEFORE_COPY = 5.0
-"""A task that has run so long is given to an idle worker too, once no other task is left."""
+"""A call that has run so long is given to an idle worker too, once no other task is left."""
 AT_HAND = 2
-"""Tasks that a thread has at a time: one that it does, and the next."""
+"""Calls that a thread has at a time: one that it does, and the next."""
+INPUTS_OF_CALL = 1 << 28
+"""Inputs of neighboring parts of a sweep that one call does: a call takes some 10 ms of all
+processors of a small cluster."""
 MAX_LOSSES = 5
 """A task that so many workers were lost at has crashed; machines are also lost by chance."""
 MAX_FAILURES = 3
@@ -96,16 +100,16 @@ class DaskPool:
         """Do all tasks, or as many as are done when ``is_over`` returns true."""
 
         def finish(job: Job, done: Any) -> None:
-            assert job.task is not None
             for message in done.messages:
                 listener.say(message)
-            keep(job.task.name, done.part)
             self.log.append(done.stderr)
             listener.add_inputs(done.inputs, done.wrong)
-            listener.finish_task(job.task)
+            for task, part in zip(job.tasks, done.parts, strict=True):
+                keep(task.name, part)
+                listener.finish_task(task)
 
         named = (self._setup, self.backend)
-        jobs = [Job(self._remote.do_task, named, task) for task in tasks]
+        jobs = [Job(self._remote.do_tasks, named, together) for together in _calls(tasks)]
         self._drive(jobs, finish, is_over)
 
     def close(self) -> None:
@@ -156,21 +160,26 @@ class DaskPool:
             raise CastigateError(f"worker {worker}: {answer}; {RESUME_ADVICE}")
         elif isinstance(answer, LostError):
             self._cluster.workers()
-            self._lose(job, worker, waiting)
+            self._lose(job, worker, left, waiting)
         elif isinstance(answer, BaseException):
             self._retry(job, worker, answer, waiting)
-        elif job.task and answer.installed != self._admitted.get(worker):
+        elif job.tasks and answer.installed != self._admitted.get(worker):
             # Another worker has come under the address of one that was checked.
             self._threads.pop(worker, None)
             self._admitted.pop(worker, None)
-            self._lose(job, worker, waiting)
+            self._lose(job, worker, left, waiting)
         else:
             left.discard(job)
             self._cluster.drop(job)
             finish(job, answer)
 
-    def _lose(self, job: Job, worker: str, waiting: deque[Job], was_run: bool = True) -> None:
-        """Have a job done again, after all others: those lost by chance are not lost again soon."""
+    def _lose(
+        self, job: Job, worker: str, left: set[Job], waiting: deque[Job], was_run: bool = True
+    ) -> None:
+        """Have a job done again, after all others: those lost by chance are not lost again soon.
+
+        Its tasks are done one by one, so that the one shows at which workers are lost.
+        """
         self._cluster.drop(job, worker)
         if not was_run:
             if not job.calls:
@@ -178,12 +187,19 @@ class DaskPool:
             return
         job.losses += 1
         self._say(f"worker {worker} was lost; its task is done again")
-        if job.task is None and job.losses >= MAX_LOSSES:
+        if not job.tasks and job.losses >= MAX_LOSSES:
             raise CastigateError(
                 f"{job.losses} workers of {self._cluster.address} were lost while they prepared "
                 f"`{self.backend}`; {RESUME_ADVICE}"
             )
-        if not job.calls:
+        if job.calls:
+            return
+        if len(job.tasks) > 1:
+            left.discard(job)
+            again = [replace(job, tasks=(task,), calls={}) for task in job.tasks]
+            left.update(again)
+            waiting.extend(again)
+        else:
             waiting.append(job)
 
     def _retry(self, job: Job, worker: str, error: BaseException, waiting: deque[Job]) -> None:
@@ -197,11 +213,13 @@ class DaskPool:
         if not job.calls:
             waiting.append(job)
 
-    def _look(self, left: Iterable[Job] = (), waiting: deque[Job] | None = None) -> None:
+    def _look(self, left: set[Job] | None = None, waiting: deque[Job] | None = None) -> None:
         """Notice workers that are gone, and check those that are new."""
         if monotonic() < self._next_look:
             return
         self._next_look = monotonic() + SECONDS_BETWEEN_LOOKS
+        left = set() if left is None else left
+        waiting = deque() if waiting is None else waiting
         threads = self._cluster.workers()
         for worker in self._threads.keys() - threads.keys():
             self._admitted.pop(worker, None)
@@ -211,7 +229,7 @@ class DaskPool:
             for place, job in enumerate(_in_order(worker, left)):
                 # What the worker had only at hand was not what it was lost at.
                 was_run = place < self._threads[worker]
-                self._lose(job, worker, deque() if waiting is None else waiting, was_run)
+                self._lose(job, worker, left, waiting, was_run)
         for worker in sorted(threads.keys() - self._threads.keys()):
             job = Job(self._remote.installed, (self._setup, self.backend))
             self._checks[worker] = job
@@ -241,9 +259,9 @@ class DaskPool:
                     break
                 busy[worker] += 1
                 more: tuple[Any, ...] = (len(self._threads),)
-                if job.task is not None:
+                if job.tasks:
                     crash = f"{job.losses} workers were lost" if job.losses >= MAX_LOSSES else ""
-                    more += (job.task, crash)
+                    more += (job.tasks, crash)
                 self._cluster.start(job, worker, *more, *job.more)
 
     def _taken_over(self, worker: str, left: set[Job]) -> Job | None:
@@ -283,6 +301,20 @@ class DaskPool:
         for name in here | there:
             if here.get(name) != there.get(name):
                 yield f"it has {name} {there.get(name)}, not {here.get(name)}"
+
+
+def _calls(tasks: Iterable[Task]) -> Iterator[tuple[Task, ...]]:
+    """Yield the tasks that one call does: one, or neighboring parts of a sweep."""
+    together: list[Task] = []
+    for task in tasks:
+        weights = [each.weight for each in [*together, task]]
+        is_next = task.sweep is not None and together and together[0].sweep == task.sweep
+        if together and not (is_next and sum(weights) <= INPUTS_OF_CALL):
+            yield tuple(together)
+            together = []
+        together.append(task)
+    if together:
+        yield tuple(together)
 
 
 def _begun(job: Job) -> float:

@@ -60,9 +60,9 @@ class Installed:
 
 @dataclass(frozen=True)
 class Done:
-    """A finished task: the bytes of its part, what to show and to count, and who did it."""
+    """Finished tasks: the bytes of their parts, what to show and to count, and who did them."""
 
-    part: bytes
+    parts: tuple[bytes, ...]
     inputs: int
     wrong: int
     messages: tuple[str, ...]
@@ -87,19 +87,22 @@ def roads(setup: Setup, backend: str, processes: int, cases: tuple[Case, ...]) -
         return pool.roads(cases)
 
 
-def do_task(setup: Setup, backend: str, processes: int, task: Task, crash: str) -> Done:
-    """Do a task; with the reason of a ``crash``, only record it."""
-    parts: list[bytes] = []
+def do_tasks(
+    setup: Setup, backend: str, processes: int, tasks: tuple[Task, ...], crash: str
+) -> Done:
+    """Do tasks; one that has the reason of a ``crash`` is alone, and that is only recorded."""
+    parts: dict[str, bytes] = {}
     collector = _Collector()
     is_cancelled = _cancellation()
     with _borrowed(setup, backend, processes) as pool:
         if crash:
-            pool.give_up(task, crash)
-        pool.run([task], lambda _, part: parts.append(part), collector, is_cancelled)
-        if not parts:
+            pool.give_up(tasks[0], crash)
+        pool.run(tasks, parts.__setitem__, collector, is_cancelled)
+        if len(parts) < len(tasks):
             raise TaskCancelledError
+        found = tuple(parts[task.name] for task in tasks)
         counts = (collector.inputs, collector.wrong, tuple(collector.messages))
-        return Done(parts[0], *counts, pool.log.drain(), _installed(pool))
+        return Done(found, *counts, pool.log.drain(), _installed(pool))
 
 
 def close_idle(setup: Setup, backend: str) -> None:
@@ -123,7 +126,7 @@ class _Collector:
         self.wrong += wrong
 
     def finish_task(self, task: Task) -> None:
-        """Ignore the end of the only task."""
+        """Ignore the end of a task: what it found is sent with all others."""
 
     def say(self, message: str) -> None:
         """Keep a message for the user."""
