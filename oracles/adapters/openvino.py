@@ -12,6 +12,7 @@ from oracles.adapters.refusals import load, require_plain, require_variant
 from oracles.adapters.script_text import PACK, UNPACK, bits_statement, print_loop
 from oracles.adapters.tensor_memory import patterns_in, tensor_memory
 from oracles.bit_packing import is_packed, pack
+from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import Format, format_named
@@ -103,7 +104,8 @@ class OpenVino:
         is_read_in_place = bits.flags.c_contiguous and bits.flags.aligned
         if is_packed(source) or not is_read_in_place or self._variant == "cpu-folded":
             return partial(self.cast, case, bits)
-        x, memory = self._tensor(case.source, bits, bits.shape), tensor_memory(target, count)
+        x = self._tensor(case.source, bits, bits.shape)
+        memory = tensor_memory(target, count, in_huge_pages)
         run = self._prepared(case, x, self._tensor(case.target, memory, bits.shape))
 
         def call() -> Bits:

@@ -27,6 +27,7 @@ from oracles.adapters.tensor_memory import (
     tensor_memory,
 )
 from oracles.bit_packing import is_packed
+from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
 from specs.formats import format_named
@@ -108,7 +109,8 @@ class Ort:
         if not self._can_bind(case, bits):
             return partial(self.cast, case, bits)
         target, count = format_named(case.target), len(bits)
-        session, memory = self._session(cast_graph(case)), tensor_memory(target, count)
+        session = self._session(cast_graph(case))
+        memory = tensor_memory(target, count, in_huge_pages)
         binding = session.io_binding()
         for bind, name, dtype, array in (
             (binding.bind_input, "x", case.source, bits),

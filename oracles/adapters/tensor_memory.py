@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from oracles.bit_packing import Bytes, is_packed, pack, unpack
-from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits
 from specs.formats import Format
 
@@ -41,10 +41,12 @@ def patterns_of_ort_value(target: Format, value: Any) -> Bits:
     return patterns_in(memory, target, count).reshape(shape)
 
 
-def tensor_memory(target: Format, count: int) -> Bytes:
+def tensor_memory(
+    target: Format, count: int, allocate: Callable[[int, type[np.uint8]], Bytes] = np.empty
+) -> Bytes:
     """Allocate the memory of a tensor with so many elements."""
     bits = target.bits if is_packed(target) else 8 * np.dtype(target.storage).itemsize
-    return in_huge_pages(-(-count * bits // 8), np.uint8)
+    return allocate(-(-count * bits // 8), np.uint8)
 
 
 def patterns_in(memory: Bytes, target: Format, count: int) -> Bits:
