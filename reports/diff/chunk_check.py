@@ -29,7 +29,7 @@ def check_of(table: Table) -> ChunkCheck:
     return check
 
 
-def is_uniform(answers: NDArray[Any], inputs: Moving = None, step: int = 0) -> bool:
+def is_uniform(answers: NDArray[Any], inputs: Moving, step: int) -> bool:
     """Whether all answers of an array are the same; the inputs, if any, are advanced."""
     advance(inputs, step)
     return not (answers != answers[0]).any()

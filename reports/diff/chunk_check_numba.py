@@ -23,7 +23,7 @@ def check_of(table: Table) -> ChunkCheck:
     return partial(_all_right, *table.stacked)
 
 
-def is_uniform(answers: NDArray[Any], inputs: Moving = None, step: int = 0) -> bool:
+def is_uniform(answers: NDArray[Any], inputs: Moving, step: int) -> bool:
     """Whether all answers of an array are the same; the inputs, if any, are advanced."""
     return bool(_is_uniform(answers, inputs, step))
 
