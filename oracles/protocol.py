@@ -180,12 +180,21 @@ class WithCastBatch(Protocol, metaclass=Capability):
         ...
 
 
+@runtime_checkable
+class WithBitcastRoad(Protocol, metaclass=Capability):
+    """An oracle that says which bitcasts are the same to it; for others each case is its own."""
+
+    def bitcast_road(self, case: Case) -> str:
+        """Name what a bitcast depends on besides its tensor, as ``road`` does for a cast."""
+        ...
+
+
 @dataclass(frozen=True)
 class AheadRequest:
-    """A request that will be made soon: the name of a method, and its arguments."""
+    """A request that will be made soon for each of some cases: a method, and its arguments."""
 
     method: str
-    case: Case
+    cases: Sequence[Case]
     tensors: Bits | TensorBatch | Mapping[str, Bits]
     call: Call | None = None
 
@@ -195,9 +204,10 @@ class WithAskAhead(Protocol, metaclass=Capability):
     """An oracle that can be told what it will be asked, which saves a round trip for each."""
 
     def ask_ahead(self, requests: Sequence[AheadRequest]) -> None:
-        """Make the requests, and keep each answer for the one call that asks for the same.
+        """Make the requests, each once for all cases of a road, and keep the answers.
 
-        Answers that are not asked for are dropped at the next call.
+        An answer serves one call for each of the cases. Those that nobody asked for are dropped
+        when this is called again.
         """
         ...
 
@@ -319,6 +329,7 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "device_sweep": WithDeviceSweep,
     "cast_batch": WithCastBatch,
     "bitcast": WithBitcast,
+    "bitcast_road": WithBitcastRoad,
     "bitcast_shares_memory": WithBitcastMemory,
     "call": WithCall,
     "identity": WithIdentity,

@@ -91,7 +91,7 @@ def ask_calls_ahead(judge: BackendJudge, row: Row, plan: ProbePlan) -> None:
         return
     tensors = [probe.tensor(row.inputs) for probe in plan.probes]
     oracle.ask_ahead(
-        [AheadRequest("call", case, held_by(case, each), call_of(case)) for each in tensors]
+        [AheadRequest("call", [case], held_by(case, each), call_of(case)) for each in tensors]
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from conformance.judging.backend_judge import BackendJudge
 from conformance.judging.bitcasts import contents, promised_memory, requested_tensors
@@ -17,6 +19,7 @@ from oracles.protocol import (
     WithBitcastMemory,
     WithCall,
 )
+from oracles.tensor_batch import TensorBatch
 from specs.bitcast_ruling import bitcast_ruling
 from specs.case_calls import receiver_of
 from specs.cases import Case
@@ -28,9 +31,30 @@ def ask_ahead(judge: BackendJudge, cases: Sequence[Case]) -> None:
     """Send what judging these cases begins with, if the backend takes requests ahead."""
     oracle = judge.backend.oracle
     if isinstance(oracle, WithAskAhead):
-        requests = [each for case in cases for each in _requests(judge, case)]
-        if len(requests) > 1:
+        requests = [*_merged(_requests(judge, case) for case in cases)]
+        if sum(len(each.cases) for each in requests) > 1:
             oracle.ask_ahead(requests)
+
+
+def _merged(by_case: Iterable[Iterable[AheadRequest]]) -> Iterator[AheadRequest]:
+    """The requests of all cases, each for all the cases that make it."""
+    alike: defaultdict[Hashable, list[AheadRequest]] = defaultdict(list)
+    for requests in by_case:
+        times: Counter[Hashable] = Counter()
+        for request in requests:
+            # A case that makes a request twice wants two answers.
+            times[key := _key(request)] += 1
+            alike[key, times[key]].append(request)
+    for first, *others in alike.values():
+        yield replace(first, cases=[*first.cases, *(each.cases[0] for each in others)])
+
+
+def _key(request: AheadRequest) -> Hashable:
+    """Equal only if the requests are, as long as all of them exist."""
+    tensors = request.tensors
+    if isinstance(tensors, TensorBatch):
+        return request.method, tuple(tensors.shapes), tensors.elements.tobytes()
+    return request.method, request.call, id(tensors)
 
 
 def _requests(judge: BackendJudge, case: Case) -> Iterator[AheadRequest]:
@@ -46,18 +70,18 @@ def _requests(judge: BackendJudge, case: Case) -> Iterator[AheadRequest]:
     # As if all answers were right: then all inputs may stand in the shapes.
     batch = shape_plan(case.document, case.version, shapes, inputs.size).batch(inputs)
     if receiver_of(case.document) is None:
-        yield AheadRequest("cast", case, inputs)
+        yield AheadRequest("cast", [case], inputs)
         if batch.shapes:
-            yield AheadRequest("cast_batch", case, batch)
+            yield AheadRequest("cast_batch", [case], batch)
     elif isinstance(judge.backend.oracle, WithCall):
         for call, members in requested_calls(case, inputs, batch.tensors()):
-            yield AheadRequest("call", case, members, call)
+            yield AheadRequest("call", [case], members, call)
 
 
 def _bitcast_requests(judge: BackendJudge, case: Case) -> Iterator[AheadRequest]:
     oracle, rules, seed = judge.backend.oracle, bitcast_ruling(case), judge.settings.seed
     if isinstance(oracle, WithBitcast):
         for tensor in requested_tensors(rules, seed):
-            yield AheadRequest("bitcast", case, tensor)
+            yield AheadRequest("bitcast", [case], tensor)
     if isinstance(oracle, WithBitcastMemory) and promised_memory(case, rules) is not None:
-        yield AheadRequest("bitcast_shares_memory", case, next(contents(rules, seed)))
+        yield AheadRequest("bitcast_shares_memory", [case], next(contents(rules, seed)))

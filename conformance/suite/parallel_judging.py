@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from multiprocessing.connection import Connection
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -47,6 +48,7 @@ GROUPS_IN_HAND = 2
 """Groups that a helper has at a time, so that it need not wait for the next one."""
 LAST_GROUPS = 16
 """The last groups are handed out one by one, so that all helpers finish at about the same time."""
+SECONDS_BETWEEN_FLUSHES = 0.05
 MIN_ITEMS = 2000
 """Fewer items are judged by pytest before a helper has loaded a framework."""
 
@@ -141,6 +143,8 @@ class Helpers:
     ) -> None:
         self.lost: list[str] = []
         """How helpers ended that did not stay to the end, as predicates."""
+        self.before_waiting: Callable[[], None] = lambda: None
+        """Called before pytest waits for a helper."""
         self._config = config
         self._count = count
         self._stopwatch = stopwatch
@@ -186,6 +190,8 @@ class Helpers:
 
     def judge(self, group: Group, key: Key, judge_here: Callable[[], Judged]) -> Judged:
         """Return what a helper finds; judge here what none is left for, or what it cannot judge."""
+        if not group.found.done():
+            self.before_waiting()
         return group.found.result().get(key) or judge_here()
 
     def _supervise(self) -> None:
@@ -308,9 +314,35 @@ class ParallelJudging:
             judge = partial(self.helpers.judge, self._group_of[key], key, item.question.judge)
             item.question = replace(item.question, judge=judge)
         try:
-            return (yield)
+            with self._flushed_rarely(session.config):
+                return (yield)
         finally:
             self.helpers.end()
+
+    @contextmanager
+    def _flushed_rarely(self, config: pytest.Config) -> Iterator[None]:
+        """Have pytest show its letters 20 times a second, and when it waits, not one by one.
+
+        Whoever reads them is woken each time, on a processor that a helper could use.
+        """
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None:
+            yield
+            return
+        flush, shown = reporter.flush, monotonic()
+
+        def flush_rarely() -> None:
+            nonlocal shown
+            if monotonic() - shown > SECONDS_BETWEEN_FLUSHES:
+                flush()
+                shown = monotonic()
+
+        reporter.flush, self.helpers.before_waiting = flush_rarely, flush
+        try:
+            yield
+        finally:
+            reporter.flush = flush
+            flush()
 
     def pytest_unconfigure(self) -> None:
         """End helpers that were started for a run that has not begun."""

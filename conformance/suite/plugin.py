@@ -259,15 +259,45 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     ]
 
 
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """Run an item of the suite without the phases of a test, which take as long as its cast.
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run the suite's items one after another, without what plugins of pytest do around each.
 
-    An item that somebody has marked, and one to be debugged, goes pytest's own way.
+    Where other items are among them, or a plugin of somebody else wants to be asked, pytest does.
     """
-    if not isinstance(item, JudgedItem) or item.own_markers or item.config.getoption("usepdb"):
+    of_others = [
+        each.plugin_name
+        for each in session.config.hook.pytest_runtest_protocol.get_hookimpls()
+        if not each.function.__module__.startswith(("_pytest.", __name__))
+    ]
+    is_asked_otherwise = session.testsfailed or session.config.getoption("collectonly") or of_others
+    if is_asked_otherwise or not all(map(_needs_no_phases, session.items)):
         return None
+    for item in session.items:
+        assert isinstance(item, JudgedItem)
+        item.run()
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+    return True
+
+
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Run an item of the suite without the phases of a test, which take as long as its cast."""
+    if not _needs_no_phases(item):
+        return None
+    assert isinstance(item, JudgedItem)
     item.run()
     return True
+
+
+def _needs_no_phases(item: pytest.Item) -> bool:
+    """Whether an item is of the suite, and is neither marked by somebody nor to be debugged."""
+    return (
+        isinstance(item, JudgedItem)
+        and not item.own_markers
+        and not item.config.getoption("usepdb")
+    )
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | None:

@@ -18,7 +18,7 @@ from oracles.adapters.calls import WORD_VALUES, ArgumentBuilders, invoke
 from oracles.adapters.paddle import reproduction
 from oracles.adapters.paddle_programs import TracedPrograms
 from oracles.adapters.paddle_tensors import Tensors, load_paddle
-from oracles.adapters.refusals import require_plain, require_variant
+from oracles.adapters.refusals import plain_road, require_plain, require_variant
 from oracles.protocol import Bits, Bound, NotInstalled, Returned, Tensor, Unsupported
 from specs.calls import Call, ReceiverKind
 from specs.cases import Case
@@ -94,6 +94,10 @@ class Cinn:
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
         """Make a call on one of CINN's builders."""
         return Builders().call(call, bits)
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, "CINN's bitcast_convert")
 
     def road(self, case: Case) -> str:
         """Return the pair: a cast has no parameters."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     bits_statement,
     mask_expression,
@@ -116,6 +116,10 @@ class Jax:
         """Answer a case with one bitcast, in the shape that XLA gives it."""
         require_plain(case, LAX_FUNCTIONS["bitcast_convert"])
         return self._answer(Request("bitcast_convert", case.source, case.target, bits.shape), bits)
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, LAX_FUNCTIONS["bitcast_convert"])
 
     def road(self, case: Case) -> str:
         """Return the pair: the conversion has no parameters."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.adapters.refusals import first_line, load, require_plain, require_variant
+from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     bits_statement,
     mask_expression,
@@ -85,6 +85,10 @@ class MlDtypes:
             raise Unsupported("ml_dtypes stores every code of less than a byte in one of its own")
         y = self._array(case.source, bits).view(self._dtype(case.target))
         return _bits(case.target, y.copy())
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, "view")
 
     def road(self, case: Case) -> str:
         """Return the pair: ``astype`` has no parameters."""

@@ -15,7 +15,7 @@ from oracles.adapters.onnx_models import (
     bitcast_graph,
     cast_graph,
 )
-from oracles.adapters.refusals import first_line, load, require_plain, require_variant
+from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     NUMPY_DTYPES,
     bits_statement,
@@ -85,6 +85,10 @@ class Onnx:
         require_plain(case, "ONNX's BitCast")
         graph = bitcast_graph(case)
         return self._answer(self._evaluator(graph, bits.ndim), graph, bits).copy()
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, "ONNX's BitCast")
 
     def road(self, case: Case) -> str:
         """Return what the model of a case depends on."""

@@ -17,7 +17,7 @@ from oracles.adapters.onnx_models import (
     cast_graph,
 )
 from oracles.adapters.ort_scripts import header, initializer, is_raw, run, session
-from oracles.adapters.refusals import first_line, load, require_plain, require_variant
+from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement
 from oracles.adapters.tensor_memory import (
     initializer_content,
@@ -97,6 +97,10 @@ class Ort:
         require_plain(case, "onnxruntime's BitCast")
         with self._refusals(*MISSING_KERNELS, MISSING_TENSORS):
             return self._answer(bitcast_graph(case), bits)
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, "onnxruntime's BitCast")
 
     def road(self, case: Case) -> str:
         """Return what the model of a case depends on."""

@@ -10,7 +10,7 @@ from oracles.adapters.call_scripts import CallSyntax
 from oracles.adapters.paddle_calls import PLACES, Calls, shares_memory
 from oracles.adapters.paddle_programs import ExecutorPrograms, TracedPrograms
 from oracles.adapters.paddle_tensors import CARRIERS, DTYPES, Tensors, carrier_out, load_paddle
-from oracles.adapters.refusals import first_line, require_plain, require_variant
+from oracles.adapters.refusals import first_line, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, print_statement, print_tensor
 from oracles.protocol import Bits, Bound, Returned, Unsupported
 from specs.calls import Call
@@ -70,6 +70,10 @@ class Paddle:
         if self._programs is not None:
             raise Unsupported("a static program has no calls: they are made eagerly")
         return Calls(self._paddle, self._tensors).make(call, bits)
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, "Tensor.view")
 
     def road(self, case: Case) -> str:
         """Return the pair: a cast has no parameters."""

@@ -50,6 +50,12 @@ def require_plain(case: Case, operation: str) -> None:
             raise Unsupported(f"{operation} {reason}: {value}")
 
 
+def plain_road(case: Case, operation: str) -> str:
+    """Return the pair, the road of an operation without parameters; raise as ``require_plain``."""
+    require_plain(case, operation)
+    return f"{case.source}->{case.target}"
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of the framework's message, or the error's type if it has none."""
     lines = str(error).strip().splitlines()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     bits_statement,
     mask_expression,
@@ -141,6 +141,10 @@ class TensorFlow:
         x = self._tensor(case.source, bits)
         y = function(x)
         return _address(x) == _address(y)
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, "tf.bitcast")
 
     def road(self, case: Case) -> str:
         """Return the pair: ``tf.cast`` has no parameters."""

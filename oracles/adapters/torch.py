@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oracles.adapters.call_scripts import CallSyntax
-from oracles.adapters.refusals import first_line, load, require_plain, require_variant
+from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, print_statement, print_tensor
 from oracles.adapters.torch_calls import Calls
 from oracles.adapters.torch_compile import Compiler, Function
@@ -95,6 +95,10 @@ class Torch:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return Calls(self._torch, self._tensors).make(call, bits)
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, "Tensor.view")
 
     def road(self, case: Case) -> str:
         """Return the pair: ``to`` has no parameters that cases vary."""

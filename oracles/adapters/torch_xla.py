@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, print_loop
 from oracles.adapters.torch_tensors import DTYPES, Tensors
 from oracles.protocol import Bits, Bound, Unsupported
@@ -75,6 +75,10 @@ class TorchXla:
             _require_dtype(dtype)
         x = self._to_device(case.source, bits)
         return self._from_device(case.target, self._bitcast(x, to_type=TYPES[case.target]))
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, "torch_xla's bitcast")
 
     def road(self, case: Case) -> str:
         """Return the pair: ``to`` has no parameters that cases vary."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     bits_statement,
     mask_expression,
@@ -102,6 +102,10 @@ class Tvm:
         if self._variant == "folded":
             raise Unsupported("relax has no reinterpret that it could fold")
         return self._answer("bitcast", case.source, case.target, bits)
+
+    def bitcast_road(self, case: Case) -> str:
+        """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
+        return plain_road(case, "reinterpret")
 
     def road(self, case: Case) -> str:
         """Return the pair: ``astype`` has no parameters."""

@@ -25,13 +25,14 @@ class AnswersAhead:
     def __init__(self) -> None:
         self._held: defaultdict[Key, list[tuple[Tensors, Any]]] = defaultdict(list)
 
-    def replace(self, requests: Sequence[AheadRequest], answers: Sequence[Any]) -> None:
-        """Hold these answers only; one that is None has to be asked for again."""
+    def replace(self, requests: Sequence[AheadRequest], answers: Sequence[Sequence[Any]]) -> None:
+        """Hold these answers only, one for each case; None has to be asked for again."""
         self._held.clear()
-        for request, answer in zip(requests, answers, strict=True):
-            if answer is not None:
-                held = self._held[request.method, request.case, request.call]
-                held.append((request.tensors, answer))
+        for request, found in zip(requests, answers, strict=True):
+            for case, answer in zip(request.cases, found, strict=True):
+                if answer is not None:
+                    held = self._held[request.method, case, request.call]
+                    held.append((request.tensors, answer))
 
     def take(self, method: str, case: Case, tensors: Tensors, call: Call | None = None) -> Any:
         """Return the answer to a request, or raise its exception; None if there is neither.

@@ -126,8 +126,8 @@ class IsolatedOracle:
         arrays: dict[int, tuple[str, Bits]] = {}
         encoded = []
         for request in requests:
-            ask, case, tensors = ASKS[request.method], encode_case(request.case), request.tensors
-            header: dict[str, Any] = {"ask": ask, "case": case}
+            ask, tensors = ASKS[request.method], request.tensors
+            header: dict[str, Any] = {"ask": ask, "cases": [*map(encode_case, request.cases)]}
             if request.call is not None:
                 header["call"] = encode_call(request.call)
             if isinstance(tensors, TensorBatch):
@@ -141,10 +141,12 @@ class IsolatedOracle:
             encoded.append(header)
         message = {"ask": "many", "requests": encoded}
         try:
-            answers: list[Any] = self._supervisor.ask(message, dict(arrays.values()), self._seconds)
+            answers: list[list[Any]] = self._supervisor.ask(
+                message, dict(arrays.values()), self._seconds
+            )
         except (ProcessDied, Exception):
             self._lost_messages += 1
-            answers = [None] * len(requests)
+            answers = [[None] * len(request.cases) for request in requests]
         self._ahead.replace(requests, answers)
 
     def cast_at_once(self, case: Case, many: Sequence[Bits]) -> list[Bits]:

@@ -128,7 +128,8 @@ def _decode_answer(
 ) -> Any:
     """Decode an answer: a text, a boolean, the result of a call, an array, or several of these.
 
-    An answer to several requests is a list, with None for what has to be asked again.
+    An answer to several requests is a list with a list for each, which has an answer for each case;
+    None has to be asked for again.
     """
     error = decode_error(header)
     if error is not None:
@@ -136,9 +137,8 @@ def _decode_answer(
     try:
         if request["ask"] == "many":
             return [
-                None if each.get("memory_is_full") else _decode_answer(asked, each, found)
-                for asked, each in zip(request["requests"], header["replies"], strict=True)
-                for found in (_named(each.get("arrays", {}), arrays),)
+                _decode_answers(asked, replies, arrays)
+                for asked, replies in zip(request["requests"], header["replies"], strict=True)
             ]
         if "unsendable" in header:
             return unsendable_answer(str(header["unsendable"]))
@@ -155,6 +155,19 @@ def _decode_answer(
         return arrays.get("")
     except (TypeError, LookupError, AttributeError, ValueError):
         raise FrameError("the description of an answer is incomplete") from None
+
+
+def _decode_answers(
+    asked: Mapping[str, Any], replies: Mapping[str, Any], arrays: Mapping[str, Bits]
+) -> list[Any]:
+    """Decode the answers to one request, those of each case; cases of one road have the same."""
+    answers = [
+        None
+        if each.get("memory_is_full")
+        else _decode_answer(asked, each, _named(each.get("arrays", {}), arrays))
+        for each in replies["answers"]
+    ]
+    return [answers[place] for place in replies["of_cases"]]
 
 
 def _named(places: Mapping[str, str], arrays: Mapping[str, Bits]) -> dict[str, Bits]:

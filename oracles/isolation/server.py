@@ -46,7 +46,15 @@ from oracles.isolation.resource_limits import (
 )
 from oracles.isolation.two_callers import cast_at_once
 from oracles.memory_layouts import layout_of, with_layout
-from oracles.protocol import Bits, Returned, Swept, WithSweep
+from oracles.protocol import (
+    Bits,
+    Returned,
+    Swept,
+    Unsupported,
+    WithBitcastRoad,
+    WithRoad,
+    WithSweep,
+)
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
 from oracles.tensor_batch import TensorBatch
@@ -88,6 +96,13 @@ class Server:
         self._swept: tuple[object, Swept] | None = None
         """The case and the range of the last sweep, and the call that answers them."""
         self._memory: mmap.mmap | None = None
+        self._roads: dict[str, Callable[[Case], str]] = {}
+        """By kind of request, what names the road of a case."""
+        if isinstance(oracle, WithRoad):
+            self._roads |= dict.fromkeys(("cast", "casts"), oracle.road)
+        if isinstance(oracle, WithBitcastRoad):
+            asks = "bitcast", "bitcast_shares_memory"
+            self._roads |= dict.fromkeys(asks, oracle.bitcast_road)
 
     def reply_to(self, request: Frame) -> Pieces:
         """Return the reply frame; whatever the oracle raises is encoded as a reply too."""
@@ -138,20 +153,47 @@ class Server:
         raise FrameError(f"a request of the unknown kind {ask!r}")
 
     def _answer_many(self, requests: list[dict[str, Any]], arrays: dict[str, Bits]) -> Answer:
-        """Answer several requests; arrays that are equal are received and sent once."""
+        """Answer several requests, each once for all of its cases that are on one road.
+
+        Arrays that are equal are received and sent once.
+        """
         replies: list[dict[str, Any]] = []
         distinct = _Distinct()
-        for request in requests:
+
+        def answer(request: dict[str, Any]) -> dict[str, Any]:
             try:
                 # A copy: an oracle may write to its inputs, and use one buffer for all answers.
                 own = {name: _fresh(arrays[place]) for name, place in request["arrays"].items()}
                 members, found = self._answer(request, own)
                 places = {name: distinct.place_of(each) for name, each in found.items()}
-                members = members | {"arrays": places}
+                return members | {"arrays": places}
             except BaseException as error:
-                members = _encode_failure(error)
-            replies.append(members)
+                return _encode_failure(error)
+
+        for request in requests:
+            cases = request["cases"]
+            roads = [self._road(request["ask"], each) for each in cases]
+            distinct_roads = [*dict.fromkeys(roads)]
+            firsts = [cases[roads.index(road)] for road in distinct_roads]
+            answers = [answer(request | {"case": case}) for case in firsts]
+            of_cases = [distinct_roads.index(road) for road in roads]
+            replies.append({"answers": answers, "of_cases": of_cases})
         return {"replies": replies}, distinct.arrays
+
+    def _road(self, ask: str, encoded: list[Any]) -> Hashable:
+        """Return what an answer depends on besides its tensors: the case itself if that is unknown.
+
+        A refusal is the same as that of the cast.
+        """
+        case = decode_case(encoded)
+        if ask not in self._roads:
+            return case
+        try:
+            return str(self._roads[ask](case))
+        except Unsupported as refusal:
+            return Unsupported, str(refusal)
+        except Exception:
+            return case
 
     def _cast_batch(self, case: Case, batch: TensorBatch) -> Answer:
         """Answer one tensor after another, up to one without an answer of its shape."""
