@@ -18,7 +18,7 @@ from oracles.adapters.onnx_models import (
 )
 from oracles.adapters.ort_scripts import header, initializer, is_raw, run, session
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
-from oracles.adapters.script_text import bits_statement
+from oracles.adapters.script_text import NUMPY_DTYPES, bits_statement
 from oracles.adapters.tensor_memory import (
     initializer_content,
     ort_value_buffer,
@@ -182,6 +182,8 @@ class Ort:
         return self._folded or dtype == "string"
 
     def _answer(self, graph: Graph, bits: Bits) -> Bits:
+        if graph.source in NUMPY_DTYPES and not (self._folded or is_raw(graph.target)):
+            return self._answer_in_numpy(graph, bits)
         if self._takes_constant(graph.source):
             session, ort_value = self._session_with_constant(graph, bits), None
         else:
@@ -197,6 +199,17 @@ class Ort:
         session.run_with_iobinding(binding)
         (answer,) = binding.get_outputs()
         return patterns_of_ort_value(format_named(graph.target), answer)
+
+    def _answer_in_numpy(self, graph: Graph, bits: Bits) -> Bits:
+        """Answer where numpy has both dtypes, in half the time that a binding takes.
+
+        Texts are no input here: a binding raises other errors, and some targets need one.
+        """
+        x = ort_value_buffer(format_named(graph.source), bits).view(graph.source)
+        (y,) = self._session(graph).run((graph.output,), {"x": x})
+        target = format_named(graph.target)
+        patterns: Bits = y if target.kind == "text" else y.view(target.storage)
+        return patterns
 
     def _session(self, graph: Graph) -> Any:
         """Return the session of a graph, or raise the error with which it was refused before."""

@@ -36,8 +36,8 @@ def patterns_of_ort_value(target: Format, value: Any) -> Bits:
         return np.asarray(value.numpy(), dtype=object)
     shape = value.shape()
     count = prod(shape)
-    memory = tensor_memory(target, count)
-    ctypes.memmove(memory.ctypes.data, value.data_ptr(), memory.nbytes)
+    content = ctypes.string_at(value.data_ptr(), _size(target, count))
+    memory = np.frombuffer(content, np.uint8).copy()
     return patterns_in(memory, target, count).reshape(shape)
 
 
@@ -45,8 +45,13 @@ def tensor_memory(
     target: Format, count: int, allocate: Callable[[int, type[np.uint8]], Bytes] = np.empty
 ) -> Bytes:
     """Allocate the memory of a tensor with so many elements."""
+    return allocate(_size(target, count), np.uint8)
+
+
+def _size(target: Format, count: int) -> int:
+    """The bytes of a tensor with so many elements."""
     bits = target.bits if is_packed(target) else 8 * np.dtype(target.storage).itemsize
-    return allocate(-(-count * bits // 8), np.uint8)
+    return -(-count * bits // 8)
 
 
 def patterns_in(memory: Bytes, target: Format, count: int) -> Bits:
