@@ -22,6 +22,7 @@ from conformance.judging.answers import (
     attempt,
     checked,
     refusal,
+    stored,
     value_of,
 )
 from conformance.judging.calls import answer_of, call_by, call_faults
@@ -256,6 +257,10 @@ class BackendJudge:
                 case missing:
                     yield missing
                     return
+            whole = attempt(partial(stored, rules.target, answers.elements))
+            if len(known) == len(batch.shapes) and isinstance(whole, Answered):
+                yield from map(Answered, known)
+                return
         for index, part in enumerate(batch.tensors()):
             if index < len(known):
                 yield attempt(partial(checked, rules.target, part, known[index]))

@@ -257,9 +257,7 @@ class Invariances:
             rows_of_chance = (row, *self._call_rows)
             asked += [(by, _plan(by, drawn(by.inputs.size, chance))) for by in rows_of_chance]
         asked.append((whole, _plan(whole, [Probe(whole.inputs.shape, shuffling=1)])))
-        for by, plan in asked:
-            for probe, answer in changed_answers(judge, by, plan):
-                yield by, probe, answer
+        yield from changed_answers(judge, asked)
 
     def _judged(self, row: Row, found: Changes, failed_probe: str) -> tuple[Case, Judgement]:
         if found.forbidden:

@@ -39,18 +39,42 @@ def answers_to(
 
     Raises ``ProbeFailedError`` for an error or a malformed answer, ``Unanswered`` for a crash.
     """
-    for part, answers in _answered_parts(judge, row, ProbePlan.of(chosen, row.inputs.size)):
+    plan = ProbePlan.of(chosen, row.inputs.size)
+    if receiver_of(row.case.document) is not None:
+        _ask_ahead(judge, [(row, plan)])
+    for part, answers in _answered_parts(judge, row, plan):
         yield from part.split(answers)
 
 
-def changed_answers(judge: BackendJudge, row: Row, plan: ProbePlan) -> Iterator[tuple[Probe, Bits]]:
-    """The probes in which an element has another answer than in the row, with their answers.
+def changed_answers(
+    judge: BackendJudge, asked: Sequence[tuple[Row, ProbePlan]]
+) -> Iterator[tuple[Row, Probe, Bits]]:
+    """The probes in which an element has another answer than in its row, with their answers.
 
     Raises as ``answers_to`` does.
     """
-    for part, answers in _answered_parts(judge, row, plan):
-        if (answers != row.answers[part.picks]).any():
-            yield from part.split(answers)
+    _ask_ahead(judge, asked)
+    for row, plan in asked:
+        for part, answers in _answered_parts(judge, row, plan):
+            if (answers != row.answers[part.picks]).any():
+                for probe, answer in part.split(answers):
+                    yield row, probe, answer
+
+
+def _ask_ahead(judge: BackendJudge, asked: Sequence[tuple[Row, ProbePlan]]) -> None:
+    """Send all tensors in one message, if the backend takes requests ahead."""
+    oracle = judge.backend.oracle
+    if isinstance(oracle, WithAskAhead):
+        oracle.ask_ahead([each for row, plan in asked for each in _requests(row, plan)])
+
+
+def _requests(row: Row, plan: ProbePlan) -> Iterator[AheadRequest]:
+    case = row.case
+    if receiver_of(case.document) is None:
+        yield AheadRequest("cast_batch", [case], plan.batch(row.inputs))
+        return
+    for probe in plan.probes:
+        yield AheadRequest("call", [case], held_by(case, probe.tensor(row.inputs)), call_of(case))
 
 
 def _answered_parts(
@@ -59,7 +83,6 @@ def _answered_parts(
     """The probes that are answered, in parts, with all answers of a part in one row."""
     oracle, target = judge.backend.oracle, row.rules.target
     if not isinstance(oracle, WithCastBatch) or receiver_of(row.case.document) is not None:
-        ask_calls_ahead(judge, row, plan)
         for probe in plan.probes:
             yield from _answer_to(judge, row, probe)
         return
@@ -82,17 +105,6 @@ def _answered_parts(
             # The first that was not answered together: alone it tells why.
             yield from _answer_to(judge, row, plan.probes[first])
             first += 1
-
-
-def ask_calls_ahead(judge: BackendJudge, row: Row, plan: ProbePlan) -> None:
-    """Make the calls of probes in one message, if the backend takes requests ahead."""
-    oracle, case = judge.backend.oracle, row.case
-    if not isinstance(oracle, WithAskAhead) or receiver_of(case.document) is None:
-        return
-    tensors = [probe.tensor(row.inputs) for probe in plan.probes]
-    oracle.ask_ahead(
-        [AheadRequest("call", [case], held_by(case, each), call_of(case)) for each in tensors]
-    )
 
 
 def answers_at_once(

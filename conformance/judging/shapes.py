@@ -91,7 +91,7 @@ def shape_faults(
         match next(answers):
             case Answered(value):
                 again = value.reshape(-1)
-                if not np.array_equal(again, answer[picked]):
+                if (again != answer[picked]).any():
                     regraded = grade_answers(rules, inputs[picked], expected.at(picked), again)
                     if (wrong := regraded != ALLOWED).any():
                         text = "an element answers otherwise than in one row"

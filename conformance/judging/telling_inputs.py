@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from specs.ruling import Ruling
 
 MOST = 40
 LEAST_OF_A_RULE = 3
+PAIRS_KEPT = 4
 TARGET_STEPS = 5
 """Target values at which, and halfway after which, an input is chosen."""
 
@@ -30,8 +32,7 @@ def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[n
     ]
     found = {index: None for members in branches for index in _spread(members, LEAST_OF_A_RULE)}
     if rules.source.is_numeric and not rules.worked:
-        telling = [*_nans(rules.source), *_ties(rules), *_ends(rules.source)]
-        codes = np.array(telling, inputs.dtype)
+        codes = _telling_codes(rules.source, rules.target)
         indices = np.searchsorted(inputs, codes).clip(max=inputs.size - 1)
         found.update(dict.fromkeys(indices[inputs[indices] == codes].tolist()))
     share = max(LEAST_OF_A_RULE, (MOST - len(found)) // len(branches))
@@ -46,16 +47,22 @@ def _spread(members: NDArray[np.intp], most: int) -> list[int]:
     return spread
 
 
+@lru_cache(PAIRS_KEPT)
+def _telling_codes(source: Format, target: Format) -> Bits:
+    """NaNs, ties and ends."""
+    telling = [*_nans(source), *_ties(source, target), *_ends(source)]
+    return np.array(telling, source.storage)
+
+
 def _nans(source: Format) -> Iterator[int]:
     """The first NaN of each sign, the middle one (which is quiet) and the last."""
     for codes in source.nan_codes:
         yield from (codes[0], codes[len(codes) // 2], codes[-1])
 
 
-def _ties(rules: Ruling) -> list[int]:
-    if not rules.target.is_numeric:
+def _ties(source: Format, target: Format) -> list[int]:
+    if not target.is_numeric:
         return []
-    source, target = rules.source, rules.target
     codes = [target.max_code * step // (TARGET_STEPS - 1) for step in range(TARGET_STEPS)]
     near = breakpoints(source, target, codes).tolist()
     found = [code for code in near if 1 < code < source.max_code]

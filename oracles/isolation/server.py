@@ -96,13 +96,8 @@ class Server:
         self._swept: tuple[object, Swept] | None = None
         """The case and the range of the last sweep, and the call that answers them."""
         self._memory: mmap.mmap | None = None
-        self._roads: dict[str, Callable[[Case], str]] = {}
-        """By kind of request, what names the road of a case."""
-        if isinstance(oracle, WithRoad):
-            self._roads |= dict.fromkeys(("cast", "casts"), oracle.road)
-        if isinstance(oracle, WithBitcastRoad):
-            asks = "bitcast", "bitcast_shares_memory"
-            self._roads |= dict.fromkeys(asks, oracle.bitcast_road)
+        self._has_roads = isinstance(oracle, WithRoad)
+        self._has_bitcast_roads = isinstance(oracle, WithBitcastRoad)
 
     def reply_to(self, request: Frame) -> Pieces:
         """Return the reply frame; whatever the oracle raises is encoded as a reply too."""
@@ -181,19 +176,23 @@ class Server:
         return {"replies": replies}, distinct.arrays
 
     def _road(self, ask: str, encoded: list[Any]) -> Hashable:
-        """Return what an answer depends on besides its tensors: the case itself if that is unknown.
+        """Return what an answer depends on besides its tensors.
 
-        A refusal is the same as that of the cast.
+        Of casts only a refusal is shared. Their roads are for sweeps: that every case is asked here
+        shows whether they are right.
         """
         case = decode_case(encoded)
-        if ask not in self._roads:
-            return case
         try:
-            return str(self._roads[ask](case))
+            match ask:
+                case "bitcast" | "bitcast_shares_memory" if self._has_bitcast_roads:
+                    return str(self._oracle.bitcast_road(case))
+                case "cast" | "casts" if self._has_roads:
+                    self._oracle.road(case)
         except Unsupported as refusal:
-            return Unsupported, str(refusal)
+            return str(refusal)
         except Exception:
-            return case
+            return case  # which reports the error when it is asked
+        return case
 
     def _cast_batch(self, case: Case, batch: TensorBatch) -> Answer:
         """Answer one tensor after another, up to one without an answer of its shape."""

@@ -26,6 +26,8 @@ from specs.model.vocabulary import OTHERWISE, Rounding
 from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
 from specs.ruling import Ruling
 
+BLOCK = 1 << 15
+"""Inputs that are decided together: their words stay in a core's own cache."""
 FACTS_KEPT = 4
 """Targets and roundings whose facts are remembered."""
 
@@ -182,28 +184,40 @@ class KernelExpectations:
     def __init__(self) -> None:
         self._inputs: NDArray[Any] | None = None
         self._source: Format | None = None
-        self._facts: dict[tuple[Format, str], Facts] = {}
+        self._blocks: list[_Block] = []
 
     def expect(self, ruling: Ruling, inputs: NDArray[Any]) -> Expected:
         """Return what a numeric ruling allows for each input of an array."""
         if inputs is not self._inputs or ruling.source is not self._source:
             self._inputs, self._source = inputs, ruling.source
-            self._patterns = inputs.astype(np.uint64)
-            self._parts = unpack(ruling.source, self._patterns, select_arrays)
-            self._facts.clear()
+            starts = range(0, max(inputs.size, 1), BLOCK)
+            self._blocks = [_Block(ruling.source, inputs[at : at + BLOCK]) for at in starts]
+        columns = zip(*(block.expect(ruling) for block in self._blocks), strict=True)
+        storage = ruling.target.storage
+        return Expected(
+            *(
+                np.concatenate([part.astype(kind, copy=False) for part in column])
+                for column, kind in zip(columns, (np.uint8, storage, storage), strict=True)
+            )
+        )
+
+
+class _Block:
+    """Inputs, decoded, and the facts of their casts."""
+
+    def __init__(self, source: Format, inputs: NDArray[Any]) -> None:
+        self._patterns = inputs.astype(np.uint64)
+        self._parts = unpack(source, self._patterns, select_arrays)
+        self._facts: dict[tuple[Format, str], Facts] = {}
+
+    def expect(self, ruling: Ruling) -> tuple[Any, Any, Any]:
+        """Return what ``decide`` does."""
         key = ruling.target, ruling.rounding
         if key not in self._facts:
             if len(self._facts) >= FACTS_KEPT:
                 self._facts.clear()
             self._facts[key] = _facts_of_parts(ruling, self._parts, select_arrays)
-        facts = self._facts[key]
-        branch_index, code, other = _decide_by(ruling, facts, self._patterns, select_arrays)
-        return _as_expected(ruling, branch_index, code, other)
-
-
-def _as_expected(ruling: Ruling, branch_index: Any, code: Any, other: Any) -> Expected:
-    storage = ruling.target.storage
-    return Expected(branch_index.astype(np.uint8), code.astype(storage), other.astype(storage))
+        return _decide_by(ruling, self._facts[key], self._patterns, select_arrays)
 
 
 def _patterns(
