@@ -289,10 +289,13 @@ class BackendJudge:
 
     def _answered(self, case: Case, rules: Ruling, inputs: Bits) -> Judgement:
         """The verdict on a case that a document wants answered, at least for some inputs."""
+        first = self.ask_first(case, rules, inputs)
+        if not isinstance(first, Answered | Raised):
+            raise Unanswered(first)
         expected = self.expectations.of(rules, inputs)
         is_open = has_branch(expected.branch_indices, rules.open_branches)
         asked, message = inputs, ""
-        match self.ask_first(case, rules, inputs):
+        match first:
             case Answered(answer):
                 pass
             case Raised(error) as raised:
@@ -304,8 +307,6 @@ class BackendJudge:
                 message = f"open inputs: {raised.text}"
                 asked, expected = inputs[~is_open], expected.at(~is_open)
                 answer = value_of(self.ask_and_locate(case, rules, asked))
-            case missing:
-                raise Unanswered(missing)
         grades = self.expectations.grades(rules, asked, expected, answer)
         again = partial(self.ask_each, case, rules)
         shapes = shapes_of(f"{case.source}/{case.target}", self.few_shapes)

@@ -80,6 +80,7 @@ class ModelBuilder:
         self._helper = onnx.helper
         # A graph is asked in several ranks, and copying its model takes a fraction of building it.
         self._unshaped = lru_cache(CACHED_GRAPHS)(self._built_unshaped)
+        self._without_input = lru_cache(CACHED_GRAPHS)(self._built_without_input)
 
     def road(self, case: Case) -> str:
         """Return the road of a case, whose dtypes the onnx package must have."""
@@ -100,8 +101,7 @@ class ModelBuilder:
         unshaped = self._unshaped(graph)
         if rank is None:
             return unshaped
-        model = type(unshaped)()
-        model.CopyFrom(unshaped)
+        model = _copied(unshaped)
         for value in (*model.graph.input, *model.graph.output):
             shape = value.type.tensor_type.shape
             shape.SetInParent()  # A shape without dimensions is not the same as none.
@@ -111,21 +111,27 @@ class ModelBuilder:
 
     def _built_unshaped(self, graph: Graph) -> Any:
         x = self._value("x", graph.source, None)
-        return self._model(graph, None, inputs=[x], initializers=[])
+        return self._model(graph, None, inputs=[x])
 
     def with_constant(
         self, graph: Graph, shape: tuple[int, ...], content: bytes | list[bytes]
     ) -> Any:
         """Return the model whose x is an initializer of texts, or of the patterns' raw bytes."""
-        x = self.tensor("x", graph.source, shape, content)
-        return self._model(graph, len(shape), inputs=[], initializers=[x])
+        model = _copied(self._without_input(graph, len(shape)))
+        model.graph.initializer.append(self.tensor("x", graph.source, shape, content))
+        return model
+
+    def _built_without_input(self, graph: Graph, rank: int) -> Any:
+        return self._model(graph, rank, inputs=[])
 
     def tensor(
         self, name: str, dtype: str, shape: tuple[int, ...], content: bytes | list[bytes]
     ) -> Any:
         """Return a TensorProto of texts, or of the patterns' raw bytes."""
-        raw = isinstance(content, bytes)
-        return self._helper.make_tensor(name, self.element_type(dtype), shape, content, raw=raw)
+        # onnx's own `make_tensor` takes most of the time of building a model.
+        filled = {"raw_data" if isinstance(content, bytes) else "string_data": content}
+        number = self.element_type(dtype)
+        return self._onnx.TensorProto(name=name, data_type=number, dims=shape, **filled)
 
     def statement(self, graph: Graph, shape: str, *, has_input: bool = True) -> str:
         """Return the statement that binds a script's ``model``; dtypes are followed by ``shape``.
@@ -150,11 +156,9 @@ class ModelBuilder:
         shape = None if rank is None else [f"d{axis}" for axis in range(rank)]
         return self._helper.make_tensor_value_info(name, self.element_type(dtype), shape)
 
-    def _model(
-        self, graph: Graph, rank: int | None, *, inputs: list[Any], initializers: list[Any]
-    ) -> Any:
+    def _model(self, graph: Graph, rank: int | None, *, inputs: list[Any]) -> Any:
         helper, output = self._helper, self._value(graph.output, graph.target, rank)
-        body = helper.make_graph(self._nodes(graph), "one_node", inputs, [output], initializers)
+        body = helper.make_graph(self._nodes(graph), "one_node", inputs, [output])
         opsets = [helper.make_opsetid("", graph.opset)]
         ir_version = self._ir_version(graph)
         return helper.make_model(body, opset_imports=opsets, ir_version=ir_version)
@@ -177,3 +181,10 @@ class ModelBuilder:
         is_numbered = graph.opset >= FIRST_NUMBERED
         to = self.element_type(graph.target) if is_numbered else element_name(graph.target)
         return {"to": to} | graph.attributes
+
+
+def _copied(model: Any) -> Any:
+    """Return a copy of a model."""
+    copy = type(model)()
+    copy.CopyFrom(model)
+    return copy

@@ -124,12 +124,13 @@ class IsolatedOracle:
         if self._lost_messages >= MAX_LOST_MESSAGES:
             return
         arrays: dict[int, tuple[str, Bits]] = {}
+        calls: dict[int, tuple[int, Call]] = {}
         encoded = []
         for request in requests:
             ask, tensors = ASKS[request.method], request.tensors
             header: dict[str, Any] = {"ask": ask, "cases": [*map(encode_case, request.cases)]}
-            if request.call is not None:
-                header["call"] = encode_call(request.call)
+            if (call := request.call) is not None:
+                header["call"] = calls.setdefault(id(call), (len(calls), call))[0]
             if isinstance(tensors, TensorBatch):
                 header["batch"] = encode_batch(tensors)
                 tensors = tensors.elements
@@ -139,7 +140,8 @@ class IsolatedOracle:
                 for name, each in named.items()
             }
             encoded.append(header)
-        message = {"ask": "many", "requests": encoded}
+        distinct_calls = [encode_call(call) for _, call in calls.values()]
+        message = {"ask": "many", "requests": encoded, "calls": distinct_calls}
         try:
             answers: list[list[Any]] = self._supervisor.ask(
                 message, dict(arrays.values()), self._seconds

@@ -103,7 +103,10 @@ class Server:
         """Return the reply frame; whatever the oracle raises is encoded as a reply too."""
         number = {"number": request.header["number"]}
         try:
-            members, arrays = self._answer(request.header, _decode_arrays(request))
+            header = request.header
+            if "call" in header:
+                header["call"] = decode_call(header["call"])
+            members, arrays = self._answer(header, _decode_arrays(request))
             fields, payload = pack_arrays(arrays)
             return encode_frame(number | members | {"arrays": fields}, payload)
         except BaseException as error:
@@ -114,7 +117,7 @@ class Server:
         if ask == "identity":
             return _encode_array(oracle.identity(header["dtype"], arrays[""]))
         if ask == "many":
-            return self._answer_many(header["requests"], arrays)
+            return self._answer_many(header, arrays)
         case = decode_case(header["case"])
         match ask:
             case "cast":
@@ -137,23 +140,22 @@ class Server:
             case "reproduce_bitcast":
                 return {"text": str(oracle.reproduce_bitcast(case, arrays[""]))}, {}
             case "reproduce_call":
-                call = decode_call(header["call"])
-                return {"text": str(oracle.reproduce_call(case, call, arrays))}, {}
+                return {"text": str(oracle.reproduce_call(case, header["call"], arrays))}, {}
             case "bitcast":
                 return _encode_array(oracle.bitcast(case, arrays[""]))
             case "bitcast_shares_memory":
                 return {"flag": bool(oracle.bitcast_shares_memory(case, arrays[""]))}, {}
             case "call":
-                return _encode_returned(oracle.call(case, decode_call(header["call"]), arrays))
+                return _encode_returned(oracle.call(case, header["call"], arrays))
         raise FrameError(f"a request of the unknown kind {ask!r}")
 
-    def _answer_many(self, requests: list[dict[str, Any]], arrays: dict[str, Bits]) -> Answer:
+    def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
         """Answer several requests, each once for all of its cases that are on one road.
 
-        Arrays that are equal are received and sent once.
+        Calls, and arrays that are equal, are received and sent once.
         """
         replies: list[dict[str, Any]] = []
-        distinct = _Distinct()
+        distinct, calls = _Distinct(), [*map(decode_call, header["calls"])]
 
         def answer(request: dict[str, Any]) -> dict[str, Any]:
             try:
@@ -165,8 +167,10 @@ class Server:
             except BaseException as error:
                 return _encode_failure(error)
 
-        for request in requests:
+        for request in header["requests"]:
             cases = request["cases"]
+            if "call" in request:
+                request["call"] = calls[request["call"]]
             roads = [self._road(request["ask"], each) for each in cases]
             distinct_roads = [*dict.fromkeys(roads)]
             firsts = [cases[roads.index(road)] for road in distinct_roads]
