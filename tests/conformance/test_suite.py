@@ -215,6 +215,27 @@ def test_other_runs_of_pytest_do_not_have_the_suites_options(tmp_path: Path) -> 
     assert (code, "unrecognized arguments: --backend=reference" in output) == (USAGE, True)
 
 
+def test_a_plugin_that_acts_around_each_item_is_heeded(tmp_path: Path) -> None:
+    (tmp_path / "notes_items.py").write_text(NOTES_ITEMS)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "notes_items"]
+    done = subprocess.run(
+        [*command, "conformance", REFERENCE, ONNX, "-s", "-k", SMALL],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.count("asked for an item")) == (PASSED, 1), done.stdout
+
+
+NOTES_ITEMS = """\
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    print("asked for an item")
+    return (yield)
+"""
+
+
 @pytest.mark.parametrize("option", ["", "--pdb"])
 def test_items_go_pytests_own_way_where_somebody_marks_them_or_debugs(
     option: str, tmp_path: Path

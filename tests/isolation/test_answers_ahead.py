@@ -1,4 +1,4 @@
-"""Requests that are sent ahead in one message: each answer serves the one call that asks for it."""
+"""Requests that are sent ahead in one message: an answer serves one call of each of its cases."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ from specs.cases import Case
 
 ADAPTER = Path(__file__).with_name("data") / "asked_ahead.py"
 CASE, OTHER = case_named("onnx-cast:25/uint8/int8"), case_named("onnx-cast:24/uint8/int8")
+NEWEST = case_named("onnx-cast:23/uint8/int8")
+OTHER_TARGET = case_named("onnx-cast:24/uint8/int16")
+BITCASTS = ("onnx-bitcast:26", "torch-view:2", "xla-bitcast-convert:2023")
 GUILTY = 200
 ROW = np.arange(1, 6, dtype=np.uint8)
+THREE = ROW[:3]
 
 
 @pytest.fixture(params=["Counts"])
@@ -33,7 +37,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 def ahead(*tensors: Any, case: Case = CASE) -> list[AheadRequest]:
     kinds = {True: "cast_batch", False: "cast"}
-    return [AheadRequest(kinds[isinstance(each, TensorBatch)], case, each) for each in tensors]
+    return [AheadRequest(kinds[isinstance(each, TensorBatch)], [case], each) for each in tensors]
 
 
 def calls(oracle: Any) -> int:
@@ -55,6 +59,39 @@ def test_other_tensors_and_cases_are_asked_for_anew(oracle: Any) -> None:
     assert oracle.cast(CASE, ROW + 1).tolist() == [4] * 5
     assert oracle.cast(CASE, with_layout(ROW, Layout((-1,)))).tolist() == [5] * 5
     assert oracle.cast(CASE, ROW).tolist() == [1] * 5
+
+
+@pytest.mark.parametrize("oracle", ["Counting"], indirect=True)
+def test_every_cast_is_made_for_its_own_case(oracle: Any) -> None:
+    # Its road is the same, but only a sweep relies on that.
+    oracle.ask_ahead([AheadRequest("cast", [CASE, NEWEST], ROW)])
+    assert [oracle.cast(case, ROW)[0] for case in (CASE, NEWEST)] == [1, 2]
+
+
+@pytest.mark.parametrize("oracle", ["Counting"], indirect=True)
+def test_cases_with_the_same_refusal_share_it(oracle: Any) -> None:
+    oracle.ask_ahead([AheadRequest("cast", [OTHER, CASE, OTHER_TARGET], ROW)])
+    assert [oracle.cast(case, ROW)[0] for case in (OTHER, CASE, OTHER_TARGET)] == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("oracle", "answers"),
+    [("Counting", [1, 2, 3]), ("SharesBitcasts", [1, 2, 1])],
+    indirect=["oracle"],
+)
+def test_bitcasts_of_one_road_are_made_once(oracle: Any, answers: list[int]) -> None:
+    cases = [case_named(f"{document}/uint8/int8/shape:3") for document in BITCASTS]
+    oracle.ask_ahead([AheadRequest("bitcast", cases, THREE)])
+    assert [oracle.bitcast(case, THREE)[0] for case in cases] == answers
+    # The answer serves one call of each case.
+    assert oracle.bitcast(cases[0], THREE)[0] == max(answers) + 1
+
+
+@pytest.mark.parametrize("oracle", ["SharesBitcasts"], indirect=True)
+def test_a_bitcast_that_a_case_makes_twice_is_made_twice(oracle: Any) -> None:
+    case = case_named("onnx-bitcast:26/uint8/int8/shape:3")
+    oracle.ask_ahead([AheadRequest("bitcast", [case], THREE)] * 2)
+    assert [oracle.bitcast(case, THREE)[0] for _ in range(2)] == [1, 2]
 
 
 def test_answers_that_nobody_asked_for_are_dropped(oracle: Any) -> None:

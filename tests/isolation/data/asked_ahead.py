@@ -1,4 +1,4 @@
-"""Adapters from uint8 to int8 for tests of requests that are sent ahead."""
+"""Adapters of uint8 for tests of requests that are sent ahead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 
 import numpy as np
 
-from oracles.protocol import Bits
+from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 
 
@@ -23,6 +23,27 @@ class Counts:
     def cast(self, case: Case, bits: Bits) -> Bits:
         self.casts += 1
         return np.full(bits.shape, self.casts, np.uint8)
+
+
+class Counting(Counts):
+    """Counts bitcasts as well, and refuses the casts of one version in ``road``."""
+
+    def road(self, case: Case) -> str:
+        if case.version == "24":
+            raise Unsupported("no opset 24")
+        return f"{case.source}->{case.target}"
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        return self.cast(case, bits)
+
+
+class SharesBitcasts(Counting):
+    """Has one road for all bitcasts but those of one document."""
+
+    def bitcast_road(self, case: Case) -> str:
+        if case.document == "torch-view":
+            raise RuntimeError("not known")
+        return f"{case.source}->{case.target}"
 
 
 class WritesToInputs(Counts):
