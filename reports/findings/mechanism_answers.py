@@ -54,6 +54,10 @@ from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.ruling import Ruling, ruling
 
+REFERENCE = Reference()
+"""One for all cases: it keeps its answers to all patterns of narrow dtypes."""
+KEPT = 64
+"""Expectations that are remembered: many mechanisms are tried on the same inputs."""
 REMEMBERED = 1 << 17
 """Patterns whose values are remembered: versions of a document and numbers of digits share them."""
 ROUNDED_FIRST = {
@@ -134,7 +138,7 @@ def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -
             given = _inputs_of_other(mechanism, case, inputs)
             if other is None or given is None or answered_ruling(other) is None:
                 return None
-            codes, defined = Reference().cast(other, given), np.ones(inputs.shape, bool)
+            codes, defined = REFERENCE.cast(other, given), np.ones(inputs.shape, bool)
         case ClosedForm() | ConvertsAsC():
             behavior = behaviors()[mechanism.behavior_of(source, target)]
             codes, defined = evaluate(behavior, source, target, inputs)
@@ -150,7 +154,7 @@ def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -
             if is_small(target):
                 codes = moved_bits(format_named("float32"), target, patterns)
             else:
-                codes = Reference().cast(replace(case, source="float32", example=None), patterns)
+                codes = REFERENCE.cast(replace(case, source="float32", example=None), patterns)
             defined = np.ones(inputs.shape, bool)
         case Flawed():
             flawed = _flawed_codes(mechanism, case, inputs)
@@ -159,7 +163,7 @@ def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -
             codes, defined = flawed
         case ReversedBytes(of):
             read = inputs.byteswap() if of == "inputs" else inputs
-            codes = Reference().cast(_without_example(case), read)
+            codes = REFERENCE.cast(_without_example(case), read)
             codes = codes.byteswap() if of == "answers" else codes
             defined = np.ones(inputs.shape, bool)
         case Unchanged():
@@ -201,7 +205,7 @@ def _flawed_codes(
                 return None
             affected = subnormals(source, target, inputs)
             zeros = inputs & np.dtype(source.storage).type(source.sign_bit)
-            return Reference().cast(case, np.where(affected, zeros, inputs)), affected
+            return REFERENCE.cast(case, np.where(affected, zeros, inputs)), affected
         case "clamps-in-the-source-dtype":
             codes, affected = clamped_in_source(source, target, inputs)
             return codes, affected & ~is_nan(source, inputs)
@@ -257,7 +261,7 @@ def _converted(case: Case, dtype: str, inputs: NDArray[Any]) -> NDArray[Any] | N
     if case.source == dtype:
         return inputs
     first = replace(case, target=dtype, modes=(), example=None)
-    return Reference().cast(first, inputs) if answered_ruling(first) is not None else None
+    return REFERENCE.cast(first, inputs) if answered_ruling(first) is not None else None
 
 
 def _inputs_of_other(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> NDArray[Any] | None:
@@ -285,8 +289,14 @@ def answered_ruling(case: Case) -> Ruling | None:
 def expected_of(rules: Ruling, inputs: NDArray[Any]) -> Expected:
     """Compute what a ruling allows for each input, by the kernels where they can tell."""
     is_numeric = rules.source.is_numeric and rules.target.is_numeric and not rules.worked
-    expect = expect_by_kernels.expect if is_numeric else expect_by_exact.expect
-    return expect(rules, inputs)
+    if not is_numeric:
+        return expect_by_exact.expect(rules, inputs)
+    return _expected_by_kernels(rules, inputs.tobytes())
+
+
+@lru_cache(KEPT)
+def _expected_by_kernels(rules: Ruling, inputs: bytes) -> Expected:
+    return expect_by_kernels.expect(rules, np.frombuffer(inputs, rules.source.storage))
 
 
 def _allowed(case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str) -> Mask:
