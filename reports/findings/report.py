@@ -149,7 +149,8 @@ def _explained_meanwhile(run: str, cells: Cells) -> Iterator[Callable[[], Behavi
         return
     with ProcessPoolExecutor(EXPLAINERS, get_context("spawn"), initializer=_begin) as executor:
         shares = [slice(first, None, EXPLAINERS) for first in range(EXPLAINERS)]
-        explained = [executor.submit(_explain_run, run, share) for share in shares]
+        open_cells = {key: cell for key, cell in cells.items() if cell.open}
+        explained = [executor.submit(_explain_run, run, open_cells, share) for share in shares]
 
         def explanations() -> Behaviors:
             try:
@@ -167,9 +168,8 @@ def _begin() -> None:
     keep_freed_memory()
 
 
-def _explain_run(run: str, share: slice) -> Behaviors:
-    store = open_run(run)
-    return explain_open_answers(RunAnswers(store), _cells_by_key(store), share)
+def _explain_run(run: str, cells: Cells, share: slice) -> Behaviors:
+    return explain_open_answers(RunAnswers(open_run(run)), cells, share)
 
 
 def _finding_changes(
