@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Iterator
 from io import TextIOWrapper
@@ -15,10 +14,6 @@ from conformance.judging.listed_inputs import UnansweredInputs
 from conformance.judging.recorded_answers import Tally, judge_stream
 from conformance.judging.value_spelling import json_text
 from specs.errors import CastigateError
-
-OBJECTS_BETWEEN_COLLECTIONS = 100_000
-"""A line leaves hardly a cycle behind, and a collection every 700 objects, as Python does by
-itself, costs a tenth of the time."""
 
 
 def judge_command(
@@ -40,7 +35,6 @@ def judge_command(
 
     A line: {"case": "onnx-cast:25/float32/float16", "input": "0x477ff000", "output": "inf"}.
     """
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     tally = Tally(unanswered=UnansweredInputs() if complete else None)
     for line in _judge_lines(file, tally):
         sys.stdout.write(line)

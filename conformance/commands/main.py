@@ -14,6 +14,7 @@ import typer
 
 from conformance.commands.interruption import StoppableGroup, StoppedError, sigterm_raises
 from conformance.commands.streams import OutputClosedError, plain_stdout, stderr_is_open
+from oracles.isolation.resource_limits import collect_garbage_rarely
 from specs.errors import CastigateError
 from specs.plain_text import plain_text
 from specs.release import VERSION
@@ -93,6 +94,7 @@ def commands_for(arguments: Sequence[str]) -> Iterable[str]:
 
 def main() -> None:
     """Run the command and exit; a user's error is one line on stderr and exit code 2."""
+    collect_garbage_rarely()
     with sigterm_raises():
         code = _run()
     sys.exit(code if stderr_is_open() else OUTPUT_CLOSED)

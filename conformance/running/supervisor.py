@@ -19,7 +19,11 @@ from multiprocessing.context import SpawnProcess
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
-from oracles.isolation.resource_limits import die_with_parent, keep_freed_memory
+from oracles.isolation.resource_limits import (
+    collect_garbage_rarely,
+    die_with_parent,
+    keep_freed_memory,
+)
 from oracles.isolation.supervised_process import describe_exit
 
 SECONDS_BETWEEN_SILENCE_CHECKS = 1.0
@@ -200,6 +204,7 @@ def live_with_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     keep_freed_memory()
+    collect_garbage_rarely()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -35,6 +35,7 @@ from conformance.suite.xdist_workers import (
 )
 from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.isolation.loading import close, load_isolated
+from oracles.isolation.resource_limits import collect_garbage_rarely
 from oracles.registry import Backend, available_backends
 from specs.errors import CastigateError
 from specs.loader import documents
@@ -48,9 +49,6 @@ HELPING = "castigate-helping"
 BACKENDS = pytest.StashKey[list[Backend]]()
 VERSIONS = pytest.StashKey[dict[str, str]]()
 """The version of each backend; empty until this process knows it."""
-GC_THRESHOLDS = (50_000, 20, 100)
-"""Thousands of items and reports live until a run ends: with Python's own thresholds the garbage
-collector searches them so often that each process loses up to three seconds."""
 STOPWATCH = pytest.StashKey[Stopwatch]()
 """Measures the judging, where --durations-castigate wants it."""
 OWN_FOLDER = pytest.StashKey[Path]()
@@ -134,7 +132,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(gc.unfreeze)
     # When Python ends, it searches for garbage again.
     atexit.register(gc.freeze)
-    gc.set_threshold(*GC_THRESHOLDS)
+    collect_garbage_rarely()
     config.stash[BACKENDS] = []
     config.stash[OWN_FOLDER] = Path(folder := mkdtemp(prefix="castigate-"))
     # A finalizer, because xdist may stop a worker before pytest_unconfigure; it runs at exit too.

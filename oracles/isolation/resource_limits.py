@@ -7,6 +7,7 @@ It is run by its path in other environments, so it imports the standard library 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import resource
 import signal
@@ -24,6 +25,8 @@ NEARLY_FULL = 0.5
 
 MALLOC_PARAMETERS = {-3: 1 << 25, -1: 1 << 28, -2: 1 << 24}
 """Arguments of glibc's mallopt: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD and M_TOP_PAD, in bytes."""
+
+GC_THRESHOLDS = (50_000, 20, 100)
 
 
 def memory_share(processes: int) -> int:
@@ -69,6 +72,15 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, number in MALLOC_PARAMETERS.items():
             mallopt(parameter, number)
+
+
+def collect_garbage_rarely() -> None:
+    """Have Python search for garbage a hundred times less often.
+
+    Judgements and rows live until a run or a report ends, and are hardly ever garbage: with
+    Python's own thresholds the searches through them take up to an eighth of the time.
+    """
+    gc.set_threshold(*GC_THRESHOLDS)
 
 
 def disable_core_dumps() -> None:

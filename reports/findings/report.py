@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from itertools import chain, pairwise
 from multiprocessing import get_context
 
-from oracles.isolation.resource_limits import keep_freed_memory
+from oracles.isolation.resource_limits import collect_garbage_rarely, keep_freed_memory
 from reports.diff.verdicts import VERDICT_DIGITS
 from reports.findings.case_rules import CaseRule, case_rules
 from reports.findings.cells import Cell, CellKey
@@ -166,6 +166,7 @@ def _begin() -> None:
     """Leave Ctrl-C to the parent process, and use memory as a worker does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_freed_memory()
+    collect_garbage_rarely()
 
 
 def _explain_run(run: str, cells: Cells, share: slice) -> Behaviors:
