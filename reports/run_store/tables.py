@@ -7,6 +7,7 @@ alone, not on how many rows each judgement has.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -93,13 +94,15 @@ JudgedCase = tuple[str, Case, Judgement]
 
 
 class TableWriter:
-    """Writes one table into a stream, row group by row group."""
+    """Writes one table into a stream, row group by row group, while the next rows are made."""
 
     def __init__(self, name: str, stream: Any) -> None:
         self.schema, self.group_size = SCHEMAS[name], ROWS_PER_GROUP[name]
         self.pending_rows: list[dict[str, Any]] = []
         self.pending_tables: list[Any] = []
         self.row_count = 0
+        self.thread = ThreadPoolExecutor(1)
+        self.written: Future[None] | None = None
         repetitive = [field.name for field in self.schema if field.type == TEXT]
         numeric = [field.name for field in self.schema if pa.types.is_integer(field.type)]
         self.writer = pq.ParquetWriter(
@@ -132,10 +135,12 @@ class TableWriter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Write the remaining rows, unless an error was raised, and the footer."""
-        if kind is None:
-            self._convert_rows()
-            if self.row_count:
-                self._write(self.row_count)
+        with self.thread:
+            if kind is None:
+                self._convert_rows()
+                if self.row_count:
+                    self._write(self.row_count)
+                self._await_written()
         self.writer.close()
 
     def _convert_rows(self) -> None:
@@ -146,8 +151,15 @@ class TableWriter:
     def _write(self, count: int) -> None:
         # In one chunk: page boundaries follow chunks, and must not depend on how rows arrived.
         pending = pa.concat_tables(self.pending_tables)
-        self.writer.write_table(pending.slice(0, count).combine_chunks(), row_group_size=count)
+        group = pending.slice(0, count).combine_chunks()
+        self._await_written()
+        self.written = self.thread.submit(self.writer.write_table, group, row_group_size=count)
         self.pending_tables, self.row_count = [pending.slice(count)], self.row_count - count
+
+    def _await_written(self) -> None:
+        """Wait for the last group, and raise its error if there was one."""
+        if self.written is not None:
+            self.written.result()
 
 
 def write_tables(folder: Folder, rows: Iterable[JudgedCase]) -> None:
