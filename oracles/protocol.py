@@ -71,10 +71,10 @@ class Capability(_ProtocolMeta):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         """Whether an oracle has every member; a method that is None does not count."""
-        return all(
-            hasattr(instance, name) and (is_data or getattr(instance, name) is not None)
-            for name, is_data in _members(cls)
-        )
+        for name, is_data in _members(cls):
+            if getattr(instance, name, None) is None and not (is_data and hasattr(instance, name)):
+                return False
+        return True
 
 
 @cache

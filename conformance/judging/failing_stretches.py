@@ -7,9 +7,8 @@ followed: no sweep could check what is then called exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
@@ -46,14 +45,15 @@ Ask = Callable[[Bits], GradedAnswers]
 
 def follow(known: GradedAnswers, ask: Ask) -> GradedAnswers | None:
     """The known answers, and those of all stretches of failing inputs; None if one has no end."""
-    parts = [known]
+    parts = [(known, _sizes_of_ranges(known.inputs))]
     codes, fails = known.inputs.astype(np.int64), known.fails
     gaps = np.diff(codes) - 1
     inside = fails[:-1] & fails[1:] & (gaps > 0)
     if gaps[inside].sum() > MOST_FOLLOWED:
         return None
     if inside.any():
-        parts.append(ask(_patterns(codes[:-1][inside] + 1, gaps[inside], known.inputs.dtype)))
+        found = ask(_patterns(codes[:-1][inside] + 1, gaps[inside], known.inputs.dtype))
+        parts.append((found, gaps[inside]))
     at_edge = (fails[:-1] != fails[1:]) & (gaps > 0)
     edges = _Edges(codes[:-1][at_edge] + 1, gaps[at_edge], fails[:-1][at_edge])
     reach, left = FIRST_REACH, MOST_FOLLOWED - int(gaps[inside].sum())
@@ -64,7 +64,7 @@ def follow(known: GradedAnswers, ask: Ask) -> GradedAnswers | None:
             return None
         firsts = np.where(edges.rises, edges.firsts, edges.firsts + edges.sizes - blocks)
         found = ask(_patterns(firsts, blocks, known.inputs.dtype))
-        parts.append(found)
+        parts.append((found, blocks))
         edges = edges.beyond(blocks, _outermost(found.fails, blocks, edges.rises))
         reach *= 2
     return _merged(parts)
@@ -108,10 +108,16 @@ def _patterns(firsts: NDArray[np.int64], sizes: NDArray[np.int64], storage: Any)
     return patterns
 
 
-def _merged(parts: Sequence[GradedAnswers]) -> GradedAnswers:
-    """All parts as one, in rising order of the inputs."""
-    # Ranges of consecutive inputs are put in order, each with a copy: sorting takes much longer.
-    ranges = [(part, at) for part in parts for at in _consecutive(part.inputs)]
+def _merged(parts: Sequence[tuple[GradedAnswers, NDArray[np.int64]]]) -> GradedAnswers:
+    """All parts as one, in rising order of the inputs; a part comes with the sizes of its ranges.
+
+    Each range of consecutive inputs is copied to its place: sorting takes much longer.
+    """
+    ranges = [
+        (part, slice(end - size, end))
+        for part, sizes in parts
+        for size, end in zip(sizes.tolist(), np.cumsum(sizes).tolist(), strict=True)
+    ]
     ranges.sort(key=lambda each: each[0].inputs[each[1].start])
     columns = (
         np.concatenate([getattr(part, each.name)[at] for part, at in ranges])
@@ -120,7 +126,7 @@ def _merged(parts: Sequence[GradedAnswers]) -> GradedAnswers:
     return GradedAnswers(*columns)
 
 
-def _consecutive(inputs: Bits) -> Iterator[slice]:
-    """The longest stretches of an array in which each input is the one before plus one."""
+def _sizes_of_ranges(inputs: Bits) -> NDArray[np.int64]:
+    """The sizes of the longest stretches in which each input is the one before plus one."""
     starts = np.flatnonzero(inputs[1:] - inputs[:-1] != 1) + 1
-    return starmap(slice, pairwise([0, *starts.tolist(), inputs.size]))
+    return np.diff(starts, prepend=0, append=inputs.size)
