@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, TypeGuard
 from weakref import finalize
 
 import pytest
@@ -268,10 +268,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         if not each.function.__module__.startswith(("_pytest.", __name__))
     ]
     is_asked_otherwise = session.testsfailed or session.config.getoption("collectonly") or of_others
-    if is_asked_otherwise or not all(map(_needs_no_phases, session.items)):
+    own = [item for item in session.items if _needs_no_phases(item)]
+    if is_asked_otherwise or len(own) < len(session.items):
         return None
-    for item in session.items:
-        assert isinstance(item, JudgedItem)
+    for item in own:
         item.run()
         if session.shouldfail:
             raise session.Failed(session.shouldfail)
@@ -284,12 +284,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     """Run an item of the suite without the phases of a test, which take as long as its cast."""
     if not _needs_no_phases(item):
         return None
-    assert isinstance(item, JudgedItem)
     item.run()
     return True
 
 
-def _needs_no_phases(item: pytest.Item) -> bool:
+def _needs_no_phases(item: pytest.Item) -> TypeGuard[JudgedItem]:
     """Whether an item is of the suite, and is neither marked by somebody nor to be debugged."""
     return (
         isinstance(item, JudgedItem)

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader, FileIO
 from typing import Any
@@ -85,6 +86,13 @@ class _Distinct:
         if place not in self.arrays:
             self.arrays[place] = array.copy()
         return place
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """The words in which an oracle refuses a case before it is asked."""
+
+    text: str
 
 
 class Server:
@@ -171,11 +179,17 @@ class Server:
             cases = request["cases"]
             if "call" in request:
                 request["call"] = calls[request["call"]]
-            roads = [self._road(request["ask"], each) for each in cases]
-            distinct_roads = [*dict.fromkeys(roads)]
-            firsts = [cases[roads.index(road)] for road in distinct_roads]
-            answers = [answer(request | {"case": case}) for case in firsts]
-            of_cases = [distinct_roads.index(road) for road in roads]
+            answers: list[dict[str, Any]] = []
+            of_cases: list[int] = []
+            places: dict[Hashable, int] = {}
+            for case in cases:
+                road = self._road(request["ask"], case)
+                if road not in places:
+                    answers.append(answer(request | {"case": case}))
+                    # A road that refuses what is answered after all is shared by nobody.
+                    if not isinstance(road, _Refusal) or "unsupported" in answers[-1]:
+                        places[road] = len(answers) - 1
+                of_cases.append(places.get(road, len(answers) - 1))
             replies.append({"answers": answers, "of_cases": of_cases})
         return {"replies": replies}, distinct.arrays
 
@@ -189,11 +203,11 @@ class Server:
         try:
             match ask:
                 case "bitcast" | "bitcast_shares_memory" if self._has_bitcast_roads:
-                    return str(self._oracle.bitcast_road(case))
+                    return str(self._oracle.bitcast_road(case)) or case
                 case "cast" | "casts" if self._has_roads:
                     self._oracle.road(case)
         except Unsupported as refusal:
-            return str(refusal)
+            return _Refusal(str(refusal))
         except Exception:
             return case  # which reports the error when it is asked
         return case

@@ -1,4 +1,4 @@
-"""What judging begins with is sent ahead: each request once for all cases that make it."""
+"""The judge sends its first requests ahead, and names with each all cases that make it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_requests_for_all_cases_are_those_of_each_case(pair: str) -> None:
 
 
 def test_a_request_that_a_case_makes_twice_is_sent_twice() -> None:
-    """Where a document leaves bits open, a tensor is asked twice: whether its bits change."""
+    """Where a document leaves bits open, the judge compares two answers to the same tensor."""
     requests = requests_of(select(["cinn-bitcast-convert"]))
     twice = [key for key, times in wanted(requests).items() if times > 1]
     assert twice

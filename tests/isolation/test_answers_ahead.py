@@ -14,7 +14,7 @@ from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
 from oracles.isolation.remote_errors import ProcessDied
 from oracles.memory_layouts import Layout, with_layout
-from oracles.protocol import AheadRequest
+from oracles.protocol import AheadRequest, Unsupported
 from oracles.tensor_batch import TensorBatch
 from specs.cases import Case
 
@@ -71,7 +71,17 @@ def test_every_cast_is_made_for_its_own_case(oracle: Any) -> None:
 @pytest.mark.parametrize("oracle", ["Counting"], indirect=True)
 def test_cases_with_the_same_refusal_share_it(oracle: Any) -> None:
     oracle.ask_ahead([AheadRequest("cast", [OTHER, CASE, OTHER_TARGET], ROW)])
-    assert [oracle.cast(case, ROW)[0] for case in (OTHER, CASE, OTHER_TARGET)] == [1, 2, 1]
+    assert oracle.cast(CASE, ROW)[0] == 2
+    for case in (OTHER, OTHER_TARGET):
+        with pytest.raises(Unsupported, match="no opset 24"):
+            oracle.cast(case, ROW)
+    assert calls(oracle) == 3
+
+
+@pytest.mark.parametrize("oracle", ["RefusesToBeSwept"], indirect=True)
+def test_a_refusal_of_what_is_answered_is_not_shared(oracle: Any) -> None:
+    oracle.ask_ahead([AheadRequest("cast", [OTHER, CASE, NEWEST], ROW)])
+    assert [oracle.cast(case, ROW)[0] for case in (OTHER, CASE, NEWEST)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -26,15 +26,27 @@ class Counts:
 
 
 class Counting(Counts):
-    """Counts bitcasts as well, and refuses the casts of one version in ``road``."""
+    """Counts bitcasts and refusals as well, and refuses the casts of one version."""
 
     def road(self, case: Case) -> str:
         if case.version == "24":
             raise Unsupported("no opset 24")
         return f"{case.source}->{case.target}"
 
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        answer = super().cast(case, bits)
+        self.road(case)
+        return answer
+
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         return self.cast(case, bits)
+
+
+class RefusesToBeSwept(Counts):
+    """Refuses every case in ``road``, in the same words, and answers it all the same."""
+
+    def road(self, case: Case) -> str:
+        raise Unsupported("nothing is swept")
 
 
 class SharesBitcasts(Counting):
