@@ -6,7 +6,7 @@ import os
 from ast import literal_eval
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import pytest
@@ -175,3 +175,19 @@ def test_helpers_start_before_the_items_are_made_if_there_will_be_many(
     config: Any = SimpleNamespace(args=[arguments], getoption=options.get)
     judging.start_early(config, select([document]), 1)
     assert (started == [judging.helpers]) == begins
+
+
+def test_letters_are_shown_rarely_and_before_pytest_waits() -> None:
+    shown: list[str] = []
+    reporter = SimpleNamespace(flush=lambda: shown.append("shown"))
+    manager = SimpleNamespace(get_plugin=lambda name: reporter)
+    judging = ParallelJudging(NOTHING, 0)
+    with judging._flushed_rarely(cast(pytest.Config, SimpleNamespace(pluginmanager=manager))):
+        for _ in range(1000):
+            reporter.flush()
+        assert len(shown) < 1000
+        shown.clear()
+        judging.helpers.before_waiting()
+        assert shown == ["shown"]
+    reporter.flush()
+    assert shown == ["shown"] * 3
