@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any, Self
 
 import numpy as np
@@ -135,13 +135,12 @@ class TableWriter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Write the remaining rows, unless an error was raised, and the footer."""
-        with self.thread:
+        with closing(self.writer), self.thread:
             if kind is None:
                 self._convert_rows()
                 if self.row_count:
                     self._write(self.row_count)
                 self._await_written()
-        self.writer.close()
 
     def _convert_rows(self) -> None:
         rows, self.pending_rows = self.pending_rows, []

@@ -11,10 +11,11 @@ import pytest
 
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.judging.requests_ahead import ask_ahead
-from conformance.running.selection import select
+from conformance.running.selection import case_named, select
 from oracles.protocol import AheadRequest
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from oracles.tensor_batch import TensorBatch
+from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.cases import Case
 
 
@@ -73,3 +74,25 @@ def test_a_request_that_a_case_makes_twice_is_sent_twice() -> None:
     twice = [key for key, times in wanted(requests).items() if times > 1]
     assert twice
     assert all(len(set(each.cases)) == len(each.cases) for each in requests)
+
+
+class WideInBatches:
+    """Right in one row; in a batch, it fills every code with bits beyond the format."""
+
+    name = "wide"
+    version = "1"
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        return Reference().cast(case, bits)
+
+    def cast_batch(self, case: Case, batch: TensorBatch) -> BatchAnswers:
+        return BatchAnswers(np.full(batch.elements.shape, 0xFF, np.uint8), len(batch.shapes))
+
+
+def test_answers_of_a_batch_are_checked_as_single_ones_are() -> None:
+    judge = BackendJudge(Backend("wide", WideInBatches()), {}, Settings())
+    judgement = judge.judge(case_named("onnx-cast:25/uint8/int4"))
+    assert (judgement.verdict, judgement.message) == (
+        "violates",
+        "shape (): the answer holds 0xff, wider than int4",
+    )

@@ -29,6 +29,7 @@ from reports.run_store.tables import (
     divergence_rows,
     write_tables,
 )
+from specs.errors import CastigateError
 from tests.reports.common import (
     FROM_TEXT,
     HALF,
@@ -269,4 +270,16 @@ def test_no_table_appears_if_writing_fails(tmp_path: Path) -> None:
 
     with pytest.raises(RuntimeError, match="a worker"):
         write_tables(folder_at(str(tmp_path)), rows())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_the_last_write_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
+    with pytest.raises(CastigateError, match="No space left"):
+        write_tables(folder_at(str(tmp_path)), rows_of_several_groups())
     assert list(tmp_path.iterdir()) == []
