@@ -7,15 +7,17 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
-from oracles.reference import expect_by_kernels, kernel_text
+from oracles.reference import kernel_text
 from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
 from oracles.reference.call_dispatch import Decision, decide
 from oracles.reference.compiled_kernels import compiled
+from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected, has_branch
 from specs.bitcast_ruling import bitcast_ruling
 from specs.calls import Call, Member, ReceiverKind
@@ -30,7 +32,11 @@ VARIANTS: tuple[str, ...] = ()
 
 TABLE_BITS = 16
 """The widest sources for which the answers to all patterns are kept."""
+ROW_SIZES = range(256, 1 << 20)
+"""The sizes of rows of inputs whose answers are kept: the same rows are asked in many cases."""
 TABLES_KEPT = 64
+ROWS_KEPT = 16
+TEXTS_KEPT = 1 << 16
 
 LAYERS: tuple[ReceiverKind, ...] = ("layer", "linear")
 BUILDERS: tuple[ReceiverKind, ...] = ("net-builder", "base-builder")
@@ -40,10 +46,19 @@ class RejectedError(ValueError):
     """The document requires an error for this case."""
 
 
-def _each(answer: Callable[[Any], Any], inputs: list[Any], storage: Any) -> Bits:
-    """The answer to each input; tensors that check a layout hold a few of them many times."""
-    known = {given: answer(given) for given in dict.fromkeys(inputs)}
-    return np.array([known[given] for given in inputs], storage)
+class _Table(NamedTuple):
+    """Inputs that rise strictly, the answer to each, and whether its document leaves it open."""
+
+    inputs: Bits
+    answers: Bits
+    is_open: NDArray[np.bool_]
+
+    def places(self, bits: Bits) -> NDArray[np.intp] | None:
+        """The place of each of some inputs; None unless all of them are here."""
+        if bits.size == self.inputs.size and (bits == self.inputs).all():
+            return np.arange(bits.size)
+        places = np.minimum(np.searchsorted(self.inputs, bits), self.inputs.size - 1)
+        return places if (self.inputs[places] == bits).all() else None
 
 
 class Reference:
@@ -55,7 +70,15 @@ class Reference:
     def __init__(self, variant: str | None = None) -> None:
         if variant is not None:
             raise Unsupported("the reference has no variants")
-        self._tables: dict[Hashable, tuple[Bits, Bits]] = {}
+        self._tables: dict[Hashable, _Table] = {}
+        """The answers to all patterns of narrow sources."""
+        self._rows: dict[Hashable, _Table] = {}
+        """The answers to rows of wider sources."""
+        self._texts: dict[Hashable, dict[Any, Any]] = {}
+        """The answers to single inputs of casts from and to texts."""
+        self._row: Bits = np.empty(0)
+        """The row of inputs that was asked last."""
+        self._kernels = KernelExpectations()
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case by the kernels; raise RejectedError if the document rejects it."""
@@ -65,29 +88,55 @@ class Reference:
         flat = bits.reshape(-1)
         if rules.source.kind == "text":
             read = partial(kernel_text.answer_text, rules)
-            return _each(read, flat.tolist(), rules.target.storage).reshape(bits.shape)
+            return self._each(rules.meaning, read, flat, rules.target.storage).reshape(bits.shape)
         if rules.target.kind == "text":
             write = partial(kernel_text.shortest_text, rules.source)
-            return _each(write, flat.tolist(), object).reshape(bits.shape)
+            return self._each(rules.source, write, flat, object).reshape(bits.shape)
         if rules.is_open:
             return np.zeros(bits.shape, rules.target.storage)
-        if rules.source.bits <= TABLE_BITS:
-            answers, is_open = (each[flat] for each in self._table(rules))
-        else:
-            answers, is_open = _answers(rules, flat)
+        answers, is_open = self._answers(rules, flat)
         # An example of the document may fix an answer that its rules leave open.
         for example_input, answer in ruling(case).worked:
             answers[is_open & (flat == example_input)] = answer
         return answers.reshape(bits.shape)
 
-    def _table(self, rules: Ruling) -> tuple[Bits, Bits]:
-        """Return ``_answers`` to every pattern of a narrow source."""
-        if rules.meaning not in self._tables:
-            if len(self._tables) >= TABLES_KEPT:
-                del self._tables[next(iter(self._tables))]
-            patterns = np.arange(1 << rules.source.bits, dtype=rules.source.storage)
-            self._tables[rules.meaning] = _answers(rules, patterns)
-        return self._tables[rules.meaning]
+    def _each(
+        self, key: Hashable, answer: Callable[[Any], Any], inputs: Bits, storage: Any
+    ) -> Bits:
+        """The answer to each input; the inputs of a key are asked in many cases and tensors."""
+        known = _kept(self._texts, TABLES_KEPT, key, dict[Any, Any])
+        if len(known) > TEXTS_KEPT:
+            known.clear()
+        given = inputs.tolist()
+        known |= {each: answer(each) for each in dict.fromkeys(given) if each not in known}
+        return np.array([known[each] for each in given], storage)
+
+    def _answers(self, rules: Ruling, bits: Bits) -> tuple[Bits, NDArray[np.bool_]]:
+        """The answers to a row of inputs, and which inputs are open; both may be changed.
+
+        They are looked up if they were all given before.
+        """
+        if rules.source.bits <= TABLE_BITS:
+            make = partial(self._table_of_all, rules)
+            table = _kept(self._tables, TABLES_KEPT, rules.meaning, make)
+            return table.answers[bits], table.is_open[bits]
+        known = self._rows.get(rules.meaning)
+        if known is not None and (places := known.places(bits)) is not None:
+            return known.answers[places], known.is_open[places]
+        if bits.size not in ROW_SIZES or not (bits[1:] > bits[:-1]).all():
+            return _by_kernels(KernelExpectations(), rules, bits)
+        if not np.array_equal(bits, self._row):
+            self._row = bits.copy()
+        self._rows.pop(rules.meaning, None)
+        make = partial(self._table, rules, self._row)
+        table = _kept(self._rows, ROWS_KEPT, rules.meaning, make)
+        return table.answers.copy(), table.is_open.copy()
+
+    def _table_of_all(self, rules: Ruling) -> _Table:
+        return self._table(rules, np.arange(1 << rules.source.bits, dtype=rules.source.storage))
+
+    def _table(self, rules: Ruling, inputs: Bits) -> _Table:
+        return _Table(inputs, *_by_kernels(self._kernels, rules, inputs))
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Return the same bits in the shape that the document gives; zeros where that is open."""
@@ -173,9 +222,23 @@ class Reference:
         return f"castigate explain {case.id} --backend reference -- {' '.join(arguments)}"
 
 
-def _answers(rules: Ruling, flat: Bits) -> tuple[Bits, Bits]:
+Kept = TypeVar("Kept")
+
+
+def _kept(kept: dict[Hashable, Kept], most: int, key: Hashable, make: Callable[[], Kept]) -> Kept:
+    """Return what is kept under a key, or make it, in the place of the oldest of too many."""
+    if key not in kept:
+        if len(kept) >= most:
+            del kept[next(iter(kept))]
+        kept[key] = make()
+    return kept[key]
+
+
+def _by_kernels(
+    kernels: KernelExpectations, rules: Ruling, inputs: Bits
+) -> tuple[Bits, NDArray[np.bool_]]:
     """The kernels' answers to a row of inputs, and which inputs are open."""
-    expected = expect_by_kernels.expect(rules, flat)
+    expected = kernels.expect(rules, inputs)
     is_open = has_branch(expected.branch_indices, rules.open_branches)
     return with_nans(rules, expected), is_open
 
