@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
 from conformance.judging.questions import Question
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
-from conformance.suite.ledger_check import compared_with_ledger, heed_ledger
+from conformance.suite.ledger_check import compared_with_ledger, complaint, excuse
 from oracles.registry import Backend
 from reports.counterexample.failure_text import failure_text
+from reports.diff.judgement import Judgement
 from reports.diff.totals import count_record
+from reports.ledger.listing import LedgerComparison
+from specs.cases import Case
 
 FAILURES = pytest.StashKey[Failures]()
 SUMMARY = pytest.StashKey[FindingsSummary]()
@@ -23,6 +26,13 @@ SUMMARY = pytest.StashKey[FindingsSummary]()
 ENDINGS = (pytest.exit.Exception, KeyboardInterrupt)
 """The exceptions that end the whole run."""
 OUTCOMES = (pytest.fail.Exception, pytest.xfail.Exception)
+
+
+class Ending(NamedTuple):
+    """How an item ends for pytest, and why."""
+
+    outcome: Literal["passed", "skipped", "xfailed", "failed"]
+    reason: str = ""
 
 
 class Suite(pytest.File):
@@ -74,6 +84,10 @@ class JudgedItem(pytest.Item):
 
     def runtest(self) -> None:
         """Judge, and report the verdict as pytest's pass, skip, xfail or failure."""
+        _raise(self.judged())
+
+    def judged(self) -> Ending:
+        """Judge, record the judgement, and compare it with the ledger."""
         case, judgement = self.question.judge()
         self.config.stash[FAILURES].add(judgement)
         record = {"item": self.name, **count_record(case, judgement)}
@@ -81,39 +95,95 @@ class JudgedItem(pytest.Item):
         compared = compared_with_ledger(self, self.backend, case, judgement)
         if (summary := self.config.stash.get(SUMMARY, None)) is not None:
             summary.add(judgement, compared)
-        ledger_message = heed_ledger(self, self.backend, case, judgement, compared)
+        return self._ending(case, judgement, compared)
+
+    def _ending(
+        self, case: Case, judgement: Judgement, compared: LedgerComparison | None
+    ) -> Ending:
+        excuses = not self.config.getoption("runxfail")
+        status, note = "", ""
+        if compared is not None:
+            status = compared.status
+            if status != "known":
+                note = complaint(self.backend, compared)
+            elif excuses:
+                return Ending("xfailed", excuse(self, self.backend, compared))
         match judgement.verdict:
-            case "unsupported":
-                pytest.skip(judgement.message)
-            case "differs":
-                rules = ", ".join(dict.fromkeys(each.rule for each in judgement.broken_rules))
-                pytest.xfail(
-                    f"differs from a document it does not claim: {rules or judgement.message}"
-                )
-                # Only under --runxfail does xfail return; nothing may be excused then.
-                pytest.fail(failure_text(case, judgement), pytrace=False)
+            case _ if status in ("changed", "stale"):
+                pass
+            case "conforms" | "open":
+                return Ending("passed")
             case "deviates" if self.config.getoption("--level") == "required":
-                return
-            case "violates" | "deviates" | "error" | "crashed" | "not-run":
-                pytest.fail(failure_text(case, judgement) + ledger_message, pytrace=False)
+                return Ending("passed")
+            case "unsupported":
+                return Ending("skipped", judgement.message)
+            case "differs" if excuses:
+                rules = ", ".join(dict.fromkeys(each.rule for each in judgement.broken_rules))
+                reason = rules or judgement.message
+                return Ending("xfailed", f"differs from a document it does not claim: {reason}")
+        return Ending("failed", failure_text(case, judgement) + note)
 
     def run(self) -> None:
-        """Judge, and send pytest the two reports that it needs: an item has no set-up."""
+        """Judge, and send pytest the two reports that its plugins need: an item has no set-up."""
         send = self.ihook.pytest_runtest_logreport
         self.ihook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
         call = pytest.CallInfo.from_call(self.runtest, "call", reraise=ENDINGS)
-        send(report=self.ihook.pytest_runtest_makereport(item=self, call=call))
-        ending = pytest.TestReport(
+        send(report=self._made_by_plugins(call))
+        send(report=self._report("passed"))
+        self.ihook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
+
+    def run_unwatched(self, is_first: bool) -> None:
+        """Judge, and send pytest the one report that it needs itself."""
+        hook = self.config.hook
+        if is_first:
+            # Here pytest shows the name of the file.
+            hook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
+        hook.pytest_runtest_logreport(report=self._reported())
+
+    def _reported(self) -> pytest.TestReport:
+        """Judge, and report it.
+
+        Only a failure is raised: of skips and xfails too, pytest would look up the traceback.
+        """
+        call = pytest.CallInfo.from_call(self.judged, "call", reraise=ENDINGS)
+        if call.excinfo is not None:
+            return self._made_by_plugins(call)
+        match call.result:
+            case Ending("passed"):
+                return self._report("passed", call)
+            case Ending("skipped", reason):
+                return self._report("skipped", call, (str(self.path), None, f"Skipped: {reason}"))
+            case Ending("xfailed", reason):
+                report = self._report("skipped", call, reason)
+                report.wasxfail = reason
+                return report
+            case ending:
+                call = pytest.CallInfo.from_call(partial(_raise, ending), "call")
+                return self._made_by_plugins(call)
+
+    def _made_by_plugins(self, call: pytest.CallInfo[Any]) -> pytest.TestReport:
+        report: pytest.TestReport = self.ihook.pytest_runtest_makereport(item=self, call=call)
+        return report
+
+    def _report(
+        self,
+        outcome: Literal["passed", "skipped"],
+        call: pytest.CallInfo[Ending] | None = None,
+        longrepr: Any = None,
+    ) -> pytest.TestReport:
+        """Make a report of the call, or of the end, which has none."""
+        report = pytest.TestReport(
             nodeid=self.nodeid,
             location=self.location,
             keywords={},
-            outcome="passed",
-            longrepr=None,
-            when="teardown",
+            outcome=outcome,
+            longrepr=longrepr,
+            when="teardown" if call is None else "call",
             user_properties=self.user_properties,
         )
-        send(report=ending)
-        self.ihook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
+        if call is not None:
+            report.duration, report.start, report.stop = call.duration, call.start, call.stop
+        return report
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show a verdict's message as it is, and an error of the suite with its traceback."""
@@ -126,3 +196,14 @@ class JudgedItem(pytest.Item):
         assert self.parent is not None
         # Where a mark skips an item, pytest asks for a line.
         return self.path, 0, f"{self.parent.name} {self.name}"
+
+
+def _raise(ending: Ending) -> Any:
+    """Tell pytest by an exception how an item ends."""
+    match ending:
+        case Ending("skipped", reason):
+            pytest.skip(reason)
+        case Ending("xfailed", reason):
+            pytest.xfail(reason)
+        case Ending("failed", reason):
+            pytest.fail(reason, pytrace=False)

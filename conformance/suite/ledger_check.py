@@ -8,7 +8,6 @@ import pytest
 
 from oracles.registry import Backend
 from reports.case_patterns import can_be_listed
-from reports.counterexample.failure_text import failure_text
 from reports.diff.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches
 from reports.ledger.ledger_file import load_ledger, path_of
@@ -126,29 +125,16 @@ def compared_with_ledger(
     return compared
 
 
-def heed_ledger(
-    item: pytest.Item,
-    backend: Backend,
-    case: Case,
-    judgement: Judgement,
-    compared: LedgerComparison | None,
-) -> str:
-    """Excuse an item whose breaches its backend's ledger lists; fail it if they differ from it.
-
-    Returns what to add to the message if an item fails that the ledger does not list.
-    """
+def excuse(item: pytest.Item, backend: Backend, compared: LedgerComparison) -> str:
+    """Say by which findings an item's breaches are known."""
     ledgers = item.config.stash[LEDGERS]
-    if compared is None:
-        return ""
-    if compared.status == "known":
-        links = ledgers.used[backend.name].links(compared.findings) if ledgers.used else []
-        pytest.xfail(f"known: {', '.join([compared.message, *links])}")
-        # Only under --runxfail does xfail return; nothing may be excused then.
-        return ""
-    message = f"\n  ledger    {compared.message}; {_advice(backend.name, compared.status)}"
-    if compared.status != "unlisted":
-        pytest.fail(failure_text(case, judgement) + message, pytrace=False)
-    return message
+    links = ledgers.used[backend.name].links(compared.findings) if ledgers.used else []
+    return f"known: {', '.join([compared.message, *links])}"
+
+
+def complaint(backend: Backend, compared: LedgerComparison) -> str:
+    """Say how an item's breaches differ from what its backend's ledger lists."""
+    return f"\n  ledger    {compared.message}; {_advice(backend.name, compared.status)}"
 
 
 def _advice(backend: str, word: LedgerStatus) -> str:

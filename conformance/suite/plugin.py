@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, TypeGuard
+from typing import Any
 from weakref import finalize
 
 import pytest
@@ -20,7 +20,7 @@ from conformance.running.selection import select
 from conformance.suite.durations import Durations, Stopwatch, measured
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
-from conformance.suite.items import FAILURES, SUMMARY, JudgedItem, Suite
+from conformance.suite.items import FAILURES, SUMMARY, Suite
 from conformance.suite.ledger_check import LEDGERS, Ledgers
 from conformance.suite.ledger_update import LedgerUpdate
 from conformance.suite.parallel_judging import HelperConfig, ParallelJudging, count_helpers
@@ -40,6 +40,7 @@ from oracles.registry import Backend, available_backends
 from specs.errors import CastigateError
 from specs.loader import documents
 
+pytest_plugins = ("conformance.suite.run_loop",)
 SUITE = Path(__file__).with_name("items.py")
 """The file that pytest collects for the suite."""
 TIMEOUT_PLUGIN = "timeout"
@@ -255,46 +256,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"castigate: tier {config.getoption('--tier')}, seed {config.getoption('--seed')}, "
         f"max-examples {config.getoption('--max-examples')}, level {config.getoption('--level')}",
     ]
-
-
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run the suite's items one after another, without what plugins of pytest do around each.
-
-    Where other items are among them, or a plugin of somebody else wants to be asked, pytest does.
-    """
-    of_others = [
-        each.plugin_name
-        for each in session.config.hook.pytest_runtest_protocol.get_hookimpls()
-        if not each.function.__module__.startswith(("_pytest.", __name__))
-    ]
-    is_asked_otherwise = session.testsfailed or session.config.getoption("collectonly") or of_others
-    own = [item for item in session.items if _needs_no_phases(item)]
-    if is_asked_otherwise or len(own) < len(session.items):
-        return None
-    for item in own:
-        item.run()
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
-        if session.shouldstop:
-            raise session.Interrupted(session.shouldstop)
-    return True
-
-
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """Run an item of the suite without the phases of a test, which take as long as its cast."""
-    if not _needs_no_phases(item):
-        return None
-    item.run()
-    return True
-
-
-def _needs_no_phases(item: pytest.Item) -> TypeGuard[JudgedItem]:
-    """Whether an item is of the suite, and is neither marked by somebody nor to be debugged."""
-    return (
-        isinstance(item, JudgedItem)
-        and not item.own_markers
-        and not item.config.getoption("usepdb")
-    )
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | None:

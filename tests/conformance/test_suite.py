@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -213,53 +212,3 @@ def test_other_runs_of_pytest_do_not_have_the_suites_options(tmp_path: Path) -> 
     assert suite(target="test_nothing.py", cwd=tmp_path)[0] == PASSED
     code, output = suite(REFERENCE, target="test_nothing.py", cwd=tmp_path)
     assert (code, "unrecognized arguments: --backend=reference" in output) == (USAGE, True)
-
-
-def test_a_plugin_that_acts_around_each_item_is_heeded(tmp_path: Path) -> None:
-    (tmp_path / "notes_items.py").write_text(NOTES_ITEMS)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "notes_items"]
-    done = subprocess.run(
-        [*command, "conformance", REFERENCE, ONNX, "-s", "-k", SMALL],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout.count("asked for an item")) == (PASSED, 1), done.stdout
-
-
-NOTES_ITEMS = """\
-import pytest
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    print("asked for an item")
-    return (yield)
-"""
-
-
-@pytest.mark.parametrize("option", ["", "--pdb"])
-def test_items_go_pytests_own_way_where_somebody_marks_them_or_debugs(
-    option: str, tmp_path: Path
-) -> None:
-    """A mark of a plugin, here a skip, is heeded; the others are judged as usual."""
-    (tmp_path / "skips_one.py").write_text(SKIPS_ONE)
-    names = f"{SMALL} or onnx-cast:25/int4/uint4"
-    arguments = [f"--rootdir={ROOT}", "-p", "skips_one", "--pyargs", "-rs", "-k", names]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "conformance", REFERENCE]
-    done = subprocess.run(
-        [*command, ONNX, *arguments, *filter(None, [option])],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == PASSED, done.stdout + done.stderr
-    assert "1 passed, 1 skipped" in done.stdout
-    assert "by a plugin" in done.stdout
-
-
-SKIPS_ONE = f"""\
-import pytest
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.name == {SMALL!r}:
-            item.add_marker(pytest.mark.skip(reason="by a plugin"))
-"""
