@@ -39,7 +39,24 @@ class GradedAnswers:
         return fails
 
 
-Ask = Callable[[Bits], GradedAnswers]
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges of consecutive inputs, in the order in which they are asked."""
+
+    firsts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def inputs(self, storage: Any) -> Bits:
+        """All inputs of one range after the other."""
+        inputs = np.empty(self.sizes.sum(), storage)
+        ends = np.cumsum(self.sizes)
+        bounds = zip(self.firsts.tolist(), self.sizes.tolist(), ends.tolist(), strict=True)
+        for first, size, end in bounds:
+            inputs[end - size : end] = np.arange(first, first + size, dtype=storage)
+        return inputs
+
+
+Ask = Callable[[Ranges], GradedAnswers]
 """Asks further inputs."""
 
 
@@ -52,7 +69,7 @@ def follow(known: GradedAnswers, ask: Ask) -> GradedAnswers | None:
     if gaps[inside].sum() > MOST_FOLLOWED:
         return None
     if inside.any():
-        found = ask(_patterns(codes[:-1][inside] + 1, gaps[inside], known.inputs.dtype))
+        found = ask(Ranges(codes[:-1][inside] + 1, gaps[inside]))
         parts.append((found, gaps[inside]))
     at_edge = (fails[:-1] != fails[1:]) & (gaps > 0)
     edges = _Edges(codes[:-1][at_edge] + 1, gaps[at_edge], fails[:-1][at_edge])
@@ -63,7 +80,7 @@ def follow(known: GradedAnswers, ask: Ask) -> GradedAnswers | None:
         if left < 0:
             return None
         firsts = np.where(edges.rises, edges.firsts, edges.firsts + edges.sizes - blocks)
-        found = ask(_patterns(firsts, blocks, known.inputs.dtype))
+        found = ask(Ranges(firsts, blocks))
         parts.append((found, blocks))
         edges = edges.beyond(blocks, _outermost(found.fails, blocks, edges.rises))
         reach *= 2
@@ -97,15 +114,6 @@ def _outermost(
     depths = np.where(np.repeat(rises, blocks), inside + 1, np.repeat(blocks, blocks) - inside)
     deepest: NDArray[np.int64] = np.maximum.reduceat(np.where(fails, depths, 0), starts)
     return deepest
-
-
-def _patterns(firsts: NDArray[np.int64], sizes: NDArray[np.int64], storage: Any) -> Bits:
-    """All patterns of some ranges, one range after the other."""
-    patterns = np.empty(sizes.sum(), storage)
-    ends = np.cumsum(sizes)
-    for first, size, end in zip(firsts.tolist(), sizes.tolist(), ends.tolist(), strict=True):
-        patterns[end - size : end] = np.arange(first, first + size, dtype=storage)
-    return patterns
 
 
 def _merged(parts: Sequence[tuple[GradedAnswers, NDArray[np.int64]]]) -> GradedAnswers:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import partial
+from hashlib import sha256
+from typing import TypeVar
 
 import numpy as np
 
 from conformance.judging.answers import Answer, Unanswered, value_of
-from conformance.judging.failing_stretches import GradedAnswers, follow
+from conformance.judging.failing_stretches import GradedAnswers, Ranges, follow
 from oracles.protocol import Bits
 from oracles.reference.staircase import staircase
 from reports.diff.chunk_comparison import (
@@ -47,40 +47,90 @@ class Followed:
     reaches_ends: bool
 
 
+@dataclass(frozen=True)
+class _Trail:
+    """What was asked on the way to a result, with the digest of each array of answers."""
+
+    steps: tuple[tuple[Ranges, bytes], ...]
+    found: Followed
+
+
 class Follower:
     """Follows the failing inputs of one backend's cases, and remembers what it found last."""
 
     def __init__(self, ask: AskCase) -> None:
         self._ask = ask
-        self._results: dict[object, Followed] = {}
+        self._results: dict[Hashable, Followed] = {}
+        self._trails: dict[Hashable, _Trail] = {}
 
     def follow(self, case: Case, rules: Ruling, known: GradedAnswers, road: str) -> Followed:
         """Ask every input around those that fail, unless a case of this road told their answers.
 
-        A case with an empty ``road`` shares no results.
+        A case with an empty ``road`` shares no results. Versions of a document often differ in
+        their roads, but not in their rules: if all answers are those of another road, so is the
+        result.
         """
-        key = (road or case.id, rules, known.inputs.tobytes(), known.answers.tobytes())
+        asked = (rules, known.inputs.tobytes(), known.answers.tobytes())
+        key = (road or case.id, *asked)
         if key not in self._results:
-            while len(self._results) >= REMEMBERED:
-                del self._results[next(iter(self._results))]
-            whole = None
-            with suppress(Unanswered):
-                whole = follow(known, partial(self._graded, case, rules))
-            self._results[key] = (
-                not_followed(rules, known) if whole is None else _followed(rules, known, whole)
-            )
+            try:
+                trail = self._trails.get(asked)
+                if trail is None or not self._repeats(case, rules, trail):
+                    trail = self._walked(case, rules, known)
+                    _remember(self._trails, asked, trail)
+                found = trail.found
+            except Unanswered:
+                found = not_followed(rules, known)
+            _remember(self._results, key, found)
         return self._results[key]
 
-    def _graded(self, case: Case, rules: Ruling, inputs: Bits) -> GradedAnswers:
-        """The graded answers to many inputs, in rows of one length."""
+    def _walked(self, case: Case, rules: Ruling, known: GradedAnswers) -> _Trail:
+        """Follow the failing inputs, and remember how."""
+        steps: list[tuple[Ranges, bytes]] = []
+        stairs = staircase(rules)
+
+        def ask(ranges: Ranges) -> GradedAnswers:
+            inputs = ranges.inputs(rules.source.storage)
+            answers = self._answers(case, rules, inputs)
+            steps.append((ranges, _digest(answers)))
+            compare = _comparison_of(inputs).compare_with_steps
+            graded = grade_by_staircase(stairs, inputs, answers, compare)
+            return GradedAnswers(inputs, answers, *graded)
+
+        whole = follow(known, ask)
+        found = not_followed(rules, known) if whole is None else _followed(rules, known, whole)
+        return _Trail(tuple(steps), found)
+
+    def _repeats(self, case: Case, rules: Ruling, trail: _Trail) -> bool:
+        """Whether this case has the same answers to all inputs of a trail."""
+        return all(
+            _digest(self._answers(case, rules, ranges.inputs(rules.source.storage))) == digest
+            for ranges, digest in trail.steps
+        )
+
+    def _answers(self, case: Case, rules: Ruling, inputs: Bits) -> Bits:
+        """The answers to many inputs, in rows of one length."""
         answers = np.empty(inputs.size, rules.target.storage)
         for first in range(0, inputs.size, ROW):
             part = inputs[first : first + ROW]
             row = part if part.size == ROW else np.resize(part, ROW)
             answer = value_of(self._ask(case, rules, row))
             answers[first : first + part.size] = answer[: part.size]
-        stairs, compare = staircase(rules), _comparison_of(inputs).compare_with_steps
-        return GradedAnswers(inputs, answers, *grade_by_staircase(stairs, inputs, answers, compare))
+        return answers
+
+
+Result = TypeVar("Result")
+
+
+def _remember(results: dict[Hashable, Result], key: Hashable, result: Result) -> None:
+    """Remember a result in the place of the oldest."""
+    while len(results) >= REMEMBERED:
+        del results[next(iter(results))]
+    results[key] = result
+
+
+def _digest(answers: Bits) -> bytes:
+    return sha256(answers.data).digest()
 
 
 def _comparison_of(inputs: Bits) -> ChunkComparison:
