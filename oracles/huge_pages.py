@@ -6,6 +6,8 @@ two megabytes, by chance more or less, and a cast takes up to a quarter longer.
 
 from __future__ import annotations
 
+import mmap
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,17 +17,20 @@ SMALL = 1 << 16
 """Bytes of arrays that are not worth a huge page."""
 HUGE_PAGE = 1 << 21
 """Bytes of a huge page."""
-ADVISED = 1 << 22
-"""Bytes of an array from which on numpy asks the system for huge pages, where it has them."""
 
 
 def in_huge_pages(count: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return zeros that begin where a huge page does; what lies around them is never touched."""
+    """Return zeros that begin where a huge page does; what lies around them is never touched.
+
+    They have a mapping of their own: memory that was freed before may keep its small pages.
+    """
     size = count * np.dtype(dtype).itemsize
     if size < SMALL:
         return np.zeros(count, dtype)
-    memory = np.empty(max(size, ADVISED) + HUGE_PAGE, np.uint8)
+    pages = -(-size // HUGE_PAGE) * HUGE_PAGE
+    mapping = mmap.mmap(-1, pages + HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(AttributeError, OSError):
+        mapping.madvise(mmap.MADV_HUGEPAGE)
+    memory = np.frombuffer(mapping, np.uint8)
     begin = -memory.ctypes.data % HUGE_PAGE
-    pages = memory[begin : begin + size]
-    pages[:] = 0
-    return pages.view(dtype)
+    return memory[begin : begin + size].view(dtype)

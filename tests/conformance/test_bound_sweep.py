@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from oracles.protocol import InputsChanged
 from oracles.reference.sweep_inputs import Dense
 from reports.diff.chunk_check import advance
 
+ROOT = Path(__file__).parents[2]
 CASE = case_named("onnx-cast:13/uint32/int32")
 SIZE, CALLS = 16, 6
 END = SIZE * CALLS
@@ -123,3 +127,36 @@ def test_arrays_of_huge_pages_begin_with_one(count: int) -> None:
     assert array.flags.writeable
     if array.nbytes >= 1 << 16:
         assert array.ctypes.data % HUGE_PAGE == 0
+
+
+REUSES_MEMORY = """\
+import numpy as np
+from oracles.huge_pages import in_huge_pages
+from oracles.isolation.resource_limits import keep_freed_memory
+
+def kilobytes_in_huge_pages():
+    return sum(int(line.split()[1]) for line in open("/proc/self/smaps") if "AnonHuge" in line)
+
+keep_freed_memory()
+kept = []
+for _ in range(4):
+    freed = [np.ones(1 << 20, np.uint8) for _ in range(30)]
+    del freed
+    before = kilobytes_in_huge_pages()
+    kept.append(in_huge_pages(1 << 16, np.uint64))
+    kept[-1][:] = 1
+    print(kilobytes_in_huge_pages() - before)
+"""
+ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@pytest.mark.skipif(
+    not ENABLED.exists() or "[never]" in ENABLED.read_text(), reason="Linux gives no huge pages"
+)
+def test_memory_that_was_freed_before_does_not_take_the_place_of_huge_pages() -> None:
+    """As in a worker, which keeps what it frees. Linux may be out of huge pages for some arrays."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", REUSES_MEMORY],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert max(map(int, done.stdout.split())) >= HUGE_PAGE // 1024
