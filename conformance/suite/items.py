@@ -158,8 +158,9 @@ class JudgedItem(pytest.Item):
                 report.wasxfail = reason
                 return report
             case ending:
-                call = pytest.CallInfo.from_call(partial(_raise, ending), "call")
-                return self._made_by_plugins(call)
+                raised = pytest.CallInfo.from_call(partial(_raise, ending), "call")
+                raised.start, raised.stop, raised.duration = call.start, call.stop, call.duration
+                return self._made_by_plugins(raised)
 
     def _made_by_plugins(self, call: pytest.CallInfo[Any]) -> pytest.TestReport:
         report: pytest.TestReport = self.ihook.pytest_runtest_makereport(item=self, call=call)

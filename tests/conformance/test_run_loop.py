@@ -129,3 +129,24 @@ def test_items_go_pytests_own_way_where_somebody_marks_them_or_debugs(
     assert done.returncode == PASSED, done.stdout + done.stderr
     assert "1 passed, 1 skipped" in done.stdout
     assert "by a plugin" in done.stdout
+
+
+SLEEPS = """\
+from time import sleep
+from tests.conformance.data.hostile import TiesAway
+
+class Backend(TiesAway):
+    def cast(self, case, bits):
+        sleep(0.05)
+        return super().cast(case, bits)
+"""
+
+
+def test_the_time_of_a_failing_item_is_that_of_its_judging(tmp_path: Path) -> None:
+    (tmp_path / "sleeps.py").write_text(SLEEPS)
+    asked = [f"--backend={tmp_path / 'sleeps.py'}:Backend", "-k", SMALL, "--tb=no"]
+    alone = suite_with("", tmp_path, *asked, "--durations=0", "--durations-min=0.05")
+    failed = re.findall(r"^FAILED (\S+)", alone.stdout, re.MULTILINE)
+    timed = re.findall(r"^\d+\.\d+s call +(\S+)", alone.stdout, re.MULTILINE)
+    assert failed
+    assert set(failed) <= set(timed)
