@@ -49,7 +49,7 @@ class Followed:
 
 @dataclass(frozen=True)
 class _Trail:
-    """What was asked on the way to a result, with the digest of each array of answers."""
+    """A result, and the steps to it: the ranges that were asked and a digest of the answers."""
 
     steps: tuple[tuple[Ranges, bytes], ...]
     found: Followed
@@ -66,9 +66,8 @@ class Follower:
     def follow(self, case: Case, rules: Ruling, known: GradedAnswers, road: str) -> Followed:
         """Ask every input around those that fail, unless a case of this road told their answers.
 
-        A case with an empty ``road`` shares no results. Versions of a document often differ in
-        their roads, but not in their rules: if all answers are those of another road, so is the
-        result.
+        A case with an empty ``road`` shares no results. Cases of another road with the same rules
+        are asked the same inputs; if all answers are equal, the result is not computed again.
         """
         asked = (rules, known.inputs.tobytes(), known.answers.tobytes())
         key = (road or case.id, *asked)

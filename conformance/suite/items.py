@@ -136,14 +136,14 @@ class JudgedItem(pytest.Item):
         """Judge, and send pytest the one report that it needs itself."""
         hook = self.config.hook
         if is_first:
-            # Here pytest shows the name of the file.
+            # pytest shows the name of the file when an item starts.
             hook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
         hook.pytest_runtest_logreport(report=self._reported())
 
     def _reported(self) -> pytest.TestReport:
         """Judge, and report it.
 
-        Only a failure is raised: of skips and xfails too, pytest would look up the traceback.
+        Only a failure raises: pytest formats the traceback of every exception, a skip's too.
         """
         call = pytest.CallInfo.from_call(self.judged, "call", reraise=ENDINGS)
         if call.excinfo is not None:
@@ -172,7 +172,7 @@ class JudgedItem(pytest.Item):
         call: pytest.CallInfo[Ending] | None = None,
         longrepr: Any = None,
     ) -> pytest.TestReport:
-        """Make a report of the call, or of the end, which has none."""
+        """Make the report of a call; without one, the report that ends the item."""
         report = pytest.TestReport(
             nodeid=self.nodeid,
             location=self.location,

@@ -41,6 +41,7 @@ from specs.errors import CastigateError
 from specs.loader import documents
 
 pytest_plugins = ("conformance.suite.run_loop",)
+"""Registered with this plugin, so that the loop of an xdist worker still comes first."""
 SUITE = Path(__file__).with_name("items.py")
 """The file that pytest collects for the suite."""
 TIMEOUT_PLUGIN = "timeout"

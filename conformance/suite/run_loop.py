@@ -27,7 +27,7 @@ NEED_ONE_REPORT = frozenset(
         *(f"conformance.suite.{name}" for name in ("ledger_update", "tally")),
     )
 )
-"""The modules of hooks that need no more of an item than one report, of its call."""
+"""Modules whose hooks need only the report of an item's call."""
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:

@@ -186,7 +186,7 @@ class Server:
                 road = self._road(request["ask"], case)
                 if road not in places:
                     answers.append(answer(request | {"case": case}))
-                    # A road that refuses what is answered after all is shared by nobody.
+                    # If `road` refused a case that the oracle answers, every case is asked.
                     if not isinstance(road, _Refusal) or "unsupported" in answers[-1]:
                         places[road] = len(answers) - 1
                 of_cases.append(places.get(road, len(answers) - 1))

@@ -69,7 +69,7 @@ def test_requests_for_all_cases_are_those_of_each_case(pair: str) -> None:
 
 
 def test_a_request_that_a_case_makes_twice_is_sent_twice() -> None:
-    """Where a document leaves bits open, the judge compares two answers to the same tensor."""
+    """The judge asks a tensor twice if the document leaves bits of its answer open."""
     requests = requests_of(select(["cinn-bitcast-convert"]))
     twice = [key for key, times in wanted(requests).items() if times > 1]
     assert twice
