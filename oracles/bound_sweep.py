@@ -16,6 +16,8 @@ from specs.formats import Format, format_named
 CALL_BYTES = 1 << 20
 """Bytes of the inputs and answers of one call. They fit into a core's own cache, where
 fast casts, such as torch's from float32 to float64, take less than half of the time."""
+CHECKED = 1 << 13
+"""Inputs that are compared at a time with what they were."""
 
 
 def call_size(source: Format, target: Format) -> int:
@@ -85,7 +87,7 @@ class BoundSweep:
         try:
             for at in range(first, end, size):
                 answers = call()
-                if answers is not known:
+                if answers is not known and not _is_alike(answers, known):
                     self._ahead = answers
                     break
                 if not is_right(at, answers, inputs, size):
@@ -140,10 +142,14 @@ class BoundSweep:
         return self.inputs.dtype.type(distance % (1 << 8 * self.inputs.itemsize))
 
     def _check_unchanged(self) -> None:
-        unchanged = np.empty_like(self.inputs)
-        self._sequence.fill(unchanged, self._first)
-        if (self.inputs != unchanged).any():
-            raise InputsChanged
+        # Those of a dense sequence in parts that stay in a core's first cache.
+        size = min(CHECKED, self._size) if self._is_dense else self._size
+        unchanged = np.empty(size, self.inputs.dtype)
+        for at in range(0, self._size, size):
+            part = self.inputs[at : at + size]
+            self._sequence.fill(unchanged[: part.size], self._first + at)
+            if (part != unchanged[: part.size]).any():
+                raise InputsChanged
 
     def _bound(self) -> Bound:
         """A call that answers what the buffer holds: the oracle's own, or its cast of a copy."""
@@ -151,3 +157,11 @@ class BoundSweep:
         if isinstance(oracle, WithBind):
             return oracle.bind(case, self.inputs)
         return lambda: oracle.cast(case, self.inputs.copy())
+
+
+def _is_alike(answers: object, known: Bits) -> bool:
+    """Whether answers have the form of others that were checked for it."""
+    if type(answers) is not np.ndarray:
+        return False
+    form = (answers.dtype, answers.shape, answers.strides)
+    return form == (known.dtype, known.shape, known.strides)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from conformance.judging.raising_inputs import crash_message
 from conformance.judging.reproduction import reproduction, tensor_that_shows
 from conformance.sweep.device_blocks import BLOCK, device_blocks
 from conformance.sweep.joining import joined
-from conformance.sweep.road_answers import Chunk, RoadAnswers, prepared
+from conformance.sweep.road_answers import FEW_PARTS, Chunk, RoadAnswers, prepared
 from oracles.protocol import Bits
 from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs
@@ -166,7 +167,7 @@ class RulingCheck:
             self._add_uniform()
             return 0
         at_once = self.look_at_once(chunk) if self._is_alone else None
-        return self._look_at_blocks(chunk) if at_once is None else at_once
+        return self._look_at_steps(chunk) if at_once is None else at_once
 
     def _continued(self, chunk: Chunk) -> int | None:
         """Add the inputs to those before them if they are on one step; else None."""
@@ -175,6 +176,26 @@ class RulingCheck:
             return None
         before.last = chunk.last
         return before.wrong(chunk.answers.size)
+
+    def _look_at_steps(self, chunk: Chunk) -> int:
+        """Grade each part on one step with one answer at once, or blocks, if parts are many."""
+        if (changes := chunk.changes) is None:
+            return self._look_at_blocks(chunk)
+        cuts = set(changes)
+        first = chunk.first
+        for _ in range(FEW_PARTS):
+            first = last_of_step(self._stairs, first) + 1
+            if first > chunk.last:
+                edges = [0, *sorted(cuts), chunk.answers.size]
+                return sum(self._look_at_step(chunk, *part) for part in pairwise(edges))
+            cuts.add(first - chunk.first)
+        return self._look_at_blocks(chunk)
+
+    def _look_at_step(self, chunk: Chunk, begin: int, end: int) -> int:
+        """Grade a part on one step that has one answer: at once, if it is large."""
+        if end - begin <= FEW:
+            return self._look_at_part(chunk, begin, end)
+        return self.look_at_once(chunk.part(begin, end)) or 0
 
     def _look_at_blocks(self, chunk: Chunk) -> int:
         """Grade the blocks that may be wrong; most blocks are right, or graded at once.
@@ -223,7 +244,9 @@ class RulingCheck:
         if self.right(first, answer, None, 0):
             return None
         one = np.array([first], self.rules.source.storage)
-        grades, branch_indices = grade_by_staircase(self._stairs, one, answer)
+        grades, branch_indices = grade_by_staircase(
+            self._stairs, one, answer, self.comparison.compare_with_steps
+        )
         groups = rule_groups(self.rules)
         [group] = groups.of(grades, branch_indices).tolist()
         return groups.keys[group - 1] if group else None
@@ -379,9 +402,15 @@ def _sweep_on_host(
     """Judge the answers of a road chunk by chunk."""
     at, visited, wrong = lo, 0, 0
     while at < hi:
+        if visited >= REPORT_EVERY:
+            progress(visited, wrong)
+            visited = wrong = 0
         if is_dense:
             passed, failed = _passed_over(road, checks, at)
-            visited, wrong, at = visited + passed - at, wrong + failed, passed
+            visited, wrong = visited + passed - at, wrong + failed
+            at, begun = passed, at
+            if at - begun >= REPORT_EVERY:
+                continue
         count = min(road.call_size, hi - at)
         missing = None
         try:
@@ -406,9 +435,7 @@ def _sweep_on_host(
                 raise Unanswered(missing)
         visited += count
         at += count
-        if visited >= REPORT_EVERY or at == hi:
-            progress(visited, wrong)
-            visited = wrong = 0
+    progress(visited, wrong)
 
 
 def _passed_over(road: RoadAnswers, checks: list[RulingCheck], first: int) -> tuple[int, int]:
@@ -418,33 +445,46 @@ def _passed_over(road: RoadAnswers, checks: list[RulingCheck], first: int) -> tu
     """
     stretches = [check.uniform for check in checks if check.uniform is not None]
     passes = [check.right for check in checks if check.uniform is None]
-    if stretches or len(passes) > 1:
-        passes = [partial(_all_pass, passes, stretches, checks[0].comparison)]
+    if len(passes) > 1:
+        passes = [partial(_all_pass, passes)]
+    if stretches:
+        answer = stretches[0].answer
+        if not all(each.may_continue(first, first, answer) for each in stretches):
+            return first, 0
+        end = min(each.end for each in stretches)
+        is_uniform = checks[0].comparison.is_uniform
+        passes = [partial(_continue_stretch, passes, is_uniform, end, answer)]
     passed = road.pass_over(first, first + REPORT_EVERY, passes[0])
+    for each in stretches:
+        each.last = passed - 1
     return passed, sum(each.wrong(passed - first) for each in stretches)
 
 
 def _all_pass(
+    passes: list[ChunkCheck], first: int, answers: Bits, inputs: Bits | None, step: int
+) -> bool:
+    """Whether answers pass all checks; the inputs are advanced."""
+    for is_right in passes:
+        if not is_right(first, answers, inputs, step):
+            return False
+        inputs = None
+    return True
+
+
+def _continue_stretch(
     passes: list[ChunkCheck],
-    stretches: list[_Uniform],
-    comparison: ChunkComparison,
+    is_uniform: Callable[[Bits, Bits | None, int], bool],
+    end: int,
+    answer: int,
     first: int,
     answers: Bits,
     inputs: Bits | None,
     step: int,
 ) -> bool:
-    """Whether answers pass all checks and continue all stretches; the inputs are advanced."""
-    last = first + answers.size - 1
-    if not all(each.may_continue(first, last, answers[0]) for each in stretches):
+    """Whether answers, up to an input, are all the same one and pass a check, if there is any."""
+    if first + answers.size - 1 > end or answers[0] != answer:
         advance(inputs, step)
         return False
-    for is_right in passes:
-        if not is_right(first, answers, inputs, step):
-            return False
-        inputs = None
-    # All stretches have the same answer now.
-    if stretches and not comparison.is_uniform(answers, inputs, step):
+    if not is_uniform(answers, inputs, step):
         return False
-    for each in stretches:
-        each.last = last
-    return True
+    return all(is_right(first, answers, None, 0) for is_right in passes)

@@ -18,6 +18,8 @@ from specs.ruling import Ruling
 
 SAMPLED_CALL = 1 << 19
 """Inputs of a call where they are not consecutive: each call has to look them up."""
+FEW_PARTS = 8
+"""Parts of a chunk with one answer each that are looked at one by one, at most."""
 ToAdvance = Callable[[], tuple[Bits | None, int]]
 """Gives what a pass over the answers should advance meanwhile, as ``BoundSweep.to_advance``."""
 
@@ -61,6 +63,14 @@ class Chunk:
         """The answer to all inputs, or None if they have several."""
         is_uniform = self._comparison.is_uniform(self.answers, *self.to_advance())
         return int(self.answers[0]) if is_uniform else None
+
+    @cached_property
+    def changes(self) -> list[int] | None:
+        """The places whose answer is another one than the one before; None if there are many."""
+        is_other = self.answers[1:] != self.answers[:-1]
+        if np.count_nonzero(is_other) >= FEW_PARTS:
+            return None
+        return [int(place) + 1 for place in np.flatnonzero(is_other)]
 
 
 class RoadAnswers:

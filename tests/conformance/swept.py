@@ -87,6 +87,7 @@ def swept(
         patch.setattr(road_answers, "call_size", lambda source, target: SMALL_CHUNK)
         patch.setattr(road_answers, "SAMPLED_CALL", SMALL_CHUNK)
         patch.setattr(engine, "BLOCK", SMALL_BLOCK)
+        patch.setattr(engine, "REPORT_EVERY", 2 * SMALL_CHUNK)
         found = sweep(
             backend_judge, cases, visit, lo, hi, comparison, lambda *news: reports.append(news)
         )

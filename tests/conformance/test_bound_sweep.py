@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from conformance.running.selection import case_named
+from oracles import bound_sweep
 from oracles.bound_sweep import BoundSweep
 from oracles.huge_pages import HUGE_PAGE, in_huge_pages
 from oracles.protocol import InputsChanged
@@ -101,8 +103,27 @@ def test_an_error_that_a_call_raises_once_comes_when_its_answers_are_asked_for()
     assert sweep(2 * SIZE, SIZE).tolist() == [*range(2 * SIZE, 3 * SIZE)]
 
 
-def test_answers_in_another_array_are_given_out_to_be_examined() -> None:
-    other = np.zeros(SIZE, np.float64)
+def test_answers_in_another_array_of_the_same_form_are_passed_over() -> None:
+    right = np.arange(3 * SIZE, 4 * SIZE, dtype=np.uint32)
+    check = Check()
+    sweep = bound(Oracle(4, lambda bits: right))
+    assert sweep.pass_over(SIZE, END, check) == END - SIZE
+    assert check.seen == [*range(SIZE, END - SIZE, SIZE)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.zeros(SIZE, np.float64),
+        np.zeros(SIZE - 1, np.uint32),
+        np.zeros((SIZE, 1), np.uint32),
+        np.zeros(2 * SIZE, np.uint32)[::2],
+        np.ma.zeros(SIZE, np.uint32),
+        [0] * SIZE,
+    ],
+    ids=["dtype", "length", "rank", "strides", "subclass", "list"],
+)
+def test_answers_of_another_form_are_given_out_to_be_examined(other: object) -> None:
     check = Check()
     sweep = bound(Oracle(4, lambda bits: other))
     assert sweep.pass_over(SIZE, END, check) == 3 * SIZE
@@ -110,13 +131,19 @@ def test_answers_in_another_array_are_given_out_to_be_examined() -> None:
     assert sweep(3 * SIZE, SIZE) is other
 
 
-def test_an_oracle_that_writes_to_its_inputs_is_found_out_in_the_end() -> None:
+@pytest.mark.parametrize("place", [None, 0, 7, SIZE - 1])
+def test_an_oracle_that_writes_to_its_inputs_is_found_out_in_the_end(
+    place: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bound_sweep, "CHECKED", 5)
+
     def write(bits: Any) -> None:
-        bits[7] ^= 1
+        if place is not None:
+            bits[place] ^= 1
 
     sweep = bound(Oracle(3, write))
     sweep.pass_over(SIZE, END, lambda first, answers, inputs, step: not advance(inputs, step))
-    with pytest.raises(InputsChanged):
+    with nullcontext() if place is None else pytest.raises(InputsChanged):
         sweep(END - SIZE, SIZE)
 
 

@@ -13,11 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.running.selection import case_named
+from conformance.sweep import engine
 from conformance.sweep.engine import MOST_WAITING
 from conformance.sweep.joining import completed, joined
 from oracles.reference import expect_by_kernels
 from oracles.reference.sweep_inputs import Sample, Steps
 from reports.diff.allowed_answers import grade_answers
+from reports.diff.chunk_check import ChunkCheck
+from reports.diff.chunk_comparison import fastest_comparison
 from reports.diff.divergences import simplest_between, simplicity
 from reports.diff.failure_runs import gather, no_runs
 from reports.diff.judgement import NEXT_SCRIPT, Divergence, Fault, Judgement
@@ -94,8 +97,20 @@ def at_random(density: int) -> Change:
     return change
 
 
+def in_stretches(wrong: int) -> Change:
+    """Flips a bit of the first answers of each 2048."""
+
+    def change(inputs: Any, answers: Any) -> Any:
+        is_wrong = (inputs & np.uint32(0x7FF)) < wrong
+        return np.where(is_wrong, answers ^ answers.dtype.type(1), answers)
+
+    return change
+
+
 CHANGES: dict[str, Change] = {
     "right": unchanged,
+    "stretches of 3": in_stretches(3),
+    "stretches of 1500": in_stretches(1500),
     "one in 7": at_random(7),
     "one in 3000": at_random(3000),
     "all alike": lambda _, answers: np.full_like(answers, 1),
@@ -215,3 +230,34 @@ def test_few_wrong_answers_of_many_chunks_and_a_stretch_after_them_are_found_in_
     [divergence] = judgement.divergences
     assert divergence.runs.total > MOST_WAITING
     assert_found(judgement, oracle, np.arange(lo, hi, dtype=np.uint32))
+
+
+def test_a_stretch_ends_where_the_next_step_of_one_of_several_rulings_allows_its_answer() -> None:
+    # From 1.5 on some modes round to 2, and others to 1 up to the end of the binade.
+    lo, hi = 0x3FC0_0000 - 5 * SMALL_CHUNK - 9, 0x3FC0_0000 + 5 * SMALL_CHUNK
+    names = names_of("float32/float8e8m0")
+    oracle = Bound(names[0], lambda _, answers: np.full_like(answers, 0x80))
+    for judgement in swept(oracle, names, lo, hi):
+        assert_found(judgement, oracle, np.arange(lo, hi, dtype=np.uint32))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_stretch_ends_where_the_next_call_has_another_answer_throughout(count: int) -> None:
+    lo, hi = 0x1000_0000, 0x1000_0000 + 16 * SMALL_CHUNK
+
+    def change(inputs: Any, answers: Any) -> Any:
+        return (1 + (inputs // np.uint32(4 * SMALL_CHUNK) & np.uint32(1))).astype(answers.dtype)
+
+    names = names_of("float32/float16")[:count]
+    oracle = Bound(names[0], change)
+    for judgement in swept(oracle, names, lo, hi):
+        assert_found(judgement, oracle, np.arange(lo, hi, dtype=np.uint32))
+
+
+def test_a_stretch_ends_where_its_answer_does_not_pass_another_check() -> None:
+    answers = np.full(16, 3, np.uint8)
+    is_uniform = fastest_comparison().is_uniform
+    for passes in (True, False):
+        checks: list[ChunkCheck] = [lambda *_: True, lambda *_, passes=passes: passes]
+        found = engine._continue_stretch(checks, is_uniform, 99, 3, 0, answers, None, 0)
+        assert found == passes
