@@ -17,7 +17,7 @@ CALL_BYTES = 1 << 20
 """Bytes of the inputs and answers of one call. They fit into a core's own cache, where
 fast casts, such as torch's from float32 to float64, take less than half of the time."""
 CHECKED = 1 << 13
-"""Inputs that are compared at a time with what they were."""
+"""How many inputs are verified at a time to be unchanged."""
 
 
 def call_size(source: Format, target: Format) -> int:
@@ -142,7 +142,7 @@ class BoundSweep:
         return self.inputs.dtype.type(distance % (1 << 8 * self.inputs.itemsize))
 
     def _check_unchanged(self) -> None:
-        # Those of a dense sequence in parts that stay in a core's first cache.
+        # A dense sequence is verified in parts that stay in a core's first cache.
         size = min(CHECKED, self._size) if self._is_dense else self._size
         unchanged = np.empty(size, self.inputs.dtype)
         for at in range(0, self._size, size):
@@ -160,7 +160,7 @@ class BoundSweep:
 
 
 def _is_alike(answers: object, known: Bits) -> bool:
-    """Whether answers have the form of others that were checked for it."""
+    """Whether answers have the same form as others, whose form was checked."""
     if type(answers) is not np.ndarray:
         return False
     form = (answers.dtype, answers.shape, answers.strides)

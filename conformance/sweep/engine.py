@@ -178,7 +178,7 @@ class RulingCheck:
         return before.wrong(chunk.answers.size)
 
     def _look_at_steps(self, chunk: Chunk) -> int:
-        """Grade each part on one step with one answer at once, or blocks, if parts are many."""
+        """Grade parts that lie on one step and share an answer; if they are many, grade blocks."""
         if (changes := chunk.changes) is None:
             return self._look_at_blocks(chunk)
         cuts = set(changes)
@@ -406,9 +406,9 @@ def _sweep_on_host(
             progress(visited, wrong)
             visited = wrong = 0
         if is_dense:
-            passed, failed = _passed_over(road, checks, at)
-            visited, wrong = visited + passed - at, wrong + failed
-            at, begun = passed, at
+            begun = at
+            at, failed = _passed_over(road, checks, begun)
+            visited, wrong = visited + at - begun, wrong + failed
             if at - begun >= REPORT_EVERY:
                 continue
         count = min(road.call_size, hi - at)
@@ -481,7 +481,7 @@ def _continue_stretch(
     inputs: Bits | None,
     step: int,
 ) -> bool:
-    """Whether answers, up to an input, are all the same one and pass a check, if there is any."""
+    """Whether answers to inputs up to ``end`` all equal one and pass all checks; inputs advance."""
     if first + answers.size - 1 > end or answers[0] != answer:
         advance(inputs, step)
         return False

@@ -19,7 +19,7 @@ from specs.ruling import Ruling
 SAMPLED_CALL = 1 << 19
 """Inputs of a call where they are not consecutive: each call has to look them up."""
 FEW_PARTS = 8
-"""Parts of a chunk with one answer each that are looked at one by one, at most."""
+"""The most parts of a chunk, each with one answer, that are graded one by one."""
 ToAdvance = Callable[[], tuple[Bits | None, int]]
 """Gives what a pass over the answers should advance meanwhile, as ``BoundSweep.to_advance``."""
 
@@ -66,7 +66,7 @@ class Chunk:
 
     @cached_property
     def changes(self) -> list[int] | None:
-        """The places whose answer is another one than the one before; None if there are many."""
+        """The places at which the answer changes; None if there are many."""
         is_other = self.answers[1:] != self.answers[:-1]
         if np.count_nonzero(is_other) >= FEW_PARTS:
             return None
