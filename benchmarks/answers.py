@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from conformance.judging.quick_inputs import inputs_of
-from conformance.running.selection import case_named, select
+from conformance.kinds.quick_inputs import inputs_of
 from oracles.reference.reference_oracle import Reference, RejectedError
 from specs.cases import Case
 from specs.operations import is_bitcast
 from specs.ruling import ruling
+from specs.selection import case_named, select
 
 
 def one_case(name: str, count: int) -> Iterator[str]:

@@ -13,14 +13,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import process_time
 
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
+
 from benchmarks.figures import keep, median, show
 from benchmarks.pair import CHUNK, COMPILED, Pair
-from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.plan import Sweep, is_swept, sweeps
-from conformance.running.selection import select
 from oracles.protocol import Unsupported
 from oracles.registry import load_backend
 from specs.formats import format_named
+from specs.selection import select
 
 BACKENDS = ("torch", "ort", "ml_dtypes")
 BITS = 32

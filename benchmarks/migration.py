@@ -44,10 +44,10 @@ class Told:
 
 def told(name: str, known: frozenset[str]) -> Told:
     """Return this checkout's ruling of a case, without its arrays if the key is known."""
-    from conformance.judging.quick_inputs import inputs_of
-    from conformance.running.selection import case_named
+    from conformance.kinds.quick_inputs import inputs_of
     from specs.operations import is_bitcast
     from specs.ruling import ruling
+    from specs.selection import case_named
 
     case = case_named(name)
     if is_bitcast(case):

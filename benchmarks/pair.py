@@ -9,10 +9,10 @@ from itertools import cycle, islice, pairwise
 from time import perf_counter, process_time
 
 import numpy as np
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.plan import is_swept
-from conformance.running.selection import case_named, select
 from conformance.sweep.engine import sweep
 from oracles.bound_sweep import call_size
 from oracles.huge_pages import in_huge_pages
@@ -21,11 +21,12 @@ from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import open_inputs
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import load_backend
-from reports.diff.chunk_comparison import chunk_comparison
-from reports.diff.chunk_table import table
+from reports.grading.chunk_comparison import chunk_comparison
+from reports.grading.chunk_table import table
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import Ruling, ruling
+from specs.selection import case_named, select
 
 CHUNK = 1 << 19
 """Inputs of the smallest part that is timed: at least one call of every pair."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from conformance.running.selection import case_named
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.reference.compiled_kernels import compiled
@@ -23,6 +22,7 @@ from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.outcomes import Nan
 from specs.ruling import Ruling, ruling
+from specs.selection import case_named
 
 Cast = Callable[[Bits], Bits]
 

@@ -18,13 +18,13 @@ import numpy as np
 from benchmarks.figures import keep, median, show
 from benchmarks.options import number
 from benchmarks.peer_casts import PEERS, Cast, Peer, Target, targets
-from conformance.judging.quick_inputs import inputs_of
+from conformance.kinds.quick_inputs import inputs_of
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.reference.staircase import staircase
-from reports.diff.allowed_answers import describe_allowed
-from reports.diff.grades import ALLOWED
-from reports.diff.staircase_grades import grade_by_staircase
+from reports.grading.allowed_answers import describe_allowed
+from reports.grading.grades import ALLOWED
+from reports.grading.staircase_grades import grade_by_staircase
 from specs.outcomes import Nan
 
 COUNT = 1 << 16

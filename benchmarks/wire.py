@@ -12,17 +12,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
+
 from benchmarks.figures import median, show
 from benchmarks.pair import CHUNK
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from conformance.sweep.engine import sweep
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import close, load_isolated
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend, load_backend
-from reports.diff.chunk_comparison import fastest_comparison
+from reports.grading.chunk_comparison import fastest_comparison
 from specs.cases import Case
+from specs.selection import case_named
 
 CASES = (
     "onnx-cast:25/float32/float16",

@@ -43,6 +43,12 @@ def with_layout(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
     return array
 
 
+def copied(array: NDArray[Any]) -> NDArray[Any]:
+    """Copy an array into fresh memory of the same layout."""
+    layout = layout_of(array)
+    return array.copy() if layout is None else with_layout(array, layout)
+
+
 def layout_of(array: NDArray[Any]) -> Layout | None:
     """Return the array's layout, or None if a fresh array of the same shape would lie the same."""
     size = array.dtype.itemsize

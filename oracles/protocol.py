@@ -189,29 +189,6 @@ class WithBitcastRoad(Protocol, metaclass=Capability):
         ...
 
 
-@dataclass(frozen=True)
-class AheadRequest:
-    """A request that will be made soon for each of some cases: a method, and its arguments."""
-
-    method: str
-    cases: Sequence[Case]
-    tensors: Bits | TensorBatch | Mapping[str, Bits]
-    call: Call | None = None
-
-
-@runtime_checkable
-class WithAskAhead(Protocol, metaclass=Capability):
-    """An oracle that can be told what it will be asked, which saves a round trip for each."""
-
-    def ask_ahead(self, requests: Sequence[AheadRequest]) -> None:
-        """Make the requests, each once for all cases of a road, and keep the answers.
-
-        An answer serves one call for each of the cases. Those that nobody asked for are dropped
-        when this is called again.
-        """
-        ...
-
-
 @runtime_checkable
 class WithCastAtOnce(Protocol, metaclass=Capability):
     """An oracle that can be asked by two callers at the same time."""

@@ -31,6 +31,12 @@ class TensorBatch:
             {index: layout for index, layout in layouts.items() if layout is not None},
         )
 
+    def after(self, count: int) -> TensorBatch:
+        """Return the batch of all tensors but the first ``count``."""
+        first = sum(map(prod, self.shapes[:count]))
+        layouts = {at - count: each for at, each in self.layouts.items() if at >= count}
+        return TensorBatch(self.elements[first:], self.shapes[count:], layouts)
+
     def tensors(self) -> Iterator[NDArray[Any]]:
         """Yield each tensor in fresh memory, in its layout."""
         first = 0

@@ -13,19 +13,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from conformance.running.selection import case_named
 from reports.counterexample.drawing import datum_text
-from reports.diff.allowed_answers import Expectations
-from reports.diff.backend_comparison import CaseComparison, Difference, compare_answers
-from reports.diff.summary_tables import MIN_WIDTH
 from reports.findings.finding_changes import FindingChange, finding_changes
 from reports.findings.read_findings import read_findings
+from reports.grading.allowed_answers import Expectations
+from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
+from reports.outputs.summary_tables import MIN_WIDTH
 from reports.run_store.answers import CaseRow, RunAnswers
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
+from specs.selection import case_named
 
 
 @dataclass(frozen=True)

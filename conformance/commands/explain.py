@@ -11,18 +11,18 @@ from typing import Annotated, Any
 import typer
 
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
-from conformance.judging.explanation import (
+from conformance.exchange.explanation import (
     bitcast_bits,
     explain,
     explain_bitcast,
     explain_bitcast_lines,
     explain_lines,
 )
-from conformance.running.selection import case_named
-from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.isolation.loading import close, load_isolated
+from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
+from oracles.backend.loading import close, load_isolated
 from specs.errors import CastigateError
 from specs.operations import is_bitcast
+from specs.selection import case_named
 
 
 def explain_command(

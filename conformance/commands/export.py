@@ -10,8 +10,8 @@ import typer
 
 from conformance.commands.export_index import INDEX, ExportIndex
 from conformance.commands.options import SourceOption, TargetOption, parse_local_folder
-from conformance.judging.exported_tests import ExportedTest, exported_case
-from conformance.judging.text_groups import TextGroup
+from conformance.exchange.exported_tests import ExportedTest, exported_case
+from conformance.exchange.text_groups import TextGroup
 from conformance.running.run import selected_cases
 from oracles.adapters.onnx_models import ModelBuilder, bitcast_graph, cast_graph
 from oracles.adapters.refusals import load

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.judging.exported_tests import ExportedTest
+from conformance.exchange.exported_tests import ExportedTest
 from specs.cases import Case
 from specs.operations import is_bitcast
 

@@ -11,7 +11,7 @@ import typer
 from conformance.commands.options import JobsOption, PythonOption, TimeoutOption, parse_local_folder
 from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
-from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from reports.findings.finding_text import counted
 from reports.gate.certificate import FILE
 from reports.gate.outputs import answered_line, failure_line, finding_lines

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from conformance.commands.options import MaxExamplesOption, SeedOption
-from conformance.judging.listed_inputs import QUICK_EXAMPLES, QUICK_SEED, listed_inputs
-from conformance.judging.value_spelling import json_text
-from conformance.running.selection import case_named
+from conformance.exchange.listed_inputs import QUICK_EXAMPLES, QUICK_SEED, listed_inputs
+from conformance.exchange.value_spelling import json_text
 from specs.errors import CastigateError
 from specs.operations import is_bitcast
+from specs.selection import case_named
 
 
 def inputs_command(

@@ -10,9 +10,9 @@ from typing import IO, Annotated
 
 import typer
 
-from conformance.judging.listed_inputs import UnansweredInputs
-from conformance.judging.recorded_answers import Tally, judge_stream
-from conformance.judging.value_spelling import json_text
+from conformance.exchange.listed_inputs import UnansweredInputs
+from conformance.exchange.recorded_answers import Tally, judge_stream
+from conformance.exchange.value_spelling import json_text
 from specs.errors import CastigateError
 
 

@@ -14,7 +14,7 @@ import typer
 
 from conformance.commands.interruption import StoppableGroup, StoppedError, sigterm_raises
 from conformance.commands.streams import OutputClosedError, plain_stdout, stderr_is_open
-from oracles.isolation.resource_limits import collect_garbage_rarely
+from oracles.backend.resource_limits import collect_garbage_rarely
 from specs.errors import CastigateError
 from specs.plain_text import plain_text
 from specs.release import VERSION

@@ -22,8 +22,8 @@ from conformance.commands.run import how_to_resume, print_totals
 from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
-from oracles.isolation.launch_config import DEFAULT_TIMEOUT
-from oracles.isolation.resource_limits import keep_freed_memory
+from oracles.backend.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.resource_limits import keep_freed_memory
 from oracles.registry import installed
 from reports.html.replace_report import check_output_folder
 from reports.ledger.run_check import RunLedgers

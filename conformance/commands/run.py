@@ -28,13 +28,13 @@ from conformance.commands.options import (
 )
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, merge_shards, request_of, run
-from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import available_backends
-from reports.diff.summary_tables import MIN_WIDTH
-from reports.diff.totals import Totals
 from reports.findings.finding import Findings
 from reports.findings.finding_text import findings_lines
 from reports.findings.read_findings import read_findings
+from reports.outputs.summary_tables import MIN_WIDTH
+from reports.outputs.totals import Totals
 from reports.run_store.record import RunRecord, Selection, Shard, current_time
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore, read_record

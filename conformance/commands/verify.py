@@ -18,7 +18,7 @@ from conformance.running.program_identity import identity_differences, program_i
 from conformance.running.progress import progress_reporter
 from conformance.running.replay import Replay
 from conformance.running.run import asked_names
-from oracles.isolation.launch_config import DEFAULT_TIMEOUT
+from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import is_program
 from reports.gate.canonical_json import read_canonical
 from reports.gate.certificate import FILE, Evidence, only_backend

@@ -21,7 +21,7 @@ from conformance.running.dask_cluster import SECONDS_BETWEEN_LOOKS, Cluster, Job
 from conformance.running.plan import Task
 from conformance.running.progress import ProgressReporter
 from conformance.running.task_pool import Keep, Listener, Setup
-from oracles.isolation.launch_config import launch_configs
+from oracles.backend.launch_config import launch_configs
 from oracles.wire.stderr_log import StderrLog
 from reports.run_store.record import Environment
 from reports.run_store.storage import RESUME_ADVICE

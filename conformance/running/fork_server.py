@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.running.supervisor import ChildProcess, Start, spawn, without_ctrl_c
-from oracles.isolation.resource_limits import die_with_parent
+from oracles.backend.resource_limits import die_with_parent
 from oracles.registry import BUILTINS
 
 THREADS = Path("/proc/self/task")

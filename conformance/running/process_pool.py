@@ -1,28 +1,27 @@
-"""The workers of one backend: hands tasks out, restarts workers that died, names crashing cases."""
+"""The workers of one backend: hands tasks out, restarts workers that died, names what crashed."""
 
 from __future__ import annotations
 
 import math
 import signal
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from time import monotonic
+from multiprocessing.connection import wait
 
-from conformance.judging.backend_judge import Settings
+from conformance.kinds.subject import Settings
 from conformance.running.fork_server import ForkServer
 from conformance.running.plan import Task
 from conformance.running.supervisor import (
+    SECONDS_BETWEEN_SILENCE_CHECKS,
     Failure,
     Worker,
     WorkerDiedError,
     spawn,
-    supervise,
 )
 from conformance.running.task_pool import Keep, Listener
 from conformance.running.worker import (
-    CaseStarted,
     Progress,
     Ready,
     Roads,
@@ -31,35 +30,37 @@ from conformance.running.worker import (
     TaskOrder,
     work,
 )
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import can_run_in_process
-from oracles.isolation.supervised_process import describe_timeout
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import can_run_in_process
+from oracles.backend.supervised_process import describe_timeout
+from oracles.claims import Claim
 from oracles.registry import first_road, forkable_package
 from oracles.wire.stderr_log import StderrLog
 from reports.run_store.record import Environment, current_environment
 from specs.cases import Case
 from specs.errors import CastigateError
 
-Death = tuple[str, str, bool]
-"""A task's name, the id of the case that was asked, and whether the process was killed."""
-BEFORE_ANY_TASK: Death = ("", "", True)
+Death = tuple[str, bool]
+"""A task's name, and whether the process was killed."""
+BEFORE_ANY_TASK: Death = ("", True)
 MAX_CRASHES = 2
-"""A case that ends its process so often has crashed."""
+"""A task that ends its process so often has crashed."""
 MAX_KILLS = 25
-"""A case whose process is killed so often from outside, for want of memory say, has crashed."""
+"""A task whose process is killed so often from outside, for want of memory say, has crashed."""
+AT_HAND = 2
+"""Tasks of pairs that a worker has at a time, so that it need not wait for the next one."""
 SECONDS_OF_SILENCE = 300.0
 """Seconds that a worker may be silent, besides the time limit of an answer."""
 
 
 @dataclass(eq=False)
 class BackendWorker(Worker[Task]):
-    """A worker, with the case that it is at."""
+    """A worker of a backend."""
 
     timeout: float = math.inf
     """Seconds that one answer of the backend may take."""
     has_framework: bool = False
     """Whether it was forked from a process that has imported the backend's framework."""
-    case: str = ""
 
     @property
     def ending(self) -> str:
@@ -104,8 +105,8 @@ class ProcessPool:
         """The report of the first worker on the backend."""
         self._workers: list[BackendWorker] = []
         self._deaths: Counter[Death] = Counter()
-        self._crashed: dict[str, dict[str, str]] = {}
-        """The crashed cases of each task, with the reason."""
+        self._crashes: dict[str, str] = {}
+        """How each task that crashed has ended its process."""
         self._hopeless: set[str] = set()
         """Tasks that also end a process that only searches for the input at fault."""
 
@@ -137,6 +138,11 @@ class ProcessPool:
         return self._known.version if self._known else ""
 
     @property
+    def claimed(self) -> tuple[Claim, ...]:
+        """The documents that the backend claims."""
+        return self._known.claimed if self._known else ()
+
+    @property
     def environments(self) -> tuple[Environment, ...]:
         """The machine of this process, on which all workers run."""
         return (current_environment(),)
@@ -163,10 +169,73 @@ class ProcessPool:
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
         """Do all tasks, or as many as can be done in time."""
+        for task, done in self.results(tasks, listener, is_over):
+            keep(task.name, done.part)
+            listener.finish_task(task)
+
+    def results(
+        self,
+        tasks: Iterable[Task],
+        listener: Listener,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> Iterator[tuple[Task, TaskDone]]:
+        """Yield each task when it is done, as long as there is time.
+
+        The workers go on with what they have at hand while the caller uses a result.
+        """
         waiting = deque(tasks)
         for task in list(waiting)[len(self._workers) : self.jobs]:
             self._workers.append(self._start(for_sweep=task.sweep is not None))
-        supervise(self._workers, _TaskQueue(self, waiting, keep, listener), is_over)
+        while not is_over():
+            for worker in [*self._workers]:
+                self._feed(worker, waiting)
+            busy = {each.link: each for each in self._workers if each.tasks or not each.is_ready}
+            if not busy:
+                return
+            for link in wait(list(busy), timeout=SECONDS_BETWEEN_SILENCE_CHECKS):
+                worker = busy[link]  # type: ignore[index]
+                try:
+                    message = worker.receive()
+                except WorkerDiedError:
+                    self._replace_dead(worker, waiting, listener)
+                    continue
+                match message:
+                    case Ready() as ready:
+                        self.admit(worker, ready)
+                    case Progress(inputs=inputs, wrong=wrong):
+                        listener.add_inputs(inputs, wrong)
+                    case TaskDone() as done:
+                        task = worker.tasks.popleft()
+                        self._feed(worker, waiting)  # so that it works while the result is used
+                        self.log.append(done.stderr)
+                        yield task, done
+                    case Failure(message=reason):
+                        raise CastigateError(reason)
+            for worker in busy.values():
+                worker.check_silence()
+
+    def _feed(self, worker: BackendWorker, waiting: deque[Task]) -> None:
+        """Hand a worker tasks, if it has room: a part of a sweep is done alone."""
+        while waiting and worker.is_ready:
+            is_sweep = waiting[0].sweep is not None
+            if len(worker.tasks) >= (1 if is_sweep else AT_HAND):
+                return
+            if is_sweep and self._exchange_for_sweep(worker):
+                return
+            task = waiting.popleft()
+            worker.add(task)
+            # If an idle worker died, the next receive reports it.
+            with suppress(WorkerDiedError):
+                worker.send(self._order(task))
+
+    def _replace_dead(
+        self, worker: BackendWorker, waiting: deque[Task], listener: Listener
+    ) -> None:
+        """Start another worker, and have it do the tasks again."""
+        if worker.tasks:
+            listener.say(f"a worker of {self.backend} {worker.ending}; its task is done again")
+            waiting.extendleft(reversed(worker.tasks))
+        self._bury(worker)
 
     def _start(self, for_sweep: bool = False) -> BackendWorker:
         """Start a worker, with the framework imported if it is for a sweep."""
@@ -184,7 +253,7 @@ class ProcessPool:
             has_framework=framework is not None,
         )
 
-    def exchange_for_sweep(self, worker: BackendWorker) -> bool:
+    def _exchange_for_sweep(self, worker: BackendWorker) -> bool:
         """Replace an idle worker by one that has imported the framework, if there can be one."""
         if worker.has_framework or self._framework_server is None:
             return False
@@ -220,7 +289,7 @@ class ProcessPool:
         worker.end()
         self._deaths[death] += 1
         is_given_up = self._deaths[BEFORE_ANY_TASK] >= MAX_KILLS
-        if is_given_up or not (worker.was_killed or worker.task):
+        if is_given_up or not (worker.was_killed or worker.tasks):
             raise CastigateError(f"backend `{self.backend}` {worker.ending} before its first task")
         new = self._start()
         if worker in self._workers:
@@ -229,77 +298,23 @@ class ProcessPool:
 
     def give_up(self, task: Task, reason: str) -> None:
         """Count all cases and checks of a task as crashed; the backend is not asked about them."""
-        names = ("", *(case.id for case in task.cases), *task.checks)
-        self._crashed[task.name] = dict.fromkeys(names, reason)
+        self._crashes[task.name] = reason
         self._hopeless.add(task.name)
 
-    def order(self, task: Task) -> TaskOrder:
+    def _order(self, task: Task) -> TaskOrder:
         """Build the message that hands a task to a worker."""
         is_asked_again = task.name not in self._hopeless
-        return TaskOrder(task, self._crashed.get(task.name, {}), is_asked_again)
+        return TaskOrder(task, self._crashes.get(task.name, ""), is_asked_again)
 
-    def bury(self, worker: BackendWorker) -> None:
-        """Replace a worker that died at a task; the case counts as crashed if that is repeated."""
-        task = worker.task
-        if task is None:
+    def _bury(self, worker: BackendWorker) -> None:
+        """Replace a worker that died at a task; the task has crashed if that is repeated."""
+        if not worker.tasks:
             self._replace(worker, BEFORE_ANY_TASK)
             return
-        death = (task.name, worker.case, worker.was_killed)
+        task = worker.tasks[0]
+        death = (task.name, worker.was_killed)
         if self._deaths[death] + 1 >= (MAX_KILLS if worker.was_killed else MAX_CRASHES):
-            crashed = self._crashed.setdefault(task.name, {})
-            if worker.case in crashed:
+            if task.name in self._crashes:
                 self._hopeless.add(task.name)
-            crashed[worker.case] = f"the process {worker.ending}"
+            self._crashes[task.name] = f"the process {worker.ending}"
         self._replace(worker, death)
-
-
-class _TaskQueue:
-    """The tasks of a run that are not done yet, as the supervisor's client."""
-
-    def __init__(
-        self, pool: ProcessPool, waiting: deque[Task], keep: Keep, listener: Listener
-    ) -> None:
-        self._pool = pool
-        self._waiting = waiting
-        self._keep = keep
-        self._listener = listener
-
-    def feed(self, worker: BackendWorker) -> None:
-        """Hand out the next task."""
-        if not self._waiting:
-            return
-        if self._waiting[0].sweep is not None and self._pool.exchange_for_sweep(worker):
-            return
-        task = self._waiting.popleft()
-        worker.task, worker.case, worker.last_heard = task, "", monotonic()
-        # If an idle worker died, the next receive reports it.
-        with suppress(WorkerDiedError):
-            worker.send(self._pool.order(task))
-
-    def receive(self, worker: BackendWorker, message: object) -> None:
-        """Note how far a task has come."""
-        match message:
-            case Ready() as ready:
-                self._pool.admit(worker, ready)
-            case CaseStarted(case=case):
-                worker.case = case
-            case Progress(inputs=inputs, wrong=wrong):
-                self._listener.add_inputs(inputs, wrong)
-            case TaskDone(part=part, stderr=stderr):
-                task, worker.task = worker.task, None
-                assert task is not None
-                self.feed(worker)  # so that it works while the part is written to the disk
-                self._keep(task.name, part)
-                self._pool.log.append(stderr)
-                self._listener.finish_task(task)
-            case Failure(message=reason):
-                raise CastigateError(reason)
-
-    def died(self, worker: BackendWorker) -> None:
-        """Start another worker, and have it do the task again."""
-        if worker.task is not None:
-            self._listener.say(
-                f"a worker of {self._pool.backend} {worker.ending}; its task is done again"
-            )
-            self._waiting.appendleft(worker.task)
-        self._pool.bury(worker)

@@ -10,8 +10,8 @@ from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 from typing import Any
 
-from oracles.isolation.launch_config import launch_configs
-from oracles.isolation.loading import close, load_isolated
+from oracles.backend.launch_config import launch_configs
+from oracles.backend.loading import close, load_isolated
 from oracles.registry import BUILTINS, is_program, third_party
 from oracles.wire.program_client import parse_command
 

@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 
 from conformance.running.progress import ProgressReporter
 from conformance.running.run import finish_run, request_of, run, selected_cases
-from reports.diff.verdicts import NO_ANSWER, NOT_RUN
 from reports.findings.cells import Cell
 from reports.findings.read_cells import read_cells, read_checks
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
+from reports.verdicts import NO_ANSWER, NOT_RUN
 from specs.cases import Case
 
 COMPARED = ("verdict", "inputs", "open", "wrong", "runs", "asked", "answers")

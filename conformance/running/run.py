@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
-from conformance.judging.backend_judge import Settings
+from conformance.kinds.subject import Settings
+from conformance.running.assembly import assembled
 from conformance.running.fork_server import fork_server
-from conformance.running.plan import Task, Tier, is_swept, quick_tasks, sweeps
+from conformance.running.plan import Task, Tier, quick_tasks, sweep_tasks
 from conformance.running.process_pool import ProcessPool
 from conformance.running.progress import ProgressReporter
-from conformance.running.selection import select
 from conformance.running.task_pool import Setup, TaskPool
-from conformance.sweep.joining import assembled
-from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
-from reports.diff.judgement import Judgement
-from reports.diff.totals import Totals, count_record
+from conformance.sweep.plan import is_swept, sweeps
+from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
+from reports.judgement import Judgement
 from reports.ledger.run_check import RunLedgers
+from reports.outputs.totals import Totals, count_record
+from reports.problems import Note
 from reports.run_store.merge import merge_record
 from reports.run_store.open_run import open_shard
 from reports.run_store.record import (
@@ -39,8 +40,16 @@ from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.loader import documents
+from specs.selection import select
 
 TIME_OVER = "the time for all cases was over"
+
+
+class Phases(Protocol):
+    """Is notified of what is done besides asking backends."""
+
+    def begin_phase(self, words: str) -> None:
+        """Show what is done now; nothing if the words are empty."""
 
 
 @dataclass(frozen=True)
@@ -140,28 +149,32 @@ def run(
 
 def _pools(
     request: RunRequest, cases: list[Case], jobs: int, reporter: ProgressReporter
-) -> AbstractContextManager[list[TaskPool]]:
+) -> AbstractContextManager[Sequence[TaskPool]]:
     """Open a pool per backend, on a cluster if the request names one."""
     if request.cluster is None:
-        return _process_pools(request, cases, jobs, reporter)
+        configs = launch_configs(request.backends, request.pythons, request.seconds, jobs)
+        return process_pools(configs, request.settings, cases, jobs, reporter)
     cluster: Any = import_module("conformance.running.dask_executor")
     setup = Setup(request.backends, request.pythons, request.seconds, request.settings)
-    pools: AbstractContextManager[list[TaskPool]] = cluster.cluster_pools(
+    pools: AbstractContextManager[Sequence[TaskPool]] = cluster.cluster_pools(
         request.cluster, setup, reporter
     )
     return pools
 
 
 @contextmanager
-def _process_pools(
-    request: RunRequest, cases: list[Case], jobs: int, reporter: ProgressReporter
-) -> Iterator[list[TaskPool]]:
-    configs = launch_configs(request.backends, request.pythons, request.seconds, jobs)
-    settings = request.settings
+def process_pools(
+    configs: Mapping[str, LaunchConfig],
+    settings: Settings,
+    cases: list[Case],
+    jobs: int,
+    reporter: Phases,
+) -> Iterator[list[ProcessPool]]:
+    """Open a pool of processes on this machine for each backend."""
     has_sweeps = any(settings.is_full(case) and is_swept(case) for case in cases)
     with ExitStack() as stack:
         server = stack.enter_context(fork_server())
-        pools: list[TaskPool] = []
+        pools: list[ProcessPool] = []
         for name in configs:
             reporter.begin_phase(f"loading {name}")
             pool = ProcessPool(name, configs, settings, jobs, server, has_sweeps)
@@ -218,7 +231,7 @@ def _rows(
             yield name, case, judgement
 
 
-def _record(request: RunRequest, pools: list[TaskPool], argv: Sequence[str]) -> RunRecord:
+def _record(request: RunRequest, pools: Sequence[TaskPool], argv: Sequence[str]) -> RunRecord:
     return RunRecord(
         documents=documents().digests,
         backends=tuple(BackendRecord(name=pool.backend, version=pool.version) for pool in pools),
@@ -234,7 +247,7 @@ def _record(request: RunRequest, pools: list[TaskPool], argv: Sequence[str]) -> 
     )
 
 
-def _machines(pools: list[TaskPool]) -> tuple[Environment, ...]:
+def _machines(pools: Sequence[TaskPool]) -> tuple[Environment, ...]:
     """The machines of all workers, each once."""
     found: list[Environment] = []
     for pool in pools:
@@ -245,7 +258,7 @@ def _machines(pools: list[TaskPool]) -> tuple[Environment, ...]:
 def _do_tasks(
     request: RunRequest,
     cases: list[Case],
-    pools: list[TaskPool],
+    pools: Sequence[TaskPool],
     store: RunStore,
     reporter: ProgressReporter,
     until: float,
@@ -281,7 +294,8 @@ def _store_not_run(tasks: list[Task], backend: str, store: RunStore) -> None:
     done = store.finished()
     for task in tasks:
         if task.name not in done:
-            left = [Judgement(case.id, backend, "not-run", TIME_OVER) for case in task.cases]
+            over = (Note(TIME_OVER),)
+            left = [Judgement(case.id, backend, "not-run", over) for case in task.cases]
             left += [replace(left[0], check=check) for check in task.checks]
             store.write(task.name, left)
 
@@ -291,7 +305,7 @@ def _tasks(request: RunRequest, cases: list[Case], pool: TaskPool) -> list[Task]
     if request.tier == "full":
         full = [case for case in cases if request.settings.is_full(case)]
         for sweep in sweeps(full, pool.roads(full)):
-            tasks += sweep.tasks(pool.backend)
+            tasks += sweep_tasks(pool.backend, sweep)
     return tasks
 
 

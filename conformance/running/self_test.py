@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.judging.answers import (
+from conformance.kinds.verdicts import crash_message
+from oracles.backend.client import Client
+from oracles.backend.replies import (
     Answered,
     Crashed,
     Declined,
@@ -23,11 +25,10 @@ from conformance.judging.answers import (
     attempt,
     checked,
     malformed,
+    value_of,
 )
-from conformance.judging.bitcasts import bitcast_by
-from conformance.judging.raising_inputs import crash_message
-from conformance.running.selection import select
-from oracles.isolation.shared_memory import SLOT_BYTES
+from oracles.backend.requests import Bitcast, Cast
+from oracles.backend.shared_memory import SLOT_BYTES
 from oracles.protocol import Bits, Oracle, WithBitcast, WithDtypes, WithSweep
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
@@ -41,6 +42,7 @@ from specs.formats import Format, format_named, formats
 from specs.loader import document_named, documents
 from specs.operations import is_bitcast
 from specs.ruling import ruling
+from specs.selection import select
 
 UNCHANGED, OTHER_NANS = "unchanged", "unchanged, but NaNs come back as other NaNs"
 NOT_LISTED = "not asked: in no document it comes back unchanged"
@@ -85,6 +87,7 @@ class SelfTest:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._oracle = backend.oracle
+        self._client = Client(backend)
         self._answered: list[Probe] = []
         self._longest = 0
         """Elements of the longest row that was answered."""
@@ -196,11 +199,14 @@ class SelfTest:
         return _without_answer(check, subject, format_named(self.probe.case.source), found)
 
     def _cast(self, case: Case, inputs: Bits) -> Bits:
-        return checked(format_named(case.target), inputs, self._oracle.cast(case, inputs.copy()))
+        [reply] = self._client.send([Cast(case, inputs)])
+        answer: Bits = value_of(reply)
+        return answer
 
     def _bitcast(self, case: Case, inputs: Bits) -> Bits:
         shaped = _in_shape(case, inputs.shape)
-        answer = bitcast_by(self._oracle, shaped, bitcast_ruling(shaped), inputs.copy())
+        [reply] = self._client.send([Bitcast(shaped, inputs)])
+        answer: Bits = value_of(reply)
         if answer.shape != inputs.shape:
             raise malformed(f"the answer has shape {answer.shape}, the input {inputs.shape}")
         return answer

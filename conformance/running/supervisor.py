@@ -1,8 +1,4 @@
-"""Worker processes: starts them, hands them tasks one at a time, and notices when they end.
-
-Serves the process pool of ``castigate run`` and the helpers of the pytest plugin. Each of them
-decides for itself which task is next, what a message means, and whether a dead worker is replaced.
-"""
+"""Worker processes: starts them, exchanges messages with them, and notices when they end."""
 
 from __future__ import annotations
 
@@ -10,21 +6,22 @@ import math
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
-from oracles.isolation.resource_limits import (
+from oracles.backend.resource_limits import (
     collect_garbage_rarely,
     die_with_parent,
     keep_freed_memory,
 )
-from oracles.isolation.supervised_process import describe_exit
+from oracles.backend.supervised_process import describe_exit
 
 SECONDS_BETWEEN_SILENCE_CHECKS = 1.0
 
@@ -63,7 +60,7 @@ class Failure:
 
 @dataclass(eq=False)
 class Worker(Generic[Task]):
-    """A child process, the connection to it, and the task that it works on."""
+    """A child process, the connection to it, and the tasks that it has, in their order."""
 
     process: ChildProcess
     link: Connection
@@ -71,15 +68,10 @@ class Worker(Generic[Task]):
     """Seconds without a message after which a busy worker is killed."""
     is_ready: bool = False
     """Whether the process has started up, so that it can be given a task."""
-    task: Task | None = None
+    tasks: deque[Task] = field(default_factory=deque)
     last_heard: float = field(default_factory=monotonic)
     was_silent: bool = False
     """Whether it was killed because it sent nothing for too long."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it waits for a task."""
-        return self.is_ready and self.task is None
 
     @property
     def ending(self) -> str:
@@ -90,6 +82,12 @@ class Worker(Generic[Task]):
     def was_killed(self) -> bool:
         """Whether something outside Castigate has killed the process."""
         return not self.was_silent and self.process.exitcode == -signal.SIGKILL
+
+    def add(self, task: Task) -> None:
+        """Note that it is given a task; one that was idle may be silent from now on."""
+        if not self.tasks:
+            self.last_heard = monotonic()
+        self.tasks.append(task)
 
     def send(self, message: object) -> None:
         """Send a message; raise WorkerDiedError if the process has ended."""
@@ -113,6 +111,11 @@ class Worker(Generic[Task]):
             self.process.join()
             raise WorkerDiedError from None
 
+    def check_silence(self) -> None:
+        """Kill a busy process that has sent nothing for too long."""
+        if monotonic() - self.last_heard > self.silence_limit:
+            self.kill_as_silent()
+
     def kill_as_silent(self) -> None:
         """End a process that has sent nothing for too long."""
         self.was_silent = True
@@ -123,53 +126,6 @@ class Worker(Generic[Task]):
         self.process.kill()
         self.process.join()
         self.link.close()
-
-
-AnyWorker = TypeVar("AnyWorker", bound=Worker[Any])
-
-
-ItsWorker = TypeVar("ItsWorker", bound=Worker[Any], contravariant=True)
-
-
-class Client(Protocol[ItsWorker]):
-    """Supplies the tasks of workers, and handles what they send."""
-
-    def feed(self, worker: ItsWorker) -> None:
-        """Give an idle worker a task, if there is one."""
-
-    def receive(self, worker: ItsWorker, message: object) -> None:
-        """Handle a message of a worker."""
-
-    def died(self, worker: ItsWorker) -> None:
-        """Handle the end of a worker's process."""
-
-
-def supervise(
-    workers: list[AnyWorker],
-    client: Client[AnyWorker],
-    is_over: Callable[[], bool] = lambda: False,
-) -> None:
-    """Feed idle workers and pass on what busy ones send, until all are idle or the time is over.
-
-    The client may add, replace and remove workers of the list in each call.
-    """
-    while not is_over():
-        for worker in [worker for worker in workers if worker.is_idle]:
-            client.feed(worker)
-        busy = {worker.link: worker for worker in workers if not worker.is_idle}
-        if not busy:
-            return
-        for link in wait(list(busy), timeout=SECONDS_BETWEEN_SILENCE_CHECKS):
-            worker = busy[link]  # type: ignore[index]
-            try:
-                message = worker.receive()
-            except WorkerDiedError:
-                client.died(worker)
-            else:
-                client.receive(worker, message)
-        for worker in busy.values():
-            if monotonic() - worker.last_heard > worker.silence_limit:
-                worker.kill_as_silent()
 
 
 def spawn(work: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, Connection]:

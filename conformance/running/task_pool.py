@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from conformance.judging.backend_judge import Settings
+from conformance.kinds.subject import Settings
 from conformance.running.plan import Task
 from oracles.wire.stderr_log import StderrLog
 from reports.run_store.record import Environment

@@ -1,34 +1,36 @@
-"""A worker process of ``castigate run``: loads one backend and does the tasks that it is sent."""
+"""A worker process: loads one backend and does the tasks that it is sent."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing.connection import Connection
 from time import monotonic
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.judging.invariances import Invariances
-from conformance.judging.requests_ahead import ask_ahead
-from conformance.judging.road_agreement import RoadAgreement
-from conformance.running.plan import Task, is_swept
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
+from conformance.running.plan import Task
 from conformance.running.supervisor import Failure, live_with_parent
 from conformance.sweep.full_tier import swept
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import (
+from conformance.sweep.plan import is_swept
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import (
     can_run_in_process,
     drives_framework,
     is_isolated,
     load_isolated,
+    seconds_waited,
 )
-from oracles.isolation.remote_errors import ProcessDied
-from oracles.isolation.resource_limits import limit_memory
-from oracles.isolation.time_limit import TimeLimited
+from oracles.backend.remote_errors import ProcessDied
+from oracles.backend.resource_limits import limit_memory
+from oracles.backend.time_limit import TimeLimited
+from oracles.claims import Claim
 from oracles.reference.sweep_inputs import input_sequence
 from oracles.registry import Backend, load_backend
 from oracles.wire.stderr_log import StderrLog
-from reports.case_patterns import INVARIANCES
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
+from reports.problems import Died
 from reports.run_store.task_file import encode_task
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -40,10 +42,11 @@ SECONDS_BETWEEN_HEARTBEATS = 5.0
 
 @dataclass(frozen=True)
 class Ready:
-    """Sent when the backend is loaded, with its version and the dtypes that the adapter breaks."""
+    """Sent when the backend is loaded: its version, its claims, and what its adapter breaks."""
 
     version: str
-    broken: dict[str, str]
+    claimed: tuple[Claim, ...]
+    broken: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -64,21 +67,13 @@ class Roads:
 class TaskOrder:
     """Asks to do a task.
 
-    ``crashed`` has the cases that are known to end a process, with the reason. An empty id stands
-    for a sweep as a whole. With ``is_asked_again`` that sweep is repeated in the isolated process,
-    where a crash harms nothing else, to find the input.
+    If the task is known to end a process, ``crash`` says how. With ``is_asked_again`` a sweep is
+    repeated in the isolated process, where a crash harms nothing else, to find the input.
     """
 
     task: Task
-    crashed: dict[str, str] = field(default_factory=dict)
+    crash: str = ""
     is_asked_again: bool = True
-
-
-@dataclass(frozen=True)
-class CaseStarted:
-    """Sent before a case or a check is asked; if the process dies, it is at fault."""
-
-    case: str
 
 
 @dataclass(frozen=True)
@@ -91,10 +86,15 @@ class Progress:
 
 @dataclass(frozen=True)
 class TaskDone:
-    """Sent when a task is done: the bytes of its part, and what a program has printed on stderr."""
+    """Sent when a task is done: the bytes of its part, and what a program has printed on stderr.
+
+    The seconds are those of the task, and how many of them were spent on waiting for the backend.
+    """
 
     part: bytes
     stderr: bytes
+    seconds: float = 0.0
+    waited: float = 0.0
 
 
 Named = tuple[str, LaunchConfig]
@@ -120,10 +120,12 @@ def work(
         while True:
             match link.recv():
                 case RoadsRequest(cases=cases):
-                    link.send(Roads({case.id: worker.isolated.road(case) for case in cases}))
+                    link.send(Roads({case.id: worker.road(case) for case in cases}))
                 case TaskOrder() as order:
+                    begun, waited = monotonic(), worker.waited
                     part = encode_task(order.task.name, worker.judge(order))
-                    link.send(TaskDone(part, worker.take_stderr()))
+                    seconds = monotonic() - begun, worker.waited - waited
+                    link.send(TaskDone(part, worker.take_stderr(), *seconds))
     except CastigateError as error:
         link.send(Failure(str(error)))
     except ProcessDied as crash:
@@ -154,14 +156,15 @@ class TaskRunner:
         self.settings = settings
         self._known = known
 
-    def _judge_of(self, named: Named, broken: dict[str, str] | None = None) -> BackendJudge:
+    def _judge_of(self, named: Named, broken: Mapping[str, str] | None = None) -> BackendJudge:
         backend = load_isolated(*named, self.progress.send_heartbeat)
         return BackendJudge(backend, broken, self.settings)
 
     @property
     def ready(self) -> Ready:
         """Load the backend in a process of its own, and report on it."""
-        return Ready(self.isolated.backend.version, self.isolated.broken)
+        backend = self.isolated.backend
+        return Ready(backend.version, backend.claimed, self.isolated.broken)
 
     @cached_property
     def isolated(self) -> BackendJudge:
@@ -197,36 +200,39 @@ class TaskRunner:
         timed = Backend(self.name, TimeLimited(own.oracle, self.config.seconds))
         return BackendJudge(timed, broken, self.settings)
 
-    def judge(self, order: TaskOrder) -> list[Judgement]:
-        """Do a task; return a judgement per case."""
-        if order.task.sweep is not None:
-            return self._judge_sweep(order)
-        judgements = []
-        cases = [case for case in order.task.cases if case.id not in order.crashed]
-        ask_ahead(self.isolated, cases)
-        for case in order.task.cases:
-            if case.id in order.crashed:
-                judgements.append(self._crashed(case, order.crashed[case.id]))
-                continue
-            self.progress.link.send(CaseStarted(case.id))
-            judgement = replace(self.isolated.judge(case), road=self._road(case))
-            judgements.append(judgement)
-            # The inputs of a case that is swept as well are counted there.
-            if not (judgement.road and is_swept(case)):
-                self.progress.link.send(Progress(judgement.inputs, judgement.wrong))
-        return judgements + [self._checked(order, check) for check in order.task.checks]
+    @property
+    def waited(self) -> float:
+        """Seconds spent on waiting for the isolated backend so far."""
+        return seconds_waited(self.isolated.backend) if "isolated" in vars(self) else 0.0
 
-    def _checked(self, order: TaskOrder, check: str) -> Judgement:
-        """Do a check of a pair."""
-        cases = order.task.cases
-        if check in order.crashed:
-            return replace(self._crashed(cases[0], order.crashed[check]), check=check)
-        self.progress.link.send(CaseStarted(check))
-        if check.startswith(f"{INVARIANCES}/"):
-            _, judgement = Invariances(self.isolated, cases).judge()
-        else:
-            _, judgement = RoadAgreement(self.first_road, self.isolated, cases).judge()
-        return replace(judgement, check=check)
+    def road(self, case: Case) -> str:
+        """The road of a case; raise ProcessDied if the backend dies of the question."""
+        return self.isolated.client.road(case)
+
+    def judge(self, order: TaskOrder) -> list[Judgement]:
+        """Do a task; return a judgement per case, and then one per check."""
+        task = order.task
+        if task.sweep is not None:
+            return self._judge_sweep(order)
+        if order.crash:
+            crashed = [self._crashed(case, order.crash) for case in task.cases]
+            one = self._crashed(task.among[0], order.crash)
+            return [*crashed, *(replace(one, check=check) for check in task.checks)]
+        first = self.first_road if self.first is not None and task.checks else None
+        found = self.isolated.judge_pair(task.cases, task.checks, task.among, first)
+        judged = [
+            replace(judgement, road=self._road(case))
+            for case, judgement in zip(task.cases, found, strict=False)
+        ]
+        # The inputs of a case that is swept as well are counted there.
+        counted = [
+            each
+            for case, each in zip(task.cases, judged, strict=True)
+            if not (each.road and is_swept(case))
+        ]
+        self.progress.add(sum(each.inputs for each in counted), sum(each.wrong for each in counted))
+        self.progress.send()
+        return [*judged, *found[len(judged) :]]
 
     def take_stderr(self) -> bytes:
         """Return what a program has printed on stderr since the last call."""
@@ -237,7 +243,7 @@ class TaskRunner:
 
     def _road(self, case: Case) -> str:
         """The road of a case at the full tier; the quick tier needs none."""
-        return self.isolated.road(case) if self.settings.is_full(case) else ""
+        return self.road(case) if self.settings.is_full(case) else ""
 
     def _judge_sweep(self, order: TaskOrder) -> list[Judgement]:
         task, sweep = order.task, order.task.sweep
@@ -246,8 +252,7 @@ class TaskRunner:
         inputs = input_sequence(sweep.way, sweep.source, sweep.target, rulings, self.settings.seed)
         bounds = task.bounds(inputs.size)
         cases = list(task.cases)
-        self.progress.link.send(CaseStarted(""))
-        if not order.crashed:
+        if not order.crash:
             judgements = swept(self.fastest, cases, inputs, *bounds, self.progress.add)
             self.progress.send()
             return judgements
@@ -255,10 +260,10 @@ class TaskRunner:
             judgements = swept(self.isolated, cases, inputs, *bounds, lambda *_: None)
             if all(judgement.verdict == "crashed" for judgement in judgements):
                 return judgements
-        return [self._crashed(case, order.crashed[""]) for case in cases]
+        return [self._crashed(case, order.crash) for case in cases]
 
     def _crashed(self, case: Case, message: str) -> Judgement:
-        return Judgement(case.id, self.name, "crashed", message, road=self._road(case))
+        return Judgement(case.id, self.name, "crashed", (Died(message),), road=self._road(case))
 
 
 class _ProgressSender:

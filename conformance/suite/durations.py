@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Generator
+from dataclasses import dataclass
 from time import monotonic
 from typing import NamedTuple
 
 import pytest
-
-from conformance.judging.questions import AnyJudge, Judged, Question, by_backend
-from oracles.isolation.loading import seconds_waited
-from oracles.registry import Backend
-from specs.cases import Case
 
 STARTED = monotonic()
 """When this module was imported, which is soon after pytest has begun."""
@@ -39,56 +33,19 @@ class Spent:
 
 
 class Stopwatch:
-    """Measures what the judging of each pair takes in this process."""
+    """Adds up what the judging of each pair has taken."""
 
     def __init__(self) -> None:
         self.spent: defaultdict[PairKey, Spent] = defaultdict(Spent)
-
-    def judge(self, backend: Backend, question: Question) -> Judged:
-        """Judge, and measure that."""
-        begun, waited = monotonic(), seconds_waited(backend)
-        try:
-            return question.judge()
-        finally:
-            spent = Spent(monotonic() - begun, seconds_waited(backend) - waited)
-            self.spent[PairKey(backend.name, question.pair)] += spent
-
-    def add(self, others: Mapping[PairKey, Spent]) -> None:
-        """Add what another process has measured."""
-        for key, spent in others.items():
-            self.spent[key] += spent
-
-    def take(self) -> dict[PairKey, Spent]:
-        """Return what was measured since the last call."""
-        spent, self.spent = dict(self.spent), defaultdict(Spent)
-        return spent
-
-
-def measured(
-    stopwatch: Stopwatch | None, backend_judges: Sequence[AnyJudge], cases: Sequence[Case]
-) -> Iterator[tuple[Backend, Callable[[], Iterator[Question]]]]:
-    """Yield each backend with a function that lists its questions, which a stopwatch measures."""
-    for backend, questions in by_backend(backend_judges, cases):
-        yield (
-            backend,
-            questions if stopwatch is None else partial(_measured, stopwatch, backend, questions),
-        )
-
-
-def _measured(
-    stopwatch: Stopwatch, backend: Backend, questions: Callable[[], Iterator[Question]]
-) -> Iterator[Question]:
-    for question in questions():
-        yield replace(question, judge=partial(stopwatch.judge, backend, question))
 
 
 class Durations:
     """A pytest plugin that shows where the time went, and which pairs took longest."""
 
-    def __init__(self, stopwatch: Stopwatch, slowest: int, helpers: int) -> None:
+    def __init__(self, stopwatch: Stopwatch, slowest: int, jobs: int) -> None:
         self._stopwatch = stopwatch
         self._slowest = slowest
-        self._helpers = helpers
+        self._jobs = jobs
         self._begun = self._ended = STARTED
 
     @pytest.hookimpl(wrapper=True)
@@ -117,7 +74,7 @@ class Durations:
         of_backends: defaultdict[str, Spent] = defaultdict(Spent)
         for key, each in spent.items():
             of_backends[key.backend] += each
-        processes = f" in {self._helpers + 1} processes" if self._helpers else ""
+        processes = f" in {self._jobs} processes" if self._jobs > 1 else ""
         for backend, each in of_backends.items():
             yield (
                 f"{backend}: judged for {each.judging:.1f} s{processes}, "

@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from conformance.running.selection import case_named
 from reports.case_patterns import natural_order
-from reports.diff.answer_arrays import DatumArray, decode_array
-from reports.diff.judgement import Judgement
-from reports.diff.verdicts import FAILING
 from reports.findings.cells import Cell
 from reports.findings.judged_cells import cell_of
+from reports.judgement import Judgement
+from reports.run_store.answer_arrays import DatumArray, decode_array
 from reports.run_store.task_file import decode_task, encode_task
+from reports.verdicts import FAILING
 from specs.formats import formats
+from specs.selection import case_named
 
 COMPRESSION = "zstd"
 

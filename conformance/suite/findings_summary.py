@@ -10,12 +10,12 @@ import pytest
 
 from conformance.suite.failures import Failures
 from conformance.suite.ledger_check import Ledgers
-from reports.diff.judgement import Judgement
-from reports.diff.verdicts import FAILING
 from reports.findings.find import FindingsSearch
 from reports.findings.finding import KINDS, Finding
 from reports.findings.finding_text import counted, findings_lines
+from reports.judgement import Judgement
 from reports.ledger.listing import KnownFinding, LedgerComparison
+from reports.verdicts import FAILING
 
 
 class FindingsSummary:

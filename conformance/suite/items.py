@@ -9,18 +9,21 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
-from conformance.judging.questions import Question
+from conformance.running.plan import Task
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
+from conformance.suite.judging import JudgedBackend, PooledJudging
 from conformance.suite.ledger_check import compared_with_ledger, complaint, excuse
-from oracles.registry import Backend
 from reports.counterexample.failure_text import failure_text
-from reports.diff.judgement import Judgement
-from reports.diff.totals import count_record
+from reports.judgement import Judgement
 from reports.ledger.listing import LedgerComparison
+from reports.outputs.totals import count_record
 from specs.cases import Case
 
+RECORD, INVARIANCE = "castigate", "castigate-invariance"
+"""The properties of a report that hold the record of a case, and that of a check."""
 FAILURES = pytest.StashKey[Failures]()
+JUDGING = pytest.StashKey[PooledJudging]()
 SUMMARY = pytest.StashKey[FindingsSummary]()
 """The summary of this process; xdist's workers have none."""
 ENDINGS = (pytest.exit.Exception, KeyboardInterrupt)
@@ -36,45 +39,42 @@ class Ending(NamedTuple):
 
 
 class Suite(pytest.File):
-    """The root of the suite's items: all questions to all backends of a run."""
+    """The root of the suite's items: every case and check of all backends of a run."""
 
-    def __init__(self, *, asked: Sequence[tuple[Backend, list[Question]]], **more: Any) -> None:
+    def __init__(self, *, backends: Sequence[JudgedBackend], **more: Any) -> None:
         super().__init__(**more)
-        self.asked = asked
+        self.backends = backends
 
     def collect(self) -> Iterator[BackendNode]:
         """One node per backend."""
-        for backend, questions in self.asked:
-            yield BackendNode.from_parent(
-                self, name=backend.name, backend=backend, questions=questions
-            )
+        for backend in self.backends:
+            tasks = [*self.config.stash[JUDGING].tasks(backend.name)]
+            yield BackendNode.from_parent(self, name=backend.name, backend=backend, tasks=tasks)
 
 
 class BackendNode(pytest.Collector):
-    """All questions to one backend."""
+    """Every case and check of one backend."""
 
-    def __init__(self, *, backend: Backend, questions: list[Question], **more: Any) -> None:
+    def __init__(self, *, backend: JudgedBackend, tasks: list[Task], **more: Any) -> None:
         super().__init__(**more)
         self.backend = backend
-        self.questions = questions
+        self.tasks = tasks
         self.relative_path = os.path.relpath(self.path, self.session.path)
 
     def collect(self) -> Iterator[JudgedItem]:
-        """One item per question, with its name."""
-        for question in self.questions:
-            item: JudgedItem = JudgedItem.from_parent(
-                self, name=question.name, backend=self.backend, question=question
-            )
-            yield item
+        """One item per case of a pair, and then one per check of the pair."""
+        for task in self.tasks:
+            for name in (*(case.id for case in task.cases), *task.checks):
+                item: JudgedItem = JudgedItem.from_parent(self, name=name, backend=self.backend)
+                yield item
 
 
 class JudgedItem(pytest.Item):
-    """One case, or one pair, on one backend."""
+    """One case, or one check of a pair, on one backend."""
 
-    def __init__(self, *, backend: Backend, question: Question, **more: Any) -> None:
+    def __init__(self, *, backend: JudgedBackend, **more: Any) -> None:
         super().__init__(**more)
         self.backend = backend
-        self.question = question
 
     @cached_property
     def location(self) -> tuple[str, int | None, str]:
@@ -88,10 +88,10 @@ class JudgedItem(pytest.Item):
 
     def judged(self) -> Ending:
         """Judge, record the judgement, and compare it with the ledger."""
-        case, judgement = self.question.judge()
+        case, judgement = self.config.stash[JUDGING].judgement((self.backend.name, self.name))
         self.config.stash[FAILURES].add(judgement)
         record = {"item": self.name, **count_record(case, judgement)}
-        self.user_properties.append((self.question.record, record))
+        self.user_properties.append((INVARIANCE if judgement.check else RECORD, record))
         compared = compared_with_ledger(self, self.backend, case, judgement)
         if (summary := self.config.stash.get(SUMMARY, None)) is not None:
             summary.add(judgement, compared)
@@ -125,27 +125,18 @@ class JudgedItem(pytest.Item):
 
     def run(self) -> None:
         """Judge, and send pytest the two reports that its plugins need: an item has no set-up."""
-        send = self.ihook.pytest_runtest_logreport
-        self.ihook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
-        call = pytest.CallInfo.from_call(self.runtest, "call", reraise=ENDINGS)
-        send(report=self._made_by_plugins(call))
-        send(report=self._report("passed"))
-        self.ihook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
+        hook = self.ihook
+        hook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
+        call = pytest.CallInfo.from_call(self.judged, "call", reraise=ENDINGS)
+        hook.pytest_runtest_logreport(report=self._reported(call))
+        hook.pytest_runtest_logreport(report=self._report("passed"))
+        hook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
 
-    def run_unwatched(self, is_first: bool) -> None:
-        """Judge, and send pytest the one report that it needs itself."""
-        hook = self.config.hook
-        if is_first:
-            # pytest shows the name of the file when an item starts.
-            hook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
-        hook.pytest_runtest_logreport(report=self._reported())
-
-    def _reported(self) -> pytest.TestReport:
-        """Judge, and report it.
+    def _reported(self, call: pytest.CallInfo[Ending]) -> pytest.TestReport:
+        """Report a call.
 
         Only a failure raises: pytest formats the traceback of every exception, a skip's too.
         """
-        call = pytest.CallInfo.from_call(self.judged, "call", reraise=ENDINGS)
         if call.excinfo is not None:
             return self._made_by_plugins(call)
         match call.result:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from oracles.registry import Backend
+from conformance.suite.judging import JudgedBackend
 from reports.case_patterns import can_be_listed
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches
 from reports.ledger.ledger_file import load_ledger, path_of
 from reports.ledger.listing import (
@@ -87,7 +87,7 @@ class Ledgers:
                 )
 
     def compare(
-        self, backend: Backend, name: str, case: Case, found: list[Breach], verdict: str
+        self, backend: JudgedBackend, name: str, case: Case, found: list[Breach], verdict: str
     ) -> LedgerComparison | None:
         """Compare an item's breaches with the ledger; None if there is nothing to compare."""
         if self.updating:
@@ -96,7 +96,7 @@ class Ledgers:
         if self.only_required:
             listed = [each for each in listed if each.breach.verdict != "deviates"]
             found = [each for each in found if each.verdict != "deviates"]
-        is_claimed = backend.claims(case.document, case.version)
+        is_claimed = backend.claims(case)
         # --document counts a document as claimed, which the ledger, of a plain run, does not.
         if not listed and case.document in self.documents and not is_claimed:
             return None
@@ -104,7 +104,7 @@ class Ledgers:
 
 
 def compared_with_ledger(
-    item: pytest.Item, backend: Backend, case: Case, judgement: Judgement
+    item: pytest.Item, backend: JudgedBackend, case: Case, judgement: Judgement
 ) -> LedgerComparison | None:
     """Compare an item's breaches with its backend's ledger, and record them for the controller."""
     ledgers = item.config.stash[LEDGERS]
@@ -125,14 +125,14 @@ def compared_with_ledger(
     return compared
 
 
-def excuse(item: pytest.Item, backend: Backend, compared: LedgerComparison) -> str:
+def excuse(item: pytest.Item, backend: JudgedBackend, compared: LedgerComparison) -> str:
     """Say by which findings an item's breaches are known."""
     ledgers = item.config.stash[LEDGERS]
     links = ledgers.used[backend.name].links(compared.findings) if ledgers.used else []
     return f"known: {', '.join([compared.message, *links])}"
 
 
-def complaint(backend: Backend, compared: LedgerComparison) -> str:
+def complaint(backend: JudgedBackend, compared: LedgerComparison) -> str:
     """Say how an item's breaches differ from what its backend's ledger lists."""
     return f"\n  ledger    {compared.message}; {_advice(backend.name, compared.status)}"
 

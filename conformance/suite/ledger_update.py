@@ -12,11 +12,11 @@ from conformance.suite.findings_summary import FindingsSummary
 from conformance.suite.ledger_check import LEDGER, Ledgers
 from conformance.suite.xdist_workers import gives_out_work, is_worker
 from reports.case_patterns import all_ids
-from reports.diff.summary_tables import MIN_WIDTH, ledger_table
 from reports.ledger.breaches import Breach, parse_breach
 from reports.ledger.ledger_file import path_of
 from reports.ledger.listing import Ledger
 from reports.ledger.update import update_ledger, write_ledger
+from reports.outputs.summary_tables import MIN_WIDTH, ledger_table
 from specs.errors import CastigateError
 
 

@@ -5,25 +5,23 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any
 from weakref import finalize
 
 import pytest
 
-from conformance.judging.backend_judge import Settings
-from conformance.judging.questions import judges_of
-from conformance.running.selection import select
-from conformance.suite.durations import Durations, Stopwatch, measured
+from conformance.kinds.subject import Settings
+from conformance.suite.durations import Durations, Stopwatch
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
-from conformance.suite.items import FAILURES, SUMMARY, Suite
+from conformance.suite.items import FAILURES, JUDGING, SUMMARY, JudgedItem, Suite
+from conformance.suite.judging import JudgedBackend, PooledJudging
 from conformance.suite.ledger_check import LEDGERS, Ledgers
 from conformance.suite.ledger_update import LedgerUpdate
-from conformance.suite.parallel_judging import HelperConfig, ParallelJudging, count_helpers
 from conformance.suite.tally import Tally
 from conformance.suite.xdist_workers import (
     WorkerVersions,
@@ -33,26 +31,22 @@ from conformance.suite.xdist_workers import (
     names_and_versions,
     report_to_controller,
 )
-from oracles.isolation.launch_config import DEFAULT_TIMEOUT, launch_configs
-from oracles.isolation.loading import close, load_isolated
-from oracles.isolation.resource_limits import collect_garbage_rarely
-from oracles.registry import Backend, available_backends
+from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
+from oracles.backend.resource_limits import collect_garbage_rarely
+from oracles.registry import available_backends
 from specs.errors import CastigateError
 from specs.loader import documents
+from specs.selection import select
 
-pytest_plugins = ("conformance.suite.run_loop",)
-"""Registered with this plugin, so that the loop of an xdist worker still comes first."""
 SUITE = Path(__file__).with_name("items.py")
 """The file that pytest collects for the suite."""
 TIMEOUT_PLUGIN = "timeout"
 """pytest-timeout, which defines the option --timeout too."""
-HELPING = "castigate-helping"
-"""The plugin that shares the items with helpers, where there are some."""
-BACKENDS = pytest.StashKey[list[Backend]]()
+MAX_JOBS = 4
+"""pytest itself takes a third of a millisecond to report an item: more would wait for it."""
+BACKENDS = pytest.StashKey[list[JudgedBackend]]()
 VERSIONS = pytest.StashKey[dict[str, str]]()
 """The version of each backend; empty until this process knows it."""
-STOPWATCH = pytest.StashKey[Stopwatch]()
-"""Measures the judging, where --durations-castigate wants it."""
 OWN_FOLDER = pytest.StashKey[Path]()
 """A temporary folder of this process."""
 REMOVE_OWN_FOLDER = pytest.StashKey["finalize[..., pytest.Config]"]()
@@ -151,7 +145,7 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{name} is negative; give a whole number from 0 on")
     if config.getoption("--durations-castigate") is not None and gives_out_work(config):
         raise pytest.UsageError(
-            "--durations-castigate measures no workers of xdist; leave out -n, pytest has helpers"
+            "--durations-castigate measures no workers of xdist; leave out -n, pytest has its own"
         )
     message = ""
     try:
@@ -171,26 +165,18 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     documents_only = config.getoption("--document")
     cases = select(documents_only)  # raises if a document is unknown
     config.stash[FAILURES] = failures = Failures(_failures_folder(config))
-    helpers = count_helpers(config)
-    stopwatch = _stopwatch(config, helpers)
-    processes = _count_pytest_processes() * (1 + helpers)
-    configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
-    descriptions: dict[str, Any] = {}
-    if helpers:
-        helper = HelperConfig(
-            configs, _settings(config), tuple(documents_only), failures, stopwatch is not None
-        )
-        judging = ParallelJudging(helper, helpers, stopwatch)
-        config.pluginmanager.register(judging, HELPING)
-        descriptions = judging.start_early(config, cases, len(names))
     if gives_out_work(config):
         workers = WorkerVersions(versions, failures.folder)
         config.pluginmanager.register(workers, "castigate-workers")
     else:
-        for name, launch_config in configs.items():
-            backend = load_isolated(name, launch_config, description=descriptions.get(name))
+        jobs = 1 if is_worker(config) else min(os.cpu_count() or 1, MAX_JOBS)
+        processes = _count_pytest_processes() * jobs
+        configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
+        judging = PooledJudging(configs, _settings(config), cases, jobs, _stopwatch(config, jobs))
+        config.stash[JUDGING] = judging
+        for backend in judging.backends:
+            versions[backend.name] = backend.version
             config.stash[BACKENDS].append(backend)
-            versions[name] = backend.version
     config.stash[LEDGERS] = ledgers = Ledgers(config, names)
     summary = FindingsSummary(failures, versions, ledgers)
     if not is_worker(config):
@@ -200,13 +186,13 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     config.pluginmanager.register(update, "castigate-ledger-update")
 
 
-def _stopwatch(config: pytest.Config, helpers: int) -> Stopwatch | None:
+def _stopwatch(config: pytest.Config, jobs: int) -> Stopwatch | None:
     """Register the plugin that shows where the time went, and return its stopwatch."""
     slowest = config.getoption("--durations-castigate")
     if slowest is None:
         return None
-    config.stash[STOPWATCH] = stopwatch = Stopwatch()
-    durations = Durations(stopwatch, slowest, helpers)
+    stopwatch = Stopwatch()
+    durations = Durations(stopwatch, slowest, jobs)
     config.pluginmanager.register(durations, "castigate-durations")
     return stopwatch
 
@@ -220,8 +206,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End the processes of the backends."""
     # pytest collects garbage five times at its end; what a whole run keeps need not be searched.
     gc.freeze()
-    while backends := config.stash.get(BACKENDS, []):
-        close(backends.pop())
+    if JUDGING in config.stash:
+        config.stash[JUDGING].close()
     if REMOVE_OWN_FOLDER in config.stash:
         config.stash[REMOVE_OWN_FOLDER]()
 
@@ -265,12 +251,32 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Suite | No
     backends = config.stash[BACKENDS]
     if file_path != SUITE or not backends:
         return None
-    settings, cases = _settings(config), select(config.getoption("--document"))
-    judges, stopwatch = judges_of(backends, settings, cases), config.stash.get(STOPWATCH, None)
-    asked = [
-        (backend, list(questions())) for backend, questions in measured(stopwatch, judges, cases)
-    ]
-    if (judging := config.pluginmanager.get_plugin(HELPING)) is not None:
-        judging.begin_early(asked)
-    suite: Suite = Suite.from_parent(parent, path=file_path, asked=asked)
+    suite: Suite = Suite.from_parent(parent, path=file_path, backends=backends)
     return suite
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Have the pool judge the items that are left, once it is known which these are."""
+    items = [item for item in session.items if isinstance(item, JudgedItem)]
+    if items and not session.config.getoption("collectonly"):
+        asked = [(item.backend.name, item.name) for item in items]
+        session.config.stash[JUDGING].begin(asked)
+    return (yield)
+
+
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Run an item of the suite without the phases of a test, unless somebody else marked it."""
+    if not isinstance(item, JudgedItem) or item.own_markers or item.config.getoption("usepdb"):
+        return None
+    item.run()
+    return True
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Show how workers ended that did not stay to the end."""
+    if JUDGING in config.stash:
+        for message in config.stash[JUDGING].messages:
+            terminalreporter.write_line(f"castigate: {message}")

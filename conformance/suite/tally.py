@@ -6,9 +6,9 @@ from shutil import get_terminal_size
 
 import pytest
 
-from conformance.judging.questions import INVARIANCE, RECORD
-from reports.diff.summary_tables import MIN_WIDTH
-from reports.diff.totals import Totals
+from conformance.suite.items import INVARIANCE, RECORD
+from reports.outputs.summary_tables import MIN_WIDTH
+from reports.outputs.totals import Totals
 
 
 class Tally:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from conformance.judging.answers import Answered, attempt
+from oracles.backend.replies import Answered, attempt
 from oracles.protocol import Bits, DeviceSwept, Oracle, WithDeviceSweep
 from oracles.reference.sweep_inputs import Dense, InputSequence
-from reports.diff.chunk_check_torch import DeviceCheck
-from reports.diff.chunk_table import table
+from reports.grading.chunk_check_torch import DeviceCheck
+from reports.grading.chunk_table import table
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import Ruling

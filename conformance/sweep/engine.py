@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.judging.answers import (
+from conformance.driver import BackendJudge, drive
+from conformance.kinds.call import Departed
+from conformance.kinds.raising_inputs import ask_and_locate, located
+from conformance.kinds.scripts import script
+from conformance.kinds.verdicts import crash_message, problem_of
+from conformance.sweep.device_blocks import BLOCK, device_blocks
+from conformance.sweep.joining import joined
+from conformance.sweep.road_answers import FEW_PARTS, Chunk, RoadAnswers, prepared
+from oracles.backend.replies import (
     Answered,
     Crashed,
     Declined,
@@ -22,26 +30,21 @@ from conformance.judging.answers import (
     described,
     no_answer,
 )
-from conformance.judging.backend_judge import BackendJudge
-from conformance.judging.raising_inputs import crash_message
-from conformance.judging.reproduction import reproduction, tensor_that_shows
-from conformance.sweep.device_blocks import BLOCK, device_blocks
-from conformance.sweep.joining import joined
-from conformance.sweep.road_answers import FEW_PARTS, Chunk, RoadAnswers, prepared
 from oracles.protocol import Bits
 from oracles.reference.staircase import staircase
 from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs
 from oracles.reference.sweep_inputs import Dense, InputSequence
-from reports.diff.chunk_check import ChunkCheck, advance
-from reports.diff.chunk_comparison import ChunkComparison
-from reports.diff.chunk_table import table
-from reports.diff.divergences import Failures, FailureTally, find_failures, simplest_between
-from reports.diff.failure_runs import one_run
-from reports.diff.grades import ALLOWED, Grades, Key, rule_groups
-from reports.diff.judgement import Divergence, Judgement
-from reports.diff.staircase_grades import grade_by_staircase
-from reports.diff.uniform_checksums import uniform_checksums
-from reports.diff.verdicts import Verdict
+from reports.grading.chunk_check import ChunkCheck, advance
+from reports.grading.chunk_comparison import ChunkComparison
+from reports.grading.chunk_table import table
+from reports.grading.divergences import Failures, FailureTally, find_failures, simplest_between
+from reports.grading.failure_runs import one_run
+from reports.grading.grades import ALLOWED, Grades, Key, rule_groups
+from reports.grading.staircase_grades import grade_by_staircase
+from reports.grading.uniform_checksums import uniform_checksums
+from reports.judgement import Judgement
+from reports.problems import Died, Note, Problem
+from reports.verdicts import Verdict
 from specs.cases import Case
 from specs.ruling import ruling
 
@@ -106,7 +109,7 @@ class RulingCheck:
         self.case = case
         self.rules = ruling(case)
         self.found = Judgement(
-            case.id, judge.backend.name, judge.graded(case, set(), self.rules.is_open)
+            case.id, judge.backend.name, judge.subject.graded(case, (), self.rules.is_open)
         )
         self._judge = judge
         self._is_dense = is_dense
@@ -266,18 +269,16 @@ class RulingCheck:
     def _add(
         self,
         verdict: Verdict,
-        divergences: tuple[Divergence, ...] = (),
-        message: str = "",
+        problems: tuple[Problem, ...] = (),
         inputs: int = 0,
         open_inputs: int = 0,
     ) -> None:
         more = replace(
             self.found,
             verdict=verdict,
-            message=message,
+            problems=problems,
             inputs=inputs,
             open_inputs=open_inputs,
-            divergences=divergences,
         )
         self.found = joined(self.found, more)
 
@@ -287,32 +288,35 @@ class RulingCheck:
         asked = inputs[~is_open]
         self._opened += int(np.count_nonzero(is_open))
         if asked.size == inputs.size:
-            self.end(self._judge.located(self.case, self.rules, inputs, error))
+            self.end(drive(located(self.case, inputs, error), self._judge.client))
             return 0
         if asked.size < inputs.size:
-            self._add(self.found.verdict, message=f"open inputs: {described(error)}")
+            note = Note(f"open inputs: {described(error)}")
+            self._add(self.found.verdict, (note,))
         if not asked.size:
             return 0
-        match self._judge.ask_and_locate(self.case, self.rules, asked):
+        match drive(ask_and_locate(self.case, asked), self._judge.client):
             case Answered(answers):
                 return self.look(asked, answers)
             case Raised() | Malformed() as missing:
                 self.end(missing)
                 return 0
+            case Departed():
+                raise AssertionError("only calls depart, and they are not swept")
             case missing:
                 raise Unanswered(missing)
 
     def end(self, missing: NoAnswer) -> None:
         """Give up, and count nothing of a part that could not be asked to its end."""
-        verdict, text = self._judge.failed(self.case), missing.text
+        verdict, problem = self._judge.subject.failed(self.case), problem_of(missing)
         match missing:
             case Declined():
                 verdict = "unsupported"
             case Crashed():
-                verdict, text = "crashed", crash_message(self.rules.source, missing)
+                verdict, problem = "crashed", Died(crash_message(self.rules.source, missing))
         self.ended = True
         self.uniform = None
-        self.found = Judgement(self.case.id, self.found.backend, verdict, text)
+        self.found = Judgement(self.case.id, self.found.backend, verdict, (problem,))
 
     def finished(self, lo: int, hi: int) -> Judgement:
         """The judgement, with a script for the smallest input of the worst divergence."""
@@ -321,18 +325,17 @@ class RulingCheck:
         self._add_uniform()
         self._add_waiting()
         for each in self._failures.divergences():
-            verdict = self._judge.graded(self.case, {each.level}, self.rules.is_open)
+            verdict = self._judge.subject.graded(self.case, {each.level}, self.rules.is_open)
             self._add(verdict, (each,))
         opened = open_inputs(self._stairs, lo, hi) if self._is_dense else self._opened
         self._add(self.found.verdict, inputs=hi - lo, open_inputs=opened)
         self.found = replace(self.found, reaches_ends=self._is_dense)
         if not self.found.divergences:
             return self.found
-        backend, worst = self._judge.backend, self.found.divergences[0]
+        worst = self.found.divergences[0]
         smallest = np.array([worst.smallest], self.rules.source.storage)
-        shown = tensor_that_shows(backend.oracle, self.case, smallest, worst.answer)
-        script = reproduction(backend, self.case, shown)
-        return replace(self.found, reproduction=script)
+        shown = script(self._judge.subject, self.case, smallest, worst.answer)
+        return replace(self.found, reproduction=drive(shown, self._judge.client))
 
 
 def sweep(

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
 
-from conformance.running.plan import Sweep, Tier, is_swept, quick_tasks, sweeps
-from reports.diff.divergences import simplicity
-from reports.diff.failure_runs import Runs
-from reports.diff.judgement import NEXT_SCRIPT, Divergence, Judgement
-from reports.diff.verdicts import BY_SEVERITY, Verdict
-from specs.cases import Case
+from reports.grading.divergences import simplicity
+from reports.grading.failure_runs import Runs
+from reports.judgement import NEXT_SCRIPT, Judgement
+from reports.problems import Problem, WrongValues
+from reports.verdicts import BY_SEVERITY, Verdict
 from specs.formats import format_named
-from specs.ruling import Ruling, ruling
 
 JoinRuns = Callable[[Runs, Runs], Runs]
 
@@ -33,15 +30,13 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
         key = _key(divergence)
         found[key] = _both(one.case, found[key], divergence, runs) if key in found else divergence
     divergences = tuple(found[key] for key in sorted(found, key=_order))
-    messages = dict.fromkeys(part for part in (one.message, later.message) if part)
     return replace(
         one,
         verdict=worst(one.verdict, later.verdict),
-        message="; ".join(messages),
+        problems=(*_others(one, later), *divergences),
         inputs=one.inputs + later.inputs,
         open_inputs=one.open_inputs + later.open_inputs,
         reaches_ends=one.reaches_ends and later.reaches_ends,
-        divergences=divergences,
         reproduction=_reproduction(divergences, one, later),
     )
 
@@ -49,19 +44,27 @@ def joined(one: Judgement, later: Judgement, runs: JoinRuns = Runs.joined) -> Ju
 def completed(quick: Judgement, swept: Judgement) -> Judgement:
     """A case's judgement, whose values were swept after it had been judged at the quick tier."""
     verdict = worst(quick.verdict, swept.verdict)
-    messages = dict.fromkeys(part for part in (quick.message, swept.message) if part)
     if not swept.inputs:
-        return replace(quick, verdict=verdict, message="; ".join(messages))
+        problems = (*_others(quick, swept), *quick.divergences)
+        return replace(quick, verdict=verdict, problems=problems)
     return replace(
         quick,
         verdict=verdict,
-        message="; ".join(messages),
+        problems=(*_others(quick, swept), *swept.divergences),
         inputs=swept.inputs,
         open_inputs=swept.open_inputs,
         reaches_ends=swept.reaches_ends,
-        divergences=swept.divergences,
         reproduction=_both_scripts(quick, swept),
     )
+
+
+def _others(one: Judgement, later: Judgement) -> tuple[Problem, ...]:
+    """All problems but wrong values; what both say is said once."""
+    first, second = (
+        tuple(each for each in judgement.problems if not isinstance(each, WrongValues))
+        for judgement in (one, later)
+    )
+    return first if first == second else (*first, *second)
 
 
 def _both_scripts(quick: Judgement, swept: Judgement) -> str:
@@ -73,7 +76,7 @@ def _both_scripts(quick: Judgement, swept: Judgement) -> str:
     return NEXT_SCRIPT.join(filter(None, [swept.reproduction, *of_faults]))
 
 
-def _key(divergence: Divergence) -> tuple[str, str, str]:
+def _key(divergence: WrongValues) -> tuple[str, str, str]:
     return divergence.rule, divergence.clause, divergence.level
 
 
@@ -81,13 +84,13 @@ def _order(key: tuple[str, str, str]) -> tuple[bool, tuple[str, str, str]]:
     return key[2] != "required", key
 
 
-def _both(case: str, one: Divergence, later: Divergence, runs: JoinRuns) -> Divergence:
+def _both(case: str, one: WrongValues, later: WrongValues, runs: JoinRuns) -> WrongValues:
     source = format_named(case.split("/")[1])
     simpler = min(one, later, key=lambda each: simplicity(source, each.smallest))
     return replace(simpler, count=one.count + later.count, runs=runs(one.runs, later.runs))
 
 
-def _reproduction(divergences: tuple[Divergence, ...], one: Judgement, later: Judgement) -> str:
+def _reproduction(divergences: tuple[WrongValues, ...], one: Judgement, later: Judgement) -> str:
     """The script of the judgement that holds the smallest input of the worst divergence."""
     for each in (one, later):
         if each.divergences and _has_same_smallest(divergences[0], each.divergences[0]):
@@ -95,43 +98,5 @@ def _reproduction(divergences: tuple[Divergence, ...], one: Judgement, later: Ju
     return ""
 
 
-def _has_same_smallest(divergence: Divergence, other: Divergence) -> bool:
+def _has_same_smallest(divergence: WrongValues, other: WrongValues) -> bool:
     return _key(divergence) == _key(other) and divergence.smallest == other.smallest
-
-
-Read = Callable[[str], list[Judgement]]
-"""The judgements of a task by its name."""
-
-
-def assembled(
-    read: Read, backend: str, backends: Iterable[str], cases: list[Case], tier: Tier
-) -> Iterator[tuple[Case, Judgement]]:
-    """Every case with its judgement, in the order of the cases; after each pair its checks."""
-    for task in quick_tasks(backend, backends, cases):
-        stored = read(task.name)
-        quick, checks = stored[: len(task.cases)], stored[len(task.cases) :]
-        swept: dict[tuple[str, Ruling], Judgement] = {}
-        if tier == "full":
-            roads = {judgement.case: judgement.road for judgement in quick}
-            for sweep in sweeps(task.cases, roads):
-                for case, judgement in zip(sweep.cases, _joined(read, backend, sweep), strict=True):
-                    key = (sweep.road, ruling(case))
-                    before = swept.get(key)
-                    swept[key] = (
-                        judgement if before is None else joined(before, judgement, Runs.merged)
-                    )
-        for case, judgement in zip(task.cases, quick, strict=True):
-            if swept and is_swept(case) and (values := swept.get((judgement.road, ruling(case)))):
-                judgement = completed(judgement, values)
-            yield case, judgement
-        by_id = {case.id: case for case in task.cases}
-        for check in checks:
-            yield by_id[check.case], check
-
-
-def _joined(read: Read, backend: str, sweep: Sweep) -> list[Judgement]:
-    """The parts of a sweep as one judgement per ruling."""
-    parts = (read(task.name) for task in sweep.tasks(backend))
-    return reduce(
-        lambda before, part: [joined(*pair) for pair in zip(before, part, strict=True)], parts
-    )

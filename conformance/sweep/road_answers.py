@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from conformance.judging.answers import attempt, checked, stored, value_of
+from oracles.backend.replies import attempt, checked, stored, value_of
 from oracles.bound_sweep import BoundSweep, call_size
 from oracles.protocol import Bits, Oracle, Swept, WithSweep
 from oracles.reference.sweep_inputs import Dense, InputSequence
-from reports.diff.chunk_check import ChunkCheck
-from reports.diff.chunk_comparison import ChunkComparison
+from reports.grading.chunk_check import ChunkCheck
+from reports.grading.chunk_comparison import ChunkComparison
 from specs.cases import Case
 from specs.ruling import Ruling
 

@@ -11,12 +11,12 @@ from contextlib import suppress
 from threading import Timer
 from typing import Any
 
-from oracles.isolation import resource_limits
-from oracles.isolation.backend_supervisor import EncodedRequest
-from oracles.isolation.frames import FrameError, encode_frame, pack_arrays
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.shared_memory import SharedMemory
-from oracles.isolation.supervised_process import ProcessFailed, ProcessTimeout, SupervisedProcess
+from oracles.backend import resource_limits
+from oracles.backend.backend_supervisor import EncodedRequest
+from oracles.backend.frames import FrameError, encode_frame, pack_arrays
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.shared_memory import SharedMemory
+from oracles.backend.supervised_process import ProcessFailed, ProcessTimeout, SupervisedProcess
 from oracles.protocol import Bits
 from oracles.registry import EXEC
 from oracles.wire.reply_checks import ReplyDecoder

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from oracles.isolation.backend_supervisor import BackendSupervisor
-from oracles.isolation.crash_bisect import CrashBisector
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.remote_sweep import RemoteSweep
-from oracles.isolation.shared_memory import SLOT_BYTES
+from oracles.backend.backend_supervisor import BackendSupervisor
+from oracles.backend.crash_bisect import CrashBisector
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.remote_sweep import RemoteSweep
+from oracles.backend.shared_memory import SLOT_BYTES
 from oracles.protocol import Bits, Swept, Unsupported
 from oracles.wire.program_client import ProgramClient
 from oracles.wire.schema import Hello

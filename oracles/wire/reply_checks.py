@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.isolation.frames import (
+from oracles.backend.frames import (
     READ_CHUNK,
     STORAGES,
     TEXT,
@@ -16,8 +16,8 @@ from oracles.isolation.frames import (
     FrameError,
     unpack_arrays,
 )
-from oracles.isolation.remote_errors import MAX_TEXT, remote_error
-from oracles.isolation.shared_memory import SharedMemory
+from oracles.backend.remote_errors import MAX_TEXT, remote_error
+from oracles.backend.shared_memory import SharedMemory
 from oracles.protocol import Bits, Unsupported
 from oracles.wire import schema
 from specs.formats import format_named

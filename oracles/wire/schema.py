@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from oracles.isolation.frames import MAX_ELEMENTS, MAX_RANK, FrameError
-from oracles.isolation.remote_errors import MAX_TEXT
+from oracles.backend.frames import MAX_ELEMENTS, MAX_RANK, FrameError
+from oracles.backend.remote_errors import MAX_TEXT
 from specs.plain_text import plain_line
 
 PROTOCOL: Literal[1] = 1

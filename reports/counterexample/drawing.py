@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from oracles.reference.exact import NotANumber, Number, decode
 from oracles.reference.exact_text import exact_decimal
 from oracles.reference.kernel_text import shortest_text
-from reports.diff.judgement import Datum
+from reports.problems import Datum
 from specs.formats import Format
 
 MAX_DECIMAL = 24

@@ -10,7 +10,8 @@ from reports.counterexample.drawing import (
     datum_columns,
     datum_text,
 )
-from reports.diff.judgement import Divergence, Judgement
+from reports.judgement import Judgement
+from reports.problems import WrongValues
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.plain_text import plain_text
@@ -37,7 +38,7 @@ def _lines(case: Case, judgement: Judgement) -> Iterator[str]:
         yield from (f"    {line}" for line in judgement.reproduction.strip().splitlines())
 
 
-def _divergence_lines(case: Case, judgement: Judgement, divergence: Divergence) -> Iterator[str]:
+def _divergence_lines(case: Case, judgement: Judgement, divergence: WrongValues) -> Iterator[str]:
     source, target = format_named(case.source), format_named(case.target)
     yield f"  rule      {divergence.rule}, {divergence.level}"
     yield f"  clause    {divergence.clause}"
@@ -49,7 +50,7 @@ def _divergence_lines(case: Case, judgement: Judgement, divergence: Divergence) 
     yield f"  fails     {divergence.count} of {judgement.inputs} inputs: {runs}"
 
 
-def _runs_text(source: Format, divergence: Divergence) -> str:
+def _runs_text(source: Format, divergence: WrongValues) -> str:
     """The first runs of failing inputs, how many are left out, and the last run."""
     runs = divergence.runs
     rows = range(runs.first.size)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reports.diff.verdicts import NO_ANSWER, NOT_RUN
 from reports.findings.failing_inputs import FailingInputs
+from reports.verdicts import NO_ANSWER, NOT_RUN
 from specs.cases import Case
 from specs.operations import is_bitcast
 

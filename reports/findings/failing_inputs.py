@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.diff.failure_runs import Runs
+from reports.grading.failure_runs import Runs
 from specs.formats import Format
 
 Mask = NDArray[np.bool_]

@@ -10,9 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference import expect_by_exact
-from reports.diff.allowed_answers import describe_allowed
-from reports.diff.divergences import datum_of, index_of_simplest
-from reports.diff.verdicts import FAILING
 from reports.findings.causes import REJECTED, Cause, Failure, find_causes
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.failing_inputs import Mask
@@ -27,6 +24,9 @@ from reports.findings.wrong_answers import (
     WrongAnswers,
     explain_wrong_answers,
 )
+from reports.grading.allowed_answers import describe_allowed
+from reports.grading.divergences import datum_of, index_of_simplest
+from reports.verdicts import FAILING
 from specs.formats import Format, format_named
 
 EXHAUSTIVE_BITS = 16

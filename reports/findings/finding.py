@@ -11,9 +11,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from oracles.adapters.script_text import UNEVEN, bits_statement
-from reports.diff.judgement import NEXT_SCRIPT
 from reports.findings.cells import Cell
 from reports.findings.upstream import upstream_of
+from reports.judgement import NEXT_SCRIPT
 from specs.calls import SHAPE
 from specs.formats import Format, format_named
 

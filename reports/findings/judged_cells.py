@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reports.diff.judgement import Divergence, Judgement
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.failing_inputs import FailingInputs
+from reports.judgement import Judgement
+from reports.problems import WrongValues
 from reports.run_store.tables import case_row, input_counts
 from specs.cases import Case
 
@@ -22,8 +23,8 @@ def cell_of(case: Case, judgement: Judgement, digests: Sequence[str]) -> Cell:
 def _broken_rules(judgement: Judgement, rows: Sequence[dict[str, object]]) -> Iterator[BrokenRule]:
     for part, row in zip(judgement.broken_rules, rows, strict=True):
         failing = None
-        if isinstance(part, Divergence):
+        if isinstance(part, WrongValues):
             listed = part.runs.listed
             failing = FailingInputs(part.count, listed, input_counts(listed))
-        row["allowed"] = tuple(part.allowed) if isinstance(part, Divergence) else ()
+        row["allowed"] = tuple(part.allowed) if isinstance(part, WrongValues) else ()
         yield BrokenRule(**row, segments=(), shown_runs=(), failing=failing)  # type: ignore[arg-type]

@@ -17,8 +17,6 @@ from oracles.reference.exact_text import NUMBER
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference
 from reports.behaviors.closed_forms import applies_to, evaluate
-from reports.diff.allowed_answers import grade_answers, is_nan
-from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from reports.findings.bit_arithmetic import (
     clamped_first,
     clamped_in_source,
@@ -48,6 +46,8 @@ from reports.findings.mechanisms import (
     is_small,
     other_case,
 )
+from reports.grading.allowed_answers import grade_answers, is_nan
+from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from specs.behaviors import behaviors
 from specs.cases import Case
 from specs.errors import CastigateError

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reports.diff.failure_runs import MOST_RUNS
-from reports.diff.verdicts import FAILING, VERDICTS
 from reports.findings.cells import BrokenRule, Cell, CellKey, ShownRun
 from reports.findings.failing_inputs import failing_inputs
 from reports.findings.number_line import segments
+from reports.grading.failure_runs import MOST_RUNS
 from reports.run_store.open_run import REPAIR_ADVICE, read_batches
 from reports.run_store.store import RunStore
+from reports.verdicts import FAILING, VERDICTS
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
 

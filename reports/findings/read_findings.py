@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import chain
 
-from reports.diff.verdicts import FAILING
 from reports.findings.find import find_findings
 from reports.findings.finding import Finding
 from reports.findings.read_cells import read_cells, read_checks
 from reports.run_store.answers import RunAnswers
 from reports.run_store.store import RunStore
+from reports.verdicts import FAILING
 
 
 def read_findings(store: RunStore) -> dict[str, tuple[Finding, ...]]:

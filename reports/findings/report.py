@@ -13,8 +13,7 @@ from functools import cached_property, partial
 from itertools import chain, pairwise
 from multiprocessing import get_context
 
-from oracles.isolation.resource_limits import collect_garbage_rarely, keep_freed_memory
-from reports.diff.verdicts import VERDICT_DIGITS
+from oracles.backend.resource_limits import collect_garbage_rarely, keep_freed_memory
 from reports.findings.case_rules import CaseRule, case_rules
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import Change, run_changes
@@ -28,6 +27,7 @@ from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run
 from reports.run_store.record import RunRecord
 from reports.run_store.store import RunStore
+from reports.verdicts import VERDICT_DIGITS
 from specs.errors import CastigateError
 from specs.formats import formats
 from specs.loader import documents

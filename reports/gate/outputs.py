@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from reports.diff.verdicts import NOT_RUN
 from reports.findings.cells import Cell
 from reports.findings.finding_text import counted
 from reports.findings.report import Report
@@ -13,6 +12,7 @@ from reports.gate.policy import Policy
 from reports.gate.policy_verdict import EXAMPLES, Failure, PolicyDivergence, PolicyVerdict
 from reports.outputs.junit import JunitResult, JunitTest, failure_text, junit
 from reports.outputs.summary_md import markdown_table, summary_md
+from reports.verdicts import NOT_RUN
 from specs.plain_text import escape_markdown
 
 FINDINGS_SHOWN = 10

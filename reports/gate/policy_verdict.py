@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from reports.case_patterns import any_matches, document_of, matches
-from reports.diff.verdicts import BREAKS_RULE, NO_ANSWER, NOT_RUN
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.changes import is_known
 from reports.findings.finding_text import shortened
 from reports.gate.policy import AcceptedEntry, Policy
+from reports.verdicts import BREAKS_RULE, NO_ANSWER, NOT_RUN
 
 EXAMPLES = 3
 """How many cases are named for each failure."""

@@ -11,10 +11,10 @@ from typing import Any
 
 from reports.counterexample.drawing import DatumColumns, allowed_columns
 from reports.counterexample.drawing import datum_columns as drawn_line
-from reports.diff.failure_runs import MOST_RUNS
 from reports.findings.case_rules import EVERY_INPUT, CaseRule
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.report import Report
+from reports.grading.failure_runs import MOST_RUNS
 from reports.html.rules_page import rules_page_file
 from specs.coverage import lines_of_rules
 from specs.formats import Format, format_named

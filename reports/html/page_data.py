@@ -8,7 +8,6 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
-from reports.diff.verdicts import VERDICT_DIGITS, VERDICTS
 from reports.findings.cells import Cell
 from reports.findings.changes import CHANGES
 from reports.findings.number_line import number_line
@@ -18,6 +17,7 @@ from reports.findings.verdict_signs import (
     NO_VERDICT,
     SIGNS_AND_MEANINGS,
 )
+from reports.verdicts import VERDICT_DIGITS, VERDICTS
 from specs.formats import formats
 from specs.loader import documents
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from reports.diff.verdicts import VERDICTS, WRONG
 from reports.findings.changes import CHANGES
 from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
@@ -28,6 +27,7 @@ from reports.html.rules_page import (
     rules_pages,
 )
 from reports.html.trend import trends
+from reports.verdicts import VERDICTS, WRONG
 from specs.coverage import by_kind
 from specs.loader import documents
 from specs.plain_text import plain_text

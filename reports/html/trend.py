@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from reports.diff.verdicts import WRONG
 from reports.findings.report import Report
+from reports.verdicts import WRONG
 
 """Verdicts of which fewer are better."""
 

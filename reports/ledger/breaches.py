@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from reports.diff.judgement import Divergence, Fault, Judgement
-from reports.diff.verdicts import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL
+from reports.judgement import Judgement
+from reports.problem_words import words
+from reports.problems import BrokenRule, Refused, WrongValues, wrong_inputs
+from reports.verdicts import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL
 from specs.cases import Case
 
 DIGITS = 16
@@ -55,28 +57,30 @@ def breaches(case: Case, judgement: Judgement) -> tuple[Breach, ...]:
         return (_breach_without_answer(case, judgement),)
     if judgement.verdict not in BREAKS_RULE:
         return ()
-    by_verdict: dict[str, list[Divergence | Fault]] = {}
+    by_verdict: dict[str, list[BrokenRule]] = {}
     for broken in judgement.broken_rules:
         by_verdict.setdefault(VERDICT_OF_LEVEL[broken.level], []).append(broken)
     return tuple(
         Breach(
             verdict,
-            sum(part.count for part in parts),
+            sum(map(wrong_inputs, parts)),
             _digest([verdict, *_hashed(case, parts, bool(judgement.check))]),
         )
         for verdict, parts in by_verdict.items()
     )
 
 
-def _hashed(case: Case, parts: list[Divergence | Fault], is_check: bool) -> Iterator[Any]:
+def _hashed(case: Case, parts: list[BrokenRule], is_check: bool) -> Iterator[Any]:
     for part in parts:
         match part:
-            case Fault() if is_check:
-                yield part.rule
-            case Divergence():
+            case WrongValues():
                 yield [part.rule, part.count, part.runs.checksum]
-            case Fault():
-                yield [part.rule, part.kind, _constant_text(case, part.message)]
+            case _ if is_check:
+                yield part.rule
+            case Refused(kind=kind):
+                yield [part.rule, kind, _constant_text(case, words(part))]
+            case _:
+                yield [part.rule, "answer", _constant_text(case, words(part))]
 
 
 def _breach_without_answer(case: Case, judgement: Judgement) -> Breach:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from reports.diff.judgement import Judgement
 from reports.findings.finding import UNEXPLAINED, Findings
+from reports.judgement import Judgement
 from reports.ledger.breaches import breaches
 from reports.ledger.ledger_file import load_ledger
 from reports.ledger.listing import InputOptions, Ledger, LedgerStatus, compare_with_listings

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from xml.etree import ElementTree as Tree
 
-from reports.diff.verdicts import NO_ANSWER, NOT_RUN
 from reports.findings.cells import Cell
 from reports.findings.report import Report
+from reports.verdicts import NO_ANSWER, NOT_RUN
 from specs.plain_text import plain_text
 
 FAILURES = ("violates", "deviates")

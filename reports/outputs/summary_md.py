@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from reports.diff.verdicts import VERDICTS
 from reports.findings.changes import CHANGES, setup_differences
 from reports.findings.finding_text import extent_words
 from reports.findings.report import Report
+from reports.verdicts import VERDICTS
 from specs.plain_text import escape_markdown
 
 SHOWN = 20

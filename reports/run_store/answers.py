@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_array
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers, decode_array
 from reports.run_store.open_run import read_batches
 from reports.run_store.store import RunStore
 from specs.errors import CastigateError

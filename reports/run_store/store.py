@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
 from reports.run_store.record import (
     Environment,
     RunRecord,

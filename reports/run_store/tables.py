@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from reports.diff.answer_arrays import DatumArray
-from reports.diff.failure_runs import Runs
-from reports.diff.judgement import Datum, Divergence, Fault, Judgement
+from reports.grading.failure_runs import Runs
+from reports.judgement import Judgement
+from reports.problems import BrokenRule, Datum, WrongValues, wrong_inputs
+from reports.run_store.answer_arrays import DatumArray
 from reports.run_store.storage import Folder
 from specs.cases import Case
 from specs.formats import Format, format_named
@@ -224,16 +225,16 @@ def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def _broken_rule(case: Case, broken: Divergence | Fault) -> dict[str, Any]:
+def _broken_rule(case: Case, broken: BrokenRule) -> dict[str, Any]:
     """A broken rule as the struct ``BROKEN_RULE``; a fault has no inputs and answers."""
     rule = {
         "rule": broken.rule,
         "clause": broken.clause,
         "level": broken.level,
-        "wrong": broken.count,
+        "wrong": wrong_inputs(broken),
     }
     match broken:
-        case Divergence():
+        case WrongValues():
             return rule | {
                 "runs": broken.runs.total,
                 "digest": f"{broken.runs.checksum:016x}",
@@ -241,7 +242,7 @@ def _broken_rule(case: Case, broken: Divergence | Fault) -> dict[str, Any]:
                 "answer": _datum_text(format_named(case.target), broken.answer),
                 "allowed": [escape_surrogates(text) for text in broken.allowed],
             }
-        case Fault():
+        case _:
             none = {"runs": 0, "digest": "", "smallest": None, "answer": None, "allowed": []}
             return rule | none
 

@@ -7,7 +7,7 @@ JSON in its metadata. A sha256 of everything before it ends the part, so that da
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import fields
 from hashlib import sha256
 from typing import Any
 
@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_array
-from reports.diff.failure_runs import Runs
-from reports.diff.judgement import Divergence, Fault, Judgement
+from reports.grading.failure_runs import Runs
+from reports.judgement import Judgement
+from reports.problems import Problem, WrongValues, decode_problem, problem_json
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers, decode_array
 
-METADATA_KEY = b"castigate part 4"
+METADATA_KEY = b"castigate part 5"
 """The key of the JSON in the metadata; its number changes with the format."""
 CHECKSUM_BYTES = sha256().digest_size
 DATUM_COLUMNS = ("first", "last", "answer", "last_answer")
@@ -101,11 +102,7 @@ def _judgement_json(
     """A judgement as JSON, without its runs, which go to ``batches``, and its ``arrays``."""
     batches += [_run_batch(divergence.runs) for divergence in judgement.divergences]
     content = _fields(judgement)
-    content["divergences"] = [
-        _fields(divergence) | {"runs": _runs_json(divergence.runs)}
-        for divergence in judgement.divergences
-    ]
-    content["faults"] = [asdict(fault) for fault in judgement.faults]
+    content["problems"] = [*map(_problem_json, judgement.problems)]
     if judgement.answered is not None:
         both = (judgement.answered.inputs, judgement.answered.answers)
         arrays.update({array.digest: array for array in both})
@@ -113,7 +110,14 @@ def _judgement_json(
     return content
 
 
-def _fields(record: Judgement | Divergence) -> dict[str, Any]:
+def _problem_json(problem: Problem) -> dict[str, Any]:
+    """A problem as JSON; wrong values without the columns of their runs."""
+    if isinstance(problem, WrongValues):
+        return _fields(problem) | {"runs": _runs_json(problem.runs)}
+    return problem_json(problem)
+
+
+def _fields(record: Judgement | WrongValues) -> dict[str, Any]:
     """The fields by name; unlike ``asdict``, without copying what they hold."""
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
@@ -121,20 +125,19 @@ def _fields(record: Judgement | Divergence) -> dict[str, Any]:
 def _decode_judgement(
     content: dict[str, Any], run_batches: Any, arrays: dict[str, DatumArray]
 ) -> Judgement:
-    divergences = tuple(
-        Divergence(
-            **each
-            | {"runs": _decode_runs(each["runs"], run_batches), "allowed": tuple(each["allowed"])}
-        )
-        for each in content["divergences"]
-    )
-    faults = tuple(Fault(**fault) for fault in content["faults"])
+    problems = tuple(_decode_problem(each, run_batches) for each in content["problems"])
     answered = None
     if content["answered"] is not None:
         answered = InputsAndAnswers(*(arrays[digest] for digest in content["answered"]))
-    return Judgement(
-        **content | {"divergences": divergences, "faults": faults, "answered": answered}
-    )
+    return Judgement(**content | {"problems": problems, "answered": answered})
+
+
+def _decode_problem(content: dict[str, Any], run_batches: Any) -> Problem:
+    if "runs" not in content:
+        problem: Problem = decode_problem(content)
+        return problem
+    runs = _decode_runs(content["runs"], run_batches)
+    return WrongValues(**content | {"runs": runs, "allowed": tuple(content["allowed"])})
 
 
 def _runs_json(runs: Runs) -> dict[str, Any]:

@@ -11,15 +11,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-
-from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from conformance.judging.road_agreement import RoadAgreement
-from conformance.running.selection import select
+
 from oracles.protocol import Bits
 from oracles.registry import Backend
-from reports.diff.judgement import Verdict
+from reports.judgement import Verdict
 from specs.cases import Case
 from specs.formats import format_named
+from specs.selection import select
 
 BUFFER_LENGTH = 101
 """Odd, so that packed answers end within a byte and vectors short of their end.

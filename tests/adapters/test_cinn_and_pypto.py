@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named, select
 from oracles.adapters import cinn, pypto
 from oracles.protocol import NotInstalled, Unsupported
 from oracles.registry import Backend
 from specs.case_calls import call_of
 from specs.cases import Case
+from specs.selection import case_named, select
 from tests.adapters.common import bits_of, onnx_case
 from tests.adapters.contract import skip_unless_installed
 

@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from oracles.adapters.jax import DTYPES, VARIANTS, Jax, Request
 from oracles.adapters.stablehlo import Shape
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
 from specs.formats import format_named, formats
+from specs.selection import case_named
 from tests.adapters.common import (
     assert_same,
     bits_of,
@@ -80,7 +81,7 @@ class TestArrays:
 KEPT = """
 import numpy as np
 from oracles.adapters.jax import Jax
-from conformance.running.selection import case_named
+from specs.selection import case_named
 
 case = case_named("onnx-cast:25/float32/float16")
 for name in {names}:

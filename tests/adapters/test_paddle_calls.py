@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from oracles.adapters.calls import WORD_VALUES, ones
 from oracles.adapters.paddle import Paddle
 from oracles.adapters.paddle_calls import shares_memory
@@ -17,6 +17,7 @@ from oracles.registry import Backend
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
 from specs.formats import format_named
+from specs.selection import case_named
 from tests.adapters.common import bits_of
 from tests.adapters.contract import make
 

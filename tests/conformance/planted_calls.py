@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
+
 from oracles.protocol import Returned, Tensor
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
 from specs.calls import Call
 from specs.cases import Case
+from specs.selection import case_named
 
 RIGHT = Reference()
 Change = Callable[[Call, Mapping[str, Any], Returned], Any]

@@ -31,7 +31,7 @@ FULL = "--tier=full"
 SECONDS_TO_END = 120
 TABLES = ["answers.parquet", "cases.parquet", "divergences.parquet", "pairs.parquet"]
 PROC = Path("/proc")
-NO_WORKERS = (b"oracles.isolation.server", b"multiprocessing.resource_tracker")
+NO_WORKERS = (b"oracles.backend.server", b"multiprocessing.resource_tracker")
 
 
 def backend(name: str) -> str:

@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from conformance.sweep import engine, road_answers
 from conformance.sweep.engine import sweep
 from oracles.reference import expect_by_kernels
 from oracles.reference.reference_oracle import Reference
 from oracles.reference.sweep_inputs import Dense, InputSequence
 from oracles.registry import Backend
-from reports.diff.chunk_comparison import chunk_comparison, fastest_comparison
-from reports.diff.judgement import Judgement
+from reports.grading.chunk_comparison import chunk_comparison, fastest_comparison
+from reports.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling
+from specs.selection import case_named
 
 RIGHT = Reference()
 SMALL_CHUNK = 1 << 12

@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
+from conformance.kinds.bitcast import contents
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.judging.bitcasts import contents
-from conformance.running.selection import case_named, select
 from oracles.protocol import Unsupported
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
 from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.formats import format_named
+from specs.selection import case_named, select
 
 RIGHT = Reference()
 Answer = Callable[[Case, Any], Any]

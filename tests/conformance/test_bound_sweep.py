@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.running.selection import case_named
 from oracles import bound_sweep
 from oracles.bound_sweep import BoundSweep
 from oracles.huge_pages import HUGE_PAGE, in_huge_pages
 from oracles.protocol import InputsChanged
 from oracles.reference.sweep_inputs import Dense
-from reports.diff.chunk_check import advance
+from reports.grading.chunk_check import advance
+from specs.selection import case_named
 
 ROOT = Path(__file__).parents[2]
 CASE = case_named("onnx-cast:13/uint32/int32")
@@ -159,7 +159,7 @@ def test_arrays_of_huge_pages_begin_with_one(count: int) -> None:
 REUSES_MEMORY = """\
 import numpy as np
 from oracles.huge_pages import in_huge_pages
-from oracles.isolation.resource_limits import keep_freed_memory
+from oracles.backend.resource_limits import keep_freed_memory
 
 def kilobytes_in_huge_pages():
     return sum(int(line.split()[1]) for line in open("/proc/self/smaps") if "AnonHuge" in line)

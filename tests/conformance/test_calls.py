@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from oracles.protocol import Returned, Tensor, Unsupported
 from oracles.registry import Backend
 from specs.calls import Call
 from specs.cases import Case
 from specs.loader import document_named
 from specs.ruling import ruling
+from specs.selection import case_named
 from tests.conformance.planted_calls import (
     RIGHT,
     Accepting,

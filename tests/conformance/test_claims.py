@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from conformance.judging.row_answers import candidates
+
 from conformance.running.program_identity import program_identity
-from conformance.running.selection import case_named, select
 from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
 from oracles.protocol import Bits
 from oracles.registry import Backend
@@ -23,6 +23,7 @@ from specs.editions import editions
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.loader import documents
+from specs.selection import case_named, select
 from tests.conformance.processes import RUNNABLE, castigate
 
 OLD, NEW = (f"onnx-cast:{version}/int8/int16" for version in (24, 25))

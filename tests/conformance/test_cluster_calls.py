@@ -12,8 +12,8 @@ import pytest
 from conformance.running import dask_executor
 from conformance.running.dask_cluster import Job
 from conformance.running.plan import PARTS, Sweep, Task
-from conformance.running.selection import case_named
 from oracles.reference.sweep_inputs import SAMPLE, SequenceKind
+from specs.selection import case_named
 
 CASE = case_named("onnx-cast:25/float64/float32")
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from conformance.judging.quick_inputs import inputs_of
-from conformance.running.selection import case_named, select
+from conformance.kinds.quick_inputs import inputs_of
 from specs.formats import format_named
 from specs.loader import documents
 from specs.model.page_lines import cite_lines
 from specs.release import VERSION
 from specs.ruling import ruling
+from specs.selection import case_named, select
 from tests.conformance.processes import castigate_in_process as castigate
 
 DATA = Path(__file__).with_name("data")

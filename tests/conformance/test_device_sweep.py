@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from conformance.sweep import engine, road_answers
 from conformance.sweep.engine import sweep
 from oracles.adapters.torch import Torch
-from oracles.isolation.time_limit import TimeLimited
+from oracles.backend.time_limit import TimeLimited
 from oracles.protocol import Unsupported
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.diff.chunk_comparison import fastest_comparison
-from reports.diff.judgement import Judgement
+from reports.grading.chunk_comparison import fastest_comparison
+from reports.judgement import Judgement
 from specs.cases import Case
+from specs.selection import case_named
 from tests.conformance.swept import (
     RANGES,
     SMALL_BLOCK,

@@ -15,8 +15,8 @@ from conformance.commands.document_listing import (
     RuleListing,
     VersionListing,
 )
-from conformance.running.selection import select
 from specs.loader import documents
+from specs.selection import select
 from tests.conformance.processes import ROOT
 from tests.conformance.processes import castigate_in_process as castigate
 

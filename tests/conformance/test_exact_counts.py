@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from typer.testing import CliRunner, Result
 
-from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.run import RunRequest
-from conformance.running.selection import case_named
-from conformance.sweep import exact_counts
+from conformance.surveys import exact_counts
 from conformance.sweep.engine import sweep
 from conformance.sweep.joining import completed, joined
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.diff.chunk_comparison import fastest_comparison
-from reports.diff.judgement import Judgement
+from reports.grading.chunk_comparison import fastest_comparison
+from reports.judgement import Judgement
 from reports.run_store.record import BackendRecord, Selection
 from reports.run_store.store import RunStore, create
+from specs.selection import case_named
 from tests.conformance.data.runnable import HiddenRange, KnownRange, Right
 from tests.conformance.processes import RUNNABLE
 from tests.conformance.test_run import needs_numba

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from conformance.commands.export import folder_of
-from conformance.judging.exported_tests import MAX_INPUTS, exported_case
-from conformance.judging.quick_inputs import few_inputs, quick_inputs
-from conformance.running.selection import case_named
+from conformance.exchange.exported_tests import MAX_INPUTS, exported_case
+from conformance.kinds.quick_inputs import few_inputs, quick_inputs
 from oracles.reference.exact import decode
 from specs.formats import format_named
 from specs.ruling import ruling
+from specs.selection import case_named
 from tests.conformance.onnx_tests import bits_of, by_evaluator, by_ort, failing, form_of, read
 from tests.conformance.processes import castigate
 

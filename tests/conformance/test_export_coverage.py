@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.commands.export import Exporter
-from conformance.judging.exported_tests import exported_case
-from conformance.running.selection import case_named, select
+from conformance.exchange.exported_tests import exported_case
 from specs.formats import format_named
+from specs.selection import case_named, select
 
 OPSET = 25
 LONG_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}

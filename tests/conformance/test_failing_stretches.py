@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
+from conformance.kinds.follow import GradedAnswers, Ranges, follow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.judging import failing_stretches
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.judging.failing_stretches import GradedAnswers, Ranges, follow
-from conformance.running.selection import case_named
 from oracles.protocol import Bits
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.diff.grades import ALLOWED, NOT_ALLOWED
+from reports.grading.grades import ALLOWED, NOT_ALLOWED
 from specs.cases import Case
+from specs.selection import case_named
 
 SIZE = 1 << 12
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from conformance.suite.failures import Failures
 from oracles.protocol import Bits
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from reports.findings.find import find_findings
 from specs.cases import Case
+from specs.selection import case_named
 
 CASES = [f"onnx-cast:{version}/float16/int4" for version in (25, 24)]
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from conformance.sweep.engine import sweep
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.diff.chunk_comparison import fastest_comparison
-from reports.diff.judgement import Judgement
+from reports.grading.chunk_comparison import fastest_comparison
+from reports.judgement import Judgement
 from specs.cases import Case
+from specs.selection import case_named
 
 pytest.importorskip("numba", reason="without the extra `fast` a sweep of 2**32 takes long")
 torch = pytest.importorskip("oracles.adapters.torch")

@@ -10,10 +10,9 @@ from typing import Any, cast
 from xml.etree import ElementTree
 
 import pytest
-
 from conformance.judging.backend_judge import Settings
 from conformance.judging.questions import Judged, by_backend, judges_of
-from conformance.running.selection import select
+
 from conformance.suite.failures import Failures
 from conformance.suite.parallel_judging import (
     Group,
@@ -21,11 +20,12 @@ from conformance.suite.parallel_judging import (
     Helpers,
     ParallelJudging,
 )
-from oracles.isolation.launch_config import launch_configs
+from oracles.backend.launch_config import launch_configs
 from oracles.registry import load_backend
-from reports.diff.judgement import Judgement
-from reports.diff.totals import count_record
+from reports.outputs.totals import count_record
+from reports.judgement import Judgement
 from specs.cases import Case
+from specs.selection import select
 from tests.conformance.data import helped
 from tests.conformance.test_suite import FAILED, suite
 

@@ -11,14 +11,14 @@ from zipfile import ZipFile
 import pytest
 import typer.testing
 
-from conformance.running import history
-from conformance.running.history import History
+from conformance.surveys import history
+from conformance.surveys.history import History
 
 ROOT = Path(__file__).parents[2]
 
 
 def run_history(*versions: str, checkout: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "conformance.running.history", "ort", "onnxruntime", *versions]
+    command = [sys.executable, "-m", "conformance.surveys.history", "ort", "onnxruntime", *versions]
     folders = [f"--castigate={checkout}", f"--out={out}"]
     return subprocess.run([*command, *folders], capture_output=True, text=True, check=False)
 

@@ -10,14 +10,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from oracles.registry import load_backend
 from oracles.smoke_check import smoke
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
 from specs.errors import CastigateError
 from specs.loader import documents
+from specs.selection import case_named
 
 HOSTILE = Path(__file__).with_name("data") / "hostile.py"
 CASE = "onnx-cast:25/float8e5m2/float16"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from conformance.judging.invariances import Invariances
-from conformance.judging.shape_choice import shape_of_pair
-from conformance.running.selection import case_named
+from conformance.kinds.shape_choice import shape_of_pair
+
 from oracles.registry import Backend, load_backend
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
+from specs.selection import case_named
 from tests.conformance.test_invariances import INT8, cases
 
 TENSORS = Path(__file__).with_name("data") / "tensors.py"

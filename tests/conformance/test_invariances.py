@@ -9,21 +9,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from conformance.judging.invariances import Invariances, any_probe, drive
-from conformance.judging.probes import Probe, probes
+from conformance.kinds.probes import Probe, probes
 from conformance.judging.road_agreement import RoadAgreement
 from conformance.judging.row_answers import first_row
-from conformance.judging.shape_choice import LENGTHS, SHAPES, shapes_of
-from conformance.judging.telling_inputs import MOST, telling_inputs
-from conformance.running.selection import select
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import close, load_isolated
+from conformance.kinds.shape_choice import LENGTHS, SHAPES, shapes_of
+from conformance.kinds.telling_inputs import MOST, telling_inputs
+
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
 from oracles.memory_layouts import Layout, layout_of, with_layout
 from oracles.registry import Backend, load_backend
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
 from specs.cases import Case
+from specs.selection import select
 from tests.conformance.test_suite import FAILED, NOTHING, PASSED, suite
 
 PLACED = Path(__file__).with_name("data") / "placed.py"

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from conformance.judging.quick_inputs import inputs_of, one_of_each
-from conformance.judging.recorded_answers import Tally, judge_stream
-from conformance.running.selection import case_named, select
+from conformance.exchange.recorded_answers import Tally, judge_stream
+from conformance.kinds.quick_inputs import inputs_of, one_of_each
 from oracles.reference.reference_oracle import Reference, RejectedError
-from reports.diff.divergences import datum_of
+from reports.grading.divergences import datum_of
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.operations import is_bitcast
 from specs.ruling import ruling
+from specs.selection import case_named, select
 
 Line = dict[str, Any]
 ORACLE = Reference()

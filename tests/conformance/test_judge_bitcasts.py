@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.kinds.bitcast import contents
 
-from conformance.judging.bitcasts import contents
-from conformance.judging.recorded_answers import Tally, judge_stream
-from conformance.judging.value_spelling import json_text
-from conformance.running.selection import case_named, select
+from conformance.exchange.recorded_answers import Tally, judge_stream
+from conformance.exchange.value_spelling import json_text
 from oracles.reference.bitcast_bits import codes_of
 from oracles.reference.reference_oracle import Reference, RejectedError
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.cases import Case
 from specs.formats import Format
 from specs.operations import is_bitcast
+from specs.selection import case_named, select
 from tests.conformance.test_bitcasts import judged as run
 
 XLA, CINN, TF = "xla-bitcast-convert:2023", "cinn-bitcast-convert:1.0", "tensorflow-bitcast:2023"

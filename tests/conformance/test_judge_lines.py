@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.judging.recorded_answers import Tally, judge_stream
-from conformance.judging.value_spelling import json_text
+from conformance.exchange.recorded_answers import Tally, judge_stream
+from conformance.exchange.value_spelling import json_text
 
 CASTIGATE = [sys.executable, "-c", "from conformance.commands.main import main; main()"]
 CASE = "onnx-cast:25/float32/float16"

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.judging.value_spelling import tensor_words
-from conformance.running.selection import case_named
+from conformance.exchange.value_spelling import tensor_words
 from oracles.reference.bitcast_bits import elements
 from oracles.reference.reference_oracle import Reference
 from specs.bitcast_ruling import bitcast_ruling
 from specs.formats import format_named
 from specs.operations import is_bitcast
+from specs.selection import case_named
 from tests.conformance.processes import castigate_in_process as castigate
 
 HALF = "onnx-cast:25/float16/float32"

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.judging.quick_inputs import inputs_of
-from conformance.running.selection import case_named
+from conformance.kinds.quick_inputs import inputs_of
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling
+from specs.selection import case_named
 
 RIGHT = Reference()
 SETTINGS = Settings(max_examples=200)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.judging.quick_inputs import quick_inputs
+from conformance.kinds.quick_inputs import quick_inputs
 
 MANTISSA = {"float32": 23, "float64": 52}
 WIDE = [

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from oracles.adapters.script_text import bits_statement
 from oracles.protocol import Bits, Oracle
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from specs.cases import Case
+from specs.selection import case_named
 from tests.conformance.test_suite import suite
 
 ONE = 0x3F800000

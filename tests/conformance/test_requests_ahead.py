@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from conformance.judging.requests_ahead import ask_ahead
-from conformance.running.selection import case_named, select
+
 from oracles.protocol import AheadRequest
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.cases import Case
+from specs.selection import case_named, select
 
 
 class Takes:

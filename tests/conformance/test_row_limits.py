@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
 from conformance.judging import row_limits
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from oracles.protocol import Unsupported
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
-from reports.diff.allowed_answers import Expectations, grade_answers
-from reports.diff.judgement import Judgement
+from reports.grading.allowed_answers import Expectations, grade_answers
+from reports.judgement import Judgement
 from specs.cases import Case
 from specs.ruling import ruling
+from specs.selection import case_named
 
 RIGHT = Reference()
 EXACT = "onnx-cast:25/uint8/float16"

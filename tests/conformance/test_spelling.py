@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conformance.judging.value_spelling import JsonNumber, NestedDatum, TensorDatum, datum, tensor
+from conformance.exchange.value_spelling import JsonNumber, NestedDatum, TensorDatum, datum, tensor
 from oracles.reference import exact
 from oracles.reference.exact_text import exact_decimal
 from specs.errors import CastigateError

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-
-from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from conformance.judging.invariances import Invariances
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import close, load_isolated
+
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend
-from reports.diff.verdicts import Verdict
+from reports.verdicts import Verdict
 from tests.conformance.data.surprises import FAULTS, ONLY_FULL, REPLACED, UNSEEN, Surprising
 from tests.conformance.test_invariances import HALF, cases
 

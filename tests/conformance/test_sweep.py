@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.running.selection import case_named
 from conformance.sweep import engine
 from conformance.sweep.engine import MOST_WAITING
 from conformance.sweep.joining import completed, joined
 from oracles.reference import expect_by_kernels
 from oracles.reference.sweep_inputs import Sample, Steps
-from reports.diff.allowed_answers import grade_answers
-from reports.diff.chunk_check import ChunkCheck
-from reports.diff.chunk_comparison import fastest_comparison
-from reports.diff.divergences import simplest_between, simplicity
-from reports.diff.failure_runs import gather, no_runs
-from reports.diff.judgement import NEXT_SCRIPT, Divergence, Fault, Judgement
+from reports.grading.allowed_answers import grade_answers
+from reports.grading.chunk_check import ChunkCheck
+from reports.grading.chunk_comparison import fastest_comparison
+from reports.grading.divergences import simplest_between, simplicity
+from reports.grading.failure_runs import gather, no_runs
+from reports.judgement import NEXT_SCRIPT, Divergence, Fault, Judgement
 from specs.formats import format_named
 from specs.ruling import ruling
+from specs.selection import case_named
 from tests.conformance.swept import (
     DENSE,
     RANGES,

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from conformance.judging.exported_tests import MAX_INPUTS, exported_case
-from conformance.judging.quick_inputs import few_inputs
-from conformance.judging.text_groups import text_group
-from conformance.running.selection import case_named, select
+from conformance.exchange.exported_tests import MAX_INPUTS, exported_case
+from conformance.exchange.text_groups import text_group
+from conformance.kinds.quick_inputs import few_inputs
 from specs.cases import Case
 from specs.formats import format_named
 from specs.ruling import ruling
+from specs.selection import case_named, select
 
 STRING_CASES = [case for case in select(["onnx-cast:25"]) if case.source == "string"]
 

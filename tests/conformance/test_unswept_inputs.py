@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from conformance.judging.quick_inputs import RANGES, quick_inputs
+from conformance.kinds.quick_inputs import RANGES, quick_inputs
 from oracles.protocol import Bits
 
 Fault = Callable[[Bits], Bits]

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from oracles.protocol import Unsupported
 from oracles.registry import load_backend
 from oracles.smoke_check import smoke
+from specs.selection import case_named
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "vendor_python"
 BACKEND = "adapter.py:NumpyCast"

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.running.selection import case_named
-from conformance.sweep import open_regions
-from conformance.sweep.open_regions import whole
+from conformance.surveys import open_regions
+from conformance.surveys.open_regions import whole
 from reports.behaviors.explanation import explain, sentence
 from reports.behaviors.tally import tally_answers
 from specs.cases import Case
+from specs.selection import case_named
 
 pytest.importorskip("numba", reason="the fast form needs the extra `fast`")
 CASE = case_named("onnx-cast:25/float32/uint8")

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
-from reports.diff.judgement import Judgement
-from reports.diff.verdicts import Verdict
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
+from reports.verdicts import Verdict
+from reports.judgement import Judgement
 from reports.run_store.record import BackendRecord, serialize_record
 from reports.run_store.store import create
 from specs.cases import Case

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from reports.diff.judgement import Judgement
 from reports.findings.report import Report, read_report
 from reports.html.behaviors import FamilyRow, PairsOfBehavior, behaviors_by_family
 from reports.html.front_page import RuleSummary, front_page
 from reports.html.site import write_site
 from reports.html.trend import Point, trends
+from reports.judgement import Judgement
 from specs.cases import Case
 from specs.formats import format_named
 from specs.loader import documents

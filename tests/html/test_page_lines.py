@@ -9,9 +9,9 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 import pytest
 
-from reports.diff.judgement import Judgement
 from reports.html.rules_page import cited_lines, rules_page_file
 from reports.html.site import write_site
+from reports.judgement import Judgement
 from specs.cases import Case
 from specs.coverage import coverage, encoders
 from specs.formats import formats

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import reports.html.site
-from reports.diff.judgement import Judgement
-from reports.diff.verdicts import VERDICTS
+from reports.verdicts import VERDICTS
 from reports.findings.report import read_report
 from reports.html.page_data import open_answers_data
 from reports.html.replace_report import MARK
 from reports.html.site import write_site
+from reports.judgement import Judgement
 from reports.run_store.record import Shard
 from specs.cases import Case
 from specs.errors import CastigateError

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.running.selection import case_named
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import close, load_isolated
-from oracles.isolation.remote_errors import ProcessDied
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
+from oracles.backend.remote_errors import ProcessDied
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import AheadRequest, Unsupported
 from oracles.tensor_batch import TensorBatch
 from specs.cases import Case
+from specs.selection import case_named
 
 ADAPTER = Path(__file__).with_name("data") / "asked_ahead.py"
 CASE, OTHER = case_named("onnx-cast:25/uint8/int8"), case_named("onnx-cast:24/uint8/int8")

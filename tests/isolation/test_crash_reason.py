@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oracles.isolation.supervised_process import (
+from oracles.backend.supervised_process import (
     MAX_REASON,
     STDERR_TAIL,
     ProcessFailed,

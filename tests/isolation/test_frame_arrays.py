@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from oracles.isolation.frames import (
+from oracles.backend.frames import (
     MAX_ELEMENTS,
     MAX_RANK,
     STORAGES,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles.isolation.frames import (
+from oracles.backend.frames import (
     MAGIC,
     MAX_HEADER,
     MAX_PAYLOAD,

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.running.selection import case_named
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import close, load_isolated
-from oracles.isolation.remote_errors import ProcessDied
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
+from oracles.backend.remote_errors import ProcessDied
 from oracles.protocol import WithBitcastMemory
 from oracles.registry import Backend
 from specs.errors import CastigateError
+from specs.selection import case_named
 from tests.conformance.processes import children, wait_for_ends
 
 PLANTED = Path(__file__).with_name("data") / "planted.py"

@@ -8,20 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
 from conformance.running.worker import Ready, TaskRunner
 from conformance.sweep import road_answers
 from conformance.sweep.engine import sweep
-from oracles.isolation import isolated_oracle
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import close, load_isolated
+from oracles.backend import isolated_oracle
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend, load_backend
-from reports.diff.chunk_comparison import fastest_comparison
-from reports.diff.judgement import Judgement
+from reports.grading.chunk_comparison import fastest_comparison
+from reports.judgement import Judgement
 from specs.errors import CastigateError
+from specs.selection import case_named
 from tests.isolation.data.swept import GUILTY
 
 ADAPTERS = Path(__file__).with_name("data") / "swept.py"

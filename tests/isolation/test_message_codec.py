@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.running.selection import select
-from oracles.isolation.frames import (
+from oracles.backend.frames import (
     FrameError,
     encode_frame,
     pack_arrays,
     read_frame,
     unpack_arrays,
 )
-from oracles.isolation.message_codec import (
+from oracles.backend.message_codec import (
     OracleDescription,
     decode_call,
     decode_case,
@@ -28,7 +27,7 @@ from oracles.isolation.message_codec import (
     encode_description,
     encode_returned,
 )
-from oracles.isolation.remote_errors import (
+from oracles.backend.remote_errors import (
     RemoteBaseException,
     RemoteException,
     decode_error,
@@ -39,6 +38,7 @@ from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
 from specs.calls import Argument, Call, Member
 from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
+from specs.selection import select
 
 TEXTS = st.text(st.characters())  # lone surrogates too
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.running.selection import case_named
-from oracles.isolation.launch_config import launch_configs
-from oracles.isolation.loading import close, load_isolated
-from oracles.isolation.remote_errors import ProcessDied
+from oracles.backend.launch_config import launch_configs
+from oracles.backend.loading import close, load_isolated
+from oracles.backend.remote_errors import ProcessDied
 from specs.errors import CastigateError
 from specs.release import VERSION
+from specs.selection import case_named
 from tests.conformance.processes import castigate
 
 ROOT = Path(__file__).parents[2]

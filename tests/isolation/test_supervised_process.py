@@ -8,9 +8,9 @@ from itertools import count
 
 import pytest
 
-from oracles.isolation import supervised_process
-from oracles.isolation.frames import encode_frame
-from oracles.isolation.supervised_process import ProcessTimeout, SupervisedProcess
+from oracles.backend import supervised_process
+from oracles.backend.frames import encode_frame
+from oracles.backend.supervised_process import ProcessTimeout, SupervisedProcess
 
 REPLY_AFTER_HALF_A_SECOND = (
     "import os, sys, time; time.sleep(0.5); os.write(int(sys.argv[-1]), bytes.fromhex('{}'))"

@@ -9,13 +9,13 @@ import pytest
 
 pytest.importorskip("numba")
 
-from conformance.running.selection import case_named
 from oracles.proof.exhaustion import first_difference, prove
 from oracles.proof.obligations import Obligation, prove_in_parallel
 from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import Staircase, staircase
 from oracles.reference.sweep_inputs import Dense, Steps
 from specs.ruling import Ruling, ruling
+from specs.selection import case_named
 
 EVERY = Dense(1 << 16)
 CASES = (

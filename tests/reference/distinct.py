@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import cache
 
-from conformance.running.selection import select
 from specs.operations import is_bitcast
 from specs.ruling import Ruling, ruling
+from specs.selection import select
 
 
 @cache

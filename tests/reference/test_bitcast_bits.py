@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.running.selection import select
 from oracles.reference.bitcast_bits import by_integer, by_memory, fills_bytes
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import Shape, Widths, output_shape
 from specs.formats import Format, format_named, formats
+from specs.selection import select
 
 NUMERIC = [form for form in formats().values() if form.kind != "text"]
 BYTES = [form for form in NUMERIC if form.bits % 8 == 0]

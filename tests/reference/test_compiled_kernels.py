@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.judging.quick_inputs import quick_inputs
+from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.compiled_kernels import compiled, program
 from oracles.reference.expectations import Expected

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.running.selection import case_named
 from oracles.protocol import Bits
 from oracles.reference import expect_by_exact
 from oracles.reference.reference_oracle import ROW_SIZES, ROWS_KEPT, Reference, with_nans
 from specs.ruling import ruling
+from specs.selection import case_named
 
 NARROW = "onnx-cast:25/float16/float8e4m3fn/saturate:1"
 WIDE = "onnx-cast:25/float32/float16"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.judging.quick_inputs import quick_inputs
+from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import STEP, STRETCH, Staircase, Step, staircase
 from oracles.reference.staircase_lookup import branch_indices_of, last_of_step, open_inputs
-from reports.diff.staircase_grades import compare_with_steps
+from reports.grading.staircase_grades import compare_with_steps
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings
 

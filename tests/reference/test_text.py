@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.judging.quick_inputs import texts
-from conformance.running.selection import select
+from conformance.kinds.quick_inputs import texts
 from oracles.reference import exact, exact_text, kernel_text
 from oracles.reference.exact_text import exact_decimal
 from specs.formats import Format, format_named, formats
 from specs.outcomes import Nan
 from specs.ruling import Ruling, ruling
+from specs.selection import select
 
 NUMERIC = [fmt for fmt in formats().values() if fmt.kind in ("float", "integer")]
 TEXT_CASES = [

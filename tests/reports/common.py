@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
-from reports.diff.failure_runs import Runs
-from reports.diff.judgement import Divergence, Fault, Judgement
-from reports.diff.verdicts import VERDICTS
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
+from reports.grading.failure_runs import Runs
+from reports.verdicts import VERDICTS
+from reports.judgement import Divergence, Fault, Judgement
 from reports.run_store.record import BackendRecord, Environment, RunRecord, Shard
 from specs.cases import Case
 

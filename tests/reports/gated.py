@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from conformance.running.run import selected_cases
-from reports.diff.judgement import Judgement
 from reports.gate.certificate import Evidence
 from reports.gate.policy import Policy, PolicyEntry
+from reports.judgement import Judgement
 from reports.run_store.open_run import open_run
 from reports.run_store.record import BackendRecord, Selection, serialize_record
 from reports.run_store.store import RunStore, create

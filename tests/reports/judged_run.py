@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
+
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from reports.run_store.record import BackendRecord

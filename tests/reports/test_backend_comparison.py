@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.reference.reference_oracle import Reference
-from reports.diff.allowed_answers import Expectations
-from reports.diff.answer_arrays import DatumArray, InputsAndAnswers
-from reports.diff.backend_comparison import CaseComparison, compare_answers
+from reports.grading.allowed_answers import Expectations
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
+from reports.outputs.backend_comparison import CaseComparison, compare_answers
 from specs.cases import Case
 
 HALF = Case("onnx-cast", "25", "float16", "float8e4m3fn", (("saturate", "1"),))

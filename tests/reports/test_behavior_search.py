@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.judging.quick_inputs import quick_inputs
+from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference import exact
 from oracles.reference.machine_words import select_arrays
 from reports.behaviors.closed_forms import behaviors_between, evaluate
@@ -28,7 +28,7 @@ from reports.behaviors.tally import (
     smallest_examples,
     tally_answers,
 )
-from reports.diff.divergences import simplicity
+from reports.grading.divergences import simplicity
 from specs.behaviors import Behavior
 from specs.formats import Format, format_named, formats
 from specs.model.vocabulary import Atom, Rounding, atoms

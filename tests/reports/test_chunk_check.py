@@ -16,13 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from conformance.running.selection import case_named
 from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import STEP, Step
-from reports.diff.allowed_answers import grade_answers
-from reports.diff.chunk_check_torch import DeviceCheck
-from reports.diff.chunk_comparison import chunk_comparison
-from reports.diff.chunk_table import (
+from reports.grading.allowed_answers import grade_answers
+from reports.grading.chunk_check_torch import DeviceCheck
+from reports.grading.chunk_comparison import chunk_comparison
+from reports.grading.chunk_table import (
     ANYTHING,
     CODE,
     NEEDS_GRADING,
@@ -33,6 +32,7 @@ from reports.diff.chunk_table import (
     table,
 )
 from specs.ruling import Ruling, ruling
+from specs.selection import case_named
 from tests.reference.distinct import numeric_rulings
 from tests.reports.test_staircase_grades import right_answers
 

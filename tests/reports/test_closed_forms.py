@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.judging.quick_inputs import quick_inputs
+from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference.machine_words import Word, select_words
 from reports.behaviors.closed_forms import behaviors_between, evaluate
 from reports.behaviors.steps import Evaluation

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from reports.diff import failure_runs
-from reports.diff.chunk_comparison import chunk_comparison
-from reports.diff.failure_runs import Runs, gather, no_runs
+from reports.grading import failure_runs
+from reports.grading.chunk_comparison import chunk_comparison
+from reports.grading.failure_runs import Runs, gather, no_runs
 
 GradedAnswers = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
 """Inputs in rising order, their answers, and the group of each: 0 if the answer is allowed."""

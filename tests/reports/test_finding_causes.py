@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reports.diff.judgement import NEXT_SCRIPT
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.causes import find_causes
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.finding import ExplainedCase
 from reports.findings.read_findings import read_findings
 from reports.findings.shape_rules import followed_rules
+from reports.judgement import NEXT_SCRIPT
 from specs.cases import Case
 from specs.formats import format_named
 from tests.reports.judged_run import RIGHT, Answer, cases_of, judged_run

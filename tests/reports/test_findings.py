@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reports.diff.judgement import Fault, Judgement
 from reports.findings import mechanism_answers
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import finding_record, findings_lines
@@ -18,6 +17,7 @@ from reports.findings.mechanism_answers import known_ruling
 from reports.findings.read_findings import read_findings
 from reports.findings.report import read_report
 from reports.html.site import write_site
+from reports.judgement import Fault, Judgement
 from reports.run_store.open_run import open_run
 from specs.cases import Case
 from specs.errors import CastigateError

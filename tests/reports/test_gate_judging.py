@@ -8,10 +8,10 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from reports.diff.judgement import Judgement
 from reports.findings.report import read_report
 from reports.gate.outputs import REQUIREMENTS, gate_junit, gate_summary
 from reports.gate.policy_verdict import PolicyVerdict
+from reports.judgement import Judgement
 from specs.cases import Case
 from tests.reports.gated import (
     CASE,

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.running.selection import case_named
 from reports.case_patterns import compress, expand, ids_of, matches
-from reports.diff.judgement import Judgement
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.judged_cells import cell_of
+from reports.judgement import Judgement
 from reports.ledger import ledger_file
 from reports.ledger.breaches import Breach
 from reports.ledger.ledger_file import load_ledger, path_of, read_ledger
@@ -27,6 +26,7 @@ from reports.ledger.listing import (
 from reports.ledger.update import update_ledger, write_ledger
 from reports.ledger.version_spans import Span, version_order
 from specs.errors import CastigateError, DocumentError
+from specs.selection import case_named
 
 CASE = "onnx-cast:25/float16/int8"
 OTHER = "onnx-cast:25/float16/int16"

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.running.selection import case_named
-from reports.diff.failure_runs import gather
-from reports.diff.judgement import Divergence, Fault, Judgement
-from reports.diff.verdicts import Verdict
+from reports.grading.failure_runs import gather
+from reports.verdicts import Verdict
 from reports.findings.finding_text import shortened
+from reports.judgement import Divergence, Fault, Judgement
 from reports.ledger.breaches import Breach, breaches, parse_breach
+from specs.selection import case_named
 
 CASE = "onnx-cast:25/float16/int8"
 OTHER = "onnx-cast:25/float16/int16"

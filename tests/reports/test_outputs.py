@@ -12,8 +12,8 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from reports.diff.judgement import Judgement
 from reports.findings.report import Report, read_report
+from reports.judgement import Judgement
 from reports.outputs.cases_csv import COLUMNS, cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md

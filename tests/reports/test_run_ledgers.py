@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
 from reports.ledger import run_check
 from reports.ledger.breaches import breaches
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.judging.quick_inputs import quick_inputs
+from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.expectations import Expected
 from oracles.reference.staircase import staircase
-from reports.diff.allowed_answers import grade_answers
-from reports.diff.chunk_comparison import chunk_comparison
-from reports.diff.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
-from reports.diff.staircase_grades import grade_by_staircase
+from reports.grading.allowed_answers import grade_answers
+from reports.grading.chunk_comparison import chunk_comparison
+from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
+from reports.grading.staircase_grades import grade_by_staircase
 from specs.outcomes import Anything, Either, Exactly, Nan
 from specs.ruling import Ruling
 from tests.reference.distinct import numeric_rulings

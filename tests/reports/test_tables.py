@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.diff.answer_arrays import DatumArray, InputsAndAnswers, decode_array
-from reports.diff.failure_runs import MOST_RUNS, Runs
-from reports.diff.judgement import Fault, Judgement
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers, decode_array
+from reports.grading.failure_runs import MOST_RUNS, Runs
+from reports.judgement import Fault, Judgement
 from reports.run_store.storage import folder_at
 from reports.run_store.tables import (
     CASES,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.diff.failure_runs import MOST_RUNS
-from reports.diff.judgement import Judgement
+from reports.grading.failure_runs import MOST_RUNS
+from reports.judgement import Judgement
 from reports.run_store.task_file import DamagedPartError, decode_task, encode_task, read_task_name
 from tests.reports.common import HALF, JUDGEMENTS, TEXTS, divergence, judgement, same, steps
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.diff import uniform_checksums
-from reports.diff.failure_runs import checksum_of_row
-from reports.diff.uniform_checksums import BLOCK, BLOCKS, UniformChecksums
+from reports.grading import uniform_checksums
+from reports.grading.failure_runs import checksum_of_row
+from reports.grading.uniform_checksums import BLOCK, BLOCKS, UniformChecksums
 
 CORNERS = st.sampled_from([0, 1, BLOCK - 1, BLOCK, 3 * BLOCK, (BLOCKS - 2) * BLOCK - 7])
 COUNTS = st.sampled_from([1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 5])

@@ -12,11 +12,11 @@ from math import prod
 
 import pytest
 
-from conformance.running.selection import case_named, select
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import format_shape, parse_shape, shape_of
 from specs.cases import Case
 from specs.loader import document_named
+from specs.selection import case_named, select
 
 Row = tuple[str, str, dict[str, str]]
 

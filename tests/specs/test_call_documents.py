@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.running.selection import case_named, select
 from specs.calls import FORM, MEMBER, Argument, Call, Member
 from specs.case_calls import call_of, form_of, linear_call
 from specs.cases import Case
 from specs.loader import document_named
 from specs.outcomes import Anything
 from specs.ruling import ruling
+from specs.selection import case_named, select
 
 TO, ASTYPE = "paddle-tensor-to:1.0", "paddle-layer-astype:1.0"
 SHARDED, TYPE = "torch-tensor-to:2023", "torch-module-type:2023"

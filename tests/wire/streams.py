@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.isolation.frames import MAGIC, FrameError, read_frame
+from oracles.backend.frames import MAGIC, FrameError, read_frame
 from oracles.wire.reply_checks import ReplyDecoder
 
 MAX_PAYLOAD = 1 << 16

@@ -13,18 +13,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import close, load_isolated
-from oracles.isolation.remote_errors import MAX_TEXT, ProcessDied
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
+from oracles.backend.remote_errors import MAX_TEXT, ProcessDied
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
 from oracles.wire import program_client
 from oracles.wire.schema import parse_answer
 from oracles.wire.stderr_log import MAX_BYTES
 from specs.errors import CastigateError
+from specs.selection import case_named
 from tests.conformance.processes import castigate, children, run, verdicts, wait_for_ends
 
 HOSTILE = Path(__file__).with_name("data") / "hostile.py"

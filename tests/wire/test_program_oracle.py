@@ -12,15 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from conformance.judging.backend_judge import BackendJudge, Settings
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from conformance.judging.road_agreement import first_of
-from conformance.running.selection import case_named
-from oracles.isolation.launch_config import LaunchConfig, launch_configs
-from oracles.isolation.loading import close, load_isolated
+
+from oracles.backend.launch_config import LaunchConfig, launch_configs
+from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
 from specs.errors import CastigateError
+from specs.selection import case_named
 from tests.conformance.processes import ROOT, castigate, run, verdicts
 
 PROGRAM = ROOT / "examples" / "vendor_python" / "program.py"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from conformance.running.selection import case_named
-from oracles.isolation.frames import Frame, encode_frame
+from oracles.backend.frames import Frame, encode_frame
 from oracles.wire.program_client import wire_case
 from oracles.wire.reply_checks import ReplyDecoder
 from oracles.wire.schema import AskCast, encode_request, json_schema
+from specs.selection import case_named
 from tests.test_docs import blocks
 
 ROOT = Path(__file__).parents[2]

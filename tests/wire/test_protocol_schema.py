@@ -7,7 +7,6 @@ from typing import Any
 
 import jsonschema
 
-from conformance.running.selection import case_named
 from oracles.wire.program_client import wire_case
 from oracles.wire.schema import (
     AskBye,
@@ -19,6 +18,7 @@ from oracles.wire.schema import (
     encode_request,
     json_schema,
 )
+from specs.selection import case_named
 
 CASE = case_named("onnx-cast:25/float32/float8e4m3fn/saturate:1")
 WIRE_CASE = wire_case(CASE)

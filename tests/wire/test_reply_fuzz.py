@@ -12,7 +12,7 @@ from struct import pack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles.isolation.frames import MAGIC, FrameError, read_frame
+from oracles.backend.frames import MAGIC, FrameError, read_frame
 from oracles.wire.reply_checks import ReplyDecoder
 from tests.wire.streams import MAX_PAYLOAD, TARGETS, read_all, stream
 

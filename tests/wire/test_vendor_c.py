@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named, select
 from conformance.sweep.engine import sweep
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import close, load_isolated
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
-from reports.diff.chunk_comparison import fastest_comparison
-from reports.diff.judgement import Judgement
+from reports.grading.chunk_comparison import fastest_comparison
+from reports.judgement import Judgement
+from specs.selection import case_named, select
 from tests.wire.conftest import SOURCE, BuildVendor
 
 LoadProgram = Callable[[Path], Backend]

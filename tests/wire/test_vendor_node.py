@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running import self_test
-from conformance.running.selection import case_named, select
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import close, load_isolated
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
+from specs.selection import case_named, select
 from tests.conformance.processes import castigate_in_process as castigate
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "vendor_node" / "program.js"

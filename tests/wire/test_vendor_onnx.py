@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 
-from conformance.judging.backend_judge import BackendJudge, Settings
-from conformance.running.selection import case_named
-from oracles.isolation.launch_config import LaunchConfig
-from oracles.isolation.loading import close, load_isolated
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Bits
 from oracles.registry import Backend
-from reports.diff.judgement import Judgement
+from reports.judgement import Judgement
 from specs.formats import format_named
+from specs.selection import case_named
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "vendor_onnx"
 TIES = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oracles.isolation.remote_errors import ProcessDied
+from oracles.backend.remote_errors import ProcessDied
 from specs.cases import Case
 from tests.conformance.data.placed import RIGHT, Compiles, Honest, OpenTail, Tail
 

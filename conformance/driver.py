@@ -1,0 +1,100 @@
+"""The driver: puts what judges want to know to the clients of backends, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+from conformance.kinds.asking import Ask, FirstRoad, Requests
+from conformance.kinds.invariances import Invariances
+from conformance.kinds.pair import judge_pair
+from conformance.kinds.roads import judge_roads
+from conformance.kinds.subject import Settings, Subject
+from oracles.backend.client import Client
+from oracles.backend.replies import Reply
+from oracles.registry import Backend
+from oracles.smoke_check import smoke
+from reports.judgement import Judgement
+from specs.cases import Case
+
+Result = TypeVar("Result")
+
+
+def drive(judge: Ask[Result], client: Client, first: Client | None = None) -> Result:
+    """Answer all requests of a judge, and return what it concludes.
+
+    ``first`` answers those to the first backend of the same framework.
+    """
+    try:
+        requests = next(judge)
+        while True:
+            requests = judge.send(_replies(requests, client, first))
+    except StopIteration as done:
+        result: Result = done.value
+        return result
+
+
+def _replies(requests: Requests, client: Client, first: Client | None) -> Sequence[Reply]:
+    """Send the requests of a round to both clients, and return the replies in their order."""
+    there = [each.request for each in requests if isinstance(each, FirstRoad)]
+    here = [each for each in requests if not isinstance(each, FirstRoad)]
+    replies = iter(client.send(here) if here else ())
+    if not there:
+        return [*replies]
+    assert first is not None
+    of_first = iter(first.send(there))
+    return [next(of_first if isinstance(each, FirstRoad) else replies) for each in requests]
+
+
+class BackendJudge:
+    """Judges one backend in this process: its client, and what judges know of it.
+
+    ``broken`` is the smoke check's result; if it is None, the first case that is judged runs it.
+    """
+
+    def __init__(
+        self, backend: Backend, broken: Mapping[str, str] | None, settings: Settings
+    ) -> None:
+        self.backend = backend
+        self.client = Client(backend)
+        self.settings = settings
+        if broken is not None:
+            self.broken = broken
+
+    @cached_property
+    def broken(self) -> Mapping[str, str]:
+        """A fault message for each dtype whose bits the adapter changes or loses."""
+        return smoke(self.backend)
+
+    @cached_property
+    def subject(self) -> Subject:
+        """The backend as judges see it."""
+        return Subject.of(self.backend, self.broken, self.settings)
+
+    def judge(self, case: Case) -> Judgement:
+        """Judge one case."""
+        [judgement] = self.judge_pair([case])
+        return judgement
+
+    def judge_pair(
+        self,
+        judged: Sequence[Case],
+        checks: Sequence[str] = (),
+        cases: Sequence[Case] = (),
+        first: BackendJudge | None = None,
+    ) -> list[Judgement]:
+        """Judge cases of a pair, and check the pair; see ``judge_pair`` of the kinds."""
+        if first is None:
+            return drive(judge_pair(self.subject, judged, checks, cases), self.client)
+        asked = judge_pair(self.subject, judged, checks, cases, first.subject)
+        return drive(asked, self.client, first.client)
+
+    def invariances(self, cases: Sequence[Case]) -> Judgement:
+        """Check the invariances of a pair alone."""
+        return drive(Invariances(self.subject, cases).judge(), self.client)
+
+    def roads(self, first: BackendJudge, cases: Sequence[Case]) -> Judgement:
+        """Compare this road on a pair with the first one of the same framework."""
+        asked = judge_roads(first.subject, self.subject, cases, {})
+        return drive(asked, self.client, first.client)

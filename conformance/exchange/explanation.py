@@ -1,0 +1,173 @@
+"""`castigate explain`: what a case allows for an input, by which rule, and what backends answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from conformance.driver import drive
+from conformance.exchange.recorded_answers import allowed_list, check_example_input
+from conformance.exchange.recorded_bitcasts import allowed_tensor
+from conformance.exchange.value_spelling import NestedDatum, datum, tensor, tensor_words
+from conformance.kinds.asking import ask
+from conformance.kinds.bitcast import contents
+from conformance.kinds.call import Departed, ask_values
+from oracles.backend.client import Client
+from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised
+from oracles.backend.requests import Bitcast
+from oracles.protocol import Bits
+from oracles.reference import expect_by_exact
+from oracles.registry import Backend
+from reports.counterexample.drawing import aligned_rows, allowed_columns, datum_columns
+from reports.grading.allowed_answers import describe_allowed
+from reports.grading.divergences import datum_of
+from reports.problem_words import words
+from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
+from specs.bitcast_shapes import format_shape
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.ruling import Ruling, ruling
+
+
+def read_input(rules: Ruling, word: str) -> int | str:
+    """Read an input from the command line: a number or pattern, or the text of a string case."""
+    if rules.source.kind == "text":
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise CastigateError(f"input {word[:40]!r} is not Unicode text in UTF-8")
+        return word
+    return datum(rules.source, word, "input")
+
+
+def explain(case: Case, word: str, backends: list[Backend]) -> dict[str, Any]:
+    """Explain one input of a case, as data for JSON."""
+    rules = ruling(case)
+    given = read_input(rules, word)
+    check_example_input(rules, given)
+    allowed = expect_by_exact.allow(rules, given)
+    return {
+        "case": case.id,
+        "input": {"text": given} if isinstance(given, str) else rules.source.hexadecimal(given),
+        "rule": allowed.branch.rule,
+        "level": allowed.branch.level,
+        "clause": allowed.branch.clause,
+        "allowed": allowed_list(rules, allowed, given),
+        "answers": {backend.name: _answer(backend, case, rules, given) for backend in backends},
+    }
+
+
+def _answer(backend: Backend, case: Case, rules: Ruling, given: int | str) -> Any:
+    storage = np.dtype(rules.source.storage)
+    if storage.kind == "V":
+        assert isinstance(given, int)
+        inputs = np.frombuffer(given.to_bytes(storage.itemsize, "little"), storage)
+    else:
+        inputs = np.array([given], storage)
+    match drive(ask_values(case, inputs), Client(backend)):
+        case Answered(answers):
+            answer = datum_of(answers[0])
+            return {"text": answer} if isinstance(answer, str) else rules.target.hexadecimal(answer)
+        case missing:
+            return no_answer(missing)
+
+
+def no_answer(missing: NoAnswer | Departed) -> dict[str, str]:
+    """Describe a missing answer: its kind and the reason."""
+    match missing:
+        case Declined():
+            kind = "unsupported"
+        case Crashed():
+            kind = "crashed"
+        case Departed(promise):
+            return {"departed": words(promise)}
+        case Raised() | Malformed():
+            kind = "error"
+    return {kind: missing.text}
+
+
+def explain_lines(case: Case, explained: dict[str, Any]) -> Iterator[str]:
+    """The explanation as lines: patterns, fields and values in columns."""
+    rules = ruling(case)
+    given = _code_or_text(explained["input"])
+    yield explained["case"]
+    yield f"  rule      {explained['rule']}, {explained['level']}"
+    yield f"  clause    {explained['clause']}"
+    words = describe_allowed(rules, expect_by_exact.allow(rules, given), given)
+    rows = [("input", datum_columns(rules.source, given))]
+    rows += [("allowed", allowed_columns(rules.target, word)) for word in words]
+    for name, answer in explained["answers"].items():
+        if isinstance(answer, dict) and "text" not in answer:
+            rows.append((name, (": ".join(next(iter(answer.items()))), "", "")))
+        else:
+            rows.append((name, datum_columns(rules.target, _code_or_text(answer))))
+    yield from aligned_rows(rows)
+
+
+def _code_or_text(value: Any) -> int | str:
+    return str(value["text"]) if isinstance(value, dict) else int(value, 16)
+
+
+def bitcast_bits(case: Case, words: list[str]) -> Bits:
+    """The input tensor of a bitcast: the elements given, or rising bytes if none are."""
+    ruling = bitcast_ruling(case)
+    if not words:
+        return next(contents(ruling, 0))
+    if len(words) != prod(ruling.shape):
+        count = prod(ruling.shape)
+        raise CastigateError(f"{case.id} takes {count} elements as its input, not {len(words)}")
+    return tensor(ruling.source, NestedDatum([*words]), "input", ruling.shape)
+
+
+def explain_bitcast(case: Case, bits: Bits, backends: list[Backend]) -> dict[str, Any]:
+    """Explain one bitcast, as data for JSON."""
+    ruling = bitcast_ruling(case)
+    return {
+        "case": case.id,
+        "input": tensor_words(ruling.source, bits),
+        "rule": ruling.rule,
+        "level": ruling.level,
+        "clause": ruling.clause,
+        "allowed": _allowed(ruling, bits),
+        "answers": {
+            backend.name: _bitcast_answer(backend, case, ruling, bits) for backend in backends
+        },
+    }
+
+
+def _allowed(ruling: BitcastRuling, bits: Bits) -> Any:
+    allowed = allowed_tensor(ruling, bits)
+    return f"error {ruling.error_class}" if ruling.error_class else allowed
+
+
+def _bitcast_answer(
+    backend: Backend, case: Case, ruling: BitcastRuling, bits: Bits
+) -> dict[str, Any]:
+    match drive(ask(Bitcast(case, bits)), Client(backend)):
+        case Answered(answer):
+            return tensor_words(ruling.target, answer)
+        case missing:
+            return no_answer(missing)
+
+
+def explain_bitcast_lines(explained: dict[str, Any]) -> Iterator[str]:
+    """The explanation of a bitcast as lines."""
+    yield explained["case"]
+    yield f"  rule      {explained['rule']}, {explained['level']}"
+    yield f"  clause    {explained['clause']}"
+    allowed = explained["allowed"]
+    rows = [("input", explained["input"])]
+    rows += [("allowed", each) for each in (allowed if isinstance(allowed, list) else [allowed])]
+    rows += [*explained["answers"].items()]
+    yield from aligned_rows([(name, _cells(words)) for name, words in rows])
+
+
+def _cells(words: Any) -> tuple[str, str, str]:
+    """A tensor's shape and elements, or the words in its place."""
+    match words:
+        case {"shape": shape}:
+            return f"shape {format_shape(tuple(shape))}", " ".join(words.get("bits", ())), ""
+        case dict():
+            return ": ".join(next(iter(words.items()))), "", ""
+    return str(words), "", ""

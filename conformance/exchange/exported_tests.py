@@ -1,0 +1,135 @@
+"""The tests that an export makes of a case: inputs with one right answer, and these answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.exchange.text_groups import TEXT_GROUPS, TextGroup, text_group
+from conformance.kinds import bitcast
+from conformance.kinds.quick_inputs import few_inputs
+from oracles.protocol import Bits
+from oracles.reference.bitcast_bits import by_integer
+from oracles.reference.expectations import Expected
+from oracles.reference.reference_oracle import with_nans
+from reports.grading.allowed_answers import Expectations
+from specs.bitcast_ruling import bitcast_ruling
+from specs.cases import Case
+from specs.operations import is_bitcast
+from specs.outcomes import Anything, Exactly, ParsesTo, PlainText, Rejected
+from specs.ruling import Ruling, ruling
+
+MAX_INPUTS = 16_384
+"""The most inputs of a case; float64 has 12,000 special values."""
+REJECTED = "to be refused"
+OPEN = "open"
+SEVERAL = "several answers are right"
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A tensor of inputs, and the only right answers."""
+
+    inputs: Bits
+    answers: Bits
+
+
+@dataclass(frozen=True)
+class ExportedTest:
+    """One test of a case; of a cast from string, the inputs of one group of texts."""
+
+    data_sets: tuple[DataSet, ...]
+    levels: Counter[str]
+    """The inputs that rules of each level take."""
+    group: TextGroup | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of inputs."""
+        return sum(each.inputs.size for each in self.data_sets)
+
+
+@dataclass(frozen=True)
+class ExportedCase:
+    """The tests of a case, and how many inputs are left out for which reason."""
+
+    tests: tuple[ExportedTest, ...] = ()
+    left_out: Counter[str] = field(default_factory=Counter)
+    why_no_test: str = ""
+
+
+def exported_case(case: Case) -> ExportedCase:
+    """Return the tests of a case, or why no input of it has a single right answer."""
+    return _bitcast_tests(case) if is_bitcast(case) else _cast_tests(case)
+
+
+def _cast_tests(case: Case) -> ExportedCase:
+    rules = ruling(case)
+    if rules.is_rejection or rules.is_open:
+        return ExportedCase(why_no_test=REJECTED if rules.is_rejection else OPEN)
+    inputs = few_inputs(case, rules, MAX_INPUTS)
+    expected = Expectations(independent=True).of(rules, inputs)
+    kept, left_out = _kept(rules, expected)
+    if not kept.any():
+        return ExportedCase((), left_out, ", ".join(left_out))
+    # To a text, only an input that stays as it is has one right answer.
+    answers = inputs if rules.target.kind == "text" else with_nans(rules, expected)
+    levels = np.array([branch.level for branch in rules.branches])[expected.branch_indices]
+    tests = tuple(
+        ExportedTest(
+            (DataSet(inputs[chosen], answers[chosen]),), Counter(levels[chosen].tolist()), group
+        )
+        for group, chosen in _groups(rules, inputs, kept)
+    )
+    return ExportedCase(tests, left_out)
+
+
+def _groups(
+    rules: Ruling, inputs: Bits, kept: NDArray[np.bool_]
+) -> Iterator[tuple[TextGroup | None, NDArray[np.bool_]]]:
+    """Yield which of the kept inputs are in each group that has any."""
+    if rules.source.kind != "text":
+        yield None, kept
+        return
+    groups = np.array([text_group(rules.target, text) for text in inputs.tolist()])
+    for group in TEXT_GROUPS:
+        chosen = kept & (groups == group)
+        if chosen.any():
+            yield group, chosen
+
+
+def _kept(rules: Ruling, expected: Expected) -> tuple[NDArray[np.bool_], Counter[str]]:
+    """Return which inputs have one right answer, and count why the others have not.
+
+    Any NaN counts as one answer. Of two constants, the recommended one comes first and is used.
+    """
+    kept, left_out = np.ones(expected.branch_indices.size, bool), Counter[str]()
+    for index, branch in enumerate(rules.branches):
+        here = expected.branch_indices == index
+        match branch.strictest:
+            case Exactly():
+                continue
+            case Anything():
+                out, why = here, OPEN
+            case PlainText() | ParsesTo() | Rejected():
+                out, why = here, SEVERAL
+            case _:
+                out, why = here & (expected.codes != expected.others), SEVERAL
+        if out.any():
+            left_out[why] += int(out.sum())
+            kept &= ~out
+    return kept, left_out
+
+
+def _bitcast_tests(case: Case) -> ExportedCase:
+    rules = bitcast_ruling(case)
+    if rules.is_rejection or rules.result is None or not rules.keeps_bits:
+        return ExportedCase(why_no_test=REJECTED if rules.is_rejection else OPEN)
+    sets = tuple(DataSet(bits, by_integer(rules, bits)) for bits in bitcast.contents(rules, seed=0))
+    size = sum(each.inputs.size for each in sets)
+    levels = Counter({rules.level: size} if size else {})
+    return ExportedCase((ExportedTest(sets, levels),))

@@ -1,0 +1,256 @@
+"""`castigate judge`: JSON lines with recorded answers in, the same lines with a verdict out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import IO, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from conformance.exchange.listed_inputs import UnansweredInputs
+from conformance.exchange.recorded_bitcasts import judge_bitcast
+from conformance.exchange.value_spelling import (
+    ErrorDatum,
+    InputDatum,
+    JsonNumber,
+    OutputDatum,
+    as_pattern,
+    datum,
+    is_full_pattern,
+    json_text,
+    tensor,
+)
+from oracles.reference import expect_by_exact
+from oracles.reference.expectations import Allowed
+from reports.grading.allowed_answers import (
+    OUTCOME_NAMES,
+    describe_allowed,
+    grade_pattern,
+    grade_text,
+)
+from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
+from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
+from specs.bitcast_shapes import Shape
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.operations import is_bitcast
+from specs.outcomes import Anything, Rejected, Same
+from specs.ruling import Ruling, ruling
+from specs.selection import case_named
+
+LONGEST_LINE = 1 << 20
+"""Characters of a line; an endless one is cut off here and reported."""
+NUMBERS_AS_TEXT = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=str)
+
+
+class RecordedLine(BaseModel):
+    """One line: a case, an input, and the recorded output."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    case: str
+    input: Annotated[InputDatum, Field(union_mode="left_to_right")]
+    output: Annotated[OutputDatum, Field(union_mode="left_to_right")]
+
+
+INPUTS = '"0x3f", 1.5, {"text": "…"} or, for a bitcast, {"shape": [2], "bits": ["0x3f", 1.5]}'
+SPELLINGS = {"input": INPUTS, "output": f'{INPUTS}; or {{"error": "…"}}'}
+
+
+@dataclass
+class Tally:
+    """Counts lines by verdict; ``unanswered`` is for callers that want every input answered."""
+
+    lines: int = 0
+    malformed: int = 0
+    verdicts: dict[str, int] = field(default_factory=dict)
+    unanswered: UnansweredInputs | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """2 for a malformed line, 1 for a broken rule, else 0."""
+        if self.malformed:
+            return 2
+        return 1 if self.verdicts.get("violates") or self.verdicts.get("deviates") else 0
+
+
+def judge_stream(stream: IO[str], tally: Tally) -> Iterator[dict[str, Any]]:
+    """Judge line by line; a malformed line becomes an error, and the rest is still judged."""
+    for number, line in _lines(stream):
+        tally.lines += 1
+        try:
+            if line is None:
+                raise CastigateError(f"longer than {LONGEST_LINE} characters; the rest is skipped")
+            recorded = _parsed(line)
+            _, rules = case_and_ruling(recorded.case)
+            judged = _judged(rules, recorded)
+            if tally.unanswered is not None:
+                tally.unanswered.remove(recorded.case, rules, recorded.input)
+        except CastigateError as error:
+            tally.malformed += 1
+            yield {"error": f"line {number}: {error}", "line": number}
+            continue
+        verdict = judged["verdict"]
+        tally.verdicts[verdict] = tally.verdicts.get(verdict, 0) + 1
+        yield judged
+
+
+def _lines(stream: IO[str]) -> Iterator[tuple[int, str | None]]:
+    """Numbered lines that are not blank; ``None`` for one that is too long."""
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE and not line.endswith("\n"):
+            while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith("\n"):
+                pass
+            yield number, None
+        elif line.strip():
+            yield number, line
+
+
+def _judged(rules: Ruling | BitcastRuling, recorded: RecordedLine) -> dict[str, Any]:
+    """The line with its verdict; raises ``CastigateError`` for a malformed one."""
+    if isinstance(rules, BitcastRuling):
+        return _judge_bitcast(rules, recorded)
+    given = datum(rules.source, recorded.input, "input")
+    check_example_input(rules, given)
+    allowed = expect_by_exact.allow(rules, given)
+    branch = allowed.branch
+    grade = _grade_output(rules, allowed, given, recorded.output)
+    rule, clause, level = branch.rule, branch.clause, branch.level
+    if grade == NOT_RECOMMENDED:
+        level = "recommended"
+    elif grade != ALLOWED and rules.answer_due and isinstance(recorded.output, ErrorDatum):
+        due = rules.answer_due
+        rule, clause, level = due.rule, due.clause, due.level
+    verdict = "conforms"
+    if isinstance(branch.outcome, Anything):
+        verdict = "open"
+    elif grade != ALLOWED:
+        verdict = "violates" if level == "required" else "deviates"
+    return {
+        "case": recorded.case,
+        "input": _as_json(recorded.input),
+        "output": _as_json(recorded.output),
+        **_patterns(recorded, rules),
+        "verdict": verdict,
+        "rule": rule,
+        "level": level,
+        "clause": clause,
+        "allowed": allowed_list(rules, allowed, given, level),
+    }
+
+
+def _judge_bitcast(rules: BitcastRuling, recorded: RecordedLine) -> dict[str, Any]:
+    bits = tensor(rules.source, recorded.input, "input", rules.shape)
+    output = recorded.output
+    answer = (
+        None
+        if isinstance(output, ErrorDatum)
+        else tensor(rules.target, output, "output", any_byte=True)
+    )
+    return {
+        "case": recorded.case,
+        "input": _as_json(recorded.input),
+        "output": _as_json(output),
+        **_patterns(recorded, rules, rules.shape),
+        **judge_bitcast(rules, bits, answer),
+    }
+
+
+def _patterns(
+    recorded: RecordedLine, rules: Ruling | BitcastRuling, shape: Shape | None = None
+) -> dict[str, Any]:
+    """The patterns of values that the line does not spell as patterns."""
+    found: dict[str, Any] = {}
+    given, output = recorded.input, recorded.output
+    if not is_full_pattern(rules.source, given):
+        found["input_pattern"] = as_pattern(rules.source, given, "input", shape)
+    if not is_full_pattern(rules.target, output) and not isinstance(output, ErrorDatum):
+        found["output_pattern"] = as_pattern(rules.target, output, "output")
+    return found
+
+
+def _parsed(line: str) -> RecordedLine:
+    try:
+        return RecordedLine.model_validate_json(line.encode(errors="surrogateescape"))
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+    if detail["type"] != "json_invalid":
+        # It may contain a number, whose digits only this decoder keeps.
+        try:
+            return RecordedLine.model_validate(NUMBERS_AS_TEXT.decode(line))
+        except ValidationError as error:
+            detail = error.errors(include_url=False)[0]
+    where = str(detail["loc"][0]) if detail["loc"] else ""
+    raise CastigateError(_advice(where, detail["type"], detail)) from None
+
+
+def _advice(where: str, kind: str, detail: ErrorDetails) -> str:
+    if kind == "json_invalid" and "hex escape" in detail["ctx"]["error"]:
+        return "a text has half an escape, such as `\\ud800` alone; write it whole"
+    if kind == "json_invalid":
+        return f"not JSON: {detail['ctx']['error']}".replace(" at line 1 column ", " at column ")
+    if not where:
+        return 'a line is an object: {"case": "…", "input": "0x…", "output": "0x…"}'
+    if kind == "missing":
+        return f"`{where}` is missing"
+    if kind == "extra_forbidden":
+        return f"unknown key `{where[:40]}`; the keys are case, input, output"
+    if where == "case":
+        return "`case` is not a text"
+    shown = json_text(detail["input"])[:60]
+    return f"`{where}` is {shown}; write {SPELLINGS[where]}"
+
+
+def _as_json(given: OutputDatum) -> Any:
+    # Strings first: checking for a pydantic model takes far longer.
+    return (
+        given if isinstance(given, str) or not isinstance(given, BaseModel) else given.model_dump()
+    )
+
+
+@cache
+def case_and_ruling(name: str) -> tuple[Case, Ruling | BitcastRuling]:
+    """The case of an id and its ruling."""
+    case = case_named(name)
+    return case, bitcast_ruling(case) if is_bitcast(case) else ruling(case)
+
+
+def check_example_input(rules: Ruling, given: int | str) -> None:
+    """Raise ``CastigateError`` for an input that the document's worked example does not have."""
+    if rules.worked and given not in dict(rules.worked):
+        worked = [rules.source.hexadecimal(code) for code, _ in rules.worked]
+        raise CastigateError(f"the example works out only {', '.join(worked)}")
+
+
+def allowed_list(
+    rules: Ruling, allowed: Allowed, given: int | str, level: str = "required"
+) -> list[Any] | str:
+    """List allowed patterns or texts as JSON; describe any other outcome by one word."""
+    words = describe_allowed(rules, allowed, given, level)
+    if allowed.codes:
+        return list(words)
+    if words[0] in OUTCOME_NAMES and not isinstance(allowed.branch.outcome, Same):
+        return words[0]
+    return [{"text": word} for word in words]
+
+
+def _grade_output(rules: Ruling, allowed: Allowed, given: int | str, output: OutputDatum) -> int:
+    """The grade of an output, which may be an error."""
+    outcome = allowed.branch.outcome
+    if isinstance(output, ErrorDatum):
+        return ALLOWED if isinstance(outcome, Rejected | Anything) else NOT_ALLOWED
+    answer = datum(rules.target, output, "output")
+    match outcome:
+        case Rejected():
+            return NOT_ALLOWED
+        case Anything():
+            return ALLOWED
+    if isinstance(answer, str):
+        return grade_text(rules, allowed.branch_index, given, answer)
+    return grade_pattern(rules, allowed, answer)

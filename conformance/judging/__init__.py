@@ -1,1 +1,0 @@
-"""From a case to a verdict: inputs, question, answer, comparison; invariances beside it."""

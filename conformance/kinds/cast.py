@@ -1,0 +1,282 @@
+"""Casts and calls: whether the values of a case are allowed, whatever tensor they come in.
+
+A case is judged in three steps, so that the cases of a pair can go side by side. ``examine`` asks
+all inputs in one row, then the same in other shapes. Where an answer is wrong, ``follow_all`` asks
+the inputs around it, one group of equal cases after another, because that may take much memory.
+``conclude`` comes to the verdict, and gets the scripts that show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from conformance.kinds.asking import Ask, ask
+from conformance.kinds.baseline import Baseline, NoBaseline, as_baseline, no_baseline
+from conformance.kinds.call import (
+    Departed,
+    DepartedError,
+    ValueAnswer,
+    ask_values,
+    promises,
+    values_of,
+)
+from conformance.kinds.follow import WIDEST_BITS, Followed, GradedAnswers, follow, not_followed
+from conformance.kinds.quick_inputs import EXHAUSTIVE_BITS, inputs_of
+from conformance.kinds.raising_inputs import ask_and_locate, located
+from conformance.kinds.row_limits import Judged, across
+from conformance.kinds.scripts import script
+from conformance.kinds.shape_choice import shapes_of
+from conformance.kinds.shapes import FaultyTensor, shape_fault
+from conformance.kinds.subject import Subject
+from conformance.kinds.verdicts import refusal, without_answer
+from oracles.backend.replies import Answered, Raised, Unanswered
+from oracles.backend.requests import Road
+from oracles.protocol import Bits
+from oracles.reference.expectations import has_branch
+from reports.grading.grades import NOT_ALLOWED
+from reports.judgement import NEXT_SCRIPT, Judgement
+from reports.problem_words import words
+from reports.problems import (
+    BrokenPromise,
+    BrokenRule,
+    Note,
+    NotRefused,
+    Problem,
+    Refused,
+    Unoffered,
+)
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
+from reports.verdicts import Verdict
+from specs.case_calls import receiver_of
+from specs.cases import Case
+from specs.ruling import Ruling, ruling
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What the answers to a case have shown so far.
+
+    A case that is not answered has its ``judgement`` already. ``graded`` are the answers to
+    ``asked`` inputs; ``open_inputs`` counts those of all ``inputs`` that are open.
+    """
+
+    case: Case
+    rules: Ruling
+    inputs: int
+    baseline: Baseline | NoBaseline
+    judgement: Judgement | None = None
+    graded: GradedAnswers | None = None
+    faults: tuple[FaultyTensor, ...] = ()
+    notes: tuple[Note, ...] = ()
+    open_inputs: int = 0
+
+
+def examine(subject: Subject, case: Case) -> Ask[Examined]:
+    """Ask all inputs of a case, in one row and in other shapes."""
+    examination = _Examination(subject, case)
+    try:
+        judgement = yield from examination.run()
+    except Unanswered as unanswered:
+        judgement = yield from without_answer(
+            subject, case, unanswered.answer, examination.inputs.size
+        )
+    except DepartedError as departed:
+        judgement = yield from examination.departed(departed.promise)
+    if isinstance(judgement, Judgement):
+        return Examined(
+            case, examination.rules, examination.inputs.size, examination.baseline, judgement
+        )
+    return judgement
+
+
+@dataclass
+class _Examination:
+    """The steps of ``examine``, with what is known however they end."""
+
+    subject: Subject
+    case: Case
+    rules: Ruling = field(init=False)
+    inputs: Bits = field(init=False)
+    baseline: Baseline | NoBaseline = field(default_factory=lambda: NoBaseline(""))
+
+    def __post_init__(self) -> None:
+        subject, settings = self.subject, self.subject.settings
+        self.rules = ruling(self.case)
+        self.inputs = inputs_of(
+            self.case, self.rules, settings.seed, settings.max_examples, subject.few_shapes
+        )
+
+    def run(self) -> Ask[Examined | Judgement]:
+        """Ask the case; raise ``Unanswered`` or DepartedError if an answer is missing."""
+        first = yield from ask_values(self.case, self.inputs)
+        return (yield from (self._rejected if self.rules.is_rejection else self._answered)(first))
+
+    def departed(self, promise: BrokenPromise) -> Ask[Judgement]:
+        """The verdict on a call that returns something else than values of the target."""
+        if self.rules.is_open_dtype:
+            return self._judgement("open", Note(words(promise)))
+        return (yield from self._faulty(FaultyTensor(promise, self.inputs[:1])))
+
+    def _faulty(self, fault: FaultyTensor) -> Ask[Judgement]:
+        examined = Examined(self.case, self.rules, self.inputs.size, self.baseline, faults=(fault,))
+        return (yield from conclude(self.subject, examined, Followed((), 0, reaches_ends=False)))
+
+    def _judgement(self, verdict: Verdict, note: Problem) -> Judgement:
+        return Judgement(self.case.id, self.subject.name, verdict, (note,), inputs=self.inputs.size)
+
+    def _rejected(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
+        """A case that a document wants refused."""
+        rules, inputs = self.rules, self.inputs
+        match first:
+            case Answered(answer):
+                pass
+            case Raised(error):
+                return self._judgement("conforms", Note(refusal(rules.error_class, error)))
+            case Departed(promise):
+                [*_, branch] = rules.branches
+                fault = NotRefused(branch.rule, branch.clause, branch.level, words(promise))
+                return (yield from self._faulty(FaultyTensor(fault, inputs[:1])))
+            case missing:
+                raise Unanswered(missing)
+        branches, grades = (np.full(inputs.size, each, np.uint8) for each in (0, NOT_ALLOWED))
+        graded = GradedAnswers(inputs, answer, grades, branches)
+        return Examined(self.case, rules, inputs.size, self.baseline, graded=graded)
+
+    def _answered(self, first: ValueAnswer) -> Ask[Examined | Judgement]:
+        """A case that a document wants answered, at least for some inputs."""
+        case, rules, inputs, subject = self.case, self.rules, self.inputs, self.subject
+        if not isinstance(first, Answered | Raised):
+            self.baseline = no_baseline(first)
+            values_of(first)
+        expected = subject.expectations.of(rules, inputs)
+        self.baseline = as_baseline(case, rules, inputs, expected, first)
+        is_open = has_branch(expected.branch_indices, rules.open_branches)
+        asked, notes = inputs, []
+        match first:
+            case Answered(answer):
+                pass
+            case Raised(error) as raised:
+                if rules.is_open_dtype or (is_open.all() and not rules.is_open):
+                    return self._judgement("open", Note(raised.text))
+                if rules.is_open or not is_open.any():
+                    raise Unanswered((yield from located(case, inputs, error)))
+                # An open input may raise an error, so the others are asked without them.
+                notes.append(f"open inputs: {raised.text}")
+                asked, expected = inputs[~is_open], expected.at(~is_open)
+                again = yield from ask_and_locate(case, asked)
+                self.baseline = as_baseline(case, rules, asked, expected, again)
+                answer = values_of(again)
+        grades = subject.expectations.grades(rules, asked, expected, answer)
+        shapes = shapes_of(f"{case.source}/{case.target}", subject.few_shapes)
+        faults = yield from shape_fault(case, rules, asked, expected, answer, grades, shapes)
+        if not rules.is_open_dtype:
+            broken = yield from promises(case, asked)
+            faults += [FaultyTensor(each, asked[:1]) for each in broken]
+        worst = Judged(answer, grades)
+        if subject.row_limits and case.example is None:
+            worst = yield from across(subject.row_limits, case, rules, asked, expected, worst)
+        graded = GradedAnswers(asked, worst.answer, worst.grades, expected.branch_indices)
+        return Examined(
+            case,
+            rules,
+            inputs.size,
+            self.baseline,
+            graded=graded,
+            faults=tuple(faults),
+            notes=tuple(map(Note, (*notes, *worst.notes))),
+            open_inputs=int(is_open.sum()),
+        )
+
+
+def follow_all(subject: Subject, cases: Iterable[Examined]) -> Ask[dict[Case, Followed]]:
+    """Ask every input around those that fail, once for cases that share road, rules and answers."""
+    found: dict[Case, Followed] = {}
+    known: dict[Hashable, Followed] = {}
+    for each in cases:
+        if (graded := each.graded) is None:
+            continue
+        case, rules = each.case, each.rules
+        if not (_can_follow(subject, case, rules) and graded.fails.any()):
+            found[case] = not_followed(rules, graded)
+            continue
+        road = case.id
+        if receiver_of(case.document) is None:
+            match (yield from ask(Road(case))):
+                case Answered(named) if named:
+                    road = named
+        key = road, rules, graded.inputs.tobytes(), graded.answers.tobytes()
+        if key not in known:
+            known[key] = yield from follow(case, rules, graded)
+        found[case] = known[key]
+    return found
+
+
+def _can_follow(subject: Subject, case: Case, rules: Ruling) -> bool:
+    """Whether more inputs can be asked: not of a sweep, nor where answers depend on lengths."""
+    return (
+        not subject.settings.is_full(case)
+        and subject.claims(case)
+        and case.example is None
+        and not (rules.is_rejection or rules.is_open or subject.row_limits)
+        and rules.source.is_numeric
+        and rules.target.is_numeric
+        and EXHAUSTIVE_BITS < rules.source.bits <= WIDEST_BITS
+    )
+
+
+def conclude(subject: Subject, examined: Examined, followed: Followed) -> Ask[Judgement]:
+    """The verdict that follows from wrong values and from other faults, with scripts."""
+    case, rules, found = examined.case, examined.rules, followed.values
+    faulty = [each.problem for each in examined.faults]
+    shown = [each.bits for each in examined.faults if not isinstance(each.problem, Unoffered)]
+    scripts = []
+    for values, bits in found[:1]:
+        scripts.append((yield from script(subject, case, bits, values.answer)))
+    for bits in shown[:1]:
+        scripts.append((yield from script(subject, case, bits)))
+    problems: tuple[Problem, ...]
+    verdict: Verdict
+    if faulty and not found and _is_no_answer(faulty[0]):
+        verdict = subject.failed(case)
+        problems = (_without_rule(faulty[0]),)
+        if isinstance(faulty[0], Unoffered):
+            verdict = "unsupported"
+    else:
+        problems = (*(values for values, _ in found), *faulty)
+        levels = {each.level for each in problems if isinstance(each, BrokenRule)}
+        verdict = subject.graded(case, levels, rules.is_open)
+    return Judgement(
+        case.id,
+        subject.name,
+        verdict,
+        (*examined.notes, *problems),
+        inputs=examined.inputs + followed.inputs,
+        open_inputs=examined.open_inputs,
+        reaches_ends=followed.reaches_ends,
+        reproduction=NEXT_SCRIPT.join(filter(None, scripts)),
+        answered=_answered(case, examined.graded) if examined.graded else None,
+    )
+
+
+def _is_no_answer(problem: Problem) -> bool:
+    """Whether an error or a refusal came back in the place of an answer."""
+    match problem:
+        case Unoffered() | Refused(kind="error"):
+            return True
+    return False
+
+
+def _without_rule(problem: Problem) -> Problem:
+    """An error that is the verdict breaks no rule besides."""
+    match problem:
+        case Refused():
+            return replace(problem, rule="", clause="", level="")
+    return problem
+
+
+def _answered(case: Case, graded: GradedAnswers) -> InputsAndAnswers:
+    inputs, answers = graded.inputs, graded.answers
+    return InputsAndAnswers(DatumArray(case.source, inputs), DatumArray(case.target, answers))

@@ -1,0 +1,226 @@
+"""Follows failing inputs to the ends of their stretches, so that the quick tier knows regions.
+
+The quick tier asks a selection of a wide source. Around each of them that fails, every pattern is
+asked, outward until a stretch of them is answered right. Sources of more than 32 bits are not
+followed: no sweep could check what is then called exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.kinds.asking import Ask
+from conformance.kinds.call import DepartedError, ask_values, values_of
+from oracles.backend.replies import Unanswered
+from oracles.protocol import Bits
+from oracles.reference.staircase import staircase
+from reports.grading.chunk_comparison import (
+    ChunkComparison,
+    chunk_comparison,
+    fastest_comparison,
+)
+from reports.grading.divergences import find_failures, wrong_values
+from reports.grading.failure_runs import Gather, gather
+from reports.grading.grades import ALLOWED, Grades
+from reports.grading.staircase_grades import grade_by_staircase
+from reports.problems import WrongValues
+from specs.cases import Case
+from specs.ruling import Ruling
+
+ROW = 1 << 16
+"""Elements of each row that is asked."""
+MANY = 1 << 21
+"""From so many inputs on, numba saves more time than loading it takes."""
+MOST_FOLLOWED = 1 << 24
+"""Inputs that are asked of one case: as many as float32 has NaNs."""
+FIRST_REACH = 8
+WIDEST_BITS = 32
+
+
+@dataclass(frozen=True)
+class GradedAnswers:
+    """Inputs in rising order, with the answer to each, its grade and its branch of the rules."""
+
+    inputs: Bits
+    answers: Bits
+    grades: Grades
+    branch_indices: NDArray[np.uint8]
+
+    @property
+    def fails(self) -> NDArray[np.bool_]:
+        """Which answers are not allowed."""
+        fails: NDArray[np.bool_] = self.grades != ALLOWED
+        return fails
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges of consecutive inputs, in the order in which they are asked."""
+
+    firsts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def inputs(self, storage: Any) -> Bits:
+        """All inputs of one range after the other."""
+        inputs = np.empty(self.sizes.sum(), storage)
+        ends = np.cumsum(self.sizes)
+        bounds = zip(self.firsts.tolist(), self.sizes.tolist(), ends.tolist(), strict=True)
+        for first, size, end in bounds:
+            inputs[end - size : end] = np.arange(first, first + size, dtype=storage)
+        return inputs
+
+
+AskRanges = Callable[[Ranges], Ask[GradedAnswers]]
+"""Asks further inputs."""
+
+
+def follow_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
+    """The known answers, and those of all stretches of failing inputs; None if one has no end."""
+    parts = [(known, _sizes_of_ranges(known.inputs))]
+    codes, fails = known.inputs.astype(np.int64), known.fails
+    gaps = np.diff(codes) - 1
+    inside = fails[:-1] & fails[1:] & (gaps > 0)
+    if gaps[inside].sum() > MOST_FOLLOWED:
+        return None
+    if inside.any():
+        found = yield from ask_ranges(Ranges(codes[:-1][inside] + 1, gaps[inside]))
+        parts.append((found, gaps[inside]))
+    at_edge = (fails[:-1] != fails[1:]) & (gaps > 0)
+    edges = _Edges(codes[:-1][at_edge] + 1, gaps[at_edge], fails[:-1][at_edge])
+    reach, left = FIRST_REACH, MOST_FOLLOWED - int(gaps[inside].sum())
+    while edges.sizes.size:
+        blocks = np.minimum(edges.sizes, reach)
+        left -= int(blocks.sum())
+        if left < 0:
+            return None
+        firsts = np.where(edges.rises, edges.firsts, edges.firsts + edges.sizes - blocks)
+        found = yield from ask_ranges(Ranges(firsts, blocks))
+        parts.append((found, blocks))
+        edges = edges.beyond(blocks, _outermost(found.fails, blocks, edges.rises))
+        reach *= 2
+    return _merged(parts)
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """Ranges of inputs not asked yet, each between one that fails and one that does not.
+
+    A range ``rises`` if it is asked from its first input on, because the one before it fails.
+    """
+
+    firsts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    rises: NDArray[np.bool_]
+
+    def beyond(self, blocks: NDArray[np.int64], outermost: NDArray[np.int64]) -> _Edges:
+        """Return the rest of each range in which the outer half of a block still fails."""
+        is_open = (2 * outermost > blocks) & (blocks < self.sizes)
+        firsts = self.firsts + np.where(self.rises, blocks, 0)
+        return _Edges(firsts[is_open], (self.sizes - blocks)[is_open], self.rises[is_open])
+
+
+def _outermost(
+    fails: NDArray[np.bool_], blocks: NDArray[np.int64], rises: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """How far into each block the outermost failing input lies; 0 if none fails."""
+    starts = np.cumsum(blocks) - blocks
+    inside = np.arange(fails.size) - np.repeat(starts, blocks)
+    depths = np.where(np.repeat(rises, blocks), inside + 1, np.repeat(blocks, blocks) - inside)
+    deepest: NDArray[np.int64] = np.maximum.reduceat(np.where(fails, depths, 0), starts)
+    return deepest
+
+
+def _merged(parts: Sequence[tuple[GradedAnswers, NDArray[np.int64]]]) -> GradedAnswers:
+    """All parts as one, in rising order of the inputs; a part comes with the sizes of its ranges.
+
+    Each range of consecutive inputs is copied to its place: sorting takes much longer.
+    """
+    ranges = [
+        (part, slice(end - size, end))
+        for part, sizes in parts
+        for size, end in zip(sizes.tolist(), np.cumsum(sizes).tolist(), strict=True)
+    ]
+    ranges.sort(key=lambda each: each[0].inputs[each[1].start])
+    columns = (
+        np.concatenate([getattr(part, each.name)[at] for part, at in ranges])
+        for each in fields(GradedAnswers)
+    )
+    return GradedAnswers(*columns)
+
+
+def _sizes_of_ranges(inputs: Bits) -> NDArray[np.int64]:
+    """The sizes of the longest stretches in which each input is the one before plus one."""
+    starts = np.flatnonzero(inputs[1:] - inputs[:-1] != 1) + 1
+    return np.diff(starts, prepend=0, append=inputs.size)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The wrong values of a case, each with its smallest input.
+
+    ``inputs`` were asked beyond those of the quick tier. ``reaches_ends``: every failing input
+    of each stretch is among them.
+    """
+
+    values: tuple[tuple[WrongValues, Bits], ...]
+    inputs: int
+    reaches_ends: bool
+
+
+def follow(case: Case, rules: Ruling, known: GradedAnswers) -> Ask[Followed]:
+    """Ask every input around those that fail."""
+    stairs = staircase(rules)
+
+    def ask_ranges(ranges: Ranges) -> Ask[GradedAnswers]:
+        inputs = ranges.inputs(rules.source.storage)
+        answers = yield from _answers(case, rules, inputs)
+        compare = _comparison_of(inputs).compare_with_steps
+        graded = grade_by_staircase(stairs, inputs, answers, compare)
+        return GradedAnswers(inputs, answers, *graded)
+
+    try:
+        whole = yield from follow_stretches(known, ask_ranges)
+    except (Unanswered, DepartedError):
+        whole = None
+    if whole is None:
+        return not_followed(rules, known)
+    found = _wrong_values(rules, whole, _comparison_of(whole.inputs).gather)
+    return Followed(found, whole.inputs.size - known.inputs.size, reaches_ends=True)
+
+
+def not_followed(rules: Ruling, known: GradedAnswers) -> Followed:
+    """The wrong values of the known answers alone."""
+    found = _wrong_values(rules, known, gather) if known.fails.any() else ()
+    return Followed(found, 0, reaches_ends=False)
+
+
+def _answers(case: Case, rules: Ruling, inputs: Bits) -> Ask[Bits]:
+    """The answers to many inputs, in rows of one length; raise ``Unanswered`` without."""
+    answers = np.empty(inputs.size, rules.target.storage)
+    for first in range(0, inputs.size, ROW):
+        part = inputs[first : first + ROW]
+        row = part if part.size == ROW else np.resize(part, ROW)
+        answer = values_of((yield from ask_values(case, row)))
+        answers[first : first + part.size] = answer[: part.size]
+    return answers
+
+
+def _comparison_of(inputs: Bits) -> ChunkComparison:
+    """Return numba's comparison for many inputs; for fewer, loading numba takes too long."""
+    return fastest_comparison() if inputs.size >= MANY else chunk_comparison(compiled=False)
+
+
+def _wrong_values(
+    rules: Ruling, graded: GradedAnswers, gather_runs: Gather
+) -> tuple[tuple[WrongValues, Bits], ...]:
+    found = find_failures(
+        rules, graded.inputs, graded.branch_indices, graded.answers, graded.grades, gather_runs
+    )
+    return tuple(
+        (wrong_values(rules, each), graded.inputs[at : at + 1].copy()) for each, at in found
+    )

@@ -1,0 +1,335 @@
+"""Invariances: the answer to an element must not depend on its position, tensor, or layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from zlib import crc32
+
+import numpy as np
+
+from conformance.kinds.asking import Ask
+from conformance.kinds.baseline import (
+    NOTHING_TO_ASK,
+    Baseline,
+    NoBaseline,
+    baseline_of,
+    candidates,
+    judgement_on_pair,
+)
+from conformance.kinds.drawn_probes import find_smallest
+from conformance.kinds.probe_answers import (
+    ProbeFailedError,
+    answers_at_once,
+    answers_to,
+    changed_answers,
+)
+from conformance.kinds.probes import (
+    LARGE,
+    Probe,
+    ProbePlan,
+    alone,
+    at_once,
+    drawn,
+    lasting,
+    probes,
+)
+from conformance.kinds.shape_choice import SHORT, shape_of_pair
+from conformance.kinds.subject import Subject
+from conformance.kinds.telling_inputs import telling_inputs
+from conformance.kinds.verdicts import crashed, problem_of
+from oracles.backend.replies import Crashed, Unanswered
+from oracles.protocol import Bits
+from reports.counterexample.drawing import datum_text, datum_with_value
+from reports.grading.divergences import datum_of, simplicity
+from reports.judgement import Judgement
+from reports.problems import ChangesWithLayout, Datum, Note, Problem, Unoffered
+from reports.verdicts import Verdict
+from specs.cases import Case
+from specs.tensor_rules import tensor_rule
+
+SHOWN_ANSWERS = 4
+PLANS_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Change:
+    """One element whose answer differs from its answer in one row."""
+
+    row: Baseline
+    probe: Probe
+    position: int
+    input: int
+    answer: Datum
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Sorts changes: small tensors first, then early positions."""
+        return (*self.probe.simplicity, self.position)
+
+    @property
+    def given(self) -> Datum:
+        """The input itself."""
+        return datum_of(self.row.inputs[self.input])
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the document requires the answer, and does not only recommend it."""
+        return self.row.branch(self.input).level == "required"
+
+    @property
+    def where(self) -> str:
+        """The tensor, and the position in it."""
+        return f"{self.probe}, position {self.position}"
+
+
+@dataclass
+class Changes:
+    """The changes found for a pair: those that a document forbids, and those of open answers."""
+
+    forbidden: list[Change] = field(default_factory=list)
+    open: list[Change] = field(default_factory=list)
+
+    def note(self, row: Baseline, probe: Probe, answer: Bits) -> list[Change]:
+        """Record the changed answers, each once per input; return the forbidden ones."""
+        picked, flat = probe.picks(row.inputs.size).reshape(-1), answer.reshape(-1)
+        moved, is_forbidden = row.changed(picked, flat)
+        forbidden: list[Change] = []
+        seen: set[tuple[int, Datum]] = set()
+        for position, is_wrong in zip(moved.tolist(), is_forbidden.tolist(), strict=True):
+            key = (int(picked[position]), datum_of(flat[position]))
+            if key not in seen:
+                seen.add(key)
+                (forbidden if is_wrong else self.open).append(Change(row, probe, position, *key))
+        self.forbidden += forbidden
+        return forbidden
+
+
+def smallest(changes: list[Change]) -> Change:
+    """The change in the smallest tensor, of the simplest input; of a required answer, if any."""
+
+    def order(one: Change) -> tuple[object, ...]:
+        return not one.is_required, one.order, simplicity(one.row.rules.source, one.given)
+
+    return min(changes, key=order)
+
+
+def change_problem(change: Change, switch: str) -> ChangesWithLayout:
+    """The problem of an answer that changes although a document names it."""
+    row, branch = change.row, change.row.branch(change.input)
+    return ChangesWithLayout(
+        branch.rule,
+        branch.clause,
+        branch.level,
+        given=datum_with_value(row.rules.source, change.given),
+        in_row=datum_text(row.rules.target, datum_of(row.answers[change.input])),
+        elsewhere=datum_text(row.rules.target, change.answer),
+        where=change.where,
+        switch=switch,
+    )
+
+
+def describe_open_changes(changes: list[Change], count: int, switch: str) -> str:
+    """How many open inputs have several answers, and where the simplest of them changes."""
+    source = changes[0].row.rules.source
+    simplest = simplest_open(changes)
+    target = simplest.row.rules.target
+    answers = [datum_of(simplest.row.answers[simplest.input])]
+    answers += [one.answer for one in changes if one.given == simplest.given]
+    shown = [datum_text(target, answer) for answer in dict.fromkeys(answers)]
+    shown[SHOWN_ANSWERS:] = ["…"] if len(shown) > SHOWN_ANSWERS else []
+    now = datum_text(target, simplest.answer)
+    where = switch or f"{shown[0]} in one row, {now} at {simplest.where}"
+    inputs = len({one.given for one in changes})
+    return (
+        f"a set of answers to {inputs} of {count} inputs, where the document is open:"
+        f" {datum_with_value(source, simplest.given)} gives {{{', '.join(shown)}}}, {where}"
+    )
+
+
+def simplest_open(changes: list[Change]) -> Change:
+    """The change of the simplest input, in the smallest tensor."""
+    source = changes[0].row.rules.source
+    return min(changes, key=lambda one: (simplicity(source, one.given), one.order))
+
+
+def first_switch(change: Change, answers: Iterable[tuple[Probe, Bits]]) -> str:
+    """Describe where an input, in growing rows of itself, first changes its answer; else empty."""
+    target, alone = change.row.rules.target, None
+    for probe, answer in answers:
+        alone = answer[:1] if alone is None else alone
+        moved = np.flatnonzero(answer != alone[0])
+        if moved.size:
+            was, now = (datum_text(target, datum_of(one)) for one in (alone[0], answer[moved[0]]))
+            return f"{was} alone, {now} first at {probe}, position {moved[0]}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Invariances:
+    """The inputs of a pair in tensors of many lengths, shapes and layouts, on one backend.
+
+    ``known`` has the answers in one row to cases that were judged before.
+    """
+
+    subject: Subject
+    cases: Sequence[Case]
+    known: Mapping[Case, Baseline | NoBaseline] = field(default_factory=dict)
+
+    @property
+    def pair(self) -> str:
+        """The dtypes, as in the names of checks."""
+        return f"{self.cases[0].source}/{self.cases[0].target}"
+
+    def judge(self) -> Ask[Judgement]:
+        """The verdict on the pair, under the case that was asked."""
+        whole = yield from self._first_baseline()
+        if isinstance(whole, NoBaseline):
+            reason = Unoffered(whole.reason)
+            return judgement_on_pair(self.subject, self.cases[0], "unsupported", [reason])
+        row, found = _few(whole), Changes()
+        failure: Problem | None = None
+        try:
+            yield from self._ask_all(whole, row, found)
+            if found.forbidden:
+                yield from self._draw(row, found)
+        except ProbeFailedError as failed:
+            failure = failed.problem
+        except Unanswered as unanswered:
+            if isinstance(unanswered.answer, Crashed):
+                return crashed(self.subject, row.case, unanswered.answer)
+            failure = problem_of(unanswered.answer)
+        return (yield from self._judged(row, found, failure))
+
+    def _first_baseline(self) -> Ask[Baseline | NoBaseline]:
+        """That of the first case that the backend answers; else why the first is not answered."""
+        first_reason: NoBaseline | None = None
+        for case in candidates(self.subject, self.cases, calls=False):
+            found = yield from self._baseline(case)
+            if isinstance(found, Baseline):
+                return found
+            first_reason = first_reason or found
+        return first_reason or NoBaseline(NOTHING_TO_ASK)
+
+    def _baseline(self, case: Case) -> Ask[Baseline | NoBaseline]:
+        return self.known.get(case) or (yield from baseline_of(self.subject, case))
+
+    def _ask_all(self, whole: Baseline, row: Baseline, found: Changes) -> Ask[None]:
+        """Ask telling inputs, calls, and all inputs shuffled, and note each answer that changes."""
+        subject, pair, count = self.subject, self.pair, row.inputs.size
+        chance = np.random.default_rng([crc32(pair.encode()), subject.settings.seed])
+        few_shapes = subject.few_shapes
+        is_full = any(map(subject.settings.is_full, self.cases))
+        together = at_once(count, pair, few_shapes, is_full)
+        for probe, answer in (yield from answers_at_once(row, _plan(row, together))):
+            found.note(row, probe, answer)
+        asked = [(row, _usual_plan(count, pair if few_shapes else "", _Kept.of(row)))]
+        if is_full:
+            asked.append((row, _plan(row, lasting())))
+        if not few_shapes:
+            rows_of_chance = (row, *(yield from self._call_rows()))
+            asked += [(by, _plan(by, drawn(by.inputs.size, chance))) for by in rows_of_chance]
+        asked.append((whole, _plan(whole, [Probe(whole.inputs.shape, shuffling=1)])))
+        for by, probe, answer in (yield from changed_answers(asked)):
+            found.note(by, probe, answer)
+
+    def _judged(self, row: Baseline, found: Changes, failure: Problem | None) -> Ask[Judgement]:
+        if found.forbidden:
+            change = smallest(found.forbidden)
+            problem = change_problem(change, (yield from self._switch(change)))
+            verdict = self.subject.graded(change.row.case, {problem.level}, is_open=False)
+            return self._judgement(change.row, verdict, problem)
+        if failure is not None:
+            return self._judgement(row, self.subject.failed(row.case), failure)
+        if found.open:
+            switch = yield from self._switch(simplest_open(found.open))
+            text = describe_open_changes(found.open, row.inputs.size, switch)
+            return self._judgement(row, "open", Note(text))
+        return self._judgement(row, "conforms")
+
+    def _judgement(self, row: Baseline, verdict: Verdict, *problems: Problem) -> Judgement:
+        return judgement_on_pair(self.subject, row.case, verdict, problems, row)
+
+    def _draw(self, row: Baseline, found: Changes) -> Ask[None]:
+        """Let Hypothesis find a small tensor in which a change is forbidden."""
+        is_required = any(one.is_required for one in found.forbidden)
+        shapes = [shape_of_pair(self.pair)] if self.subject.few_shapes else []
+        if any(0 in shape for shape in shapes):
+            return
+        rows = [row, *(yield from self._call_rows())]
+
+        def is_forbidden(by: Baseline, probe: Probe) -> Ask[bool]:
+            if not _keeps(by, probe):
+                return False
+            answers = yield from answers_to(by, ProbePlan.of([probe], by.inputs.size))
+            changes = [each for _, answer in answers for each in found.note(by, probe, answer)]
+            return any(one.is_required or not is_required for one in changes)
+
+        # Where shapes are costly, so are layouts.
+        is_laid = row.rules.source.kind != "text" and not shapes
+        number = crc32(self.pair.encode()) + self.subject.settings.seed
+        yield from find_smallest(rows, shapes, is_laid, number, is_forbidden)
+
+    def _call_rows(self) -> Ask[list[Baseline]]:
+        """The answers to telling inputs of the pair's calls that a backend makes."""
+        rows = []
+        for case in candidates(self.subject, self.cases, calls=True):
+            found = yield from self._baseline(case)
+            if isinstance(found, Baseline) and not found.rules.is_open:
+                rows.append(_few(found))
+        return rows
+
+    def _switch(self, change: Change) -> Ask[str]:
+        """Describe where an input in rows of itself changes; empty if nowhere, or if it is slow."""
+        if self.subject.few_shapes:
+            return ""
+        plan = _plan(change.row, alone(change.input, SHORT))
+        answers = yield from answers_to(change.row, plan)
+        try:
+            return first_switch(change, answers)
+        except (ProbeFailedError, Unanswered):
+            return ""
+
+
+def _few(row: Baseline) -> Baseline:
+    return row.at(telling_inputs(row.rules, row.inputs, row.expected))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Decides which probes of a row can be made and must keep their shape."""
+
+    document: str
+    version: str
+    are_texts: bool
+
+    @classmethod
+    def of(cls, row: Baseline) -> _Kept:
+        """Return the document, the version and the kind of inputs of a row."""
+        return cls(row.case.document, row.case.version, row.rules.source.kind == "text")
+
+    def keeps(self, probe: Probe) -> bool:
+        """Whether a tensor can be made, and the document wants its shape kept.
+
+        Texts lie in a row.
+        """
+        if self.are_texts and (probe.layout is not None or max(probe.shape, default=0) > LARGE):
+            return False
+        return tensor_rule(self.document, self.version, probe.shape).keeps_shape
+
+
+def _keeps(row: Baseline, probe: Probe) -> bool:
+    return _Kept.of(row).keeps(probe)
+
+
+def _plan(row: Baseline, chosen: Iterable[Probe]) -> ProbePlan:
+    """The plan of those probes that can be made and are to keep their shape."""
+    return ProbePlan.of([probe for probe in chosen if _keeps(row, probe)], row.inputs.size)
+
+
+@lru_cache(PLANS_KEPT)
+def _usual_plan(count: int, pair_of_few_shapes: str, kept: _Kept) -> ProbePlan:
+    """The probes of every pair; where each shape is costly, the few of one pair."""
+    chosen = probes(count, pair_of_few_shapes, bool(pair_of_few_shapes))
+    return ProbePlan.of([probe for probe in chosen if kept.keeps(probe)], count)

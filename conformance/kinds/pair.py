@@ -1,0 +1,70 @@
+"""A dtype pair: all its cases side by side, and then what is checked of the pair as a whole.
+
+Cases of a pair share inputs, expectations and compiled programs. Side by side, their requests
+travel together; the checks that follow compare with the answers that the cases got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conformance.kinds.asking import Ask, in_step
+from conformance.kinds.baseline import Baseline, NoBaseline
+from conformance.kinds.bitcast import judge_bitcast
+from conformance.kinds.cast import Examined, conclude, examine, follow_all
+from conformance.kinds.invariances import Invariances
+from conformance.kinds.roads import judge_roads
+from conformance.kinds.subject import Subject
+from conformance.kinds.verdicts import broken_adapter
+from reports.case_patterns import INVARIANCES
+from reports.judgement import Judgement
+from specs.cases import Case
+from specs.operations import is_bitcast
+
+
+def judge_pair(
+    subject: Subject,
+    judged: Sequence[Case],
+    checks: Sequence[str] = (),
+    cases: Sequence[Case] = (),
+    first: Subject | None = None,
+) -> Ask[list[Judgement]]:
+    """Judge some cases of a pair, and do some checks among all its ``cases``.
+
+    Two roads are compared with the ``first`` backend of the framework.
+    """
+    examined = yield from in_step({case: _examine(subject, case) for case in judged})
+    waiting = [each for each in examined.values() if isinstance(each, Examined)]
+    followed = yield from follow_all(subject, waiting)
+    concluded = yield from in_step(
+        {
+            each.case: conclude(subject, each, followed[each.case])
+            for each in waiting
+            if each.judgement is None
+        }
+    )
+    judgements: list[Judgement] = []
+    known: dict[Case, Baseline | NoBaseline] = {}
+    for case, each in examined.items():
+        if isinstance(each, Judgement):
+            judgements.append(each)
+            continue
+        judgements.append(each.judgement or concluded[case])
+        known[case] = each.baseline
+    for check in checks:
+        if check.startswith(f"{INVARIANCES}/"):
+            found = yield from Invariances(subject, cases, known).judge()
+        else:
+            assert first is not None
+            found = yield from judge_roads(first, subject, cases, known)
+        judgements.append(replace(found, check=check))
+    return judgements
+
+
+def _examine(subject: Subject, case: Case) -> Ask[Examined | Judgement]:
+    if (broken := broken_adapter(subject, case)) is not None:
+        return broken
+    if is_bitcast(case):
+        return (yield from judge_bitcast(subject, case))
+    return (yield from examine(subject, case))

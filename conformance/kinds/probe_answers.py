@@ -1,0 +1,142 @@
+"""The answers to the tensors that probes describe.
+
+All requests are made at once. The answers are looked at one after another: the first that is
+missing raises an error, so that those before it count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from conformance.kinds.asking import Ask, ask
+from conformance.kinds.baseline import Baseline
+from conformance.kinds.call import Departed, ValueAnswer, value_answer, value_request
+from conformance.kinds.probes import Probe, ProbePlan
+from conformance.kinds.verdicts import problem_of
+from oracles.backend.client import BatchReply
+from oracles.backend.replies import (
+    Answered,
+    Crashed,
+    Declined,
+    Reply,
+    Unanswered,
+    attempt,
+    checked,
+    value_of,
+)
+from oracles.backend.requests import CastAtOnce, CastBatch, Request
+from oracles.protocol import Bits
+from reports.problem_words import words
+from reports.problems import Problem, WrongForm
+from specs.case_calls import receiver_of
+
+Answers = Iterator[tuple[Probe, Bits]]
+
+
+class ProbeFailedError(Exception):
+    """A tensor is not answered though its elements are; Hypothesis shrinks to the smallest."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(words(problem))
+        self.problem = problem
+
+
+def answers_to(row: Baseline, plan: ProbePlan) -> Ask[Answers]:
+    """Ask probes; yield each with its answer, except those that the backend declines.
+
+    The iterator raises ProbeFailedError for an error or a malformed answer, and ``Unanswered``
+    for a crash.
+    """
+    replies = yield _requests(row, plan)
+    return (
+        pair
+        for part, answers in _answered_parts(row, plan, replies)
+        for pair in part.split(answers)
+    )
+
+
+def changed_answers(
+    asked: Sequence[tuple[Baseline, ProbePlan]],
+) -> Ask[Iterator[tuple[Baseline, Probe, Bits]]]:
+    """Ask all probes; yield those in which an element has another answer than in its row.
+
+    The iterator raises as that of ``answers_to`` does.
+    """
+    requests = [_requests(row, plan) for row, plan in asked]
+    replies = yield [each for part in requests for each in part]
+    return _changed(asked, [*map(len, requests)], replies)
+
+
+def _changed(
+    asked: Sequence[tuple[Baseline, ProbePlan]], sizes: Sequence[int], replies: Sequence[Reply]
+) -> Iterator[tuple[Baseline, Probe, Bits]]:
+    at = 0
+    for (row, plan), size in zip(asked, sizes, strict=True):
+        own = replies[at : (at := at + size)]
+        for part, answers in _answered_parts(row, plan, own):
+            if (answers != row.answers[part.picks]).any():
+                for probe, answer in part.split(answers):
+                    yield row, probe, answer
+
+
+def _requests(row: Baseline, plan: ProbePlan) -> list[Request]:
+    if not plan.probes:
+        return []
+    if receiver_of(row.case.document) is None:
+        return [CastBatch(row.case, plan.batch(row.inputs))]
+    return [value_request(row.case, probe.tensor(row.inputs)) for probe in plan.probes]
+
+
+def _answered_parts(
+    row: Baseline, plan: ProbePlan, replies: Sequence[Reply]
+) -> Iterator[tuple[ProbePlan, Bits]]:
+    """The probes that are answered, in parts, with all answers of a part in one row."""
+    if receiver_of(row.case.document) is not None:
+        for probe, reply in zip(plan.probes, replies, strict=True):
+            tensor = probe.tensor(row.inputs)
+            yield from _survived(row, probe, value_answer(row.case, tensor, reply))
+        return
+    for reply in replies:
+        whole: BatchReply = value_of(reply)
+        if whole.elements is not None:
+            yield plan, whole.elements
+            return
+        for probe, answer in zip(plan.probes, whole.each(), strict=False):
+            yield from _survived(row, probe, answer)
+
+
+def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[Answers]:
+    """Ask probes from two threads, if the backend can be asked so; see ``answers_to``."""
+    if not plan.probes or receiver_of(row.case.document) is not None:
+        return iter(())
+    tensors = [probe.tensor(row.inputs) for probe in plan.probes]
+    reply = yield from ask(CastAtOnce(row.case, tensors))
+    return _at_once(row, plan, tensors, reply)
+
+
+def _at_once(row: Baseline, plan: ProbePlan, tensors: Sequence[Bits], reply: Reply) -> Answers:
+    target = row.rules.target
+    answers: Sequence[ValueAnswer] = [reply]
+    if isinstance(reply, Answered):
+        answers = [
+            attempt(partial(checked, target, *pair))
+            for pair in zip(tensors, reply.value, strict=True)
+        ]
+    for probe, answer in zip(plan.probes, answers, strict=False):
+        for part, bits in _survived(row, probe, answer):
+            yield from part.split(bits)
+
+
+def _survived(row: Baseline, probe: Probe, answer: ValueAnswer) -> Iterator[tuple[ProbePlan, Bits]]:
+    match answer:
+        case Answered(bits):
+            yield ProbePlan.of([probe], row.inputs.size), bits.reshape(-1)
+        case Declined():
+            return
+        case Crashed() as crashed:
+            raise Unanswered(crashed)
+        case Departed(promise):
+            raise ProbeFailedError(WrongForm(words(promise), str(probe)))
+        case missing:
+            raise ProbeFailedError(problem_of(missing, str(probe)))

@@ -1,0 +1,264 @@
+"""The tensors in which a cast is asked again: lengths, positions, and ways to lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.kinds.shape_choice import LENGTHS, Shape, shape_of_pair
+from oracles.memory_layouts import Layout, with_layout
+from oracles.protocol import Bits
+from oracles.tensor_batch import TensorBatch
+
+LARGE = (1 << 16) + 3
+"""More than frameworks leave to one thread, and no multiple of what they cut it into."""
+TURNED = 67
+"""The length at which every input stands at every position: a prime, and longer than a vector."""
+SCALARS = 8
+SHUFFLED = 64
+"""Shufflings in one row: any two inputs stand side by side, and in one vector, in some of them."""
+AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in (-1, 0, 1))
+"""Lengths at which loops over blocks of vectors begin and end."""
+RANKED: tuple[Shape, ...] = ((2, 2, 2, 2, 3), (1, 2, 1, 2, 1, 2), (0, 0), (0, 65536))
+LONGEST = (1 << 20) + 3
+"""More than fits into a cache."""
+REPEATED = 1500
+"""Calls in a row at the full tier: what happens at every thousandth, happens."""
+AT_ONCE = 12
+AT_ONCE_FULL = 100
+"""Rows that two threads ask at the same time."""
+PAIRS_AT_ONCE = 16
+"""At the tier quick, one pair in sixteen is asked so: what is unsafe for one is so for most."""
+DRAWN = 10
+PICKS_KEPT = 1024
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A tensor of inputs that follow one another from the one at ``first``, each ``stride`` on.
+
+    ``steps`` are the distances between neighbours along each dimension (none given: 1), counted in
+    what the dimensions inside take; a step of 0 repeats the first. ``order`` names the dimensions
+    from the outermost in memory to the innermost (none given: as they are numbered). The memory
+    begins ``offset`` elements after a boundary. With ``shuffling`` the inputs follow one another
+    as chance, begun with that number, deals them: each once before any comes again.
+    """
+
+    shape: tuple[int, ...]
+    first: int = 0
+    stride: int = 1
+    steps: tuple[int, ...] = ()
+    offset: int = 0
+    order: tuple[int, ...] = ()
+    shuffling: int = 0
+    is_at_once: bool = False
+    """Whether another thread asks other tensors meanwhile."""
+
+    @lru_cache(PICKS_KEPT)  # noqa: B019 (a probe is a handful of numbers, the same for all pairs)
+    def picks(self, count: int) -> NDArray[np.intp]:
+        """Which of so many inputs stands at each place."""
+        size = prod(self.shape)
+        if self.shuffling:
+            chance = np.random.default_rng(self.shuffling)
+            deals = [chance.permutation(count) for _ in range(-(-size // count))]
+            flat = np.concatenate([*deals, np.zeros(0, np.intp)])[:size].astype(np.intp)
+        else:
+            flat = (self.first + self.stride * np.arange(size)) % count
+        picked = flat.reshape(self.shape)
+        for dimension, step in enumerate(self.steps):
+            if step == 0:
+                picked = np.broadcast_to(picked.take([0], dimension), self.shape)
+        return picked
+
+    def tensor(self, inputs: Bits) -> Bits:
+        """The tensor, in fresh memory."""
+        values = np.asarray(inputs[self.picks(inputs.size)], inputs.dtype)
+        return with_layout(values, self.layout) if self.layout is not None else values
+
+    @cached_property
+    def layout(self) -> Layout | None:
+        """How the tensor lies; nothing where it lies as any other."""
+        if not (self.offset or self.is_turned or any(step != 1 for step in self.effective_steps)):
+            return None
+        strides, inside = [0] * len(self.shape), 1
+        for dimension in reversed(self.order or range(len(self.shape))):
+            strides[dimension] = self.effective_steps[dimension] * inside
+            if self.effective_steps[dimension]:
+                inside *= self.shape[dimension] * abs(self.effective_steps[dimension])
+        return Layout(tuple(strides), self.offset)
+
+    @cached_property
+    def effective_steps(self) -> tuple[int, ...]:
+        """The steps of the layout; a dimension of one element has the step 1."""
+        steps = self.steps or (1,) * len(self.shape)
+        return tuple(
+            step if length > 1 else 1 for step, length in zip(steps, self.shape, strict=True)
+        )
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the dimensions lie in another order than they are numbered."""
+        return self.order != tuple(sorted(self.order))
+
+    @property
+    def simplicity(self) -> tuple[object, ...]:
+        """The key that sorts probes: one caller, a plain layout, few elements, small steps."""
+        steps = sum(abs(step - 1) for step in self.effective_steps)
+        rank = abs(len(self.shape) - 1)
+        is_laid = self.layout is not None
+        size = prod(self.shape)
+        laid = is_laid, size, steps, self.offset, rank, self.shape, self.shuffling
+        return self.is_at_once, *laid
+
+    def __str__(self) -> str:
+        words = [f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"]
+        if any(step != 1 for step in self.effective_steps):
+            words.append(f"steps {self.effective_steps}")
+        if self.is_turned:
+            words.append(f"dimensions in memory {self.order}")
+        if self.offset:
+            words.append(f"{self.offset} elements past a boundary")
+        if self.is_at_once:
+            words.append("while another thread asks")
+        return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class ProbePlan:
+    """Probes of a row, and which of its inputs stand in them, one after another."""
+
+    probes: tuple[Probe, ...]
+    picks: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, chosen: Sequence[Probe], count: int) -> ProbePlan:
+        """Plan probes of so many inputs."""
+        parts = [probe.picks(count).reshape(-1) for probe in chosen]
+        return cls(tuple(chosen), np.concatenate([*parts, np.zeros(0, np.intp)]).astype(np.intp))
+
+    @cached_property
+    def ends(self) -> NDArray[np.intp]:
+        """The place after each probe's last element."""
+        return np.cumsum([prod(probe.shape) for probe in self.probes], dtype=np.intp)
+
+    @cached_property
+    def layouts(self) -> dict[int, Layout]:
+        """The probes that lie otherwise than a fresh tensor, by their place."""
+        layouts = {place: probe.layout for place, probe in enumerate(self.probes)}
+        return {place: layout for place, layout in layouts.items() if layout is not None}
+
+    @cached_property
+    def shapes(self) -> list[Shape]:
+        """The shape of each probe."""
+        return [probe.shape for probe in self.probes]
+
+    def batch(self, inputs: Bits) -> TensorBatch:
+        """The tensors of these inputs."""
+        return TensorBatch(inputs[self.picks], self.shapes, self.layouts)
+
+    def part(self, first: int, last: int) -> ProbePlan:
+        """The plan of the probes from one place to before another."""
+        if (first, last) == (0, len(self.probes)):
+            return self
+        start = int(self.ends[first - 1]) if first else 0
+        stop = int(self.ends[last - 1]) if last else 0
+        return ProbePlan(self.probes[first:last], self.picks[start:stop])
+
+    def split(self, answers: Bits) -> Iterator[tuple[Probe, Bits]]:
+        """Yield each probe with its part of the answers, in its shape."""
+        parts = np.split(answers, self.ends[:-1])
+        for probe, part in zip(self.probes, parts, strict=True):
+            yield probe, part.reshape(probe.shape)
+
+
+def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
+    """All probes of a pair that has so many inputs to ask; a few where each shape is costly."""
+    if few_shapes:
+        yield from _few(count, pair)
+        return
+    for length in (*LENGTHS, *AROUND_BLOCKS):
+        yield Probe((length,), first=length * 7 % count)
+    yield Probe((LARGE,))
+    # Each row ends with another input, and the next shows whether that has left anything behind.
+    for first in range(count):
+        yield Probe((TURNED,), first)
+    yield from (Probe((TURNED,), first, stride=0) for first in range(count))
+    # The same length, first and last input, and others between: what is remembered by its ends.
+    yield from (Probe((count + 1,), stride=stride) for stride in (1, 2, 3))
+    yield Probe((SHUFFLED * count + 3,), shuffling=1)
+    yield from (Probe((), first) for first in _spread(count, SCALARS))
+    yield from (Probe(shape) for shape in RANKED)
+    yield from _laid_out()
+
+
+def _laid_out() -> Iterator[Probe]:
+    """The ways to lie in memory."""
+    for offset in (1, 3, 7):
+        yield Probe((TURNED,), offset=offset)
+    for step in (2, 3, 16, -1, -2, 0):
+        yield Probe((TURNED,), steps=(step,))
+    for steps in ((2, 1), (0, 1), (1, 0), (1, 16)):
+        yield Probe((5, 13), steps=steps)
+    for shape, order in (((5, 13), (1, 0)), ((3, 5, 7), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1))):
+        yield Probe(shape, order=order)
+    yield Probe((3, 4, 9), steps=(-1, 1, 2), offset=5)
+
+
+def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
+    """Probes of any shape and layout, as chance has it."""
+    for _ in range(DRAWN):
+        rank = int(chance.integers(1, 4, endpoint=True))
+        most = 80 if rank == 1 else 9
+        steps = tuple(chance.choice((1, 2, 3, 5, -1, -2, 0), rank).tolist())
+        yield Probe(
+            tuple(chance.integers(1, most, rank, endpoint=True).tolist()),
+            int(chance.integers(count)),
+            steps=steps,
+            offset=int(chance.integers(16)),
+            order=tuple(chance.permutation(rank).tolist()),
+        )
+
+
+def lasting() -> Iterator[Probe]:
+    """Yield the probes of the full tier only: a long tensor, and one row many times."""
+    yield Probe((LONGEST,))
+    yield from (Probe((TURNED,), first) for first in range(REPEATED))
+
+
+def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[Probe]:
+    """Rows of different inputs, for two threads that ask at the same time."""
+    shape = shape_of_pair(pair) if few_shapes else (TURNED,)
+    number = AT_ONCE_FULL if is_full else AT_ONCE
+    if not is_full and crc32(pair.encode()) % PAIRS_AT_ONCE:
+        return
+    for first in range(number):
+        yield Probe(shape, first * count // number, is_at_once=True)
+    if is_full and not few_shapes:
+        yield from (Probe((LARGE,), first, is_at_once=True) for first in range(SCALARS))
+
+
+def _few(count: int, pair: str) -> Iterator[Probe]:
+    """The one shape of a pair, with different inputs and in different layouts."""
+    shape = shape_of_pair(pair)
+    for first in (0, count // 2):
+        yield Probe(shape, first)
+    if 0 not in shape:
+        yield Probe(shape, shuffling=1)
+        yield Probe(shape, offset=1)
+        yield Probe(shape, steps=(-2,) * len(shape))
+
+
+def alone(place: int, lengths: Sequence[int]) -> list[Probe]:
+    """One input in rows of nothing else."""
+    return [Probe((length,), place, stride=0) for length in lengths]
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Up to so many places among so many, first and last included."""
+    return sorted(set(np.linspace(0, count - 1, most).astype(int).tolist()))

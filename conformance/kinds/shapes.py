@@ -1,0 +1,109 @@
+"""Asks a cast again in tensors of every rank: it must keep the shape and the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.kinds.asking import Ask
+from conformance.kinds.call import Departed, batch_answers, batch_requests
+from conformance.kinds.shape_choice import Shape
+from conformance.kinds.verdicts import problem_of
+from oracles.adapters.script_text import UNEVEN
+from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised, Unanswered
+from oracles.protocol import Bits
+from oracles.reference.expectations import Expected
+from oracles.tensor_batch import TensorBatch
+from reports.grading.allowed_answers import grade_answers
+from reports.grading.grades import ALLOWED, Grades
+from reports.problems import BrokenPromise, ChangesWithShape, Problem, Unoffered
+from specs.cases import Case
+from specs.ruling import Ruling
+from specs.tensor_rules import tensor_rule
+
+PLANS_KEPT = 256
+
+
+@dataclass(frozen=True)
+class FaultyTensor:
+    """A problem, and a tensor that shows it."""
+
+    problem: Problem
+    bits: Bits
+
+
+@dataclass(frozen=True)
+class ShapePlan:
+    """Which of some inputs fill each shape that a document wants kept."""
+
+    picks: dict[Shape, NDArray[np.intp]]
+    all_picks: NDArray[np.intp]
+    """Those of all shapes, one after another."""
+
+    def batch(self, inputs: Bits) -> TensorBatch:
+        """The tensors of these inputs."""
+        return TensorBatch(inputs[self.all_picks], [*self.picks])
+
+
+@lru_cache(PLANS_KEPT)
+def shape_plan(document: str, version: str, shapes: tuple[Shape, ...], count: int) -> ShapePlan:
+    """The plan for ``count`` inputs: the first and last are in each shape that has room."""
+    picks = {
+        shape: np.linspace(0, count - 1, prod(shape)).astype(np.intp)
+        for shape in shapes
+        if tensor_rule(document, version, shape).keeps_shape
+    }
+    return ShapePlan(picks, np.concatenate([*picks.values(), np.zeros(0, np.intp)], dtype=np.intp))
+
+
+def shape_fault(
+    case: Case,
+    rules: Ruling,
+    inputs: Bits,
+    expected: Expected,
+    answer: Bits,
+    grades: Grades,
+    shapes: tuple[Shape, ...],
+) -> Ask[list[FaultyTensor]]:
+    """The first shape that is not kept, or in which an element that was right turns wrong.
+
+    Raises ``Unanswered`` if the backend dies in a shape.
+    """
+    sound = np.flatnonzero(grades == ALLOWED)
+    if case.example is not None or sound.size == 0:
+        return []
+    plan = shape_plan(case.document, case.version, shapes, sound.size)
+    are_all_sound = sound.size == inputs.size
+    batch = plan.batch(inputs if are_all_sound else inputs[sound])
+    replies = yield batch_requests(case, batch)
+    answers = batch_answers(case, batch, replies)
+    for shape, members in plan.picks.items():
+        picked = members if are_all_sound else sound[members]
+        rule = tensor_rule(case.document, case.version, shape)
+        where, named = f"shape {shape}", (rule.rule, rule.clause, rule.level)
+        problem: Problem | None = None
+        shown = inputs[picked].reshape(shape)
+        match next(answers):
+            case Answered(value):
+                again = value.reshape(-1)
+                if (again != answer[picked]).any():
+                    regraded = grade_answers(rules, inputs[picked], expected.at(picked), again)
+                    if (wrong := regraded != ALLOWED).any():
+                        problem = ChangesWithShape(*named, shape)
+                        shown = np.resize(inputs[picked[wrong][:1]], UNEVEN)
+            case Declined(text):
+                problem = Unoffered(text, where)
+            case Departed(promise):
+                problem = BrokenPromise(*named, promise.promise, promise.facts, where)
+            case Raised() | Malformed() as missing:
+                by_rule = dict(zip(("rule", "clause", "level"), named, strict=True))
+                problem = problem_of(missing, where, **by_rule)
+            case Crashed() as crashed:
+                raise Unanswered(crashed)
+        if problem is not None:
+            return [FaultyTensor(problem, shown)]
+    return []

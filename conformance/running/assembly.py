@@ -1,0 +1,56 @@
+"""Assembles the judgements of a run from the results of its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+
+from conformance.running.plan import Task, Tier, quick_tasks, sweep_tasks
+from conformance.sweep.joining import completed, joined
+from conformance.sweep.plan import Sweep, is_swept, sweeps
+from reports.grading.failure_runs import Runs
+from reports.judgement import Judgement
+from specs.cases import Case
+from specs.ruling import Ruling, ruling
+
+Read = Callable[[str], list[Judgement]]
+"""The judgements of a task by its name."""
+
+
+def assembled(
+    read: Read, backend: str, backends: Iterable[str], cases: list[Case], tier: Tier
+) -> Iterator[tuple[Case, Judgement]]:
+    """Every case with its judgement, in the order of the cases; after each pair its checks."""
+    for task in quick_tasks(backend, backends, cases):
+        yield from assembled_pair(read, backend, task, tier)
+
+
+def assembled_pair(
+    read: Read, backend: str, task: Task, tier: Tier
+) -> Iterator[tuple[Case, Judgement]]:
+    """Every case of a pair with its judgement, and then the checks of the pair."""
+    stored = read(task.name)
+    quick, checks = stored[: len(task.cases)], stored[len(task.cases) :]
+    swept: dict[tuple[str, Ruling], Judgement] = {}
+    if tier == "full":
+        roads = {judgement.case: judgement.road for judgement in quick}
+        for sweep in sweeps(task.cases, roads):
+            for case, judgement in zip(sweep.cases, _joined(read, backend, sweep), strict=True):
+                key = (sweep.road, ruling(case))
+                before = swept.get(key)
+                swept[key] = judgement if before is None else joined(before, judgement, Runs.merged)
+    for case, judgement in zip(task.cases, quick, strict=True):
+        if swept and is_swept(case) and (values := swept.get((judgement.road, ruling(case)))):
+            judgement = completed(judgement, values)
+        yield case, judgement
+    by_id = {case.id: case for case in task.among}
+    for check in checks:
+        yield by_id[check.case], check
+
+
+def _joined(read: Read, backend: str, sweep: Sweep) -> list[Judgement]:
+    """The parts of a sweep as one judgement per ruling."""
+    parts = (read(task.name) for task in sweep_tasks(backend, sweep))
+    return reduce(
+        lambda before, part: [joined(*pair) for pair in zip(before, part, strict=True)], parts
+    )

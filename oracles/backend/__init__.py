@@ -1,0 +1,1 @@
+"""A backend in a process of its own: requests, replies, the client, and what carries them."""

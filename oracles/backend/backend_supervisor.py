@@ -1,0 +1,269 @@
+"""Keeps one process of a backend running, restarts it when it fails, and sends it requests."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Generic, Protocol, TypeVar
+
+from oracles.backend.frames import Frame, FrameError, Pieces
+from oracles.backend.remote_errors import CannotRestart, ProcessDied
+from oracles.backend.supervised_process import (
+    ProcessFailed,
+    ProcessTimeout,
+    SupervisedProcess,
+    describe_invalid_reply,
+)
+from oracles.protocol import Bits
+from specs.errors import CastigateError
+
+MAX_STARTS = 3
+"""How often a process is started if something else kills it before it is ready."""
+
+
+class Description(Protocol):
+    """The message in which a starting process describes itself."""
+
+    @property
+    def name(self) -> str:
+        """The backend's name."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        ...
+
+
+Info = TypeVar("Info", bound=Description, covariant=True)
+
+
+@dataclass(frozen=True)
+class EncodedRequest:
+    """A request as a frame, and how to read its reply."""
+
+    frame: Pieces
+    max_reply: int
+    """The most bytes of payload that the reply may have."""
+    decode: Callable[[Frame], Any]
+    """Returns the answer or the exception that stands for it; raises FrameError if malformed."""
+
+
+class ProtocolClient(Protocol[Info]):
+    """Speaks the protocol of one kind of backend process."""
+
+    def start(self) -> SupervisedProcess:
+        """Start a process; raise CastigateError if that is impossible."""
+        ...
+
+    def handshake(self, process: SupervisedProcess) -> Info:
+        """Return what a new process reports about itself.
+
+        Raises ProcessFailed, ProcessTimeout, or CastigateError if it cannot serve the backend.
+        """
+        ...
+
+    def encode(
+        self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]
+    ) -> EncodedRequest:
+        """Encode a request with its number, which the reply repeats."""
+        ...
+
+    def say_goodbye(self, process: SupervisedProcess) -> None:
+        """Let a process end by itself, if the protocol has a message for that."""
+        ...
+
+
+@dataclass(frozen=True)
+class _PendingReply:
+    number: int
+    request: EncodedRequest
+
+
+class BackendSupervisor(Generic[Info]):
+    """Sends requests to the backend's process; starts a new one whenever there is none.
+
+    The constructor starts the first, and raises CastigateError if the backend cannot be loaded.
+    With the ``info`` of another process of the backend, the first request does so.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        client: ProtocolClient[Info],
+        on_reply: Callable[[], None],
+        info: Info | None = None,
+    ) -> None:
+        self._backend = backend
+        self._client = client
+        self._on_reply = on_reply
+        self._process: SupervisedProcess | None = None
+        self._number = 0
+        self._first_number = 0
+        """The number of the first request to the current process."""
+        self._pending: deque[_PendingReply] = deque()
+        self._info = info
+        self.waited = 0.0
+        """Seconds spent on sending requests and waiting for the replies."""
+        if info is None:
+            self._ensure_started()
+
+    @property
+    def info(self) -> Info:
+        """The first process's description of its backend; every later one must send the same."""
+        assert self._info is not None
+        return self._info
+
+    def close(self) -> None:
+        """End the process politely; the next request starts a new one."""
+        if self._process is not None:
+            self._client.say_goodbye(self._process)
+            self._kill()
+
+    def ask(self, request: dict[str, Any], arrays: Mapping[str, Bits], seconds: float) -> Any:
+        """Return the backend's answer; raise its exception, or ProcessDied."""
+        answer, memory_is_full = self._ask_once(request, arrays, seconds)
+        if memory_is_full:
+            # Earlier requests may have used up the memory: only a new process can tell.
+            was_first = self._number == self._first_number
+            self._kill()
+            if not was_first:
+                answer, _ = self._ask_once(request, arrays, seconds)
+        return _returned_or_raised(answer)
+
+    def ask_ahead(self, request: dict[str, Any], seconds: float) -> int:
+        """Send a request without waiting, and return its number for ``wait_for``."""
+        process = self._ready_process()
+        with self._killed_on_failure():
+            self._send(process, request, {}, seconds)
+        return self._number
+
+    def wait_for(self, number: int, seconds: float) -> Any:
+        """Return the answer to a request that ``ask_ahead`` has sent, as ``ask`` does.
+
+        Raises ProcessDied too if no answer can come any more: the caller has to ask again.
+        """
+        if number not in [pending.number for pending in self._pending]:
+            raise ProcessDied("the process was asked something else before this answer was read")
+        with self._killed_on_failure():
+            while self._pending[0].number != number:
+                self._receive(seconds)
+            answer, _ = self._receive(seconds)
+        return _returned_or_raised(answer)
+
+    def _ask_once(
+        self, request: dict[str, Any], arrays: Mapping[str, Bits], seconds: float
+    ) -> tuple[Any, bool]:
+        """Return the answer or exception, and whether the process has hardly any memory left."""
+        process = self._ready_process()
+        with self._killed_on_failure():
+            while self._pending:
+                self._receive(seconds)  # sent ahead, and not needed any more
+            self._send(process, request, arrays, seconds)
+            return self._receive(seconds)
+
+    def _ready_process(self) -> SupervisedProcess:
+        try:
+            return self._ensure_started()
+        except CastigateError as error:
+            # The backend was loaded before, so this is no usage error, and no answer of it either.
+            raise CannotRestart(f"no other could be started: {error}") from None
+
+    def _send(
+        self,
+        process: SupervisedProcess,
+        request: dict[str, Any],
+        arrays: Mapping[str, Bits],
+        seconds: float,
+    ) -> None:
+        self._number += 1
+        encoded = self._client.encode(self._number, request, arrays)
+        with self._waiting():
+            process.send(encoded.frame, seconds)
+        self._pending.append(_PendingReply(self._number, encoded))
+
+    def _receive(self, seconds: float) -> tuple[Any, bool]:
+        assert self._process is not None
+        pending = self._pending.popleft()
+        with self._waiting():
+            reply = self._process.receive(seconds, pending.request.max_reply)
+        if reply.header.get("number") != pending.number:
+            raise FrameError("an answer to another question")
+        return pending.request.decode(reply), bool(reply.header.get("memory_is_full"))
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Measure the time of an exchange."""
+        begun = monotonic()
+        try:
+            yield
+        finally:
+            self.waited += monotonic() - begun
+
+    @contextmanager
+    def _killed_on_failure(self) -> Iterator[None]:
+        """Kill the process if an exchange fails, and turn its failure into ProcessDied."""
+        try:
+            yield
+        except (ProcessFailed, ProcessTimeout) as failure:
+            self._kill()
+            silent = isinstance(failure, ProcessTimeout)
+            raise ProcessDied(f"the process {failure}", silent=silent) from None
+        except FrameError as error:
+            self._kill()
+            raise ProcessDied(f"the process {describe_invalid_reply(error)}") from None
+        except BaseException:
+            self._kill()  # the rest of this reply must not be read as the next one
+            raise
+        finally:
+            self._on_reply()
+
+    def _ensure_started(self) -> SupervisedProcess:
+        """Return the running process, or start one and wait until it is ready."""
+        if self._process is not None and self._process.is_alive:
+            return self._process
+        for start in range(MAX_STARTS):
+            self._kill()
+            self._process = process = self._client.start()
+            try:
+                info = self._client.handshake(process)
+                if self._info not in (None, info):
+                    raise self._other_error(info)
+                self._info = info
+                break
+            except ProcessFailed as failure:
+                if start == MAX_STARTS - 1 or not failure.was_killed:
+                    raise self._start_error(failure) from None
+            except ProcessTimeout as timeout:
+                raise self._start_error(timeout) from None
+            except BaseException:
+                self._kill()
+                raise
+        self._first_number = self._number + 1
+        self._on_reply()
+        return process
+
+    def _other_error(self, info: Description) -> CastigateError:
+        """The error that a backend describes itself otherwise than before."""
+        was, now = (f"{each.name} {each.version}" for each in (self.info, info))
+        now = "described otherwise" if was == now else now
+        return CastigateError(f"backend `{self._backend}` was {was}, and is {now} now")
+
+    def _start_error(self, failure: ProcessFailed | ProcessTimeout) -> CastigateError:
+        self._kill()
+        return CastigateError(f"backend `{self._backend}` {failure} before its first task")
+
+    def _kill(self) -> None:
+        self._pending.clear()
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+
+def _returned_or_raised(answer: Any) -> Any:
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer

@@ -1,0 +1,115 @@
+"""Finds the inputs that crash a backend's process: asks again, then bisects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from oracles.backend.remote_errors import CannotRestart, ProcessDied, RemoteBaseException
+from oracles.protocol import Bits
+
+MAX_CRASHES = 40
+MAX_SECONDS = 300.0
+BISECT_TIMEOUT_SHARE = 8
+"""While bisecting a timeout, each request gets this fraction of the usual time."""
+MIN_BISECT_TIMEOUT = 1.0
+
+Ask = Callable[[Bits, float], Any]
+"""Asks about inputs with a timeout in seconds; returns the answer or raises."""
+Probe = Callable[[Bits], ProcessDied | None]
+"""Asks about some of the inputs, and returns the crash if there is one."""
+
+
+@dataclass(frozen=True)
+class CrashBisector:
+    """Asks a backend, and attributes a crash to the fewest inputs that cause it.
+
+    ``close`` ends the backend's process, so that the next request gets a new one. ``seconds`` is
+    the timeout of one request.
+    """
+
+    close: Callable[[], None]
+    seconds: float
+
+    def ask(self, ask: Ask, bits: Bits) -> Any:
+        """Return the answer; raise ProcessDied with the fewest inputs found if a crash repeats.
+
+        A crash that does not repeat is ignored: then the second answer counts.
+        """
+        try:
+            return ask(bits, self.seconds)
+        except CannotRestart:
+            raise
+        except ProcessDied as first:
+            crash, seconds = first, self.seconds
+            if crash.silent:
+                seconds = min(seconds, max(MIN_BISECT_TIMEOUT, seconds / BISECT_TIMEOUT_SHARE))
+        probe, confirm = partial(self._probe, ask, seconds), partial(self._probe_anew, ask)
+        try:
+            smallest = smallest_crash(bits, probe, confirm)
+        except CannotRestart as lost:
+            raise ProcessDied(f"{crash}; {lost}", bits, crash.silent) from None
+        if smallest is not None:
+            raise smallest
+        try:
+            return ask(bits, self.seconds)
+        except ProcessDied as again:
+            raise again.on(bits) from None
+
+    def _probe_anew(self, ask: Ask, bits: Bits) -> ProcessDied | None:
+        self.close()
+        return self._probe(ask, self.seconds, bits)
+
+    def _probe(self, ask: Ask, seconds: float, bits: Bits) -> ProcessDied | None:
+        """Return the crash that a request causes; an answer or an exception is none."""
+        try:
+            ask(bits, seconds)
+        except CannotRestart:
+            raise
+        except ProcessDied as crash:
+            return crash
+        except (Exception, RemoteBaseException):
+            return None
+        return None
+
+
+def smallest_crash(inputs: Bits, probe: Probe, confirm: Probe) -> ProcessDied | None:
+    """Return the crash on as few of the inputs as can be found, or None if no part crashes.
+
+    The process has just crashed on all of them. ``probe`` may use a process that has answered
+    before, and a shorter timeout; ``confirm`` checks the result in a new process.
+    """
+    inputs = inputs.reshape(-1)
+    if inputs.size < 2:
+        return None
+    part, crash = inputs[:1], probe(inputs[:1])
+    if crash is None:
+        part, crash = _bisect(inputs, probe)
+    elif not crash.silent:
+        return crash.on(part)  # it crashes on any input; this process was new, so it is confirmed
+    confirmed = confirm(part)
+    if confirmed is not None:
+        return confirmed.on(part)
+    # With the shorter timeout of a probe, a part may have been merely slow.
+    return None if crash is None or crash.silent else crash
+
+
+def _bisect(part: Bits, probe: Probe) -> tuple[Bits, ProcessDied | None]:
+    """Halve the inputs while one half crashes.
+
+    Returns the smallest part that should crash, and the crash on the smallest part that was seen
+    to, if that is a larger one: where the first half is harmless, the second is not probed.
+    """
+    crash = None
+    crashes, deadline = 0, monotonic() + MAX_SECONDS
+    while part.size > 1 and crashes < MAX_CRASHES and monotonic() < deadline:
+        half = part.size // 2
+        found = probe(part[:half])
+        part = part[half:] if found is None else part[:half]
+        if found is not None:
+            crash = found.on(part)
+            crashes += 1
+    return part, None if crash is None or crash.inputs is part else crash

@@ -1,0 +1,219 @@
+"""An oracle in a process of its own, where it can do no harm to the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from oracles.backend.backend_supervisor import BackendSupervisor
+from oracles.backend.crash_bisect import CrashBisector
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.message_codec import (
+    OracleDescription,
+    encode_batch,
+    encode_call,
+    encode_case,
+)
+from oracles.backend.python_client import PythonClient
+from oracles.backend.remote_errors import ProcessDied, remote_error
+from oracles.backend.remote_sweep import RemoteSweep
+from oracles.backend.requests import Request
+from oracles.backend.round_message import round_messages
+from oracles.protocol import Bits, Bound, Returned, Swept
+from oracles.tensor_batch import BatchAnswers, TensorBatch
+from specs.calls import Call
+from specs.cases import Case
+from specs.formats import format_named
+
+SWEEP_CALL = 1 << 17
+"""Inputs of one call in a sweep: they stay, with their answers, in a core's own cache."""
+SWEEP_BYTES = 1 << 22
+"""Bytes of the answers to one request in a sweep."""
+MAX_LOST_MESSAGES = 3
+"""After so many messages that ended the process, every request is sent alone."""
+
+
+class IsolatedOracle:
+    """Forwards requests to an oracle in another process, and to a new process when one crashes.
+
+    Beside ``cast``, ``cast_batch``, ``cast_at_once``, ``answer_together`` and ``sweep`` it has the
+    optional methods that the oracle itself has. ``on_reply`` is called after every reply, to show
+    progress in long exchanges. With the ``description`` that another process of the backend has
+    given, the first request starts the process.
+    """
+
+    claims: tuple[str, ...]
+    bitcast: Callable[[Case, Bits], Bits]
+    bitcast_shares_memory: Callable[[Case, Bits], bool]
+    call: Callable[[Case, Call, Mapping[str, Bits]], Returned]
+    road: Callable[[Case], str]
+    bind: Callable[[Case, Bits], Bound]
+    identity: Callable[[str, Bits], Bits]
+    reproduce: Callable[[Case, Bits], str]
+    reproduce_bitcast: Callable[[Case, Bits], str]
+    reproduce_call: Callable[[Case, Call, Mapping[str, Bits]], str]
+
+    def __init__(
+        self,
+        backend: str,
+        config: LaunchConfig,
+        on_reply: Callable[[], None] = lambda: None,
+        description: OracleDescription | None = None,
+    ) -> None:
+        client = PythonClient(backend, config)
+        self._supervisor = BackendSupervisor(backend, client, on_reply, description)
+        self._seconds = config.seconds
+        self._lost_messages = 0
+        self._bisector = CrashBisector(self.close, config.seconds)
+        self._bisected = self._bisector.ask
+        self.description = description = self._supervisor.info
+        self.name, self.version = description.name, description.version
+        if description.claims is not None:
+            self.claims = description.claims
+        self.compiles_shapes = description.compiles_shapes
+        self.row_limits = description.row_limits
+        for method in description.offers:
+            setattr(self, method, getattr(self, f"_{method}"))
+
+    @property
+    def waited(self) -> float:
+        """The seconds spent on waiting for the process's replies."""
+        return self._supervisor.waited
+
+    def close(self) -> None:
+        """End the process; the next request starts a new one."""
+        self._supervisor.close()
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Return the oracle's answer, or raise its error, or ProcessDied with the guilty inputs."""
+        answer: Bits = self._bisected(partial(self._ask, "cast", case), bits)
+        return answer
+
+    def cast_batch(self, case: Case, batch: TensorBatch) -> BatchAnswers:
+        """Cast many tensors in one request; return the answers before the first failure."""
+        request = {"ask": "casts", "case": encode_case(case), "batch": encode_batch(batch)}
+        try:
+            answers: BatchAnswers = self._supervisor.ask(
+                request, {"": batch.elements}, self._seconds
+            )
+        except ProcessDied:
+            # The caller casts the rest one by one, and gets the crash there.
+            return BatchAnswers(batch.elements[:0], 0)
+        return answers
+
+    def answer_together(self, requests: Sequence[Request]) -> list[Any]:
+        """Return an answer, an exception, or None for each request, from as few messages as fit.
+
+        None stands for a request that has to be sent alone: because its message ended the process,
+        or because the process had hardly any memory left.
+        """
+        answers: list[Any] = [None] * len(requests)
+        for message in round_messages(requests, self.description.offers):
+            if self._lost_messages >= MAX_LOST_MESSAGES:
+                break
+            try:
+                found = self._supervisor.ask(message.header, message.arrays, self._seconds)
+            except (ProcessDied, Exception):
+                self._lost_messages += 1
+                continue
+            for places, of_entry in zip(message.places, found, strict=True):
+                for place, answer in zip(places, of_entry, strict=True):
+                    answers[place] = answer
+        return answers
+
+    def cast_at_once(self, case: Case, many: Sequence[Bits]) -> list[Bits]:
+        """Cast many tensors, in two threads of the oracle's process."""
+        request = {"ask": "casts_at_once", "case": encode_case(case)}
+        arrays = {str(place): bits for place, bits in enumerate(many)}
+        answers = self._supervisor.ask(request, arrays, self._seconds)
+        return [answers[name] for name in arrays]
+
+    def sweep(self, case: Case, lo: int, hi: int) -> Swept:
+        """Prepare a call whose inputs are made, and answered, in the oracle's own process."""
+        target = format_named(case.target)
+        storage = np.dtype(target.storage)
+        request = {
+            "ask": "sweep",
+            "case": encode_case(case),
+            "lo": lo,
+            "hi": hi,
+            "most": SWEEP_CALL,
+            "storage": storage.name,
+            "is_narrow": target.bits < 8 * storage.itemsize,
+        }
+        return RemoteSweep(
+            self._supervisor,
+            self._bisector,
+            request,
+            partial(self._ask, "bound" if hasattr(self, "bind") else "cast", case),
+            np.dtype(format_named(case.source).storage),
+            lo,
+            hi,
+            SWEEP_BYTES // storage.itemsize,
+            self._seconds,
+        )
+
+    def _bind(self, case: Case, bits: Bits) -> Bound:
+        self._bisected(partial(self._ask, "bind", case), bits)
+        return partial(self._bisected, partial(self._ask, "bound", case), bits)
+
+    def _bitcast(self, case: Case, bits: Bits) -> Bits:
+        answer: Bits = self._ask("bitcast", case, bits, self._seconds)
+        return answer
+
+    def _bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
+        return bool(self._ask("bitcast_shares_memory", case, bits, self._seconds))
+
+    def _call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
+        request = {"ask": "call", "case": encode_case(case), "call": encode_call(call)}
+
+        def ask(part: Bits, seconds: float) -> Any:
+            return self._supervisor.ask(request, {name: part}, seconds)
+
+        # A layer's members must keep their lengths, so only a single member can be bisected.
+        if len(bits) == 1:
+            [(name, member)] = bits.items()
+            returned: Returned = self._bisected(ask, member)
+        else:
+            returned = self._supervisor.ask(request, bits, self._seconds)
+        return returned
+
+    def _road(self, case: Case) -> str:
+        request = {"ask": "road", "case": encode_case(case)}
+        return str(self._supervisor.ask(request, {}, self._seconds))
+
+    def _reproduce(self, case: Case, bits: Bits) -> str:
+        with _crash_as_exception():
+            return str(self._ask("reproduce", case, bits, self._seconds))
+
+    def _reproduce_bitcast(self, case: Case, bits: Bits) -> str:
+        with _crash_as_exception():
+            return str(self._ask("reproduce_bitcast", case, bits, self._seconds))
+
+    def _reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
+        request = {"ask": "reproduce_call", "case": encode_case(case), "call": encode_call(call)}
+        with _crash_as_exception():
+            return str(self._supervisor.ask(request, bits, self._seconds))
+
+    def _identity(self, dtype: str, bits: Bits) -> Bits:
+        request = {"ask": "identity", "dtype": dtype}
+        with _crash_as_exception():
+            answer: Bits = self._supervisor.ask(request, {"": bits}, self._seconds)
+        return answer
+
+    def _ask(self, ask: str, case: Case, bits: Bits, seconds: float) -> Any:
+        request = {"ask": ask, "case": encode_case(case)}
+        return self._supervisor.ask(request, {"": bits}, seconds)
+
+
+@contextmanager
+def _crash_as_exception() -> Iterator[None]:
+    """Turn a crash into an Exception, for requests that no verdict depends on."""
+    try:
+        yield
+    except ProcessDied as crash:
+        raise remote_error(("ProcessDied", "Exception"), str(crash)) from None

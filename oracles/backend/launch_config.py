@@ -1,0 +1,127 @@
+"""How to launch a backend's process: interpreter, timeouts and memory limit."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from oracles.backend.resource_limits import memory_share
+from oracles.registry import framework_of, is_program
+from specs.errors import CastigateError
+from specs.plain_text import is_plain
+from specs.release import VERSION
+
+DEFAULT_TIMEOUT = 60.0
+"""Seconds for one call: as long as the slowest compilation, many times as long as a cast."""
+STARTUP_TIMEOUT = 300.0
+"""Seconds in which a framework must be loaded, or a program must have opened its device."""
+
+
+@dataclass(frozen=True)
+class LaunchConfig:
+    """How to launch a backend's process; without ``python`` it runs under our own interpreter.
+
+    ``seconds`` is the timeout of one call, ``memory`` the limit of the process in bytes.
+    """
+
+    python: str | None = None
+    seconds: float = DEFAULT_TIMEOUT
+    startup_seconds: float = STARTUP_TIMEOUT
+    memory: int = field(default_factory=lambda: memory_share(1))
+
+    @property
+    def interpreter(self) -> str:
+        """The Python that runs the backend's server."""
+        return self.python or sys.executable
+
+    def command(self, backend: str) -> list[str]:
+        """Return the command that serves a backend; its two pipes are to be appended."""
+        # -P: modules in the current folder must not shadow installed packages.
+        server = ["-P", "-m", "oracles.backend.server"]
+        return [self.interpreter, *server, backend, str(self.memory)]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment of the process; our own interpreter finds the modules that we find."""
+        if self.python is not None:
+            return os.environ
+        return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+    @property
+    def install_hint(self) -> str:
+        """Advice for an interpreter that lacks this version of Castigate."""
+        return f"install this version there: {self.interpreter} -m pip install castigate=={VERSION}"
+
+
+def launch_configs(
+    backends: Iterable[str],
+    pythons: Iterable[str] = (),
+    seconds: float = DEFAULT_TIMEOUT,
+    processes: int = 1,
+) -> dict[str, LaunchConfig]:
+    """Return each backend's configuration, from ``--python NAME=PATH`` and ``--timeout``.
+
+    A Python for ``NAME`` also runs its variants. The memory is divided by the number of processes.
+    Raises CastigateError for options that cannot be used.
+    """
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise CastigateError(f"--timeout {seconds:g}: give a number of seconds above 0")
+    backends = list(backends)
+    for name in backends:
+        if not is_plain(name):
+            raise CastigateError(
+                f"backend `{name}`: its name has several lines or a control character; rename it, "
+                "or write what it runs to a script"
+            )
+    interpreters = dict[str, str]()
+    for option in pythons:
+        name, equals, path = option.partition("=")
+        if not (name and equals and path):
+            raise CastigateError(f"--python `{option}`: write NAME=PATH, the backend's name first")
+        if name in interpreters:
+            raise CastigateError(f"--python is given twice for `{name}`; give one of them")
+        if name not in {known for backend in backends for known in _names(backend)}:
+            raise CastigateError(
+                f"--python `{option}`: no backend `{name}` is asked; it is for "
+                f"{', '.join(backends)}"
+            )
+        if name == "reference":
+            raise CastigateError(
+                f"--python `{option}`: the reference runs under this Python only; leave it out"
+            )
+        if is_program(name):
+            raise CastigateError(
+                f"--python `{option}`: a program has no Python; name its interpreter in exec:"
+            )
+        interpreters[name] = _interpreter(option, path)
+    memory = memory_share(processes)
+    return {
+        backend: LaunchConfig(
+            next((interpreters[name] for name in _names(backend) if name in interpreters), None),
+            seconds,
+            memory=memory,
+        )
+        for backend in backends
+    }
+
+
+def _names(backend: str) -> tuple[str, str]:
+    """Return the names that ``--python`` may call a backend by: with and without its variant."""
+    return backend, framework_of(backend)
+
+
+def _interpreter(option: str, path: str) -> str:
+    """Return the absolute path of an interpreter.
+
+    Links are not followed: a virtual environment is recognized by its own link to Python.
+    """
+    executable = shutil.which(os.path.expanduser(path))
+    if executable is None:
+        exists = os.path.exists(os.path.expanduser(path))
+        problem = f"{path} is not an executable file" if exists else f"{path} does not exist"
+        raise CastigateError(f"--python `{option}`: {problem}; give the path of a Python")
+    return os.path.abspath(executable)

@@ -1,0 +1,69 @@
+"""Loads the oracle that a ``--backend`` value names, in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from oracles.backend.isolated_oracle import IsolatedOracle
+from oracles.backend.launch_config import LaunchConfig
+from oracles.registry import Backend, check_claims, is_program, load_backend
+from oracles.wire.program_oracle import ProgramOracle
+
+IN_PROCESS = ("reference", "oracles.reference.reference_oracle")
+"""Backends that drive no framework, and so need no process of their own."""
+
+
+def load_isolated(
+    name: str,
+    config: LaunchConfig,
+    on_reply: Callable[[], None] = lambda: None,
+    description: Any = None,
+) -> Backend:
+    """Load a backend in a process of its own; raise CastigateError if that fails.
+
+    ``on_reply`` is called after every reply, to show progress in long exchanges. With
+    the ``description`` of a backend that is loaded elsewhere, the first task starts the process.
+    """
+    if not drives_framework(name):
+        return load_backend(name)
+    if is_program(name):
+        backend = Backend(name, ProgramOracle(name, config, on_reply, description))
+        check_claims(backend)
+        return backend
+    return Backend(name, IsolatedOracle(name, config, on_reply, description))
+
+
+def drives_framework(name: str) -> bool:
+    """Return whether a backend may do harm to its process, and so has one of its own."""
+    return name.partition(":")[0] not in IN_PROCESS
+
+
+def can_run_in_process(name: str, config: LaunchConfig) -> bool:
+    """Return whether a backend could also be loaded in this process."""
+    return config.python is None and not is_program(name)
+
+
+def is_isolated(backend: Backend) -> bool:
+    """Return whether a backend runs in another process."""
+    return isinstance(backend.oracle, IsolatedOracle | ProgramOracle)
+
+
+def description_of(backend: Backend) -> Any:
+    """Return how a backend's process describes it; None if it has no process."""
+    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
+        return backend.oracle.description
+    return None
+
+
+def seconds_waited(backend: Backend) -> float:
+    """The seconds that this process has waited for a backend's process so far."""
+    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
+        return backend.oracle.waited
+    return 0.0
+
+
+def close(backend: Backend) -> None:
+    """End the process of a backend, if it has one."""
+    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
+        backend.oracle.close()

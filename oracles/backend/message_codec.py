@@ -1,0 +1,204 @@
+"""Encodes what is sent to and from a Python backend's process as JSON and arrays.
+
+That is oracles' descriptions, cases, calls, memory layouts and the results of calls. Each
+``decode_…`` function reads what its ``encode_…`` function has written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from oracles.backend.frames import FrameError
+from oracles.memory_layouts import Layout, layout_of
+from oracles.protocol import (
+    CAPABILITIES,
+    Bits,
+    Oracle,
+    Returned,
+    Tensor,
+    claims_of,
+    compiles_per_shape,
+    row_limits_of,
+)
+from oracles.tensor_batch import TensorBatch
+from specs.calls import Argument, Call, Member
+from specs.cases import Case
+
+CACHED_CASES = 64
+OPTIONAL_METHODS = (
+    "bitcast",
+    "bitcast_shares_memory",
+    "call",
+    "road",
+    "bind",
+    "identity",
+    "reproduce",
+    "reproduce_bitcast",
+    "reproduce_call",
+)
+"""The optional methods that can be called in the backend's process."""
+
+
+@dataclass(frozen=True)
+class OracleDescription:
+    """Describes the oracle of a backend's process; ``offers`` names its optional methods."""
+
+    name: str
+    version: str
+    claims: tuple[str, ...] | None
+    offers: tuple[str, ...]
+    compiles_shapes: bool
+    row_limits: tuple[int, ...]
+
+
+def encode_description(oracle: Oracle) -> dict[str, Any]:
+    """Encode the description of an oracle."""
+    claims = claims_of(oracle)
+    return {
+        "name": str(oracle.name),
+        "version": oracle.version,
+        "claims": None if claims is None else list(claims),
+        "offers": [name for name in OPTIONAL_METHODS if isinstance(oracle, CAPABILITIES[name])],
+        "compiles_shapes": compiles_per_shape(oracle),
+        "row_limits": list(row_limits_of(oracle)),
+    }
+
+
+def decode_description(encoded: Any) -> OracleDescription:
+    """Decode the description of an oracle; raise FrameError if it is incomplete."""
+    try:
+        claims, offers = encoded["claims"], encoded["offers"]
+        return OracleDescription(
+            name=str(encoded["name"]),
+            version=str(encoded["version"]),
+            claims=None if claims is None else tuple(map(str, claims)),
+            # Other names are ignored: they could hide methods of the oracle on this side.
+            offers=tuple(name for name in OPTIONAL_METHODS if name in offers),
+            compiles_shapes=bool(encoded["compiles_shapes"]),
+            row_limits=tuple(map(int, encoded["row_limits"])),
+        )
+    except (TypeError, LookupError, ValueError):
+        raise FrameError("the description of the backend is incomplete") from None
+
+
+def encode_case(case: Case) -> list[Any]:
+    """Encode a case."""
+    return [case.document, case.version, case.source, case.target, case.modes, case.example]
+
+
+def decode_case(encoded: list[Any]) -> Case:
+    """Decode a case; the last few cases are cached, so that a repeated one is the same object."""
+    *names, modes, example = encoded
+    return _cached_case(*names, tuple(map(tuple, modes)), example)
+
+
+@lru_cache(CACHED_CASES)
+def _cached_case(*fields: Any) -> Case:
+    return Case(*fields)
+
+
+def encode_call(call: Call) -> dict[str, Any]:
+    """Encode a call."""
+    return {
+        "receiver": call.receiver,
+        "members": [[member.name, member.kind, member.dtype] for member in call.members],
+        "method": call.method,
+        "args": [[argument.kind, argument.value] for argument in call.args],
+        "kwargs": [[name, argument.kind, argument.value] for name, argument in call.kwargs],
+        "device": call.device,
+        "inputs": list(call.inputs),
+    }
+
+
+def decode_call(encoded: dict[str, Any]) -> Call:
+    """Decode a call."""
+    return Call(
+        encoded["receiver"],
+        tuple(Member(*member) for member in encoded["members"]),
+        encoded["method"],
+        tuple(Argument(*argument) for argument in encoded["args"]),
+        tuple((name, Argument(*argument)) for name, *argument in encoded["kwargs"]),
+        encoded["device"],
+        tuple(encoded["inputs"]),
+    )
+
+
+def encode_layouts(arrays: Mapping[str, Bits]) -> dict[str, Any]:
+    """Encode the memory layouts of arrays, leaving out those that lie as a fresh array would."""
+    layouts = {name: layout_of(array) for name, array in arrays.items()}
+    return {name: _encode_layout(each) for name, each in layouts.items() if each is not None}
+
+
+def decode_layouts(encoded: Mapping[str, Any]) -> dict[str, Layout]:
+    """Decode memory layouts."""
+    return {name: Layout(tuple(strides), offset) for name, (strides, offset) in encoded.items()}
+
+
+def _encode_layout(layout: Layout) -> list[Any]:
+    return [layout.strides, layout.offset]
+
+
+def encode_batch(batch: TensorBatch) -> dict[str, Any]:
+    """Encode the shapes and memory layouts of a batch; its elements travel as an array."""
+    layouts = {str(index): _encode_layout(layout) for index, layout in batch.layouts.items()}
+    return {"shapes": list(batch.shapes), "layouts": layouts}
+
+
+def decode_batch(encoded: Mapping[str, Any], elements: Bits) -> TensorBatch:
+    """Decode a batch of these elements."""
+    layouts = decode_layouts(encoded["layouts"])
+    shapes = [tuple(shape) for shape in encoded["shapes"]]
+    return TensorBatch(elements, shapes, {int(index): each for index, each in layouts.items()})
+
+
+def encode_returned(returned: Returned) -> tuple[dict[str, Any], dict[str, Bits]]:
+    """Encode what a call returned as JSON, and as arrays keyed by their place in it."""
+    arrays: dict[str, Bits] = {}
+
+    def encode_tensor(place: str, tensor: Tensor) -> list[str]:
+        arrays[place] = tensor.bits
+        return [tensor.dtype, tensor.device]
+
+    def encode_tensors(place: str, tensors: Mapping[str, Tensor]) -> dict[str, list[str]]:
+        return {name: encode_tensor(f"{place}/{name}", tensor) for name, tensor in tensors.items()}
+
+    encoded = {
+        "is_receiver": returned.is_receiver,
+        "shares_memory": returned.shares_memory,
+        "tensors": encode_tensors("tensors", returned.tensors),
+        "receiver": encode_tensors("receiver", returned.receiver),
+        "outputs": {
+            dtype: encode_tensor(f"outputs/{dtype}", output)
+            if isinstance(output, Tensor)
+            else output
+            for dtype, output in returned.outputs.items()
+        },
+    }
+    return encoded, arrays
+
+
+def decode_returned(encoded: dict[str, Any], arrays: Mapping[str, Bits]) -> Returned:
+    """Decode what a call returned."""
+
+    def decode_tensors(place: str) -> dict[str, Tensor]:
+        return {
+            name: Tensor(dtype, device, arrays[f"{place}/{name}"])
+            for name, (dtype, device) in encoded[place].items()
+        }
+
+    def decode_output(dtype: str, output: Any) -> Tensor | str:
+        if isinstance(output, str):
+            return output
+        name, device = output
+        return Tensor(name, device, arrays[f"outputs/{dtype}"])
+
+    return Returned(
+        encoded["is_receiver"],
+        encoded["shares_memory"],
+        decode_tensors("tensors"),
+        decode_tensors("receiver"),
+        {dtype: decode_output(dtype, output) for dtype, output in encoded["outputs"].items()},
+    )

@@ -1,0 +1,109 @@
+"""Sweeps consecutive patterns that a backend's process makes itself, with requests sent ahead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from oracles.backend.backend_supervisor import BackendSupervisor
+from oracles.backend.crash_bisect import Ask, CrashBisector
+from oracles.backend.remote_errors import ProcessDied
+from oracles.backend.shared_memory import SLOTS
+from oracles.protocol import Bits
+
+
+@dataclass
+class RemoteSweep:
+    """Answers consecutive patterns of ``range(lo, hi)`` in blocks of one request each.
+
+    While the caller judges one block, the process works on the next. ``ask_alone`` asks about a
+    part of a block, whose first and last patterns say which.
+    """
+
+    supervisor: BackendSupervisor[Any]
+    bisector: CrashBisector
+    request: dict[str, Any]
+    """The members that all requests share."""
+    ask_alone: Ask
+    storage: np.dtype[Any]
+    lo: int
+    hi: int
+    block_size: int
+    seconds: float
+    _block: tuple[int, Bits] | None = None
+    """The last block's first pattern and its answers."""
+    _failed: int | None = None
+    """The first pattern of a block that was not answered as a whole."""
+    _sent_ahead: dict[int, int] = field(default_factory=dict)
+    """The numbers of requests sent ahead, by the first pattern of their blocks."""
+
+    def __call__(self, first: int, count: int) -> Bits:
+        """Return the answers to consecutive patterns, from all the blocks that they lie in."""
+        pieces = []
+        pattern, end = first, first + count
+        while pattern < end:
+            begin = self.lo + (pattern - self.lo) // self.block_size * self.block_size
+            part = min(end, begin + self._count(begin)) - pattern
+            answers = self._answers(begin, pattern, part)
+            if not _is_row(answers, part):
+                return answers  # which the caller reports
+            pattern += part
+            # A copy if more follow: the next block may be written to the same memory.
+            pieces.append(answers if pattern == end else answers.copy())
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def _answers(self, begin: int, pattern: int, count: int) -> Bits:
+        """Return the answers to a part of a block; raise an error only if that part causes it."""
+        is_all = count == self._count(begin)
+        if begin != self._failed:
+            try:
+                block = self._whole(begin)
+            except Exception:
+                if is_all:
+                    raise
+            else:
+                if is_all:
+                    return block
+                if _is_row(block, self._count(begin)):
+                    return block[pattern - begin :][:count]
+            self._failed = begin
+            self._sent_ahead.clear()  # They are read, and dropped, at the next request.
+        bits = np.arange(pattern, pattern + count, dtype=np.uint64).astype(self.storage)
+        answers: Bits = self.bisector.ask(self.ask_alone, bits)
+        return answers
+
+    def _whole(self, begin: int) -> Bits:
+        if self._block is not None and self._block[0] == begin:
+            return self._block[1]
+        self._block = None
+        try:
+            answers = self._next_block(begin)
+        except ProcessDied:
+            self._sent_ahead.clear()
+            count = self._count(begin)
+            bits = np.arange(begin, begin + count, dtype=np.uint64).astype(self.storage)
+            answers = self.bisector.ask(self.ask_alone, bits)
+        self._block = begin, answers
+        return answers
+
+    def _next_block(self, begin: int) -> Bits:
+        """Return a block; send the requests for the following ones before waiting for it."""
+        if begin not in self._sent_ahead:
+            self._sent_ahead.clear()
+        after = max(self._sent_ahead, default=begin - self.block_size) + self.block_size
+        while after < self.hi and len(self._sent_ahead) < SLOTS:
+            request = self.request | {"first": after, "count": self._count(after)}
+            self._sent_ahead[after] = self.supervisor.ask_ahead(request, self.seconds)
+            after += self.block_size
+        number = self._sent_ahead.pop(begin)
+        answers: Bits = self.supervisor.wait_for(number, self.seconds)
+        return answers
+
+    def _count(self, begin: int) -> int:
+        return min(self.block_size, self.hi - begin)
+
+
+def _is_row(answers: object, count: int) -> bool:
+    return isinstance(answers, np.ndarray) and answers.shape == (count,)

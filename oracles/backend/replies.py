@@ -1,0 +1,187 @@
+"""The five replies that a request can get, and the checks that an answer must pass.
+
+A backend may answer, decline, raise an error, return something that cannot be compared, or die.
+Each of these is data, so that a judge is a function of replies and never has to catch anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from oracles.backend.remote_errors import ProcessDied
+from oracles.protocol import Bits, InputsChanged, Unsupported
+from specs.formats import Format
+from specs.plain_text import plain_line, plain_text
+
+MESSAGE_LENGTH = 300
+NAME_LENGTH = 100
+"""Characters of the name of an error's class."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Answered(Generic[Value]):
+    """A well-formed answer."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Declined:
+    """The backend does not offer what was requested."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The backend raised an error.
+
+    ``inputs`` names those on which it does, and ``smallest`` is one of them, where that is known.
+    """
+
+    error: Exception
+    inputs: str = ""
+    smallest: Bits | None = None
+
+    @property
+    def text(self) -> str:
+        """The error's class and first line, after the inputs that cause it."""
+        return f"{self.inputs}: {described(self.error)}" if self.inputs else described(self.error)
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """The backend returned something that cannot be compared."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """The backend's process died or stopped responding."""
+
+    death: ProcessDied
+
+    @property
+    def text(self) -> str:
+        """How the process ended."""
+        return plain_line(str(self.death))
+
+
+NoAnswer = Declined | Raised | Malformed | Crashed
+Answer = Answered[Bits] | NoAnswer
+"""The reply to a request for bits."""
+Reply = Answered[Any] | NoAnswer
+
+
+class Unanswered(BaseException):
+    """Carries a missing answer out of nested code, to where it becomes a verdict.
+
+    It is no ``Exception``, so that code which expects errors of a backend cannot swallow it.
+    """
+
+    def __init__(self, answer: NoAnswer) -> None:
+        super().__init__(answer.text)
+        self.answer = answer
+
+
+def attempt(call: Callable[[], Value]) -> Answered[Value] | NoAnswer:
+    """Call a backend, and return what came of it; only a keyboard interrupt passes through."""
+    try:
+        return Answered(call())
+    except BaseException as error:
+        return no_answer(error)
+
+
+def no_answer(error: BaseException) -> NoAnswer:
+    """Return what an exception of a backend's call means; raise a keyboard interrupt again."""
+    match error:
+        case Unanswered():
+            return error.answer
+        case Unsupported():
+            return Declined(one_line(error))
+        case InputsChanged():
+            return Malformed(str(error))
+        case ProcessDied():
+            return Crashed(error)
+        case Exception():
+            return Raised(error)
+        case KeyboardInterrupt():
+            raise error
+    # SystemExit, or a test runner's own signals: a backend must not end the run.
+    return Raised(RuntimeError(f"it wanted to end the run: {described(error)}"))
+
+
+def value_of(answer: Answered[Value] | NoAnswer) -> Value:
+    """The value of an answer; raise ``Unanswered`` if there is none."""
+    if isinstance(answer, Answered):
+        return answer.value
+    raise Unanswered(answer)
+
+
+def checked(target: Format, inputs: Bits, answer: object) -> Bits:
+    """Return an answer that holds the target's patterns in the shape of the inputs.
+
+    Raises ``Unanswered`` for any other.
+    """
+    array = stored(target, answer)
+    if array.shape != inputs.shape:
+        raise malformed(f"the answer has shape {array.shape}, the input {inputs.shape}")
+    return array
+
+
+def stored(target: Format, answer: object, widest: int | None = None) -> Bits:
+    """Return an answer that is an array of the target's patterns, of any shape.
+
+    No pattern may exceed ``widest``, which is the format's mask unless given. Raises
+    ``Unanswered`` for any other answer.
+    """
+    if not isinstance(answer, np.ndarray) or type(answer) is not np.ndarray:
+        raise malformed(f"the answer is {type(answer).__name__}, not a numpy array")
+    if answer.dtype != np.dtype(target.storage):
+        raise malformed(
+            f"the answer's storage is {answer.dtype}, {target.name} is held in {target.storage}"
+        )
+    if target.kind == "text":
+        if not all(isinstance(text, str) for text in answer.reshape(-1).tolist()):
+            raise malformed("the answer holds something else than texts")
+    elif target.bits < 8 * answer.dtype.itemsize and answer.size:
+        largest = int(answer.max())
+        if largest > (target.mask if widest is None else widest):
+            raise malformed(f"the answer holds {largest:#x}, wider than {target.name}")
+    return answer
+
+
+def malformed(text: str) -> Unanswered:
+    """The exception that reports a malformed answer."""
+    return Unanswered(Malformed(plain_line(text)))
+
+
+def one_line(error: BaseException) -> str:
+    """An error's first line that is not blank, shortened, and safe to show."""
+    lines = [line.strip() for line in text_of(error).splitlines() if line.strip()]
+    return plain_text(lines[0][:MESSAGE_LENGTH]) if lines else class_name(error)
+
+
+def described(error: BaseException) -> str:
+    """An error's class and its first line."""
+    return f"{class_name(error)}: {one_line(error)}"
+
+
+def class_name(error: BaseException) -> str:
+    """The name of an error's class, shortened and safe to show."""
+    return plain_line(type(error).__name__, NAME_LENGTH)
+
+
+def text_of(error: BaseException) -> str:
+    """An error's text, which the class of a backend may fail to give."""
+    try:
+        return str(error)
+    except Exception as worse:
+        return f"its text cannot be had: {class_name(worse)}"

@@ -1,0 +1,145 @@
+"""Many requests as one message, in which equal tensors and calls are sent once.
+
+Requests that differ only in their case become one entry with a list of cases. Messages are bounded
+in bytes, so that a large request does not hold the others up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from oracles.backend.message_codec import encode_batch, encode_call, encode_case
+from oracles.backend.requests import (
+    Bitcast,
+    Cast,
+    CastBatch,
+    MakeCall,
+    Request,
+    Road,
+    Script,
+    SharesMemory,
+)
+from oracles.memory_layouts import layout_of
+from oracles.protocol import Bits
+from oracles.tensor_batch import TensorBatch
+from specs.calls import Call
+
+MESSAGE_BYTES = 1 << 24
+COMPARED_BYTES = 1 << 16
+"""Tensors of at most so many bytes are sent once if they are equal, larger ones if they are one."""
+
+
+@dataclass
+class RoundMessage:
+    """One message: the entries, and the places of the requests that they answer.
+
+    ``offers`` names the optional methods that the oracle has.
+    """
+
+    offers: Collection[str]
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    places: list[list[int]] = field(default_factory=list)
+    """For each entry, the places of the requests in their order, one for each of its cases."""
+    arrays: dict[str, Bits] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+    size: int = 0
+    _array_names: dict[Hashable, str] = field(default_factory=dict)
+    _call_places: dict[int, int] = field(default_factory=dict)
+    _entry_of: dict[Hashable, int] = field(default_factory=dict)
+    _times: Counter[Hashable] = field(default_factory=Counter)
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """The members of the message."""
+        calls = [*map(encode_call, self.calls)]
+        return {"ask": "many", "requests": self.entries, "calls": calls}
+
+    def add(self, place: int, request: Request) -> bool:
+        """Add a request; return False if it travels alone, or asks what the oracle lacks."""
+        named: Mapping[str, Bits]
+        more: TensorBatch | Call | None
+        match request:
+            case Cast(bits=bits):
+                ask, named, more = "cast", {"": bits}, None
+            case CastBatch(batch=batch):
+                ask, named, more = "casts", {"": batch.elements}, batch
+            case Bitcast(bits=bits):
+                ask, named, more = "bitcast", {"": bits}, None
+            case SharesMemory(bits=bits):
+                ask, named, more = "bitcast_shares_memory", {"": bits}, None
+            case MakeCall(call=call, members=members):
+                ask, named, more = "call", members, call
+            case Road():
+                ask, named, more = "road", {}, None
+            case Script(shown=Cast(bits=bits)):
+                ask, named, more = "reproduce", {"": bits}, None
+            case Script(shown=Bitcast(bits=bits)):
+                ask, named, more = "reproduce_bitcast", {"": bits}, None
+            case Script(shown=MakeCall(call=call, members=members)):
+                ask, named, more = "reproduce_call", members, call
+            case _:
+                return False
+        if ask not in ("cast", "casts", *self.offers):
+            return False
+        self._add(place, request, ask, named, more)
+        return True
+
+    def _add(
+        self,
+        place: int,
+        request: Request,
+        ask: str,
+        named: Mapping[str, Bits],
+        more: TensorBatch | Call | None,
+    ) -> None:
+        names = {name: self._name_of(each) for name, each in named.items()}
+        entry: dict[str, Any] = {"ask": ask, "arrays": names}
+        key: tuple[Hashable, ...] = (ask, *names.items())
+        if isinstance(more, TensorBatch):
+            entry["batch"] = encode_batch(more)
+            key = (*key, tuple(more.shapes), tuple(more.layouts.items()))
+        elif more is not None:
+            entry["call"] = self._place_of(more)
+            key = (*key, entry["call"])
+        # A case that makes a request twice wants two answers.
+        self._times[key, request.case] += 1
+        key = (*key, self._times[key, request.case])
+        index = self._entry_of.setdefault(key, len(self.entries))
+        if index == len(self.entries):
+            self.entries.append(entry | {"cases": []})
+            self.places.append([])
+        self.entries[index]["cases"].append(encode_case(request.case))
+        self.places[index].append(place)
+
+    def _name_of(self, array: Bits) -> str:
+        key: Hashable = id(array)
+        if array.nbytes <= COMPARED_BYTES and array.dtype != object:
+            key = array.dtype, array.shape, layout_of(array), array.tobytes()
+        name = self._array_names.setdefault(key, str(len(self._array_names)))
+        if name not in self.arrays:
+            self.arrays[name] = array
+            self.size += array.nbytes
+        return name
+
+    def _place_of(self, call: Call) -> int:
+        place = self._call_places.setdefault(id(call), len(self.calls))
+        if place == len(self.calls):
+            self.calls.append(call)
+        return place
+
+
+def round_messages(
+    requests: Sequence[Request], offers: Collection[str]
+) -> Iterator[RoundMessage]:
+    """Yield messages with all requests that can travel together."""
+    message = RoundMessage(offers)
+    for place, request in enumerate(requests):
+        message.add(place, request)
+        if message.size >= MESSAGE_BYTES:
+            yield message
+            message = RoundMessage(offers)
+    if message.entries:
+        yield message

@@ -1,0 +1,360 @@
+"""``python -m oracles.backend.server``: serves one backend through two pipes.
+
+The pipes carry frames only: what the backend prints goes to stderr. The server ends when no
+request can come any more.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import sys
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from io import BufferedReader, FileIO
+from typing import Any
+
+import numpy as np
+
+from oracles.backend.frames import (
+    Frame,
+    FrameError,
+    Pieces,
+    encode_frame,
+    is_sendable,
+    pack_arrays,
+    read_frame,
+    unpack_arrays,
+)
+from oracles.backend.message_codec import (
+    decode_batch,
+    decode_call,
+    decode_case,
+    decode_layouts,
+    encode_description,
+    encode_returned,
+)
+from oracles.backend.remote_errors import encode_error
+from oracles.backend.resource_limits import (
+    die_with_parent,
+    disable_core_dumps,
+    is_memory_nearly_full,
+    limit_memory,
+)
+from oracles.backend.two_callers import cast_at_once
+from oracles.bound_sweep import BoundSweep
+from oracles.memory_layouts import copied, with_layout
+from oracles.protocol import (
+    Bits,
+    Returned,
+    Swept,
+    Unsupported,
+    WithBitcastRoad,
+    WithRoad,
+    WithSweep,
+)
+from oracles.reference.sweep_inputs import Dense
+from oracles.registry import load_backend
+from oracles.tensor_batch import TensorBatch
+from specs.cases import Case
+from specs.errors import CastigateError
+from specs.release import VERSION
+
+READ_BUFFER = 1 << 17
+GC_THRESHOLDS = (100_000, 10, 10)
+"""Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
+Answer = tuple[dict[str, Any], dict[str, Bits]]
+"""Header members and arrays."""
+
+
+class _Distinct:
+    """Collects copies of arrays under their places, one copy for all arrays with the same bytes."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Bits] = {}
+        self._places: dict[Hashable, str] = {}
+
+    def place_of(self, array: Bits) -> str:
+        """Return the place of a copy of this array; equal arrays share one."""
+        place = str(len(self.arrays))
+        if array.dtype != object:
+            key = array.dtype, array.shape, array.tobytes()
+            place = self._places.setdefault(key, place)
+        if place not in self.arrays:
+            self.arrays[place] = array.copy()
+        return place
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """The words in which an oracle refuses a case before it is asked."""
+
+    text: str
+
+
+class Server:
+    """Answers requests by calling an oracle."""
+
+    def __init__(self, oracle: Any) -> None:
+        self._oracle = oracle
+        self._bound: tuple[Case, Bits, Callable[[], Bits]] | None = None
+        self._swept: tuple[object, Swept] | None = None
+        """The case and the range of the last sweep, and the call that answers them."""
+        self._memory: mmap.mmap | None = None
+        self._has_roads = isinstance(oracle, WithRoad)
+        self._has_bitcast_roads = isinstance(oracle, WithBitcastRoad)
+
+    def reply_to(self, request: Frame) -> Pieces:
+        """Return the reply frame; whatever the oracle raises is encoded as a reply too."""
+        number = {"number": request.header["number"]}
+        try:
+            header = request.header
+            if "call" in header:
+                header["call"] = decode_call(header["call"])
+            members, arrays = self._answer(header, _decode_arrays(request))
+            fields, payload = pack_arrays(arrays)
+            return encode_frame(number | members | {"arrays": fields}, payload)
+        except BaseException as error:
+            return encode_frame(number | _encode_failure(error))
+
+    def _answer(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
+        ask, oracle = header["ask"], self._oracle
+        if ask == "identity":
+            return _encode_array(oracle.identity(header["dtype"], arrays[""]))
+        if ask == "many":
+            return self._answer_many(header, arrays)
+        case = decode_case(header["case"])
+        match ask:
+            case "cast":
+                return _encode_array(oracle.cast(case, arrays[""]))
+            case "casts":
+                return self._cast_batch(case, decode_batch(header["batch"], arrays[""]))
+            case "casts_at_once":
+                return {"many": True}, cast_at_once(oracle, case, arrays)
+            case "bind":
+                self._bind(case, arrays[""])
+                return {}, {}
+            case "bound":
+                return _encode_array(self._call_bound(case, arrays[""]))
+            case "sweep":
+                return self._sweep(case, header)
+            case "road":
+                return {"text": str(oracle.road(case))}, {}
+            case "reproduce":
+                return {"text": str(oracle.reproduce(case, arrays[""]))}, {}
+            case "reproduce_bitcast":
+                return {"text": str(oracle.reproduce_bitcast(case, arrays[""]))}, {}
+            case "reproduce_call":
+                return {"text": str(oracle.reproduce_call(case, header["call"], arrays))}, {}
+            case "bitcast":
+                return _encode_array(oracle.bitcast(case, arrays[""]))
+            case "bitcast_shares_memory":
+                return {"flag": bool(oracle.bitcast_shares_memory(case, arrays[""]))}, {}
+            case "call":
+                return _encode_returned(oracle.call(case, header["call"], arrays))
+        raise FrameError(f"a request of the unknown kind {ask!r}")
+
+    def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
+        """Answer several requests, each once for all of its cases that are on one road.
+
+        Calls, and arrays that are equal, are received and sent once.
+        """
+        replies: list[dict[str, Any]] = []
+        distinct, calls = _Distinct(), [*map(decode_call, header["calls"])]
+
+        def answer(request: dict[str, Any]) -> dict[str, Any]:
+            try:
+                # A copy: an oracle may write to its inputs, and use one buffer for all answers.
+                own = {name: copied(arrays[place]) for name, place in request["arrays"].items()}
+                members, found = self._answer(request, own)
+                places = {name: distinct.place_of(each) for name, each in found.items()}
+                return members | {"arrays": places}
+            except BaseException as error:
+                return _encode_failure(error)
+
+        for request in header["requests"]:
+            cases = request["cases"]
+            if "call" in request:
+                request["call"] = calls[request["call"]]
+            answers: list[dict[str, Any]] = []
+            of_cases: list[int] = []
+            places: dict[Hashable, int] = {}
+            for case in cases:
+                road = self._road(request["ask"], case)
+                if road not in places:
+                    answers.append(answer(request | {"case": case}))
+                    # If `road` refused a case that the oracle answers, every case is asked.
+                    if not isinstance(road, _Refusal) or "unsupported" in answers[-1]:
+                        places[road] = len(answers) - 1
+                of_cases.append(places.get(road, len(answers) - 1))
+            replies.append({"answers": answers, "of_cases": of_cases})
+        return {"replies": replies}, distinct.arrays
+
+    def _road(self, ask: str, encoded: list[Any]) -> Hashable:
+        """Return what an answer depends on besides its tensors.
+
+        Of casts only a refusal is shared. Their roads are for sweeps: that every case is asked here
+        shows whether they are right.
+        """
+        case = decode_case(encoded)
+        try:
+            match ask:
+                case "bitcast" | "bitcast_shares_memory" if self._has_bitcast_roads:
+                    return str(self._oracle.bitcast_road(case)) or case
+                case "cast" | "casts" if self._has_roads:
+                    self._oracle.road(case)
+        except Unsupported as refusal:
+            return _Refusal(str(refusal))
+        except Exception:
+            return case  # which reports the error when it is asked
+        return case
+
+    def _cast_batch(self, case: Case, batch: TensorBatch) -> Answer:
+        """Answer one tensor after another, up to one without an answer of its shape."""
+        answers: list[Bits] = []
+        for tensor in batch.tensors():
+            shape = tensor.shape
+            try:
+                answer = self._oracle.cast(case, tensor)
+            except BaseException:
+                break
+            if not is_sendable(answer) or answer.shape != shape:
+                break
+            if answers and answer.dtype != answers[0].dtype:
+                break
+            # A copy: an oracle may use one buffer for all its answers.
+            answers.append(answer.flatten())
+        elements = np.concatenate(answers) if answers else np.zeros(0, np.uint8)
+        return {"count": len(answers)}, {"": elements}
+
+    def _bind(self, case: Case, bits: Bits) -> Callable[[], Bits]:
+        self._bound = None
+        buffer = np.array(bits)
+        call = self._oracle.bind(case, buffer)
+        self._bound = case, buffer, call
+        return call  # type: ignore[no-any-return]
+
+    def _call_bound(self, case: Case, bits: Bits) -> Bits:
+        """Return a bound call's answer, binding anew if the case, length or dtype has changed."""
+        if self._bound is not None:
+            bound_case, buffer, call = self._bound
+            if (bound_case, buffer.shape, buffer.dtype) == (case, bits.shape, bits.dtype):
+                np.copyto(buffer, bits)
+                return call()
+        return self._bind(case, bits)()
+
+    def _sweep(self, case: Case, header: dict[str, Any]) -> Answer:
+        """Answer consecutive patterns, part by part, in the shared memory if there is one."""
+        lo, hi, most = header["lo"], header["hi"], header["most"]
+        if self._swept is None or self._swept[0] != (case, lo, hi):
+            self._swept = None
+            self._swept = (case, lo, hi), self._prepare(case, lo, hi, most)
+        first, count = header["first"], header["count"]
+        slot = header.get("memory")
+        answers = self._place(slot, count, np.dtype(header["storage"]))
+        for at in range(0, count, most):
+            part = answers[at : at + most]
+            answer = self._swept[1](first + at, part.size)
+            if not is_sendable(answer) or (answer.dtype, answer.shape) != (part.dtype, part.shape):
+                return _encode_array(answer)
+            np.copyto(part, answer)
+        return _encode_array(answers) if slot is None else ({"in_memory": answers.nbytes}, {})
+
+    def _place(self, slot: dict[str, int] | None, count: int, storage: np.dtype[Any]) -> Bits:
+        """Return an array for so many answers, in a slot of the shared memory if one is offered."""
+        if slot is None:
+            return np.empty(count, storage)
+        if self._memory is None:
+            self._memory = mmap.mmap(slot["descriptor"], 0)
+        return np.frombuffer(self._memory, storage, count, slot["offset"])
+
+    def _prepare(self, case: Case, lo: int, hi: int, most: int) -> Swept:
+        if isinstance(self._oracle, WithSweep):
+            return self._oracle.sweep(case, lo, hi)
+        return BoundSweep(self._oracle, case, Dense(hi), lo, hi, most)
+
+
+def _decode_arrays(request: Frame) -> dict[str, Bits]:
+    """Decode a request's arrays, each in the memory layout that it had at the sender."""
+    arrays = unpack_arrays(request.header.get("arrays", []), request.payload)
+    for name, layout in decode_layouts(request.header.get("layouts", {})).items():
+        arrays[name] = with_layout(arrays[name], layout)
+    return arrays
+
+
+def _encode_failure(error: BaseException) -> dict[str, Any]:
+    return encode_error(error) | {"memory_is_full": is_memory_nearly_full()}
+
+
+def _encode_array(answer: object) -> Answer:
+    if is_sendable(answer):
+        return {}, {"": answer}  # type: ignore[dict-item]
+    return {"unsendable": _describe_type(answer)}, {}
+
+
+def _encode_returned(returned: object) -> Answer:
+    if not isinstance(returned, Returned):
+        return {"unsendable": _describe_type(returned)}, {}
+    encoded, arrays = encode_returned(returned)
+    for array in arrays.values():
+        if not is_sendable(array):
+            return {"unsendable": _describe_type(array)}, {}
+    return {"returned": encoded}, arrays
+
+
+def _describe_type(answer: object) -> str:
+    if type(answer) is np.ndarray:
+        return f"ndarray of {answer.dtype}"
+    return type(answer).__name__
+
+
+def main(backend_name: str, memory: int, requests: int, replies: int) -> None:
+    """Serve a backend until the pipe of requests is closed."""
+    die_with_parent()
+    disable_core_dumps()
+    limit_memory(memory)
+    for pipe in (requests, replies):
+        # A child of the backend must neither answer nor keep the pipes open.
+        os.set_inheritable(pipe, False)
+        os.register_at_fork(after_in_child=partial(os.close, pipe))
+    read = BufferedReader(FileIO(requests, closefd=False), READ_BUFFER).read
+    send = partial(_send, replies)
+    send(encode_frame({"castigate": VERSION}))
+    # What a framework loads is never garbage: looking through it takes a tenth of the loading time.
+    gc.disable()
+    try:
+        backend = load_backend(backend_name)
+    except CastigateError as error:
+        send(encode_frame({"load_error": str(error)}))
+        return
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()
+    server = Server(backend.oracle)
+    send(encode_frame({"oracle": encode_description(backend.oracle)}))
+    while (request := read_frame(read)) is not None:
+        send(server.reply_to(request))
+
+
+def _send(pipe: int, frame: Pieces) -> None:
+    for piece in frame:
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[os.write(pipe, rest) :]
+
+
+if __name__ == "__main__":
+    code = 0
+    try:
+        main(sys.argv[1], *map(int, sys.argv[2:5]))
+    except (FrameError, OSError) as error:
+        code = 2
+        with suppress(OSError, ValueError):  # stderr may be closed as well
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    # Skip the interpreter's shutdown: frameworks may hang in it, and have nothing left to save.
+    os._exit(code)

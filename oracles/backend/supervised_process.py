@@ -1,0 +1,363 @@
+"""Supervises a child process: exchanges frames with timeouts, reads its stderr, and ends it.
+
+The first half finds the reason for a crash in what the process wrote to stderr.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import select
+import signal
+import subprocess
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import takewhile
+from time import monotonic
+
+from oracles.backend.frames import (
+    MAX_PAYLOAD,
+    Frame,
+    FrameError,
+    Pieces,
+    TruncatedFrame,
+    read_frame,
+)
+
+MAX_REASON = 200
+"""Characters of a crash reason that are shown."""
+VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[-:./]\d+)+|\d{4,}")
+"""Addresses, times, and numbers as long as process ids: they differ from crash to crash."""
+
+FATAL = re.compile(
+    r"""
+    F\d{4,8}\ [^\]]*\]\ (?P<glog>.+)            # glog, absl: F1123 03:16:42.323884 18963 a.h:681]
+  | [-\d]+\ [:.\d]+:\ F\ [^\]]*\]\ (?P<tsl>.+)  # TensorFlow: 2025-11-23 03:16:42.323884: F a.h:681]
+  | what\(\):\s*(?P<what>.+)                    # the C++ runtime: an uncaught exception
+  | (?P<llvm>LLVM\ ERROR:.+)
+    """,
+    re.VERBOSE,
+)
+"""A line in which a library gives its reason before it aborts."""
+
+TRACE = re.compile(
+    r"""
+    \*{3}\ .*                                   # glog, absl: *** Check failure stack trace: ***
+  | @\s+0x.*                                    # frames of glog, absl
+  | \#\d+\s.*                                   # frames of LLVM, sanitizers, gdb
+  | \S*\([^()]*\)\s?\[0x[0-9a-f]+\]             # frames of glibc
+  | .*\(most\ recent\ call\ (?:first|last)\):   # Python, paddle
+  | File\ ".*                                   # frames of Python
+  | Extension\ modules:.*
+  | PLEASE\ submit\ a\ bug\ report.* | Stack\ dump.* | \d+\.\s+Program\ arguments:.*
+  | (?:note|stack\ backtrace):.*                # Rust
+  | \d+:\ .* | at\ .*:\d+(?::\d+)?              # frames of Rust
+  | \W+                                         # rulers, carets
+    """,
+    re.VERBOSE,
+)
+"""A line of a stack trace."""
+
+NAMED_ERROR = re.compile(
+    r"""
+    (?:Uncaught\ |Exception\ in\ thread\ \S+\ )?           # node, Java
+    [\w.$]*(?:Error|Exception)(?:\ \[\w+\])?:\ .+
+  | panic:\ .+                                             # Go
+    """,
+    re.VERBOSE,
+)
+"""A line in which a program in another language says which error ended it."""
+
+TRACEBACK = "Traceback (most recent call last):"
+
+
+def crash_reason(stderr: bytes) -> str:
+    """Return the line of stderr that says why a process died; varying parts become an ellipsis.
+
+    That is a library's fatal message, else a Python exception, else the first error that has a
+    name, else the last line above the stack trace.
+    """
+    lines = ["".join(filter(str.isprintable, line)) for line in _decoded_lines(stderr)]
+    reason = (
+        _fatal_message(lines)
+        or _python_exception(lines)
+        or _named_error(lines)
+        or _line_above_trace(lines)
+    )
+    return VARYING.sub("…", reason)[:MAX_REASON]
+
+
+def _decoded_lines(stderr: bytes) -> list[str]:
+    text = stderr.decode("utf-8", "backslashreplace")
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _fatal_message(lines: list[str]) -> str:
+    for line in lines:
+        if match := FATAL.fullmatch(line.strip()):
+            message: str = next(filter(None, match.groups()))
+            return message
+    return ""
+
+
+def _python_exception(lines: list[str]) -> str:
+    """Return the first unindented line below the last traceback: frames and code are indented."""
+    if TRACEBACK not in lines:
+        return ""
+    below = lines[len(lines) - lines[::-1].index(TRACEBACK) :]
+    return next((line for line in below if not line[0].isspace()), "")
+
+
+def _named_error(lines: list[str]) -> str:
+    """Return the first line that names an error."""
+    return next((line.strip() for line in lines if NAMED_ERROR.fullmatch(line.strip())), "")
+
+
+def _line_above_trace(lines: list[str]) -> str:
+    """Return the last line above a stack trace.
+
+    If nothing is above it, the last line that is not part of it; else the first line of all.
+    """
+    stripped = [line.strip() for line in lines]
+    above = list(takewhile(lambda line: not TRACE.fullmatch(line), stripped))
+    outside = [line for line in stripped if not TRACE.fullmatch(line)]
+    return next(iter([*above[-1:], *outside[-1:], *stripped[:1]]), "")
+
+
+def describe_exit(code: int | None) -> str:
+    """Describe how a process ended, by its exit code."""
+    if code is None or code >= 0:
+        return f"ended by itself with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def describe_timeout(seconds: float) -> str:
+    """Describe a process that did not answer in time."""
+    return f"was silent for {seconds:g} s"
+
+
+def describe_invalid_reply(error: FrameError) -> str:
+    """Describe a reply that could not be decoded."""
+    return f"sent an invalid reply: {error}"
+
+
+PIPE_CAPACITY = 1 << 20
+READ_BYTES = 1 << 18
+STDERR_TAIL = 1 << 16
+"""Bytes kept: the reason for a crash stands above its stack trace, which may be long."""
+POLL_MILLISECONDS = 100
+"""How often to check for the exit of a process whose children keep its pipes open."""
+MAX_SECONDS_PER_POLL = 0.2
+"""A longer gap means this process was suspended; do not count it as the backend's silence."""
+SECONDS_TO_EXIT = 2.0
+"""How long a process that broke off is given to exit, so that its exit code can be reported."""
+MAX_STDERR_READS = 16
+
+
+class ProcessFailed(Exception):
+    """The process died, closed its pipe or sent an invalid reply; the message says which."""
+
+    was_killed = False
+    """Whether something else, such as the kernel for lack of memory, killed the process."""
+
+
+class ProcessTimeout(Exception):
+    """The process did not answer in time; the message says how long that was."""
+
+
+class SupervisedProcess:
+    """A child process that answers each request frame by a reply frame."""
+
+    def __init__(
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        on_stderr: Callable[[bytes], None] | None = None,
+        descriptors: tuple[int, ...] = (),
+    ) -> None:
+        """Start a command; raise OSError if that fails.
+
+        Our own server finds its two pipes as numbers appended to the command. With ``on_stderr``,
+        which gets everything written to stderr, the pipes are the program's stdin and stdout. It
+        inherits the ``descriptors``.
+        """
+        child_requests, self._requests = os.pipe()
+        self._replies, child_replies = os.pipe()
+        self._stderr, child_stderr = os.pipe()
+        parent_ends = (self._requests, self._replies, self._stderr)
+        child_ends = (child_requests, child_replies)
+        self._on_stderr = on_stderr
+        try:
+            self._popen = subprocess.Popen(
+                command if on_stderr else [*command, *map(str, child_ends)],
+                stdin=child_requests if on_stderr else subprocess.DEVNULL,
+                stdout=child_replies if on_stderr else child_stderr,
+                stderr=child_stderr,
+                env=environment,
+                pass_fds=descriptors if on_stderr else (*child_ends, *descriptors),
+                start_new_session=True,
+            )
+        except OSError:
+            for pipe in parent_ends:
+                os.close(pipe)
+            raise
+        finally:
+            for pipe in (*child_ends, child_stderr):
+                os.close(pipe)
+        for pipe in parent_ends:
+            os.set_blocking(pipe, False)
+        _enlarge(self._requests, self._replies)
+        self._polls = {
+            self._requests: _poll(self._requests, select.POLLOUT, self._stderr),
+            self._replies: _poll(self._replies, select.POLLIN, self._stderr),
+        }
+        self._stderr_tail = b""
+        self._unread = b""
+        self._timeout = self._remaining = self._last_poll = 0.0
+        self.kill = weakref.finalize(self, _kill, self._popen, parent_ends)
+        """Kills the process and all of its children that are still in its session."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._popen.poll() is None
+
+    def request(self, frame: Pieces, seconds: float, max_payload: int = MAX_PAYLOAD) -> Frame:
+        """Send a frame and return the reply, both within the timeout.
+
+        Raises ProcessFailed or ProcessTimeout, as ``send`` and ``receive`` do.
+        """
+        self.send(frame, seconds)
+        return self._receive(max_payload)
+
+    def send(self, frame: Pieces, seconds: float) -> None:
+        """Send a frame without waiting for the reply."""
+        self._read_stderr()
+        self._stderr_tail = b""
+        self._start_timeout(seconds)
+        for piece in frame:
+            self._write(memoryview(piece))
+
+    def receive(self, seconds: float, max_payload: int = MAX_PAYLOAD) -> Frame:
+        """Return the next frame that the process sends, of at most that many bytes of payload."""
+        self._start_timeout(seconds)
+        return self._receive(max_payload)
+
+    def wait_for_exit(self, seconds: float) -> None:
+        """Give the process a moment to exit by itself."""
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(seconds)
+        self._read_stderr()
+
+    def _start_timeout(self, seconds: float) -> None:
+        self._timeout = self._remaining = seconds
+        self._last_poll = monotonic()
+
+    def _receive(self, max_payload: int) -> Frame:
+        try:
+            frame = read_frame(self._read, max_payload)
+        except TruncatedFrame as error:
+            self.wait_for_exit(SECONDS_TO_EXIT)
+            raise self._failure(describe_invalid_reply(error)) from None
+        except FrameError as error:
+            # Ignore a later exit status so that the message is deterministic.
+            raise ProcessFailed(describe_invalid_reply(error)) from None
+        if frame is None:
+            self.wait_for_exit(SECONDS_TO_EXIT)
+            raise self._failure("closed its pipe")
+        return frame
+
+    def _failure(self, if_alive: str) -> ProcessFailed:
+        """Describe how the process ended or, if it is still alive, what it did instead."""
+        code = self._popen.poll()
+        how = if_alive if code is None else describe_exit(code)
+        for _ in range(MAX_STDERR_READS):  # bounded: children of the process may go on writing
+            self._read_stderr()
+        reason = crash_reason(self._stderr_tail)
+        failure = ProcessFailed(f"{how} ({reason})" if reason else how)
+        failure.was_killed = code == -signal.SIGKILL
+        return failure
+
+    def _write(self, rest: memoryview) -> None:
+        while rest:
+            try:
+                rest = rest[os.write(self._requests, rest) :]
+            except BlockingIOError:
+                self._wait(self._requests)
+            except BrokenPipeError:
+                self.wait_for_exit(SECONDS_TO_EXIT)
+                raise self._failure("closed its pipe") from None
+
+    def _read(self, count: int) -> bytes:
+        """Read up to ``count`` bytes of the reply; none at its end."""
+        if not self._unread:
+            while True:
+                try:
+                    self._unread = os.read(self._replies, max(count, READ_BYTES))
+                    break
+                except BlockingIOError:
+                    if not self._wait(self._replies):
+                        return b""
+        content, self._unread = self._unread[:count], self._unread[count:]
+        return content
+
+    def _wait(self, pipe: int) -> bool:
+        """Wait until a pipe is ready, and read stderr meanwhile; return False if it never will be.
+
+        Raises ProcessTimeout when the remaining time is used up.
+        """
+        poll = self._polls[pipe]
+        while True:
+            now = monotonic()
+            # While this process was suspended, the child had no chance to answer either.
+            self._remaining -= min(now - self._last_poll, MAX_SECONDS_PER_POLL)
+            self._last_poll = now
+            if self._remaining <= 0:
+                raise ProcessTimeout(describe_timeout(self._timeout))
+            ready = dict(poll.poll(min(1000 * self._remaining, POLL_MILLISECONDS)))
+            if pipe in ready:
+                return True
+            if self._stderr in ready and not self._read_stderr():
+                for each in self._polls.values():
+                    each.unregister(self._stderr)
+            if not self.is_alive:
+                # What the process wrote before it died is still in the pipe.
+                return pipe in dict(poll.poll(0))
+
+    def _read_stderr(self) -> bool:
+        """Read what is in the stderr pipe and keep its end; return False once it is closed."""
+        try:
+            content = os.read(self._stderr, READ_BYTES)
+        except BlockingIOError:
+            return True
+        self._stderr_tail = (self._stderr_tail + content)[-STDERR_TAIL:]
+        if self._on_stderr is not None:
+            self._on_stderr(content)
+        return bool(content)
+
+
+def _poll(pipe: int, event: int, stderr: int) -> select.poll:
+    poll = select.poll()
+    poll.register(pipe, event)
+    poll.register(stderr, select.POLLIN)
+    return poll
+
+
+def _enlarge(*pipes: int) -> None:
+    """Enlarge the pipes' buffers, which saves context switches; ignore systems that cannot."""
+    with suppress(AttributeError, OSError):
+        for pipe in pipes:
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_CAPACITY)
+
+
+def _kill(popen: subprocess.Popen[bytes], pipes: tuple[int, ...]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(popen.pid, signal.SIGKILL)
+    popen.wait()
+    for pipe in pipes:
+        os.close(pipe)

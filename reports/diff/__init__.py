@@ -1,1 +1,0 @@
-"""The diff engine: which answers a rule allows, and how failures are gathered and counted."""

@@ -1,0 +1,266 @@
+"""Which answers are allowed: bit patterns and texts against outcomes, without any tolerance.
+
+Every answer gets a grade. ``grade_answers`` grades arrays; ``grade_pattern`` and ``grade_text``
+grade single answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from oracles.reference import exact_text, expect_by_exact, expect_by_kernels, expect_by_staircase
+from oracles.reference.expectations import Allowed, Expected
+from oracles.reference.read_back import surely_reads_back
+from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED, Grades
+from specs.formats import Format
+from specs.outcomes import (
+    Anything,
+    Either,
+    Exactly,
+    Nan,
+    Outcome,
+    ParsesTo,
+    PlainText,
+    Rejected,
+    Same,
+)
+from specs.ruling import Ruling
+
+OUTCOME_NAMES = (
+    "any-nan",
+    "+nan",
+    "-nan",
+    "anything",
+    "error",
+    "plain-text",
+    "plain-value",
+    "parses-to-input",
+)
+"""How ``describe_allowed`` names outcomes that do not list patterns or texts."""
+
+STAIRCASE_FROM = 1000
+"""From this many inputs on, building a staircase is faster than deciding each input alone."""
+CACHED_RULINGS = 32
+"""Rulings whose expectations are remembered."""
+MOST_TEXTS = 1 << 18
+
+
+class Expectations:
+    """Computes what is expected of each input, and remembers it for the last few rulings.
+
+    With ``independent``, the exact definition decides instead of the kernels, so that the backend
+    that answers with the kernels is not judged by them.
+    """
+
+    def __init__(self, independent: bool) -> None:
+        self.independent = independent
+        self._by_kernels = expect_by_kernels.KernelExpectations()
+        self._known: dict[Hashable, tuple[Bits, Expected]] = {}
+        self._graded: dict[Hashable, tuple[Bits, Bits, Grades]] = {}
+
+    def of(self, ruling: Ruling, inputs: Bits) -> Expected:
+        """The expectations of a ruling for these inputs; remembered while the array is the same."""
+        if ruling.is_open:
+            # Any answer is allowed, so that none is computed; for complex values none could be.
+            nothing = np.zeros(inputs.shape, ruling.target.storage)
+            return Expected(np.zeros(inputs.shape, np.uint8), nothing, nothing)
+        known = self._known.get(ruling.meaning)
+        if known is not None and known[0] is inputs:
+            return known[1]
+        expected = self._expect(ruling, inputs)
+        _remember(self._known, ruling.meaning, (inputs, expected))
+        return expected
+
+    def grades(self, ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
+        """The grade of each answer; of the same answers by an equal ruling, as before."""
+        known = self._graded.get(ruling.meaning)
+        if known is not None and known[0] is inputs and np.array_equal(known[1], answers):
+            return known[2]
+        grades = grade_answers(ruling, inputs, expected, answers)
+        _remember(self._graded, ruling.meaning, (inputs, answers, grades))
+        return grades
+
+    def _expect(self, ruling: Ruling, inputs: Bits) -> Expected:
+        to_text = not ruling.target.is_numeric
+        if ruling.worked or not ruling.source.is_numeric or (self.independent and to_text):
+            return expect_by_exact.expect(ruling, inputs)
+        if to_text:
+            return expect_by_kernels.expect_texts(ruling, inputs)
+        if not self.independent:
+            return self._by_kernels.expect(ruling, inputs)
+        if inputs.size > STAIRCASE_FROM and _is_rising(inputs):
+            return expect_by_staircase.expect(ruling, inputs)
+        return expect_by_exact.expect(ruling, inputs)
+
+
+Kept = TypeVar("Kept")
+
+
+def _remember(known: dict[Hashable, Kept], key: Hashable, value: Kept) -> None:
+    """Remember a value in the place of the oldest."""
+    known.pop(key, None)
+    if len(known) >= CACHED_RULINGS:
+        del known[next(iter(known))]
+    known[key] = value
+
+
+def _is_rising(inputs: Bits) -> bool:
+    return inputs.ndim == 1 and bool((inputs[1:] > inputs[:-1]).all())
+
+
+def grade_answers(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
+    """The grade of each answer: ALLOWED, NOT_RECOMMENDED or NOT_ALLOWED."""
+    if ruling.is_open:
+        return np.full(answers.shape, ALLOWED, np.uint8)
+    if ruling.target.kind == "text":
+        return _grade_texts(ruling, inputs, expected, answers)
+    wrong: NDArray[np.bool_] = (answers != expected.codes) & (answers != expected.others)
+    for index, branch in enumerate(ruling.branches):
+        match branch.outcome:
+            case Anything():
+                wrong &= expected.branch_indices != index
+            case Nan():
+                here = expected.branch_indices == index
+                allowed = allowed_by_constant(ruling.target, branch.outcome, answers)
+                wrong = np.where(here, ~allowed, wrong)
+            case Rejected():
+                wrong |= expected.branch_indices == index
+    grades = np.where(wrong, np.uint8(NOT_ALLOWED), np.uint8(ALLOWED))
+    for index, branch in enumerate(ruling.branches):
+        if branch.recommended is not None:
+            recommended = allowed_by_constant(ruling.target, branch.recommended, answers)
+            here = (grades == ALLOWED) & (expected.branch_indices == index)
+            grades[here & ~recommended] = NOT_RECOMMENDED
+    return grades
+
+
+def allowed_by_constant(target: Format, outcome: Outcome, answers: Bits) -> NDArray[np.bool_]:
+    """Which answers an outcome allows that is the same for all inputs.
+
+    Such an outcome is one pattern, one of two of them, or the NaNs of a sign.
+    """
+    match outcome:
+        case Nan(sign=sign):
+            return is_nan(target, answers, sign)
+        case Exactly(code=code):
+            return np.asarray(answers == code)
+        case Either(options=options):
+            one, *_, other = [allowed_by_constant(target, each, answers) for each in options] * 2
+            return one | other
+    raise AssertionError(f"{outcome} is not the same for all inputs")
+
+
+def is_nan(target: Format, patterns: Bits, sign: str = "any") -> NDArray[np.bool_]:
+    """Which patterns are NaNs of a sign: ``+``, ``-`` or ``any``."""
+    found = np.zeros(patterns.shape, bool)
+    for codes in target.nans(sign):
+        found |= (patterns >= codes[0]) & (patterns <= codes[-1])
+    return found
+
+
+def _grade_texts(ruling: Ruling, inputs: Bits, expected: Expected, answers: Bits) -> Grades:
+    grades = np.full(answers.shape, ALLOWED, np.uint8)
+    for index, branch in enumerate(ruling.branches):
+        here = np.flatnonzero(expected.branch_indices == index)
+        rows = list(zip(inputs[here].tolist(), answers[here].tolist(), strict=True))
+        if branch.recommended:
+            accepted = _accepted(ruling.source, branch.recommended, rows)
+            grades[here[~accepted]] = NOT_RECOMMENDED
+        grades[here[~_accepted(ruling.source, branch.outcome, rows)]] = NOT_ALLOWED
+    return grades
+
+
+def _accepted(
+    source: Format, outcome: Outcome, rows: list[tuple[int | str, str]]
+) -> NDArray[np.bool_]:
+    """Which inputs and texts an outcome allows together."""
+    if isinstance(outcome, Anything):
+        return np.ones(len(rows), bool)
+    known = _texts_known(source, outcome)
+    if len(known) > MOST_TEXTS:
+        known.clear()
+    for row in rows:
+        if row not in known:
+            known[row] = _accepts(source, outcome, *row)
+    return np.fromiter((known[row] for row in rows), bool, len(rows))
+
+
+@lru_cache(CACHED_RULINGS)
+def _texts_known(source: Format, outcome: Outcome) -> dict[tuple[int | str, str], bool]:
+    """Keep earlier results for inputs and texts: versions of a document share most outcomes."""
+    return {}
+
+
+def grade_text(ruling: Ruling, branch_index: int, datum: int | str, answer: str) -> int:
+    """The grade of one text as the answer to an input that a branch of the ruling takes."""
+    branch = ruling.branches[branch_index]
+    if not _accepts(ruling.source, branch.outcome, datum, answer):
+        return NOT_ALLOWED
+    if branch.recommended and not _accepts(ruling.source, branch.recommended, datum, answer):
+        return NOT_RECOMMENDED
+    return ALLOWED
+
+
+def _accepts(source: Format, outcome: Outcome, datum: int | str, answer: str) -> bool:
+    """Whether an outcome allows a text: by a double where that is enough, else by definition."""
+    if isinstance(datum, int):
+        match outcome:
+            case ParsesTo() if surely_reads_back(source, datum, answer):
+                return True
+            case PlainText() if exact_text.PLAIN.fullmatch(answer) is None:
+                return False
+            case PlainText() if surely_reads_back(source, datum, answer):
+                return True
+    return exact_text.accepts(source, outcome, datum, answer)
+
+
+def grade_pattern(ruling: Ruling, allowed: Allowed, answer: int) -> int:
+    """The grade of one bit pattern as an answer."""
+    branch = allowed.branch
+    if not _allows(ruling.target, branch.outcome, allowed.codes, answer):
+        return NOT_ALLOWED
+    recommended = branch.recommended
+    if recommended and not _allows(ruling.target, recommended, allowed.codes, answer):
+        return NOT_RECOMMENDED
+    return ALLOWED
+
+
+def _allows(target: Format, outcome: Outcome, codes: tuple[int, ...], answer: int) -> bool:
+    match outcome:
+        case Nan(sign=sign):
+            return any(answer in nans for nans in target.nans(sign))
+        case Exactly(code=code):
+            return answer == code
+    return answer in codes
+
+
+def describe_allowed(
+    ruling: Ruling, allowed: Allowed, datum: int | str, level: str = "required"
+) -> tuple[str, ...]:
+    """Describe what is allowed for an input: hex patterns, a text, or a name of ``OUTCOME_NAMES``.
+
+    At the level ``recommended``, only what the rule recommends, if it recommends a part of it.
+    """
+    branch = allowed.branch
+    match branch.strictest if level == "recommended" else branch.outcome:
+        case Exactly(code=code):
+            return (ruling.target.hexadecimal(code),)
+        case Anything():
+            return ("anything",)
+        case Nan(sign=sign):
+            return (f"{sign}nan" if sign in "+-" else "any-nan",)
+        case Rejected():
+            return ("error",)
+        case Same() if isinstance(datum, str):
+            return (datum,)
+        case PlainText(reads_back=reads_back):
+            return ("plain-value" if reads_back else "plain-text",)
+        case ParsesTo():
+            return ("parses-to-input",)
+    return tuple(ruling.target.hexadecimal(code) for code in allowed.codes)

@@ -1,0 +1,138 @@
+"""Compares the answers of two backends to one case: where they differ, by which rule, who is right.
+
+A run stores all answers of the quick tier, so that no backend has to be asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.protocol import Bits
+from oracles.reference import expect_by_exact
+from reports.grading.allowed_answers import Expectations, describe_allowed, grade_answers
+from reports.grading.divergences import datum_of, index_of_simplest
+from reports.grading.failure_runs import Runs, gather
+from reports.grading.grades import ALLOWED
+from reports.problems import Datum
+from reports.run_store.answer_arrays import InputsAndAnswers
+from specs.cases import Case
+from specs.ruling import Ruling, ruling
+
+WhoIsRight = Literal["one", "other", "both", "neither", "open"]
+WHO_IS_RIGHT: tuple[WhoIsRight, ...] = get_args(WhoIsRight)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The inputs on which two backends differ, under one rule and with the same backend right.
+
+    ``right`` is ``both`` where several answers are allowed, and ``open`` where any is. The ``runs``
+    have the first backend's answers, ``other_runs`` the second's.
+    """
+
+    rule: str
+    clause: str
+    right: WhoIsRight
+    count: int
+    runs: Runs
+    other_runs: Runs
+    smallest: Datum
+    answer: Datum
+    other_answer: Datum
+    allowed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CaseComparison:
+    """Two backends on one case: how many inputs both were asked, and where they differ."""
+
+    case: Case
+    asked: int
+    differences: tuple[Difference, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """On how many inputs they differ."""
+        return sum(difference.count for difference in self.differences)
+
+
+def compare_answers(
+    case: Case, one: InputsAndAnswers, other: InputsAndAnswers, expectations: Expectations
+) -> CaseComparison:
+    """Compare the answers of two backends to the inputs that both were asked."""
+    if one.inputs.digest == other.inputs.digest:
+        inputs, answers, others = one.inputs.values, one.answers.values, other.answers.values
+        if one.answers.digest == other.answers.digest:
+            return CaseComparison(case, inputs.size, ())
+    else:
+        inputs, answers, others = _shared_inputs(one, other)
+    where = np.flatnonzero(answers != others)
+    if not where.size:
+        return CaseComparison(case, inputs.size, ())
+    rules = ruling(case)
+    found = _differences(rules, inputs[where], answers[where], others[where], expectations)
+    return CaseComparison(case, inputs.size, tuple(found))
+
+
+def _shared_inputs(one: InputsAndAnswers, other: InputsAndAnswers) -> tuple[Bits, Bits, Bits]:
+    """The inputs that both were asked, and the answers of both to them."""
+    index_in_other = {datum: index for index, datum in enumerate(other.inputs.values.tolist())}
+    here = [
+        index for index, datum in enumerate(one.inputs.values.tolist()) if datum in index_in_other
+    ]
+    there = [index_in_other[datum] for datum in one.inputs.values[here].tolist()]
+    return one.inputs.values[here], one.answers.values[here], other.answers.values[there]
+
+
+def _differences(
+    rules: Ruling, inputs: Bits, answers: Bits, others: Bits, expectations: Expectations
+) -> Iterator[Difference]:
+    expected = expectations.of(rules, inputs)
+    right_by_input = _who_is_right(
+        grade_answers(rules, inputs, expected, answers) == ALLOWED,
+        grade_answers(rules, inputs, expected, others) == ALLOWED,
+        np.isin(expected.branch_indices, rules.open_branches),
+    )
+    keys: list[tuple[str, str, WhoIsRight]] = []
+    groups = np.zeros(inputs.shape, np.uint8)
+    for index, branch in enumerate(rules.branches):
+        for number, right in enumerate(WHO_IS_RIGHT):
+            here = (expected.branch_indices == index) & (right_by_input == number)
+            if here.any():
+                key = (branch.rule, branch.clause, right)
+                if key not in keys:
+                    keys.append(key)
+                groups[here] = keys.index(key) + 1
+    runs, other_runs = dict(gather(inputs, answers, groups)), dict(gather(inputs, others, groups))
+    for group, key in enumerate(keys, 1):
+        here = groups == group
+        at = index_of_simplest(rules.source, inputs, here)
+        smallest = datum_of(inputs[at])
+        yield Difference(
+            *key,
+            int(np.count_nonzero(here)),
+            runs[group],
+            other_runs[group],
+            smallest,
+            datum_of(answers[at]),
+            datum_of(others[at]),
+            describe_allowed(rules, expect_by_exact.allow(rules, smallest), smallest),
+        )
+
+
+def _who_is_right(
+    one: NDArray[np.bool_], other: NDArray[np.bool_], is_open: NDArray[np.bool_]
+) -> NDArray[np.uint8]:
+    """Per input, the index in ``WHO_IS_RIGHT``, from whether each answer is allowed."""
+    right = np.full(one.shape, WHO_IS_RIGHT.index("neither"), np.uint8)
+    right[one & ~other] = WHO_IS_RIGHT.index("one")
+    right[other & ~one] = WHO_IS_RIGHT.index("other")
+    right[one & other] = WHO_IS_RIGHT.index("both")
+    right[is_open] = WHO_IS_RIGHT.index("open")
+    return right

@@ -1,0 +1,116 @@
+"""Counts the verdicts of a run, and derives its exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from reports.judgement import Judgement
+from reports.outputs.summary_tables import (
+    EditionKey,
+    verdict_count_table,
+    verdict_table,
+)
+from reports.problems import wrong_inputs
+from reports.verdicts import FAILING, NOT_RUN
+from specs.cases import Case
+from specs.loader import documents
+
+
+def count_record(case: Case, judgement: Judgement) -> dict[str, Any]:
+    """Holds what ``Totals`` needs of a judgement, as plain data to send between processes."""
+    return {
+        "case": case.id,
+        "check": judgement.check,
+        "backend": judgement.backend,
+        "document": case.document,
+        "version": case.version,
+        "verdict": judgement.verdict,
+        "inputs": judgement.inputs,
+        "open": judgement.open_inputs,
+        "wrong": judgement.wrong,
+        "message": judgement.message,
+        "broken": [
+            [each.rule, each.clause, each.level, wrong_inputs(each)]
+            for each in judgement.broken_rules
+        ],
+    }
+
+
+class PairTotals:
+    """Counts judgements on dtype pairs by backend and kind of check."""
+
+    def __init__(self) -> None:
+        self.verdicts: dict[tuple[str, str], Counter[str]] = {}
+        self.open_answers: list[tuple[str, str, str]] = []
+        """Backend, check and message of each pair whose open answers are sets."""
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Count a judgement by its ``count_record``."""
+        kind, _, _ = str(record["check"]).rsplit("/", 2)
+        self.verdicts.setdefault((record["backend"], kind), Counter())[record["verdict"]] += 1
+        if record["verdict"] == "open":
+            self.open_answers.append((record["backend"], record["check"], record["message"]))
+
+    @property
+    def judged(self) -> int:
+        """The number of judgements that are not `unsupported`."""
+        return sum(counts.total() - counts["unsupported"] for counts in self.verdicts.values())
+
+    @property
+    def fail(self) -> bool:
+        """Whether a pair fails a check."""
+        return any(counts[verdict] for counts in self.verdicts.values() for verdict in FAILING)
+
+    def table(self, width: int) -> str:
+        """A table of the counts, sorted by backend."""
+        return verdict_count_table("pairs", dict(sorted(self.verdicts.items())), width)
+
+    def open_lines(self) -> Iterator[str]:
+        """Name the pairs whose answers to open inputs are sets, one per line."""
+        for backend, check, message in sorted(self.open_answers):
+            yield f"{backend} {check}: {message}"
+
+
+class Totals:
+    """Counts judgements by verdict."""
+
+    def __init__(self) -> None:
+        self.verdicts: dict[EditionKey, Counter[str]] = {}
+        self.pairs = PairTotals()
+        self.inputs = 0
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Count a judgement by its ``count_record``."""
+        if record["check"]:
+            self.pairs.add(record)
+            return
+        row = (record["backend"], record["document"], record["version"])
+        self.verdicts.setdefault(row, Counter())[record["verdict"]] += 1
+        self.inputs += record["inputs"]
+
+    @property
+    def judged(self) -> int:
+        """How many cases were run on a backend that did not decline them."""
+        return sum(row.total() - sum(row[verdict] for verdict in NOT_RUN) for row in self._rows)
+
+    @property
+    def exit_code(self) -> int:
+        """0 every claimed rule holds, 1 one does not, 3 nothing was judged."""
+        if any(row[verdict] for row in self._rows for verdict in FAILING) or self.pairs.fail:
+            return 1
+        return 0 if self.judged else 3
+
+    @property
+    def _rows(self) -> list[Counter[str]]:
+        return list(self.verdicts.values())
+
+    def verdict_table(self, width: int) -> str:
+        """The verdicts per backend and document, versions in the document's order."""
+        return verdict_table(dict(sorted(self.verdicts.items(), key=_edition_order)), width)
+
+
+def _edition_order(item: tuple[EditionKey, Counter[str]]) -> tuple[str, str, int]:
+    backend, document, version = item[0]
+    return backend, document, list(documents()[document].entry.versions).index(version)

@@ -1,0 +1,95 @@
+"""Problems in words, as pages, tables and terminals show them.
+
+The tables of a run hold these words, so that their bytes depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from reports.problems import (
+    BrokenAdapter,
+    BrokenPromise,
+    ChangesWithLayout,
+    ChangesWithShape,
+    Died,
+    DiffersFromRoad,
+    Note,
+    NotRefused,
+    Problem,
+    Refused,
+    Unoffered,
+    WrongByAnyReading,
+    WrongElement,
+    WrongForm,
+    WrongShape,
+    WrongValues,
+)
+
+PROMISES: Mapping[str, str] = {
+    "dtype": "gives {0} instead of {1}",
+    "converted": "gives {0} instead of {1} (nothing was converted)",
+    "device": "gives a tensor on {0} instead of {1}",
+    "member": "gives no {0} back",
+    "returned": "gives {0} back",
+    "own memory": "gives the receiver's memory, no copy",
+    "shared memory": "gives a copy, not the receiver's memory",
+    "not copied": "the result is a copy",
+    "receiver": "the receiver is {0}, it was {1}",
+    "receiver's bits": "the receiver holds other bits",
+    "layer": "a Linear of {0}: {1}",
+    "layer's parameter": "the {0} of a Linear is {1} instead of {2}",
+    "layer's input": "a Linear takes no input of {0} afterwards: {1}",
+    "layer's output": "a Linear gives {0} instead of {1} for {2}",
+}
+"""The words for each promise that a document may make besides values."""
+
+
+def joined_words(problems: Iterable[Problem]) -> str:
+    """All problems but wrong values, which pages draw, in one line."""
+    return "; ".join(filter(None, map(words, problems)))
+
+
+def words(problem: Problem) -> str:
+    """One problem; empty for wrong values."""
+    match problem:
+        case WrongValues():
+            return ""
+        case WrongShape(given=given, got=got, wanted=None):
+            return f"shape {given} gives shape {got}"
+        case WrongShape(given=given, got=got, wanted=wanted):
+            return f"shape {given} gives shape {got} instead of {wanted}"
+        case WrongElement():
+            changed = f"element {problem.index} is {problem.got} instead of {problem.wanted}"
+            return f"shape {problem.shape}: {changed}"
+        case WrongByAnyReading(readings=readings):
+            return joined_words(readings)
+        case ChangesWithShape(shape=shape):
+            return f"shape {shape}: an element answers otherwise than in one row"
+        case ChangesWithLayout(given=given, in_row=was, elsewhere=now, where=where, switch=switch):
+            changed = f"{given} answers {was} in one row, {now} at {where}"
+            return f"{changed}; {switch}" if switch else changed
+        case DiffersFromRoad(changed=changed, inputs=inputs, road=road, given=given):
+            return (
+                f"{changed} of {inputs} inputs answer otherwise than on {road}, the simplest"
+                f" {given}: {problem.there} there, {problem.here} here"
+            )
+        case NotRefused(but=but, shape=shape, error_class=error_class):
+            what = f"shape {shape} is not refused" if shape is not None else "is not refused"
+            return f"{what}{f' with {error_class}' if error_class else ''}, but {but}"
+        case BrokenPromise(promise=promise, facts=facts, where=where):
+            return _at(where, PROMISES[promise].format(*facts))
+        case Refused(error=error, line=line, inputs=inputs, where=where):
+            return ": ".join(filter(None, (where, inputs, error, line)))
+        case WrongForm(what=text, where=where) | Unoffered(reason=text, where=where):
+            return _at(where, text)
+        case Died(how=how):
+            return how
+        case BrokenAdapter(dtype=dtype, how=how):
+            return f"the adapter, not the framework: {dtype}: {how}"
+        case Note(text=text):
+            return text
+
+
+def _at(where: str, text: str) -> str:
+    return f"{where}: {text}" if where else text

@@ -1,0 +1,260 @@
+"""Problems: what is wrong about the answers to a case, as data.
+
+A problem has fields, never a sentence. So a cause can be recognized by what happened, and a page
+can lay it out. ``reports/problem_words.py`` says it in words, for people and for the tables of a
+run.
+
+Part files and ``problems.parquet`` hold problems by the names of these classes and of their fields:
+renaming one changes the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from reports.grading.failure_runs import Runs
+
+Datum = int | str
+"""A bit pattern, or a text of the string dtype."""
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class WrongValues:
+    """The inputs on which a backend breaks one rule at one level, and the smallest of them."""
+
+    rule: str
+    clause: str
+    level: str
+    count: int
+    runs: Runs
+    smallest: Datum
+    answer: Datum
+    allowed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WrongShape:
+    """An answer has another shape than the document names; None if that is the input's shape."""
+
+    rule: str
+    clause: str
+    level: str
+    given: Shape
+    got: Shape
+    wanted: Shape | None = None
+
+
+@dataclass(frozen=True)
+class WrongElement:
+    """A bitcast changes bits: the first element of the answer that has other ones."""
+
+    rule: str
+    clause: str
+    level: str
+    shape: Shape
+    index: int
+    got: str
+    wanted: str
+
+
+@dataclass(frozen=True)
+class WrongByAnyReading:
+    """A document can be read in several ways, and an answer is wrong by each of them."""
+
+    rule: str
+    clause: str
+    level: str
+    readings: tuple[WrongShape | WrongElement | NotRefused, ...]
+
+
+@dataclass(frozen=True)
+class ChangesWithShape:
+    """An element gets a wrong answer in a tensor of this shape, and a right one in one row."""
+
+    rule: str
+    clause: str
+    level: str
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class ChangesWithLayout:
+    """An input gets another answer at another position, in another tensor or another layout.
+
+    ``switch`` says where that begins, in rows of this input alone, if anything begins there.
+    """
+
+    rule: str
+    clause: str
+    level: str
+    given: str
+    in_row: str
+    elsewhere: str
+    where: str
+    switch: str
+
+
+@dataclass(frozen=True)
+class DiffersFromRoad:
+    """Two roads of a framework answer differently: on how many inputs, and the simplest of them."""
+
+    rule: str
+    clause: str
+    level: str
+    road: str
+    changed: int
+    inputs: int
+    given: str
+    there: str
+    here: str
+
+
+@dataclass(frozen=True)
+class NotRefused:
+    """A backend returns something where a document wants an error, of a class if it names one."""
+
+    rule: str
+    clause: str
+    level: str
+    but: str
+    shape: Shape | None = None
+    error_class: str | None = None
+
+
+@dataclass(frozen=True)
+class BrokenPromise:
+    """What a document promises besides values does not hold; ``facts`` complete the words."""
+
+    rule: str
+    clause: str
+    level: str
+    promise: str
+    facts: tuple[str, ...] = ()
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A backend raises an error where an answer is due.
+
+    ``inputs`` names those on which it does, ``where`` the tensor or the call. A rule is named if
+    one asks for exactly this. What came back is an `error` then, or an `answer` that tells of one.
+    """
+
+    error: str
+    line: str
+    inputs: str = ""
+    where: str = ""
+    rule: str = ""
+    clause: str = ""
+    level: str = ""
+    kind: Literal["answer", "error"] = "error"
+
+
+@dataclass(frozen=True)
+class WrongForm:
+    """An answer cannot be compared: not an array, or of another dtype, shape or width."""
+
+    what: str
+    where: str = ""
+    rule: str = ""
+    clause: str = ""
+    level: str = ""
+
+
+@dataclass(frozen=True)
+class Unoffered:
+    """A backend declines, at all or for one tensor."""
+
+    reason: str
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Died:
+    """A backend's process died or fell silent: how, and on which inputs if that is known."""
+
+    how: str
+
+
+@dataclass(frozen=True)
+class BrokenAdapter:
+    """An adapter changes the bits of a dtype on their way in and out, without any cast."""
+
+    dtype: str
+    how: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to be said that is no problem."""
+
+    text: str
+
+
+Fault = (
+    WrongShape
+    | WrongElement
+    | WrongByAnyReading
+    | ChangesWithShape
+    | ChangesWithLayout
+    | DiffersFromRoad
+    | NotRefused
+    | BrokenPromise
+    | Refused
+    | WrongForm
+)
+"""A problem of a whole answer that breaks a rule, if it names one."""
+BrokenRule = WrongValues | Fault
+Problem = BrokenRule | Unoffered | Died | BrokenAdapter | Note
+
+KINDS: Mapping[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        WrongShape,
+        WrongElement,
+        WrongByAnyReading,
+        ChangesWithShape,
+        ChangesWithLayout,
+        DiffersFromRoad,
+        NotRefused,
+        BrokenPromise,
+        Refused,
+        WrongForm,
+        Unoffered,
+        Died,
+        BrokenAdapter,
+        Note,
+    )
+}
+"""The problems that JSON can hold. Wrong values go into tables, because they may have many runs."""
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """Encode a problem as JSON."""
+    encoded = {each.name: getattr(problem, each.name) for each in fields(problem)}
+    if isinstance(problem, WrongByAnyReading):
+        encoded["readings"] = [*map(problem_json, problem.readings)]
+    return {"problem": type(problem).__name__} | encoded
+
+
+def decode_problem(encoded: Mapping[str, Any]) -> Any:
+    """Decode a problem; raise LookupError or TypeError if it is malformed."""
+    kind = KINDS[encoded["problem"]]
+    return kind(
+        **{
+            name: tuple(decode_problem(each) if isinstance(each, dict) else each for each in value)
+            if isinstance(value, list)
+            else value
+            for name, value in encoded.items()
+            if name != "problem"
+        }
+    )
+
+
+def wrong_inputs(problem: Problem) -> int:
+    """How many inputs got a wrong value: none, if a problem is not about single values."""
+    return problem.count if isinstance(problem, WrongValues) else 0
