@@ -66,17 +66,19 @@ def words(problem: Problem) -> str:
             return joined_words(readings)
         case ChangesWithShape(shape=shape):
             return f"shape {shape}: an element answers otherwise than in one row"
-        case ChangesWithLayout(given=given, in_row=was, elsewhere=now, where=where, switch=switch):
-            changed = f"{given} answers {was} in one row, {now} at {where}"
+        case ChangesWithLayout(in_row=was, elsewhere=now, where=where, switch=switch):
+            changed = f"{problem.given} answers {was} in one row, {now} at {where}"
             return f"{changed}; {switch}" if switch else changed
-        case DiffersFromRoad(changed=changed, inputs=inputs, road=road, given=given):
+        case DiffersFromRoad(changed=number, inputs=inputs, road=road):
             return (
-                f"{changed} of {inputs} inputs answer otherwise than on {road}, the simplest"
-                f" {given}: {problem.there} there, {problem.here} here"
+                f"{number} of {inputs} inputs answer otherwise than on {road}, the simplest"
+                f" {problem.given}: {problem.there} there, {problem.here} here"
             )
-        case NotRefused(but=but, shape=shape, error_class=error_class):
-            what = f"shape {shape} is not refused" if shape is not None else "is not refused"
-            return f"{what}{f' with {error_class}' if error_class else ''}, but {but}"
+        case NotRefused(but=but, given=None):
+            return f"is not refused, but {but}"
+        case NotRefused(error_class=error_class):
+            wanted = f" with {error_class}" if error_class else ""
+            return f"shape {problem.given} is not refused{wanted}, but gives shape {problem.got}"
         case BrokenPromise(promise=promise, facts=facts, where=where):
             return _at(where, PROMISES[promise].format(*facts))
         case Refused(error=error, line=line, inputs=inputs, where=where):

@@ -114,13 +114,17 @@ class DiffersFromRoad:
 
 @dataclass(frozen=True)
 class NotRefused:
-    """A backend returns something where a document wants an error, of a class if it names one."""
+    """A backend returns something where a document wants an error, of a class if it names one.
+
+    Of a bitcast, the shapes of the tensor and of the answer say what; of a call, words do.
+    """
 
     rule: str
     clause: str
     level: str
-    but: str
-    shape: Shape | None = None
+    but: str = ""
+    given: Shape | None = None
+    got: Shape | None = None
     error_class: str | None = None
 
 

@@ -194,8 +194,8 @@ def _fault_by(
     """Return the fault of an answer by one reading; None if it has none."""
     rule = ruling.rule, ruling.clause
     if ruling.is_rejection:
-        but = f"gives shape {answer.shape}"
-        return NotRefused(*rule, ruling.level, but, bits.shape, ruling.error_class)
+        shapes = bits.shape, answer.shape
+        return NotRefused(*rule, ruling.level, "", *shapes, ruling.error_class)
     if answer.shape != ruling.result:
         return WrongShape(*rule, ruling.level, bits.shape, answer.shape, ruling.result)
     if not ruling.keeps_bits or (changed := _changed_element(ruling, bits, answer)) is None:

@@ -95,7 +95,7 @@ class Replay:
             for one, other in zip(store.record.backends, again.record.backends, strict=True):
                 if one.version != other.version:
                     yield f"{one.name}: version {one.version} was certified, now {other.version}"
-            finish_run(again, cases)
+            finish_run(again, cases, finds_causes=False)
             asked = open_run(f"{folder}/run")
             yield from read_cells(asked)
             yield from read_checks(asked)

@@ -19,6 +19,7 @@ from conformance.running.progress import ProgressReporter
 from conformance.running.task_pool import Setup, TaskPool
 from conformance.sweep.plan import is_swept, sweeps
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, LaunchConfig, launch_configs
+from reports.findings.read_findings import causes_of
 from reports.judgement import Judgement
 from reports.ledger.run_check import RunLedgers
 from reports.outputs.totals import Totals, count_record
@@ -202,9 +203,15 @@ def merge_shards(shards: Sequence[str], out: str, argv: Sequence[str]) -> RunSto
 
 
 def finish_run(
-    store: RunStore, only: list[Case] | None = None, ledgers: RunLedgers | None = None
+    store: RunStore,
+    only: list[Case] | None = None,
+    ledgers: RunLedgers | None = None,
+    finds_causes: bool = True,
 ) -> Totals:
-    """Write the tables of a run whose tasks are all done, or complete a shard; count verdicts."""
+    """Complete a run whose tasks are all done, or a shard; count verdicts.
+
+    Of a whole run the tables are written, and the causes of what fails, unless nobody wants them.
+    """
     record, totals = store.record, Totals()
     cases = only or selected_cases(record.selection)
     if record.shard is None:
@@ -215,7 +222,7 @@ def finish_run(
         for name in sorted(store.finished()):
             for judgement in store.read(name):
                 totals.add(count_record(known[judgement.case], judgement))
-    store.finish(rows, lambda: totals.exit_code)
+    store.finish(rows, lambda: totals.exit_code, causes_of if finds_causes else None)
     return totals
 
 

@@ -131,9 +131,7 @@ class RoundMessage:
         return place
 
 
-def round_messages(
-    requests: Sequence[Request], offers: Collection[str]
-) -> Iterator[RoundMessage]:
+def round_messages(requests: Sequence[Request], offers: Collection[str]) -> Iterator[RoundMessage]:
     """Yield messages with all requests that can travel together."""
     message = RoundMessage(offers)
     for place, request in enumerate(requests):

@@ -11,27 +11,27 @@ from reports import case_patterns
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.finding import Kind
 from reports.findings.finding_text import shortened
-from reports.findings.mechanism_answers import known_ruling
 from reports.findings.shape_rules import SHAPE_RULES, followed_rules
-from specs.bitcast_ruling import rule_bitcast
+from reports.problems import (
+    BrokenAdapter,
+    ChangesWithShape,
+    Died,
+    NotRefused,
+    Problem,
+    Refused,
+    WrongByAnyReading,
+    WrongForm,
+    WrongShape,
+)
 from specs.editions import edition
-from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.loader import document_named
 from specs.operations import is_bitcast
 
 REJECTED = ("error",)
 """The words for what a rule allows that wants a case refused."""
-ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): (.*)", re.DOTALL)
-"""The class of an error within a message, and its text."""
-OPEN_INPUTS = re.compile(r"^open inputs: .*; (?=shape \()", re.DOTALL)
-"""The part of a message about open inputs, which precedes the fault of a shape."""
 ADDRESS = re.compile(r"\b(?:0x[0-9a-fA-F]{6,}|\d{6,})\b")
-"""A number in an error that is likely to be another one in the next run."""
-OTHERWISE = re.compile(r"shape \([\d, ]*\): an element answers otherwise than in one row")
-"""The part of a message that names an answer that depends on the shape."""
-MALFORMED = re.compile(r"(?:shape \([\d, ]*\): )?the (?:answer|adapter)\b")
-"""How a message about an answer that cannot be compared begins."""
+"""A number in a framework's error that is likely to be another one in the next run."""
 WORD, NOT_IN_NAMES = re.compile(r"\w+"), re.compile(r"[^a-z0-9]+")
 LONGEST_NAME = 50
 """Characters of a name that is made from a message."""
@@ -44,12 +44,33 @@ class Cause(NamedTuple):
     name: str
 
 
+class Failure(NamedTuple):
+    """A cell that fails, the rule that it breaks if one is named, and by which problem.
+
+    Without a problem, values came where the rule wants an error.
+    """
+
+    cell: Cell
+    broken: BrokenRule | None
+    problem: Problem | None
+
+
 CHANGES_WITH_LAYOUT = (
     Cause("depends on layout", "changes-with-layout"),
     "changes its answers with position, length or layout",
 )
-Failure = tuple[Cell, BrokenRule | None]
-"""A cell that fails without wrong values, and the rule that it breaks, if one is named."""
+
+
+def failures_of(cell: Cell) -> Iterator[Failure]:
+    """Yield what fails in a cell besides values that are wrong."""
+    problems = iter(cell.problems)
+    for broken in cell.broken:
+        if broken.smallest is None:
+            yield Failure(cell, broken, next(problems, None))
+        elif broken.allowed == REJECTED:
+            yield Failure(cell, broken, None)
+    if not cell.broken:
+        yield Failure(cell, None, next(problems, None))
 
 
 def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
@@ -57,76 +78,94 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
 
     Of the rules that the shape of an answer may follow it is the one that most answers follow.
     """
-    followed = Counter(rule for cell, broken in failures for rule in _shape_rules(cell, broken))
+    followed = Counter(rule for each in failures for rule in _shape_rules(each))
     raised = {
-        _cause_of_error(cell)[0].name: _cause_of_error(cell)
-        for cell, broken in failures
-        if not cell.check and ERROR_CLASS.search(cell.message)
+        cause.name: (cause, says)
+        for cell, _, problem in failures
+        if not cell.check and isinstance(problem, Refused | BrokenAdapter)
+        for cause, says in [_cause_of_error(problem)]
     }
-    for cell, broken in failures:
-        if cell.check:
-            yield _cause_of_check(cell, raised)
-        elif rules := _shape_rules(cell, broken):
+    for each in failures:
+        if each.cell.check:
+            yield _cause_of_check(each, raised)
+        elif rules := _shape_rules(each):
             name = max(rules, key=lambda rule: followed[rule])
             yield Cause("wrong value", name), SHAPE_RULES[name].says
         else:
-            yield _cause(cell, broken)
+            yield _cause(each)
 
 
-def _shape_rules(cell: Cell, broken: BrokenRule | None) -> Sequence[str]:
+def _shape_rules(failure: Failure) -> Sequence[str]:
     """The rules that explain the shape of a bitcast between widths."""
+    cell, _, problem = failure
     source, target = format_named(cell.source), format_named(cell.target)
-    if broken is None or source.bits == target.bits or not is_bitcast(cell.as_case):
+    if source.bits == target.bits or not is_bitcast(cell.as_case):
         return ()
-    return followed_rules(cell.message)
+    if isinstance(problem, WrongByAnyReading):
+        problem = problem.readings[0]
+    match problem:
+        case WrongShape(given=given, got=got):
+            return followed_rules(given, got)
+        case NotRefused(given=given, got=got) if given is not None and got is not None:
+            return followed_rules(given, got)
+    return ()
 
 
-def _cause(cell: Cell, broken: BrokenRule | None) -> tuple[Cause, str]:
-    document, operation = cell.document, document_named(cell.document).entry.operation
-    if broken is not None and _wants_refusal(cell, broken):
-        listed = edition(document_named(document), cell.version).listed
-        if (cell.source, cell.target) not in listed:
-            cause = Cause("accepts what is not listed", f"accepts-unlisted-{document}")
-            return cause, f"{operation}s pairs that the version of {document} does not list"
-        says = f"answers where {document} wants an error ({broken.clause})"
-        return Cause("lost refusal", f"accepts-what-{document}-refuses"), says
-    if cell.verdict == "crashed":
-        how = f": {shortened(cell.message)}" if cell.message else ""
-        return Cause("crash", "dies"), f"its process dies{how}"
-    if ERROR_CLASS.search(cell.message):
-        return _cause_of_error(cell)
-    if broken is None:
-        if MALFORMED.match(cell.message):
+def _cause(failure: Failure) -> tuple[Cause, str]:
+    cell, broken, problem = failure
+    if isinstance(problem, WrongByAnyReading):
+        problem = problem.readings[0]
+    match problem:
+        case None | NotRefused() if broken is not None:
+            return _lost_refusal(cell, broken)
+        case Died(how=how):
+            return Cause("crash", "dies"), f"its process dies{f': {shortened(how)}' if how else ''}"
+        case Refused() | BrokenAdapter():
+            return _cause_of_error(problem)
+        case WrongForm() if broken is None:
             says = f"returns what cannot be compared: {shortened(cell.message)}"
             return Cause("wrong value", "malformed"), says
+        case ChangesWithShape():
+            return CHANGES_WITH_LAYOUT
+    if broken is None:
         return Cause("wrong refusal", "no-answer"), shortened(cell.message)
-    if OTHERWISE.match(cell.message):
-        return CHANGES_WITH_LAYOUT
     says = shortened(_without_dtypes(cell))
     name = NOT_IN_NAMES.sub("-", says.lower()).strip("-")[:LONGEST_NAME]
     return Cause("wrong value", name), says
 
 
-def _cause_of_error(cell: Cell) -> tuple[Cause, str]:
-    """The cause of a failure whose message names an error.
+def _lost_refusal(cell: Cell, broken: BrokenRule) -> tuple[Cause, str]:
+    """The cause of an answer where a document wants an error."""
+    document, operation = cell.document, document_named(cell.document).entry.operation
+    listed = edition(document_named(document), cell.version).listed
+    if (cell.source, cell.target) not in listed:
+        cause = Cause("accepts what is not listed", f"accepts-unlisted-{document}")
+        return cause, f"{operation}s pairs that the version of {document} does not list"
+    says = f"answers where {document} wants an error ({broken.clause})"
+    return Cause("lost refusal", f"accepts-what-{document}-refuses"), says
 
-    An error that open inputs raise, which the message tells first, is no failure.
-    """
-    error = ERROR_CLASS.search(OPEN_INPUTS.sub("", cell.message))
-    assert error is not None
-    says = f"raises {error[1]}: {shortened(ADDRESS.sub('…', error[2]))}"
-    return Cause("wrong refusal", f"raises-{error[1]}"), says
+
+def _cause_of_error(problem: Refused | BrokenAdapter) -> tuple[Cause, str]:
+    """The cause of an error where an answer is due."""
+    match problem:
+        case Refused(error=error, line=line):
+            pass
+        case BrokenAdapter(dtype=error, how=line):
+            pass
+    says = f"raises {error}: {shortened(ADDRESS.sub('…', line))}"
+    return Cause("wrong refusal", f"raises-{error}"), says
 
 
-def _cause_of_check(cell: Cell, raised: Mapping[str, tuple[Cause, str]]) -> tuple[Cause, str]:
+def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -> tuple[Cause, str]:
     """The cause of a failure of a check on a dtype pair: an error of its cases, or the layout."""
+    cell, _, problem = failure
     kind, _, pair = cell.check.partition("/")
     match cell.verdict, kind:
         case "crashed", _:
             return Cause("crash", "dies-in-some-layouts"), "its process dies for some layouts"
         case "error", _:
-            if ERROR_CLASS.search(cell.message):
-                cause, _ = _cause_of_error(cell)
+            if isinstance(problem, Refused):
+                cause, _ = _cause_of_error(problem)
                 if cause.name in raised:
                     return raised[cause.name]
             cause = Cause("depends on layout", "raises-in-some-layouts")
@@ -137,21 +176,6 @@ def _cause_of_check(cell: Cell, raised: Mapping[str, tuple[Cause, str]]) -> tupl
             return cause, f"answers otherwise than {road}"
         case _:
             return CHANGES_WITH_LAYOUT
-
-
-def _wants_refusal(cell: Cell, broken: BrokenRule) -> bool:
-    """Whether a broken rule wants the case refused; a fault does not say so by what it allows."""
-    if broken.allowed == REJECTED:
-        return True
-    if broken.allowed:
-        return False
-    if is_bitcast(cell.as_case):
-        try:
-            return rule_bitcast(document_named(cell.document), cell.as_case).is_rejection
-        except (CastigateError, KeyError):
-            return False  # The document no longer has the case.
-    rules = known_ruling(cell.as_case)
-    return rules is not None and rules.is_rejection
 
 
 def _without_dtypes(cell: Cell) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reports.findings.failing_inputs import FailingInputs
+from reports.problems import Problem
 from reports.verdicts import NO_ANSWER, NOT_RUN
 from specs.cases import Case
 from specs.operations import is_bitcast
@@ -79,6 +80,8 @@ class Cell:
     asked: str | None
     answers: str | None
     check: str = ""
+    problems: tuple[Problem, ...] = ()
+    """What is wrong besides values, if the cell fails."""
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference import expect_by_exact
-from reports.findings.causes import REJECTED, Cause, Failure, find_causes
+from reports.findings.causes import REJECTED, Cause, Failure, failures_of, find_causes
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.failing_inputs import Mask
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
@@ -51,16 +51,11 @@ def find_findings(cells: Iterable[Cell], stored: StoredArrays) -> dict[str, tupl
 
 
 class FindingsSearch:
-    """Finds the root causes behind failures; can look at each one before all are known.
+    """Finds the root causes behind failures; can look at each one before all are known."""
 
-    What the search of an ``other`` run has found of equal answers is not looked for again.
-    """
-
-    def __init__(self, stored: StoredArrays, other: FindingsSearch | None = None) -> None:
+    def __init__(self, stored: StoredArrays) -> None:
         self._stored = stored
-        self._mechanisms: MechanismSearch = MechanismSearch(
-            stored, None if other is None else other._mechanisms
-        )
+        self._mechanisms = MechanismSearch(stored)
 
     def prepare(self, cell: Cell) -> None:
         """Evaluate mechanisms on a cell's wrong answers, which takes most of a search's time."""
@@ -105,26 +100,25 @@ def _drafts(cells: Iterable[Cell], stored: StoredArrays, mechanisms: MechanismSe
     wrong: list[WrongAnswers] = []
     others: list[Failure] = []
     for cell in cells:
-        for broken in cell.broken or (None,):
-            if broken is None or broken.failing is None or broken.allowed == REJECTED:
-                others.append((cell, broken))
-            else:
+        others += failures_of(cell)
+        for broken in cell.broken:
+            if broken.failing is not None and broken.allowed != REJECTED:
                 wrong.append(WrongAnswers.of(cell, broken, broken.failing, stored))
-    for (cell, broken), (cause, says) in zip(others, find_causes(others), strict=True):
+    for each, (cause, says) in zip(others, find_causes(others), strict=True):
         draft = drafts.setdefault(cause, _Draft(says))
         # Of several messages the shortest, so that the order of cases does not matter.
         draft.says = min(draft.says, says, key=lambda text: (len(text), text))
-        draft.explained.append(_refusal(cell, broken))
+        draft.explained.append(_refusal(each.cell, each.broken))
     explain_wrong_answers(wrong, mechanisms)
-    for each in wrong:
-        for mechanism, runs in each.explained.items():
+    for answers in wrong:
+        for mechanism, runs in answers.explained.items():
             cause = Cause("wrong value", mechanism.name)
             draft = drafts.setdefault(cause, _Draft(mechanism.says, mechanism))
-            draft.explained.append(_explained_case(each, runs, stored))
-        if each.left.any():
+            draft.explained.append(_explained_case(answers, runs, stored))
+        if answers.left.any():
             says = "gives wrong values that no closed form explains"
             draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
-            draft.explained.append(_explained_case(each, each.left, stored))
+            draft.explained.append(_explained_case(answers, answers.left, stored))
     return drafts
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.failing_inputs import FailingInputs
 from reports.judgement import Judgement
-from reports.problems import WrongValues
+from reports.problems import Note, WrongValues
 from reports.run_store.tables import case_row, input_counts
 from specs.cases import Case
 
@@ -17,7 +17,14 @@ def cell_of(case: Case, judgement: Judgement, digests: Sequence[str]) -> Cell:
     row = case_row(judgement.backend, case, judgement)
     broken = tuple(_broken_rules(judgement, row.pop("broken")))
     asked, answers = digests or (None, None)
-    return Cell(**row | {"asked": asked, "answers": answers}, broken=broken, check=judgement.check)
+    return Cell(
+        **row | {"asked": asked, "answers": answers},
+        broken=broken,
+        check=judgement.check,
+        problems=tuple(
+            each for each in judgement.problems if not isinstance(each, WrongValues | Note)
+        ),
+    )
 
 
 def _broken_rules(judgement: Judgement, rows: Sequence[dict[str, object]]) -> Iterator[BrokenRule]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,12 @@ import pyarrow as pa
 from reports.findings.cells import BrokenRule, Cell, CellKey, ShownRun
 from reports.findings.failing_inputs import failing_inputs
 from reports.findings.number_line import segments
+from reports.findings.old_messages import problems_of_message
 from reports.grading.failure_runs import MOST_RUNS
-from reports.run_store.open_run import REPAIR_ADVICE, read_batches
+from reports.problems import Problem, decode_problem
+from reports.run_store.open_run import REPAIR_ADVICE, read_batches, tables_of
 from reports.run_store.store import RunStore
+from reports.run_store.tables import PROBLEM_TABLE
 from reports.verdicts import FAILING, VERDICTS
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
@@ -26,23 +31,53 @@ OWNER = ("backend", "case", "rule", "level")
 
 def read_cells(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
     """Yield the cells with some verdicts in the order of the table; raise if tables disagree."""
-    divergences = _DivergenceRows(store)
+    divergences, problems = _DivergenceRows(store), _read_problems(store)
     for batch in read_batches(store, "cases.parquet"):
         for row in batch.to_pylist():
             rules = row.pop("broken")
             if row["verdict"] in verdicts:
                 broken = tuple(_broken_rule(row, each, divergences) for each in rules)
-                yield Cell(**row, broken=broken)
+                yield _with_problems(Cell(**row, broken=broken), problems)
             else:
                 divergences.slices(sum(min(each["runs"], MOST_RUNS) for each in rules))
 
 
 def read_checks(store: RunStore, verdicts: Collection[str] = VERDICTS) -> Iterator[Cell]:
     """Yield the checks on dtype pairs with some verdicts, in the order of the table."""
+    problems = _read_problems(store)
     for batch in read_batches(store, "pairs.parquet"):
         for row in batch.to_pylist():
             if row["verdict"] in verdicts:
-                yield _check(**row)
+                yield _with_problems(_check(**row), problems)
+
+
+Problems = Mapping[CellKey, Sequence[Problem]]
+"""The problems besides wrong values of each case and check that fails."""
+
+
+def _read_problems(store: RunStore) -> Problems | None:
+    """Read ``problems.parquet``; None if an earlier version wrote the run."""
+    if PROBLEM_TABLE not in tables_of(store):
+        return None
+    found: dict[CellKey, list[Problem]] = {}
+    for batch in read_batches(store, PROBLEM_TABLE):
+        for row in batch.to_pylist():
+            try:
+                problem: Problem = decode_problem(json.loads(row["problem"]))
+            except (ValueError, LookupError, TypeError):
+                path = store.folder.display_path(PROBLEM_TABLE)
+                message = f"{path} holds `{row['problem'][:60]}`, which is no problem"
+                raise CastigateError(f"{message}; {REPAIR_ADVICE}") from None
+            found.setdefault((row["backend"], row["name"]), []).append(problem)
+    return found
+
+
+def _with_problems(cell: Cell, problems: Problems | None) -> Cell:
+    if cell.verdict not in FAILING:
+        return cell
+    if problems is None:
+        return replace(cell, problems=tuple(problems_of_message(cell)))
+    return replace(cell, problems=tuple(problems.get((cell.backend, cell.name), ())))
 
 
 def _check(

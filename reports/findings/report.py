@@ -17,11 +17,11 @@ from oracles.backend.resource_limits import collect_garbage_rarely, keep_freed_m
 from reports.findings.case_rules import CaseRule, case_rules
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import Change, run_changes
-from reports.findings.find import FindingsSearch
 from reports.findings.finding import Finding, Findings
 from reports.findings.finding_changes import FindingChange, finding_changes
 from reports.findings.open_answers import Lines, explain_open_answers
 from reports.findings.read_cells import read_cells, read_checks, read_verdicts
+from reports.findings.read_findings import read_findings
 from reports.findings.verdict_signs import NO_VERDICT
 from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run
@@ -116,10 +116,9 @@ def read_report(runs: Sequence[str]) -> Report:
     now = _cells_by_key(stores[-1])
     before = _cells_by_key(stores[-2]) if len(stores) > 1 else {}
     checks = tuple(read_checks(stores[-1]))
-    search = FindingsSearch(RunAnswers(stores[-1]).values)
     with _explained_meanwhile(runs[-1], now) as behaviors:
-        findings = search.find([*now.values(), *checks])
-        changes = _finding_changes(stores, before, findings, search)
+        findings = read_findings(stores[-1], lambda: [*now.values(), *checks])
+        changes = _finding_changes(stores, before, findings)
         explanations = behaviors()
     verdicts = [dict(read_verdicts(store)) for store in stores[:-1]]
     verdicts.append({key: cell.verdict for key, cell in now.items()})
@@ -174,16 +173,15 @@ def _explain_run(run: str, cells: Cells, share: slice) -> Behaviors:
 
 
 def _finding_changes(
-    stores: Sequence[RunStore], cells: Cells, now: Findings, search: FindingsSearch
+    stores: Sequence[RunStore], cells: Cells, now: Findings
 ) -> list[FindingChange]:
     """The changes of the backends that the last two runs have."""
     if len(stores) < 2:
         return []
     earlier, later = ({each.name for each in store.record.backends} for store in stores[-2:])
     common = earlier & later
-    every = [*cells.values(), *read_checks(stores[-2])]
-    search_before = FindingsSearch(RunAnswers(stores[-2]).values, search)
-    before = search_before.find(cell for cell in every if cell.backend in common)
+    found = read_findings(stores[-2], lambda: [*cells.values(), *read_checks(stores[-2])])
+    before = {name: each for name, each in found.items() if name in common}
     return finding_changes(before, {name: now[name] for name in now if name in common})
 
 

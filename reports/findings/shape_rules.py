@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 Shape = tuple[int, ...]
-SHAPES = re.compile(r"shape \(([\d, ]*)\) [^;]*?gives shape \(([\d, ]*)\)")
-"""Matches the two shapes in a message: the tensor's and the answer's."""
 
 
 class ShapeRule(NamedTuple):
@@ -34,12 +31,6 @@ SHAPE_RULES: Mapping[str, ShapeRule] = {
 """By the names that findings have."""
 
 
-def followed_rules(message: str) -> tuple[str, ...]:
-    """The rules by which a message's answer has its shape; none if it tells of no shapes."""
-    found = SHAPES.search(message)
-    if found is None:
-        return ()
-    given, answer = (
-        tuple(int(each) for each in text.split(",") if each.strip()) for text in found.groups()
-    )
+def followed_rules(given: Shape, answer: Shape) -> tuple[str, ...]:
+    """The rules by which an answer to a tensor has its shape."""
     return tuple(name for name, rule in SHAPE_RULES.items() if rule.holds(given, answer))

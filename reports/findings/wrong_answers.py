@@ -141,15 +141,12 @@ def _best(
 
 
 class MechanismSearch:
-    """Evaluates mechanisms on wrong answers; cases with equal rules and answers share results.
+    """Evaluates mechanisms on wrong answers; cases with equal rules and answers share results."""
 
-    So do cases of another run, if its search is named.
-    """
-
-    def __init__(self, stored: StoredArrays, other: MechanismSearch | None = None) -> None:
+    def __init__(self, stored: StoredArrays) -> None:
         self._stored = stored
-        self._runs: dict[object, Mask] = {} if other is None else other._runs
-        self._is_consistent: dict[object, bool] = {} if other is None else other._is_consistent
+        self._runs: dict[object, Mask] = {}
+        self._is_consistent: dict[object, bool] = {}
 
     def fill_options(self, wrong: WrongAnswers) -> None:
         """Fill in which of the runs left each mechanism explains, and whether it tells where."""

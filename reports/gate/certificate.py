@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 
 from reports.findings.cells import Cell
 from reports.findings.read_cells import read_cells, read_checks
-from reports.findings.read_findings import read_findings
+from reports.findings.read_findings import found_again
 from reports.gate.canonical_json import digest_of, read_canonical
 from reports.gate.policy import Policy, Tier
 from reports.gate.policy_verdict import (
@@ -27,11 +27,10 @@ from reports.gate.policy_verdict import (
     verdict_counts,
 )
 from reports.gate.program import check_program
-from reports.run_store.open_run import open_run
+from reports.run_store.open_run import open_run, tables_of
 from reports.run_store.record import RunRecord, TierChoice
 from reports.run_store.storage import folder_at
-from reports.run_store.store import LOG, RECORD, RunStore
-from reports.run_store.tables import SCHEMAS
+from reports.run_store.store import CAUSES, LOG, RECORD, RunStore
 from specs.errors import CastigateError
 from specs.loader import check_cached_documents
 
@@ -199,15 +198,16 @@ def _shown_choices(choices: Sequence[TierChoice]) -> str:
 def copy_run(store: RunStore, out: str) -> RunStore:
     """Copy a complete run into a new folder, to be handed over with a certificate."""
     place = folder_at(out)
-    for name in (*SCHEMAS, RECORD):
+    causes = [name for name in store.folder.names() if name == CAUSES]
+    for name in (*tables_of(store), *causes, RECORD):
         place.write(name, store.folder.read(name) or b"", "give another --out")
     return open_run(out)
 
 
 def file_digests(store: RunStore) -> dict[str, str]:
     """Return the sha256 of each file of a run, including the log of a vendor's program."""
-    logs = [name for name in store.folder.names() if name == LOG]
-    return {name: _file_digest(store, name) for name in (RECORD, *SCHEMAS, *logs)}
+    others = [name for name in store.folder.names() if name in (LOG, CAUSES)]
+    return {name: _file_digest(store, name) for name in (RECORD, *tables_of(store), *others)}
 
 
 def folder_digests(folder: Path | None) -> dict[str, str]:
@@ -282,7 +282,7 @@ def _cases(cells: Sequence[Cell]) -> dict[str, Any]:
 
 def _findings(store: RunStore) -> Iterator[dict[str, Any]]:
     """The root causes of what fails, accepted or not."""
-    for found in read_findings(store).values():
+    for found in found_again(store).values():
         for each in found:
             yield {
                 "id": each.name,

@@ -20,7 +20,7 @@ from reports.run_store.tables import JudgedCase, write_tables
 from reports.run_store.task_file import DamagedPartError, decode_task, encode_task, read_task_name
 from specs.errors import CastigateError
 
-RECORD, PARTS, LOG = "run.json", "parts", "log.txt"
+RECORD, PARTS, LOG, CAUSES = "run.json", "parts", "log.txt", "causes.json"
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,22 @@ class RunStore:
         missing = [base for base in self.record.parts if base not in there]
         return [self.folder.display_path(f"{PARTS}/{base}") for base in missing]
 
-    def finish(self, rows: Iterable[JudgedCase], exit_code: Callable[[], int]) -> RunStore:
+    def finish(
+        self,
+        rows: Iterable[JudgedCase],
+        exit_code: Callable[[], int],
+        find_causes: Callable[[RunStore], bytes] | None = None,
+    ) -> RunStore:
         """Write the tables, mark the run complete, remove the parts; a shard only keeps its parts.
 
-        ``exit_code`` is called after all rows are written. Whenever this is interrupted, the run
-        can be resumed: the parts stay until the mark is written, and are not needed afterwards.
+        ``exit_code`` and ``find_causes`` are called after all rows are written. Whenever this is
+        interrupted, the run can be resumed: the parts stay until the mark is written, and are not
+        needed afterwards.
         """
         if self.record.shard is None:
             write_tables(self.folder, rows)
+            if find_causes is not None:
+                self.folder.write(CAUSES, find_causes(self))
         changes = {"complete": True, "finished": current_time(), "exit_code": exit_code()}
         if self.record.shard is not None:
             changes["parts"] = tuple(self._part_names())

@@ -6,6 +6,7 @@ alone, not on how many rows each judgement has.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 
 from reports.grading.failure_runs import Runs
 from reports.judgement import Judgement
-from reports.problems import BrokenRule, Datum, WrongValues, wrong_inputs
+from reports.problems import BrokenRule, Datum, Note, WrongValues, problem_json, wrong_inputs
 from reports.run_store.answer_arrays import DatumArray
 from reports.run_store.storage import Folder
+from reports.verdicts import FAILING
 from specs.cases import Case
 from specs.formats import Format, format_named
 
@@ -74,18 +76,23 @@ DIVERGENCES = pa.schema(
         *((name, TEXT) for name in ("text", "answer_text", "last_answer_text")),
     ]
 )
+PROBLEMS = pa.schema([*((name, TEXT) for name in ("backend", "name")), ("problem", TEXT)])
 ANSWERS = pa.schema([("digest", TEXT), ("dtype", TEXT), ("count", COUNT), ("data", pa.binary())])
+PROBLEM_TABLE = "problems.parquet"
+"""The table that runs of earlier versions lack."""
 SCHEMAS = {
     "cases.parquet": CASES,
     "pairs.parquet": PAIRS,
     "divergences.parquet": DIVERGENCES,
     "answers.parquet": ANSWERS,
+    PROBLEM_TABLE: PROBLEMS,
 }
 ROWS_PER_GROUP = {
     "cases.parquet": 1 << 12,
     "pairs.parquet": 1 << 12,
     "divergences.parquet": 1 << 17,
     "answers.parquet": 1 << 7,
+    PROBLEM_TABLE: 1 << 12,
 }
 """Rows of a row group, which is what a writer or a reader holds in memory at a time."""
 WORD_END = 1 << 64
@@ -166,11 +173,13 @@ def write_tables(folder: Folder, rows: Iterable[JudgedCase]) -> None:
     """Write all tables; none of the files appears before all are complete."""
     with ExitStack() as stack:
         streams = {name: stack.enter_context(folder.new_file(name)) for name in SCHEMAS}
-        cases, pairs, divergences, answers = (
+        cases, pairs, divergences, answers, problems = (
             stack.enter_context(TableWriter(name, stream)) for name, stream in streams.items()
         )
         written: set[str] = set()
         for backend, case, judgement in rows:
+            for row in problem_rows(backend, case, judgement):
+                problems.add_row(row)
             if judgement.check:
                 pairs.add_row(pair_row(backend, judgement))
                 continue
@@ -223,6 +232,19 @@ def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
         "clause": broken and broken.clause,
         "level": broken and broken.level,
     }
+
+
+def problem_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[dict[str, Any]]:
+    """The rows of a judgement in ``problems.parquet``: its problems but wrong values and notes.
+
+    Only a case that fails has any.
+    """
+    if judgement.verdict in FAILING:
+        name = judgement.check or case.id
+        for problem in judgement.problems:
+            if not isinstance(problem, WrongValues | Note):
+                encoded = json.dumps(problem_json(problem), ensure_ascii=False)
+                yield {"backend": backend, "name": name, "problem": escape_surrogates(encoded)}
 
 
 def _broken_rule(case: Case, broken: BrokenRule) -> dict[str, Any]:

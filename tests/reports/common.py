@@ -8,11 +8,29 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from reports.grading.failure_runs import Runs
-from reports.verdicts import VERDICTS
-from reports.judgement import Divergence, Fault, Judgement
+from reports.judgement import Judgement
+from reports.problems import (
+    BrokenAdapter,
+    BrokenPromise,
+    ChangesWithLayout,
+    ChangesWithShape,
+    Died,
+    DiffersFromRoad,
+    Note,
+    NotRefused,
+    Problem,
+    Refused,
+    Unoffered,
+    WrongByAnyReading,
+    WrongElement,
+    WrongForm,
+    WrongShape,
+    WrongValues,
+)
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from reports.run_store.record import BackendRecord, Environment, RunRecord, Shard
+from reports.verdicts import VERDICTS
 from specs.cases import Case
 
 HALF = Case("onnx-cast", "25", "float32", "float16")
@@ -59,32 +77,32 @@ def steps(rows: int, total: int | None = None, width: int = 1) -> Runs:
     return Runs(total, first, last, answer, answer, rise, straight, checksum=7 * total + width)
 
 
-def divergence(runs: Runs, rule: str = "rounds", **changes: Any) -> Divergence:
+def divergence(runs: Runs, rule: str = "rounds", **changes: Any) -> WrongValues:
     fields = {"smallest": 1, "answer": 2, "allowed": ("0x0000", "any-nan")}
-    return Divergence(rule, "§ 1", "required", int(runs.total), runs, **fields | changes)
+    return WrongValues(rule, "§ 1", "required", int(runs.total), runs, **fields | changes)
 
 
-def judgement(case: Case, *divergences: Divergence, **changes: Any) -> Judgement:
-    fields: dict[str, Any] = {"verdict": "violates" if divergences else "conforms", "inputs": 256}
-    return Judgement(case.id, "ort", divergences=divergences, **fields | changes)
+def judgement(case: Case, *problems: Problem, **changes: Any) -> Judgement:
+    fields: dict[str, Any] = {"verdict": "violates" if problems else "conforms", "inputs": 256}
+    return Judgement(case.id, "ort", problems=problems, **fields | changes)
 
 
-CACHED_PROPERTIES = ("kept", "data", "digest")
+CACHED_PROPERTIES = ("kept", "data", "digest", "message")
 
 
 def same(one: Any, other: Any) -> bool:
     """Whether two values are equal, arrays including their dtypes."""
     match one:
-        case Judgement() | Divergence() | Runs() | Fault() | InputsAndAnswers() | DatumArray():
+        case np.ndarray():
+            return one.dtype == other.dtype and one.tolist() == other.tolist()
+        case tuple():
+            return len(one) == len(other) and all(map(same, one, other))
+        case _ if hasattr(one, "__dict__"):
             return type(one) is type(other) and all(
                 same(value, vars(other)[name])
                 for name, value in vars(one).items()
                 if name not in CACHED_PROPERTIES
             )
-        case np.ndarray():
-            return one.dtype == other.dtype and one.tolist() == other.tolist()
-        case tuple():
-            return len(one) == len(other) and all(map(same, one, other))
         case _:
             return type(one) is type(other) and one == other
 
@@ -124,16 +142,35 @@ def some_runs(draw: st.DrawFn) -> Runs:
 
 DATUMS = TEXTS | WIDE
 COUNTS = st.integers(0, 1 << 63)
-DIVERGENCES = st.builds(
-    Divergence,
-    st.text(max_size=8),
-    st.text(max_size=8),
-    st.sampled_from(["required", "recommended"]),
+RULES = st.text(max_size=8), st.text(max_size=8), st.sampled_from(["required", "recommended"])
+SHAPES = st.lists(st.integers(0, 9), max_size=3).map(tuple)
+WRONG_VALUES = st.builds(
+    WrongValues,
+    *RULES,
     COUNTS,
     some_runs(),
     DATUMS,
     DATUMS,
     st.lists(TEXTS, max_size=3).map(tuple),
+)
+NOT_REFUSED = st.builds(NotRefused, *RULES, TEXTS, st.none() | SHAPES, st.none() | TEXTS)
+FAULTS = st.one_of(
+    st.builds(WrongShape, *RULES, SHAPES, SHAPES, st.none() | SHAPES),
+    st.builds(WrongElement, *RULES, SHAPES, st.integers(0, 99), TEXTS, TEXTS),
+    st.builds(WrongByAnyReading, *RULES, st.lists(NOT_REFUSED, max_size=2).map(tuple)),
+    st.builds(ChangesWithShape, *RULES, SHAPES),
+    st.builds(ChangesWithLayout, *RULES, *[TEXTS] * 5),
+    st.builds(DiffersFromRoad, *RULES, TEXTS, COUNTS, COUNTS, TEXTS, TEXTS, TEXTS),
+    NOT_REFUSED,
+    st.builds(BrokenPromise, *RULES, st.just("member"), st.tuples(TEXTS), TEXTS),
+    st.builds(Refused, *[TEXTS] * 4, *RULES, st.sampled_from(["answer", "error"])),
+    st.builds(WrongForm, TEXTS, TEXTS, *RULES),
+)
+NO_FAULTS = st.one_of(
+    st.builds(Unoffered, TEXTS, TEXTS),
+    st.builds(Died, TEXTS),
+    st.builds(BrokenAdapter, TEXTS, TEXTS),
+    st.builds(Note, TEXTS),
 )
 ARRAYS = st.one_of(
     st.builds(DatumArray, st.just("string"), st.lists(TEXTS, max_size=3).map(objects)),
@@ -144,13 +181,12 @@ JUDGEMENTS = st.builds(
     TEXTS,
     TEXTS,
     st.sampled_from(VERDICTS),
-    TEXTS,
+    st.lists(WRONG_VALUES | FAULTS | NO_FAULTS, max_size=3).map(tuple),
     COUNTS,
     COUNTS,
     st.booleans(),
-    st.lists(DIVERGENCES, max_size=3).map(tuple),
-    st.lists(st.builds(Fault, *[st.text(max_size=8)] * 4, TEXTS), max_size=2).map(tuple),
     TEXTS,
     TEXTS,
     st.none() | st.builds(InputsAndAnswers, ARRAYS, ARRAYS),
+    TEXTS,
 )

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers, decode_array
 from reports.grading.failure_runs import MOST_RUNS, Runs
-from reports.judgement import Fault, Judgement
+from reports.judgement import Judgement
+from reports.problems import WrongForm
 from reports.run_store.storage import folder_at
 from reports.run_store.tables import (
     CASES,
@@ -72,13 +73,12 @@ def rows_of_several_groups() -> list[JudgedCase]:
 
 
 def test_the_columns_of_cases(tmp_path: Path) -> None:
-    fault = Fault("answer", "keeps-shape", "§ 9", "required", "shape (0,): no")
+    fault = WrongForm("shape \ud800", "", "keeps-shape", "§ 9", "required")
     found = judgement(
         FROM_TEXT,
         divergence(steps(3, total=70_000), smallest="a\ud800\0", answer=0x7F),
-        message="shape \ud800",
+        fault,
         open_inputs=7,
-        faults=(fault,),
         reproduction="one\ntwo",
     )
     assert written_table(tmp_path, "cases.parquet", [("ort:folded", FROM_TEXT, found)]) == [
