@@ -77,8 +77,8 @@ def words(problem: Problem) -> str:
         case NotRefused(but=but, given=None):
             return f"is not refused, but {but}"
         case NotRefused(error_class=error_class):
-            wanted = f" with {error_class}" if error_class else ""
-            return f"shape {problem.given} is not refused{wanted}, but gives shape {problem.got}"
+            asked = f" with {error_class}" if error_class else ""
+            return f"shape {problem.given} is not refused{asked}, but gives shape {problem.got}"
         case BrokenPromise(promise=promise, facts=facts, where=where):
             return _at(where, PROMISES[promise].format(*facts))
         case Refused(error=error, line=line, inputs=inputs, where=where):

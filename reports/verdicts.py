@@ -43,7 +43,5 @@ BY_SEVERITY: tuple[Verdict, ...] = (
 )
 """From the best to the worst: the worst verdict on a part of a case's inputs is the case's."""
 
-SIGNS: dict[Verdict, str] = dict(zip(VERDICTS, "·✕~≠○–!†?", strict=True))
-"""The sign that shows a verdict where color must not be needed."""
 VERDICT_DIGITS: dict[str, str] = {verdict: str(index) for index, verdict in enumerate(VERDICTS)}
 """A verdict as one character in data files."""

@@ -19,6 +19,7 @@ from conformance.commands.options import (
 )
 from conformance.commands.report import describe_report
 from conformance.commands.run import how_to_resume, print_totals
+from conformance.running.kept_parts import KeptParts
 from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
@@ -73,11 +74,12 @@ def nightly_command(
     try:
         with progress_reporter() as progress:
             jobs = jobs or os.cpu_count() or 1
-            store = run(request, folder, jobs, False, sys.argv, progress)
-            progress.begin_phase("writing the tables")
+            kept = KeptParts(nights.folder)
+            store = run(request, folder, jobs, False, sys.argv, progress, kept=kept)
+            progress.begin_phase("writing the tables and finding causes")
             ledgers = None if no_ledger else RunLedgers(store.record)
             totals = finish_run(store, ledgers=ledgers)
-            progress.begin_phase("finding causes and writing the report")
+            progress.begin_phase("writing the report")
             report = nights.render(lambda line: progress.say(f"castigate: {line}"))
             progress.begin_phase("")
     except KeyboardInterrupt as interrupt:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from conformance.kinds.subject import Settings
 from conformance.running.assembly import assembled
 from conformance.running.fork_server import fork_server
+from conformance.running.kept_parts import KeptParts
 from conformance.running.plan import Task, Tier, quick_tasks, sweep_tasks
 from conformance.running.process_pool import ProcessPool
 from conformance.running.progress import ProgressReporter
@@ -133,10 +134,12 @@ def run(
     reporter: ProgressReporter,
     only: list[Case] | None = None,
     checks_pairs: bool = True,
+    kept: KeptParts | None = None,
 ) -> RunStore:
     """Do all tasks that are not done yet and store their part files, of all cases or ``only`` some.
 
-    With ``checks_pairs`` the invariances of their pairs are checked too.
+    With ``checks_pairs`` the invariances of their pairs are checked too. Tasks of the reference
+    that an earlier run has done are taken from the ``kept`` parts.
     """
     cases = only or selected_cases(request.selection)
     with _pools(request, cases, jobs, reporter) as pools:
@@ -144,7 +147,11 @@ def run(
         record = _record(request, pools, argv)
         store = resume(out, record) if resumes else create(out, record)
         if not store.record.complete:
+            if kept is not None:
+                kept.restore(store)
             store = _do_tasks(request, cases, pools, store, reporter, until, checks_pairs)
+            if kept is not None:
+                kept.keep(store)
     return store
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from reports.verdicts import Verdict
 from reports.judgement import Judgement
+from reports.problems import Note
 from reports.run_store.record import BackendRecord, serialize_record
 from reports.run_store.store import create
 from specs.cases import Case
@@ -46,7 +47,7 @@ def default_judgement(backend: str, case: Case) -> Judgement:
         verdict: Verdict = "violates" if backend == "torch" else "differs"
         wrong = divergence(steps(3, width=2), allowed=("0x00", "any-nan"))
         return Judgement(
-            case.id, backend, verdict, inputs=256, divergences=(wrong,), reproduction="print(1)\n"
+            case.id, backend, verdict, (wrong,), inputs=256, reproduction="print(1)\n"
         )
     not_answered: dict[int, Verdict] = {
         0: "unsupported",
@@ -55,7 +56,8 @@ def default_judgement(backend: str, case: Case) -> Judgement:
         3: "not-run",
     }
     if backend == "vendor:fast" and number in not_answered:
-        return Judgement(case.id, backend, not_answered[number], f"no {case.target} here")
+        reason = Note(f"no {case.target} here")
+        return Judgement(case.id, backend, not_answered[number], (reason,))
     if case.id == HALF:
         return Judgement(case.id, backend, "conforms", inputs=2, answered=half_answers(backend))
     if number == 4:
@@ -114,7 +116,7 @@ def one_cell(backend: str, name: str, judgement: Judgement) -> Plant:
 def violated(backend: str, name: str, rows: int = 1, rule: str = "rounds") -> Judgement:
     """A judgement in which one rule is broken on so many runs of inputs."""
     wrong = divergence(steps(rows), rule=rule)
-    return Judgement(name, backend, "violates", inputs=256, divergences=(wrong,))
+    return Judgement(name, backend, "violates", (wrong,), inputs=256)
 
 
 def data(site: Path, name: str) -> Any:

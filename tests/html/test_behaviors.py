@@ -43,7 +43,7 @@ def keep_low_bits(backend: str, case: Case) -> Judgement | None:
     answered = InputsAndAnswers(
         DatumArray("float32", patterns[order]), DatumArray("int8", answers[order])
     )
-    return Judgement(case.id, backend, "conforms", "", 7, OPEN_INPUTS, answered=answered)
+    return Judgement(case.id, backend, "conforms", (), 7, OPEN_INPUTS, answered=answered)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def run_with_answers(folder: Path, **answers: dict[str, InputsAndAnswers]) -> st
     def plant(backend: str, case: Case) -> Judgement:
         kept = answers[backend].get(case.id)
         return Judgement(
-            case.id, backend, "conforms", "", 7, 0 if kept is None else 1, answered=kept
+            case.id, backend, "conforms", (), 7, 0 if kept is None else 1, answered=kept
         )
 
     return planted_run(folder, plant, answers)

@@ -40,7 +40,7 @@ def judged(*found: Judgement) -> Plant:
 def broken(backend: str, name: str, *rules: str, **changes: Any) -> Judgement:
     """A judgement with one divergence per rule."""
     wrong = tuple(replace(divergence(steps(1), rule=rule), **changes) for rule in rules)
-    return Judgement(name, backend, "violates", inputs=2, open_inputs=1, divergences=wrong)
+    return Judgement(name, backend, "violates", wrong, inputs=2, open_inputs=1)
 
 
 def test_trend_counts_wrong_verdicts_and_their_change_between_runs(tmp_path: Path) -> None:

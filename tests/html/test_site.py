@@ -19,6 +19,7 @@ from reports.html.page_data import open_answers_data
 from reports.html.replace_report import MARK
 from reports.html.site import write_site
 from reports.judgement import Judgement
+from reports.problems import Note
 from reports.run_store.record import Shard
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -128,8 +129,8 @@ def test_texts_of_a_backend_are_never_markup(tmp_path: Path) -> None:
         answers = dict.fromkeys(("answer", "last_answer"), objects([HOSTILE]))
         runs = type(wrong.runs)(**vars(wrong.runs) | answers)
         one = type(wrong)(**vars(wrong) | {"runs": runs, "answer": HOSTILE, "allowed": (HOSTILE,)})
-        found = {"divergences": (one,), "reproduction": HOSTILE}
-        return Judgement(case.id, backend, "violates", HOSTILE, inputs=1, **found)
+        found = (one, Note(HOSTILE))
+        return Judgement(case.id, backend, "violates", found, inputs=1, reproduction=HOSTILE)
 
     run = planted_run(
         tmp_path / "run", hostile, [HOSTILE, "ort"], command_line=("castigate", HOSTILE)
@@ -166,6 +167,7 @@ def changed_cells(site: Path) -> list[tuple[str, str, list[str]]]:
 
 
 CONFORMS = Judgement(HALF, "ort", "conforms", inputs=256)
+BOOM = Judgement(HALF, "ort", "error", (Note("boom"),))
 
 
 @pytest.mark.parametrize(
@@ -177,8 +179,8 @@ CONFORMS = Judgement(HALF, "ort", "conforms", inputs=256)
         (violated("ort", HALF), violated("ort", HALF, rule="other"), ["new", "fixed"]),
         (violated("ort", HALF), Judgement(HALF, "ort", "unsupported"), ["unanswered"]),
         (violated("ort", HALF), Judgement(HALF, "ort", "crashed"), ["new", "unanswered"]),
-        (CONFORMS, Judgement(HALF, "ort", "error", "boom"), ["new"]),
-        (Judgement(HALF, "ort", "error", "boom"), CONFORMS, ["fixed"]),
+        (CONFORMS, BOOM, ["new"]),
+        (BOOM, CONFORMS, ["fixed"]),
         (CONFORMS, Judgement(HALF, "ort", "unsupported"), []),
         (violated("ort", HALF), violated("ort", HALF), []),
     ],

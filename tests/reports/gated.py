@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from conformance.running.run import selected_cases
 from reports.gate.certificate import Evidence
 from reports.gate.policy import Policy, PolicyEntry
 from reports.judgement import Judgement
+from reports.problems import Note
 from reports.run_store.open_run import open_run
 from reports.run_store.record import BackendRecord, Selection, serialize_record
 from reports.run_store.store import RunStore, create
@@ -33,14 +35,13 @@ def conforming(case: Case) -> Judgement:
 
 def violated(name: str, rule: str = "rounds", level: str = "required", rows: int = 1) -> Judgement:
     verdict = "violates" if level == "required" else "deviates"
-    broken = divergence(steps(rows), rule=rule)
-    broken = type(broken)(**{**vars(broken), "level": level})
-    return Judgement(name, "vendor", verdict, inputs=256, divergences=(broken,))
+    broken = replace(divergence(steps(rows), rule=rule), level=level)
+    return Judgement(name, "vendor", verdict, (broken,), inputs=256)
 
 
 def whole_case(name: str, verdict: Any) -> Judgement:
     """A judgement without divergences: the verdict is about the case as a whole."""
-    return Judgement(name, "vendor", verdict, f"{verdict} it is")
+    return Judgement(name, "vendor", verdict, (Note(f"{verdict} it is"),))
 
 
 def only(judgement: Judgement) -> Plant:

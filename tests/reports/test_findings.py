@@ -17,7 +17,8 @@ from reports.findings.mechanism_answers import known_ruling
 from reports.findings.read_findings import read_findings
 from reports.findings.report import read_report
 from reports.html.site import write_site
-from reports.judgement import Fault, Judgement
+from reports.judgement import Judgement
+from reports.problems import BrokenPromise
 from reports.run_store.open_run import open_run
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -360,9 +361,9 @@ def test_the_report_has_a_page_per_finding(tmp_path: Path) -> None:
 
 
 def test_a_fault_is_named_by_its_message_without_dtypes(tmp_path: Path) -> None:
-    text = "gives float32 instead of float16 (nothing was converted)"
-    fault = Fault("answer", "whole", "§ 1", "required", text)
-    wrong = Judgement(HALF, "ort", "violates", text, inputs=2, faults=(fault,))
+    dtypes = "float32", "float16"
+    fault = BrokenPromise("whole", "§ 1", "required", "converted", dtypes)
+    wrong = Judgement(HALF, "ort", "violates", (fault,), inputs=2)
     run = planted_run(tmp_path / "run", one_cell("ort", HALF, wrong), ["ort"])
     [found] = [each for each in read_findings(open_run(run))["ort"] if HALF in each.cases]
     assert found.says == (

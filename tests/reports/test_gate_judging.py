@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Tree
@@ -89,7 +90,7 @@ def test_an_acceptance_that_nothing_needs_is_named(tmp_path: Path) -> None:
 
 
 def test_a_verdict_that_contradicts_its_divergences_fails(tmp_path: Path) -> None:
-    contradiction = Judgement(**{**vars(violated(CASE)), "verdict": "conforms"})
+    contradiction = replace(violated(CASE), verdict="conforms")
     assert kinds(apply_to_run(tmp_path, only(contradiction))) == ["divergence", "hollow"]
 
 

@@ -10,36 +10,32 @@ import pytest
 from reports.grading.failure_runs import gather
 from reports.verdicts import Verdict
 from reports.findings.finding_text import shortened
-from reports.judgement import Divergence, Fault, Judgement
+from reports.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches, parse_breach
+from reports.problems import BrokenPromise, Problem, Refused, WrongForm, WrongValues
 from specs.selection import case_named
 
 CASE = "onnx-cast:25/float16/int8"
 OTHER = "onnx-cast:25/float16/int16"
 
 
-def divergence(inputs: list[int], answers: list[int], level: str = "required") -> Divergence:
+def divergence(inputs: list[int], answers: list[int], level: str = "required") -> WrongValues:
     given, answered = np.array(inputs, np.uint16), np.array(answers, np.uint8)
     [(_, runs)] = gather(given, answered, np.ones(given.size, np.uint8))
-    return Divergence("a", "1", level, len(inputs), runs, inputs[0], answers[0], ("0x04", "0x05"))
+    return WrongValues("a", "1", level, len(inputs), runs, inputs[0], answers[0], ("0x04", "0x05"))
 
 
-def failing_judgement(
-    *parts: Divergence | Fault, verdict: Verdict = "violates", message: str = ""
-) -> Judgement:
-    found = tuple(part for part in parts if isinstance(part, Divergence))
-    faults = tuple(part for part in parts if isinstance(part, Fault))
-    return Judgement(CASE, "b", verdict, message, divergences=found, faults=faults)
+def failing_judgement(*problems: Problem, verdict: Verdict = "violates") -> Judgement:
+    return Judgement(CASE, "b", verdict, problems)
 
 
-def region(*parts: Divergence | Fault, name: str = CASE) -> str:
-    [breach] = breaches(case_named(name), failing_judgement(*parts))
+def region(*problems: Problem, name: str = CASE, verdict: Verdict = "violates") -> str:
+    [breach] = breaches(case_named(name), failing_judgement(*problems, verdict=verdict))
     return breach.region
 
 
-def error_region(message: str, name: str = CASE) -> str:
-    [breach] = breaches(case_named(name), failing_judgement(verdict="error", message=message))
-    return breach.region
+def error_region(problem: Problem, name: str = CASE) -> str:
+    return region(problem, name=name, verdict="error")
 
 
 def test_a_breach_is_a_text_and_back() -> None:
@@ -70,34 +66,55 @@ def test_any_change_of_inputs_or_answers_changes_the_region(change: str) -> None
     assert region(CHANGES[change]) != region(divergence(*BASE_ANSWERS))
 
 
+RULE = {"rule": "form:name", "clause": "2", "level": "required"}
+RAISES = Refused("ValueError", "at 0x7ffe: no", "on 0x0001")
+TOO_WIDE = WrongForm("the answer holds 0x1f, wider than int8")
+OTHER_DTYPE = BrokenPromise(promise="dtype", facts=("float16", "int8"), **RULE)
+SAYS_OTHER_DTYPE = Refused("", "gives float16 instead of int8", **RULE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("problem", "verdict", "digest"),
+    [
+        (divergence(*BASE_ANSWERS), "violates", "b7d2d58848084907"),
+        (RAISES, "error", "dd84e8b78359a644"),
+        (TOO_WIDE, "error", "73fd37e08f3a00ae"),
+        (OTHER_DTYPE, "violates", "0fd317d14c53704e"),
+        (replace(SAYS_OTHER_DTYPE, kind="answer"), "violates", "0fd317d14c53704e"),
+        (SAYS_OTHER_DTYPE, "violates", "163fb2210112825a"),
+    ],
+)
+def test_regions_are_those_that_ledgers_of_version_0_list(
+    problem: Problem, verdict: Verdict, digest: str
+) -> None:
+    assert region(problem, verdict=verdict) == digest
+
+
 def test_equal_runs_of_another_case_have_the_same_region() -> None:
     assert region(divergence(*BASE_ANSWERS)) == region(divergence(*BASE_ANSWERS), name=OTHER)
 
 
 def test_the_region_of_an_error_depends_on_its_class_only() -> None:
-    base = error_region("on 0x0001: ValueError: at 0x7ffe: no")
-    assert base == error_region("ValueError: something else", OTHER)
-    assert base == error_region(
-        "on 'k: v', the simplest text that raises the error: ValueError: no"
-    )
-    assert base != error_region("on 0x0001: TypeError: at 0x7ffe: no")
-    wide = error_region("the answer holds 0x1f, wider than int8")
-    assert wide == error_region("the answer holds 0x2, wider than int16", OTHER)
-    assert wide != error_region("the answer has shape (2,), the input (1,)")
+    base = error_region(RAISES)
+    assert base == error_region(Refused("ValueError", "something else"), OTHER)
+    simplest = "on 'k: v', the simplest text that raises the error"
+    assert base == error_region(Refused("ValueError", "no", simplest))
+    assert base != error_region(replace(RAISES, error="TypeError"))
+    wide = error_region(TOO_WIDE)
+    assert wide == error_region(WrongForm("the answer holds 0x2, wider than int16"), OTHER)
+    assert wide != error_region(WrongForm("the answer has shape (2,), the input (1,)"))
 
 
 def test_the_region_of_a_fault_depends_on_its_text_without_the_dtypes() -> None:
-    def fault(message: str, kind: str = "answer") -> Fault:
-        return Fault(kind, "form:name", "2", "required", message)
-
-    same = region(fault("gives float16 instead of int8"))
-    assert same == region(fault("gives float16 instead of int16"), name=OTHER)
-    assert same != region(fault("gives float16 instead of int16"))
-    assert same != region(fault("gives float16 instead of int8", "error"))
+    same = region(OTHER_DTYPE)
+    of_int16 = replace(OTHER_DTYPE, facts=("float16", "int16"))
+    assert same == region(of_int16, name=OTHER)
+    assert same != region(of_int16)
+    assert same != region(SAYS_OTHER_DTYPE)
 
 
 def test_the_region_of_a_pair_depends_on_the_rule_only() -> None:
-    faults = [Fault("answer", "a", "1", "required", f"at {place}") for place in (7, 15)]
+    faults = [WrongForm(f"at {place}", "", "a", "1", "required") for place in (7, 15)]
     checks = [replace(failing_judgement(one), check="invariances/x/y") for one in faults]
     assert len({breaches(case_named(CASE), one)[0].region for one in checks}) == 1
     assert region(faults[0]) != region(faults[1])

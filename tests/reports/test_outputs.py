@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from reports.findings.report import Report, read_report
 from reports.judgement import Judgement
+from reports.problems import Note
 from reports.outputs.cases_csv import COLUMNS, cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
@@ -101,7 +103,7 @@ def test_markdown_of_a_first_run_has_no_changes(runs: tuple[str, str]) -> None:
 
 def test_texts_of_a_backend_are_escaped_in_every_output(tmp_path: Path) -> None:
     def hostile(backend: str, case: Case) -> Judgement | None:
-        return Judgement(case.id, backend, "error", HOSTILE) if case.id == HALF else None
+        return Judgement(case.id, backend, "error", (Note(HOSTILE),)) if case.id == HALF else None
 
     report = read_report([planted_run(tmp_path / "run", hostile, ["ort"])])
     error = Tree.fromstring(junit(report)).find("testsuite/testcase/error")
@@ -129,10 +131,10 @@ def planted_report(folder: Path, *judgements: Judgement) -> Report:
     return read_report([planted_run(folder, lambda _, case: named.get(case.id), ["ort"])])
 
 
-def broken(name: str, *rules: str, **changes: Any) -> Judgement:
+def broken(name: str, *rules: str, notes: Sequence[Note] = (), **changes: Any) -> Judgement:
     """A judgement with one divergence of three inputs per rule."""
     wrong = tuple(divergence(steps(3), rule=rule) for rule in rules)
-    fields = {"verdict": "violates", "inputs": 9, "divergences": wrong}
+    fields = {"verdict": "violates", "inputs": 9, "problems": (*wrong, *notes)}
     return Judgement(name, "ort", **fields | changes)
 
 
@@ -157,18 +159,18 @@ def test_markdown_lists_findings_by_kind_and_then_by_cases(tmp_path: Path) -> No
     lines = summary_md(
         planted_report(
             tmp_path,
-            Judgement(names[0], "ort", "error", "boom"),
+            Judgement(names[0], "ort", "error", (Note("boom"),)),
             Judgement(names[1], "ort", "crashed"),
             broken(names[2], "a", "b", verdict="differs"),
             broken(names[3], "c", verdict="deviates"),
             replace(
                 broken(names[4], "c"),
-                divergences=(
+                problems=(
                     divergence(steps(3), rule="c"),
                     replace(divergence(steps(3), rule="c"), level="recommended"),
                 ),
             ),
-            Judgement(names[5], "ort", "unsupported", "no"),
+            Judgement(names[5], "ort", "unsupported", (Note("no"),)),
         )
     ).splitlines()
     assert lines[2] == f"{len(names)} cases, tier quick, ort 1.2."
@@ -195,9 +197,9 @@ def test_markdown_escapes_all_markup() -> None:
 
 def test_csv_has_the_right_value_in_every_column(tmp_path: Path) -> None:
     name = "onnx-cast:25/float32/float8e4m3fn/saturate:1"
-    wrong = broken(name, "a", "b", message="note", open_inputs=4)
+    wrong = broken(name, "a", "b", notes=[Note("note")], open_inputs=4)
     again = replace(divergence(steps(1), rule="a", smallest=5), level="recommended")
-    report = planted_report(tmp_path, replace(wrong, divergences=(*wrong.divergences, again)))
+    report = planted_report(tmp_path, replace(wrong, problems=(*wrong.problems, again)))
     head, *rows = csv.reader(StringIO(cases_csv(report)))
     [row] = [row for row in rows if row[2] == name]
     assert dict(zip(head, row, strict=True)) == {
@@ -223,7 +225,7 @@ def test_csv_has_the_right_value_in_every_column(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r"])
 def test_csv_escapes_formulas(tmp_path: Path, mark: str) -> None:
-    report = planted_report(tmp_path, Judgement(HALF, "ort", "error", f"{mark}1"))
+    report = planted_report(tmp_path, Judgement(HALF, "ort", "error", (Note(f"{mark}1"),)))
     rows = list(csv.reader(StringIO(cases_csv(report))))
     shown = mark.replace("\r", r"\u000d")
     assert [row[-1] for row in rows if row[2] == HALF] == [f"'{shown}1"]
@@ -233,10 +235,10 @@ def test_junit_describes_each_failure(tmp_path: Path) -> None:
     names = [case.id for case in cases()]
     report = planted_report(
         tmp_path,
-        broken(names[0], "a", "b", verdict="deviates", message="note", reproduction="print(1)\n"),
+        broken(names[0], "a", "b", verdict="deviates", notes=[Note("note")], reproduction="print(1)\n"),
         broken(names[1], "a", verdict="differs"),
-        Judgement(names[2], "ort", "violates", "another shape"),
-        Judgement(names[3], "ort", "crashed", "gone"),
+        Judgement(names[2], "ort", "violates", (Note("another shape"),)),
+        Judgement(names[3], "ort", "crashed", (Note("gone"),)),
         Judgement(names[4], "ort", "not-run"),
     )
     [suite] = Tree.fromstring(junit(report))
@@ -252,8 +254,8 @@ def test_junit_describes_each_failure(tmp_path: Path) -> None:
     ] == [
         ("failure", "deviates", "a, b"),
         ("system-out", None, None),
-        ("failure", "violates", "another shape"),
-        ("error", "crashed", "gone"),
+        ("failure", "violates", (Note("another shape"),)),
+        ("error", "crashed", (Note("gone"),)),
         ("skipped", None, "not-run"),
     ]
     source, target = (format_named(name) for name in names[0].split("/")[1:3])

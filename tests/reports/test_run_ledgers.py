@@ -45,7 +45,7 @@ def test_a_known_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
         (None, KNOWN, "new finding unexplained (): 1 case not listed; for instance "),
         (
             LISTED,
-            replace(KNOWN, verdict="conforms", divergences=()),
+            replace(KNOWN, verdict="conforms", problems=()),
             "finding truncates (truncates): 1 case listed, but gone; for instance ",
         ),
         (

@@ -1,4 +1,4 @@
-"""Adapters of uint8 for tests of requests that are sent ahead."""
+"""Adapters of uint8 that count their casts, write to their inputs, raise or die."""
 
 from __future__ import annotations
 

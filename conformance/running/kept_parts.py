@@ -1,0 +1,77 @@
+"""Keeps what the reference answered, so that a night need not compute it again.
+
+The reference answers from castigate's own files, the documents and numpy alone. As long as these
+are the same, and the options of the run, so are its judgements.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from io import BytesIO
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+
+from reports.gate.certificate import suite_digest
+from reports.run_store.record import RunRecord
+from reports.run_store.storage import Folder
+from reports.run_store.store import RunStore
+from reports.run_store.task_file import DamagedPartError, read_task_name
+
+BACKEND = "reference"
+FILE = "reference.zip"
+KEY = "key"
+"""The entry that says what the parts depend on; all other entries are parts."""
+
+
+@dataclass(frozen=True)
+class KeptParts:
+    """The parts of the reference's tasks, in a file that serves many runs."""
+
+    folder: Folder
+
+    def restore(self, store: RunStore) -> None:
+        """Write all parts that belong to a run of these options into its folder."""
+        data = self.folder.read(FILE)
+        if data is None or BACKEND not in (each.name for each in store.record.backends):
+            return
+        try:
+            with ZipFile(BytesIO(data)) as archive:
+                if archive.read(KEY).decode() != key_of(store.record):
+                    return
+                for name in archive.namelist():
+                    if name != KEY:
+                        part = archive.read(name)
+                        store.write_part(read_task_name(part), part)
+        except (BadZipFile, KeyError, ValueError, DamagedPartError):
+            # What cannot be read is computed again, and then replaced.
+            return
+
+    def keep(self, store: RunStore) -> None:
+        """Keep the parts of a run whose tasks are all done, if the file lacks them."""
+        key, stream = key_of(store.record), BytesIO()
+        names = [each for each in sorted(store.finished()) if each.startswith(f"{BACKEND}/")]
+        if not names or self._has(key):
+            return
+        with ZipFile(stream, "w") as archive:
+            archive.writestr(KEY, key)
+            for number, name in enumerate(names):
+                archive.writestr(str(number), store.part(name))
+        self.folder.write(FILE, stream.getvalue())
+
+    def _has(self, key: str) -> bool:
+        data = self.folder.read(FILE)
+        try:
+            return data is not None and ZipFile(BytesIO(data)).read(KEY).decode() == key
+        except (BadZipFile, KeyError, ValueError):
+            return False
+
+
+def key_of(record: RunRecord) -> str:
+    """A digest of everything that the reference's judgements depend on."""
+    options = record.selection.model_dump(mode="json"), record.tier, record.seed
+    packages = [each.packages for each in record.environments], np.__version__
+    content = [suite_digest(), *options, record.max_examples, record.documents, *packages]
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

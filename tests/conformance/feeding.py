@@ -1,0 +1,100 @@
+"""Feeds judges with replies: a test answers by functions what a judge requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from conformance.kinds.asking import Ask
+from conformance.kinds.pair import judge_pair
+from conformance.kinds.subject import Settings, Subject
+from oracles.backend.client import BatchReply
+from oracles.backend.replies import Answered, Declined, Reply, attempt
+from oracles.backend.requests import (
+    Bitcast,
+    Cast,
+    CastAtOnce,
+    CastBatch,
+    MakeCall,
+    Road,
+    Script,
+    SharesMemory,
+)
+from oracles.claims import claims_of_every_document, parse_claim
+from reports.grading.allowed_answers import Expectations
+from reports.judgement import Judgement
+from specs.selection import case_named
+
+Result = TypeVar("Result")
+Answer = Callable[[Any], Reply]
+"""Takes a request, and returns the reply to it."""
+
+
+def feed(judge: Ask[Result], answer: Answer, asked: list[Any] | None = None) -> Result:
+    """Answer all requests of a judge, and return what it concludes; ``asked`` collects them."""
+    try:
+        requests = next(judge)
+        while True:
+            if asked is not None:
+                asked += requests
+            requests = judge.send([answer(each) for each in requests])
+    except StopIteration as done:
+        result: Result = done.value
+        return result
+
+
+def answering(**functions: Callable[..., Any]) -> Answer:
+    """Answer each kind of request by the function of its name, and decline the other kinds.
+
+    A function returns an answer, or raises what a backend or a malformed answer raises.
+    """
+
+    def call(name: str, *given: Any) -> Reply:
+        if name not in functions:
+            return Declined(f"planted has no {name}")
+        return attempt(partial(functions[name], *given))
+
+    def answer(request: Any) -> Reply:
+        match request:
+            case Cast(case, bits):
+                return call("cast", case, bits)
+            case CastBatch(case, batch):
+                replies = [call("cast", case, tensor) for tensor in batch.tensors()]
+                return Answered(BatchReply(batch, None, replies))
+            case CastAtOnce(case, tensors):
+                return call("cast_at_once", case, tensors)
+            case Bitcast(case, bits):
+                return call("bitcast", case, bits)
+            case SharesMemory(case, bits):
+                return call("shares_memory", case, bits)
+            case MakeCall(case, made, members):
+                return call("call", case, made, members)
+            case Script(shown):
+                return call("script", shown)
+            case Road(case):
+                return call("road", case)
+        raise AssertionError(request)
+
+    return answer
+
+
+def planted(
+    claims: Sequence[str] | None = None,
+    compiles_shapes: bool = False,
+    row_limits: tuple[int, ...] = (),
+    **settings: Any,
+) -> Subject:
+    """A backend as judges see it; it claims every document, if no claims are given."""
+    claimed = claims_of_every_document() if claims is None else tuple(map(parse_claim, claims))
+    expectations = Expectations(independent=False)
+    options = Settings(**settings)
+    return Subject("planted", claimed, {}, compiles_shapes, row_limits, options, expectations)
+
+
+def judged(
+    name: str, answer: Answer, subject: Subject | None = None, asked: list[Any] | None = None
+) -> Judgement:
+    """Judge a case of a planted backend."""
+    [found] = feed(judge_pair(subject or planted(), [case_named(name)]), answer, asked)
+    return found
