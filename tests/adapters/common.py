@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-from conformance.judging.road_agreement import RoadAgreement
-
 from oracles.protocol import Bits
 from oracles.registry import Backend
 from reports.judgement import Verdict
@@ -150,10 +149,10 @@ def run_script(script: str) -> list[str]:
 
 def compared(first: Any, second: Any, source: str, target: str) -> tuple[Verdict, str]:
     """Return what ``-k variants`` says of two roads of a framework on one pair."""
-    meetings = [
+    one, other = (
         BackendJudge(Backend(f"{oracle.name}:{number}", oracle), {}, Settings())
         for number, oracle in enumerate((first, second))
-    ]
+    )
     cases = [case for case in select([]) if (case.source, case.target) == (source, target)]
-    _, judgement = RoadAgreement(*meetings, cases).judge()
+    judgement = other.roads(one, cases)
     return judgement.verdict, judgement.message

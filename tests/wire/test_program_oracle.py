@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-from conformance.judging.road_agreement import first_of
-
+from oracles.backend.client import Client
 from oracles.backend.launch_config import LaunchConfig, launch_configs
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
-from oracles.registry import Backend
+from oracles.registry import Backend, first_road
 from specs.errors import CastigateError
 from specs.selection import case_named
 from tests.conformance.processes import ROOT, castigate, run, verdicts
@@ -67,9 +67,9 @@ def test_what_the_example_lacks_is_unsupported(program: Backend) -> None:
 
 
 def test_a_road_names_what_the_answers_depend_on(program: Backend) -> None:
-    backend_judge = BackendJudge(program, {}, Settings())
+    client = Client(program)
     early, late, other = (
-        backend_judge.road(case_named(case))
+        client.road(case_named(case))
         for case in (
             "onnx-cast:13/float32/float16",
             "onnx-cast:25/float32/float16",
@@ -77,13 +77,11 @@ def test_a_road_names_what_the_answers_depend_on(program: Backend) -> None:
         )
     )
     assert early == late != other
-    assert not backend_judge.road(case_named("onnx-cast:25/float32/bfloat16"))
+    assert not client.road(case_named("onnx-cast:25/float32/bfloat16"))
 
 
-def test_two_programs_are_not_variants_of_each_other(program: Backend) -> None:
-    other = BackendJudge(Backend("exec:./other", program.oracle), {}, Settings())
-    first = BackendJudge(program, {}, Settings())
-    assert first_of([first, other], other) is None
+def test_two_programs_are_not_variants_of_each_other() -> None:
+    assert not first_road([NAME, "exec:./other"], "exec:./other")
 
 
 def test_explain_and_backends_accept_a_program() -> None:
