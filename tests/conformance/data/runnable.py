@@ -88,6 +88,14 @@ class WrongByte(Right):
             answers[bits == 3] ^= 1
 
 
+class WrongText(Right):
+    """Wrong on the text ``-1``."""
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        if case.source == "string":
+            answers[(bits == "-1").astype(bool)] = 7
+
+
 class WrongRange(Right):
     """Wrong on one range of each source."""
 
