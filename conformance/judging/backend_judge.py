@@ -190,15 +190,20 @@ class BackendJudge:
         return self._verdict(case, "crashed", crash_message(format_named(case.source), crashed))
 
     def road(self, case: Case) -> str:
-        """Return the key of the kernel that answers a case; empty if it cannot be swept."""
+        """Return the key of the kernel that answers a case; empty if it cannot be swept.
+
+        Raises ProcessDied if the backend crashes.
+        """
         oracle = self.backend.oracle
         if not isinstance(oracle, WithRoad):
             return case.id
-        try:
-            return oracle.road(case)
-        except Exception:
-            # The case itself, when it is asked, reports the error.
-            return ""
+        match attempt(lambda: oracle.road(case)):
+            case Answered(road):
+                return road
+            case Crashed(death):
+                raise death
+        # The case itself, when it is asked, reports the error.
+        return ""
 
     def _script(self, case: Case, bits: Bits, answer: Datum | None = None) -> str:
         """Return a script that shows a failure; empty if nobody would see it.

@@ -6,7 +6,7 @@ import shlex
 
 import numpy as np
 
-from conformance.judging.answers import described
+from conformance.judging.answers import Answered, attempt, described
 from conformance.judging.calls import answer_of, held_by
 from oracles.adapters.script_text import UNEVEN
 from oracles.protocol import Bits, Oracle, WithReproduce, WithReproduceBitcast, WithReproduceCall
@@ -28,7 +28,7 @@ def reproduction(backend: Backend, case: Case, bits: Bits) -> str:
     command = _command(backend, case, bits)
     try:
         return plain_text(_script(backend.oracle, case, bits) or command)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if not command:
             return ""
         return plain_text(f"{command}\n# the adapter's own script failed: {described(error)}")
@@ -39,11 +39,10 @@ def tensor_that_shows(oracle: Oracle, case: Case, one: Bits, answer: Datum) -> B
 
     Vector instructions may answer otherwise than the loop that does the rest of a row.
     """
-    try:
-        alone = datum_of(answer_of(oracle, case, one.copy()).reshape(-1)[0])
-    except Exception:
-        return one
-    return one if alone == answer else np.resize(one, UNEVEN)
+    match attempt(lambda: datum_of(answer_of(oracle, case, one.copy()).reshape(-1)[0])):
+        case Answered(alone) if alone != answer:
+            return np.resize(one, UNEVEN)
+    return one
 
 
 def _script(oracle: object, case: Case, bits: Bits) -> str:

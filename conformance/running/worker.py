@@ -65,8 +65,9 @@ class TaskOrder:
     """Asks to do a task.
 
     ``crashed`` has the cases that are known to end a process, with the reason. An empty id stands
-    for a sweep as a whole. With ``is_asked_again`` that sweep is repeated in the isolated process,
-    where a crash harms nothing else, to find the input.
+    for a sweep as a whole, and otherwise for the requests that are sent ahead. With
+    ``is_asked_again`` that sweep is repeated in the isolated process, where a crash harms nothing
+    else, to find the input.
     """
 
     task: Task
@@ -203,7 +204,8 @@ class TaskRunner:
             return self._judge_sweep(order)
         judgements = []
         cases = [case for case in order.task.cases if case.id not in order.crashed]
-        ask_ahead(self.isolated, cases)
+        if "" not in order.crashed:
+            ask_ahead(self.isolated, cases)
         for case in order.task.cases:
             if case.id in order.crashed:
                 judgements.append(self._crashed(case, order.crashed[case.id]))

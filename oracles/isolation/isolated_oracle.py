@@ -20,7 +20,7 @@ from oracles.isolation.message_codec import (
     encode_case,
 )
 from oracles.isolation.python_client import PythonClient
-from oracles.isolation.remote_errors import ProcessDied, remote_error
+from oracles.isolation.remote_errors import ProcessDied, RemoteBaseException, remote_error
 from oracles.isolation.remote_sweep import RemoteSweep
 from oracles.protocol import AheadRequest, Bits, Bound, Returned, Swept
 from oracles.tensor_batch import BatchAnswers, TensorBatch
@@ -146,7 +146,7 @@ class IsolatedOracle:
             answers: list[list[Any]] = self._supervisor.ask(
                 message, dict(arrays.values()), self._seconds
             )
-        except (ProcessDied, Exception):
+        except (ProcessDied, RemoteBaseException, Exception):
             self._lost_messages += 1
             answers = [[None] * len(request.cases) for request in requests]
         self._ahead.replace(requests, answers)
@@ -247,8 +247,8 @@ class IsolatedOracle:
 
 @contextmanager
 def _crash_as_exception() -> Iterator[None]:
-    """Turn a crash into an Exception, for requests that no verdict depends on."""
+    """Turn a crash, or an attempt to exit, into an Exception where no verdict depends on it."""
     try:
         yield
-    except ProcessDied as crash:
-        raise remote_error(("ProcessDied", "Exception"), str(crash)) from None
+    except (ProcessDied, RemoteBaseException) as error:
+        raise remote_error((type(error).__name__, "Exception"), str(error)) from None

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
 from oracles.isolation.launch_config import LaunchConfig
 from oracles.isolation.loading import close, load_isolated
 from oracles.isolation.remote_errors import ProcessDied
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import AheadRequest, Unsupported
+from oracles.registry import Backend
 from oracles.tensor_batch import TensorBatch
 from specs.cases import Case
 
@@ -95,6 +97,22 @@ def test_bitcasts_of_one_road_are_made_once(oracle: Any, answers: list[int]) -> 
     assert [oracle.bitcast(case, THREE)[0] for case in cases] == answers
     # The answer serves one call of each case.
     assert oracle.bitcast(cases[0], THREE)[0] == max(answers) + 1
+
+
+@pytest.mark.parametrize("oracle", ["ExitsOnItsRoads"], indirect=True)
+def test_a_road_that_tries_to_exit_is_no_road(oracle: Any) -> None:
+    bitcasts = [case_named(f"{document}/uint8/int8/shape:3") for document in BITCASTS]
+    casts = AheadRequest("cast", [CASE, OTHER], ROW)
+    oracle.ask_ahead([casts, AheadRequest("bitcast", bitcasts, THREE)])
+    assert [oracle.cast(case, ROW)[0] for case in casts.cases] == [1, 2]
+    assert [oracle.bitcast(case, THREE)[0] for case in bitcasts] == [3, 4, 5]
+    assert BackendJudge(Backend("exits", oracle), {}, Settings()).road(CASE) == ""
+
+
+@pytest.mark.parametrize("oracle", ["ExitsOnItsRoads"], indirect=True)
+def test_a_script_that_tries_to_exit_is_an_error(oracle: Any) -> None:
+    with pytest.raises(Exception, match="3"):
+        oracle.reproduce(CASE, ROW)
 
 
 @pytest.mark.parametrize("oracle", ["SharesBitcasts"], indirect=True)

@@ -336,6 +336,24 @@ class IsAnotherInEachProcess(Right):
     version = str(os.getpid())
 
 
+class ExitsOnItsRoad(Right):
+    def road(self, case: Case) -> str:
+        sys.exit(3)
+
+
+class InterruptsOnItsRoad(Right):
+    def road(self, case: Case) -> str:
+        raise KeyboardInterrupt
+
+
+class AbortsItsJudge(Right):
+    """Ends the process that has started its own, when it is asked for a road."""
+
+    def road(self, case: Case) -> str:
+        os.kill(os.getppid(), signal.SIGABRT)
+        return ""
+
+
 class SegfaultsOnItsRoad(Right):
     def road(self, case: Case) -> str:
         ctypes.string_at(0)
