@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,11 +35,11 @@ def main() -> None:
         signal.signal(signal.SIGTERM, _end_while_importing)
     try:
         if problem := hidden_package():
-            sys.stderr.write(f"castigate: {problem}\n")
+            _complain(problem)
             sys.exit(2)
         run = importlib.import_module("conformance.commands.main").main
     except KeyboardInterrupt:
-        sys.stderr.write("castigate: interrupted\n")
+        _complain("interrupted")
         sys.exit(130)
     if is_free:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -47,9 +48,16 @@ def main() -> None:
 
 def _end_while_importing(number: int, frame: object) -> None:
     """End at once on SIGTERM: an exception might be caught by a module that is being imported."""
-    sys.stderr.write("castigate: terminated\n")
-    sys.stderr.flush()
+    _complain("terminated")
     os._exit(143)
+
+
+def _complain(message: str) -> None:
+    """Print a message on stderr, if that is open: the exit code says the same."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            sys.stderr.write(f"castigate: {message}\n")
+            sys.stderr.flush()
 
 
 @hookimpl(wrapper=True)

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
 
 from benchmarks.figures import keep, median, show
 from benchmarks.options import PAIRS, number
 from benchmarks.pair import COMPILED, Pair, prepared
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from conformance.sweep.device_blocks import BLOCK
 from oracles.adapters.torch import Torch
 from oracles.registry import Backend

@@ -13,12 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import process_time
 
-from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
-
 from benchmarks.figures import keep, median, show
 from benchmarks.pair import CHUNK, COMPILED, Pair
-from conformance.running.plan import Sweep, is_swept, sweeps
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
+from conformance.sweep.plan import Sweep, is_swept, sweeps
 from oracles.protocol import Unsupported
 from oracles.registry import load_backend
 from specs.formats import format_named
@@ -92,7 +91,7 @@ def plans(judge: BackendJudge, document: str) -> Iterator[Sweep]:
         for case in select([document])
         if format_named(case.source).bits == BITS and is_swept(case)
     ]
-    yield from sweeps(cases, {case.id: judge.road(case) for case in cases})
+    yield from sweeps(cases, {case.id: judge.client.road(case) for case in cases})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

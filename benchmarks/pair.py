@@ -9,11 +9,11 @@ from itertools import cycle, islice, pairwise
 from time import perf_counter, process_time
 
 import numpy as np
+
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-
-from conformance.running.plan import is_swept
 from conformance.sweep.engine import sweep
+from conformance.sweep.plan import is_swept
 from oracles.bound_sweep import call_size
 from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
-from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
-
 from benchmarks.figures import median, show
 from benchmarks.pair import CHUNK
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from conformance.sweep.engine import sweep
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated

@@ -7,19 +7,29 @@ number of ``/`` in it, and ``{a,b}`` for either text. A part is what stands betw
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import permutations, product
+from math import prod
 
 from specs.editions import editions
+from specs.errors import CastigateError
 from specs.loader import documents
+from specs.plain_text import plain_line
 
 WITHIN_PART = "*"
 """The wildcard for any text without ``/``."""
 EVERYTHING = "**"
 """The wildcard for any text; alone, the pattern of all cases."""
+UNMATCHED = {WITHIN_PART: "/", EVERYTHING: "\n"}
+"""The character that each wildcard does not match."""
 EITHER = re.compile(r"\{([^{}]*)\}")
 """A choice of texts in a pattern."""
+PIECES = re.compile(r"(\*\*|\*|\{[^{}]*\})")
+MAX_CHOICES = 1 << 16
+"""Texts that the choices of one pattern may make; there are fewer cases of all documents."""
+SHOWN = 100
+"""Characters of a pattern that an error shows."""
 INVARIANCES, VARIANTS = "invariances", "variants"
 """Stand for the document in the names of checks that concern a dtype pair in every document."""
 
@@ -34,23 +44,59 @@ def pair_checks(pair: str, first_road: str) -> tuple[str, ...]:
     return (*names, f"{VARIANTS}/{first_road}/{pair}") if first_road else (*names,)
 
 
+Piece = str | tuple[str, ...]
+"""A wildcard, as the character that it does not match, or the texts of which one stands here."""
+
+
 @cache
-def _expression(pattern: str) -> re.Pattern[str]:
-    wildcards = {EVERYTHING: ".*", WITHIN_PART: "[^/]*"}
-    pieces = re.split(r"(\*\*|\*|\{[^{}]*\})", pattern)
-    return re.compile("".join(wildcards.get(piece) or _escaped(piece) for piece in pieces))
+def _pieces(pattern: str) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
+    """The pieces of a pattern, and the texts that every id contains which it stands for."""
+    pieces: list[Piece] = []
+    for text in filter(None, re.split(PIECES, pattern)):
+        piece = UNMATCHED.get(text) or tuple(_texts(text))
+        # Of two equal wildcards side by side the second adds nothing.
+        if isinstance(piece, tuple) or [piece] != pieces[-1:]:
+            pieces.append(piece)
+    contained = [piece[0] for piece in pieces if isinstance(piece, tuple) and len(piece) == 1]
+    return tuple(pieces), tuple(contained)
 
 
-def _escaped(piece: str) -> str:
+def _texts(piece: str) -> list[str]:
     choice = EITHER.fullmatch(piece)
-    if choice is None:
-        return re.escape(piece)
-    return f"(?:{'|'.join(map(re.escape, choice[1].split(',')))})"
+    return [piece] if choice is None else choice[1].split(",")
 
 
 def matches(pattern: str, case: str) -> bool:
-    """Whether a pattern stands for a case id."""
-    return _expression(pattern).fullmatch(case) is not None
+    """Whether a pattern stands for a case id.
+
+    It goes through the pattern once, with all places of the id that the pieces so far can reach. A
+    regular expression would try one place after the other, and so take time without end for a
+    pattern like ``*a*a*a*a*b``.
+    """
+    pieces, contained = _pieces(pattern)
+    for text in contained:
+        if text not in case:
+            return False
+    places = [0]
+    for piece in pieces:
+        if isinstance(piece, str):
+            places = _after_wildcard(places, case, piece)
+        else:
+            ends = {at + len(text) for text in piece for at in places if case.startswith(text, at)}
+            places = sorted(ends)
+        if not places:
+            return False
+    return places[-1] == len(case)
+
+
+def _after_wildcard(places: Sequence[int], case: str, unmatched: str) -> list[int]:
+    """The places that a wildcard can reach from some places, both in rising order."""
+    reached: list[int] = []
+    for at in places:
+        if not reached or at > reached[-1]:
+            end = case.find(unmatched, at)
+            reached.extend(range(at, (len(case) if end < 0 else end) + 1))
+    return reached
 
 
 def any_matches(patterns: Iterable[str], case: str) -> bool:
@@ -103,10 +149,18 @@ def document_of(name: str) -> str:
 
 
 def expand(pattern: str) -> list[str]:
-    """The cases of one document that a pattern stands for; the document may hold no wildcard."""
+    """The cases of one document that a pattern stands for; the document may hold no wildcard.
+
+    Raises CastigateError for choices that make more texts than there are cases.
+    """
     texts = EITHER.split(pattern)
     # Every second text is a choice.
-    choices = (text.split(",") if index % 2 else [text] for index, text in enumerate(texts))
+    choices = [text.split(",") if index % 2 else [text] for index, text in enumerate(texts)]
+    if prod(map(len, choices)) > MAX_CHOICES:
+        raise CastigateError(
+            f"the choices of `{plain_line(pattern, SHOWN)}` make more than {MAX_CHOICES:,} texts; "
+            "write `*`, or several patterns"
+        )
     return [case for chosen in product(*choices) for case in _expand_stars("".join(chosen))]
 
 

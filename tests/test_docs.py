@@ -84,7 +84,6 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         " --document=onnx-cast:25",
     ),
     "needs a run or a folder of the reader's": (
-        "python -m benchmarks.migration --before CHECKOUT",
         "castigate diff RUN OTHER-RUN",
         "castigate diff RUN --backend ort --backend torch",
         "castigate diff RUN OTHER-RUN --backend jax --backend jax:folded",

@@ -52,18 +52,23 @@ def judge_command(
 
 
 def _judge_lines(file: Path | None, tally: Tally) -> Iterator[str]:
-    with _opened(file) as stream:
-        for result in judge_stream(stream, tally):
-            yield f"{json_text(result)}\n"
+    try:
+        with _opened(file) as stream:
+            for result in judge_stream(stream, tally):
+                yield f"{json_text(result)}\n"
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CastigateError(f"{file or 'stdin'} cannot be read: {reason}") from None
 
 
 def _opened(file: Path | None) -> IO[str]:
     """Open a file, or stdin, so that bytes that are not UTF-8 spoil no more than their line."""
     if file is None or str(file) == "-":
+        if sys.stdin is None:
+            raise CastigateError(
+                "stdin is closed; name a FILE, or pipe JSON lines into the command"
+            )
         if isinstance(sys.stdin, TextIOWrapper):
             sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
         return sys.stdin
-    try:
-        return file.open(encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise CastigateError(f"{file} cannot be read: {error.strerror}") from None
+    return file.open(encoding="utf-8", errors="surrogateescape")

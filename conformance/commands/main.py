@@ -13,7 +13,12 @@ from typing import Annotated
 import typer
 
 from conformance.commands.interruption import StoppableGroup, StoppedError, sigterm_raises
-from conformance.commands.streams import OutputClosedError, plain_stdout, stderr_is_open
+from conformance.commands.streams import (
+    OutputClosedError,
+    open_closed_streams,
+    plain_stdout,
+    stderr_is_open,
+)
 from oracles.backend.resource_limits import collect_garbage_rarely
 from specs.errors import CastigateError
 from specs.plain_text import plain_text
@@ -94,6 +99,7 @@ def commands_for(arguments: Sequence[str]) -> Iterable[str]:
 
 def main() -> None:
     """Run the command and exit; a user's error is one line on stderr and exit code 2."""
+    open_closed_streams()
     collect_garbage_rarely()
     with sigterm_raises():
         code = _run()
@@ -135,7 +141,7 @@ def _run() -> int:
 
 def _complain(message: str, code: int) -> int:
     """Print a message on stderr; return the exit code."""
-    with suppress(BrokenPipeError):
+    with suppress(OSError):
         sys.stderr.write(f"castigate: {plain_text(message)}\n")
     return code
 

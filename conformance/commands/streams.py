@@ -10,6 +10,8 @@ from io import TextIOWrapper
 
 from specs.plain_text import plain_text
 
+STANDARD_STREAMS = (0, 1, 2)
+
 
 class OutputClosedError(Exception):
     """The reader of the output has closed it; typer would exit with 1 on a BrokenPipeError."""
@@ -33,16 +35,38 @@ class PlainStream(TextIOWrapper):
             raise OutputClosedError from None
 
 
-def stderr_is_open() -> bool:
-    """Write what is left for stderr; return False if nobody reads it.
+def open_closed_streams() -> None:
+    """Open the null device in place of a standard stream that was closed, as in ``2>&-``.
 
-    Python would try again when it ends, and exit with 120.
+    The next file that is opened would get the stream's descriptor, and what a framework prints
+    would be written into it. ``sys.stdin`` stays None, so that ``judge`` can say what is missing.
+    """
+    for descriptor in STANDARD_STREAMS:
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest free descriptor, which is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    if sys.stdout is None:
+        sys.stdout = _null_stream()
+    if sys.stderr is None:
+        sys.stderr = _null_stream()
+
+
+def _null_stream() -> TextIOWrapper:
+    return open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")
+
+
+def stderr_is_open() -> bool:
+    """Write what is left for stderr; return False if its reader has closed it.
+
+    If it cannot be written, Python would try again when it ends, and exit with 120.
     """
     try:
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-        return False
+        return not isinstance(error, BrokenPipeError)
     return True
 
 

@@ -21,6 +21,7 @@ from oracles.backend.loading import is_isolated
 from oracles.backend.replies import (
     Answer,
     Answered,
+    Crashed,
     Declined,
     Reply,
     attempt,
@@ -114,10 +115,12 @@ class Client:
 
         The case itself, when it is asked, reports the error. Raises ProcessDied.
         """
-        try:
-            return self._road(case)
-        except Exception:
-            return ""
+        match attempt(lambda: self._road(case)):
+            case Answered(road):
+                return road
+            case Crashed(death):
+                raise death
+        return ""
 
     def _key(self, request: Request) -> Hashable:
         """Equal for two requests that need only one answer."""

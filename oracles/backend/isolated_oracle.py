@@ -19,7 +19,7 @@ from oracles.backend.message_codec import (
     encode_case,
 )
 from oracles.backend.python_client import PythonClient
-from oracles.backend.remote_errors import ProcessDied, remote_error
+from oracles.backend.remote_errors import ProcessDied, RemoteBaseException, remote_error
 from oracles.backend.remote_sweep import RemoteSweep
 from oracles.backend.requests import Request
 from oracles.backend.round_message import round_messages
@@ -117,7 +117,7 @@ class IsolatedOracle:
                 break
             try:
                 found = self._supervisor.ask(message.header, message.arrays, self._seconds)
-            except (ProcessDied, Exception):
+            except (ProcessDied, RemoteBaseException, Exception):
                 self._lost_messages += 1
                 continue
             for places, of_entry in zip(message.places, found, strict=True):
@@ -212,8 +212,8 @@ class IsolatedOracle:
 
 @contextmanager
 def _crash_as_exception() -> Iterator[None]:
-    """Turn a crash into an Exception, for requests that no verdict depends on."""
+    """Turn a crash, or an attempt to exit, into an Exception where no verdict depends on it."""
     try:
         yield
-    except ProcessDied as crash:
-        raise remote_error(("ProcessDied", "Exception"), str(crash)) from None
+    except (ProcessDied, RemoteBaseException) as error:
+        raise remote_error((type(error).__name__, "Exception"), str(error)) from None

@@ -208,7 +208,7 @@ class Server:
                     self._oracle.road(case)
         except Unsupported as refusal:
             return _Refusal(str(refusal))
-        except Exception:
+        except BaseException:
             return case  # which reports the error when it is asked
         return case
 

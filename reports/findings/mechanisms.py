@@ -275,12 +275,13 @@ def candidates(case: Case) -> Iterator[Mechanism]:
     source, target = format_named(case.source), format_named(case.target)
     document = document_named(case.document)
     if target.kind == "text":
-        yield from map(Printf, DIGITS)
+        if source.kind != "text":
+            yield from map(Printf, DIGITS)
         yield Exponent()
         return
     if target.has_signed_nan:
         yield NanSign()
-    if target.is_integral:
+    if target.is_integral and has_behaviors(source, target):
         yield ConvertsAsC()
     forms = list(_closed_forms(source, target))
     yield from (form for form in forms if form.is_constant)

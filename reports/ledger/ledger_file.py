@@ -106,7 +106,10 @@ def _add_cases(source: YamlFile, index: int, entry: FindingEntry, ledger: Ledger
     """Add the cases of an entry; raise an error on a pattern of none, or a contradiction."""
     span = Span.of(entry.versions)
     for text, pattern, here in _patterns(index, entry):
-        cases = expand(pattern)
+        try:
+            cases = expand(pattern)
+        except CastigateError as error:
+            raise source.error(here, str(error)) from None
         if not cases:
             message = f"`{pattern}` is no case; castigate specs DOCUMENT:VERSION lists them"
             raise source.error(here, message)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-
 from oracles.adapters import cinn, pypto
 from oracles.protocol import NotInstalled, Unsupported
 from oracles.registry import Backend

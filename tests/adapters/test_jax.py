@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-
 from oracles.adapters.jax import DTYPES, VARIANTS, Jax, Request
 from oracles.adapters.stablehlo import Shape
 from oracles.protocol import Unsupported

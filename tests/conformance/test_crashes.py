@@ -19,12 +19,23 @@ from tests.conformance.processes import (
     rows,
     run,
     tables,
+    verdicts,
 )
 
 CASE = "onnx-cast:25/int4/int2"
 SWEPT = "onnx-cast:25/uint32/bool"
 FEW_SECONDS = "import conformance.running.process_pool as pool; pool.SECONDS_OF_SILENCE = 12.0; "
 """So long may a worker be silent; what it does otherwise takes a fraction of it."""
+FEW_DEATHS = """
+from conformance.running.process_pool import ProcessPool
+bury, deaths = ProcessPool.bury, []
+def bury_few(pool, worker):
+    deaths.append(worker)
+    assert len(deaths) < 9
+    bury(pool, worker)
+ProcessPool.bury = bury_few
+"""
+"""A run in which more workers die is given up."""
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +188,22 @@ def test_who_dies_when_its_roads_are_asked_is_one_line(tmp_path: Path) -> None:
     code, out, err = castigate("run", *given)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert err.endswith(": the process was ended by SIGSEGV; it was asked for its `road`\n")
+
+
+@pytest.mark.parametrize("tier", ["quick", "full"])
+@pytest.mark.parametrize("name", ["ExitsOnItsRoad", "InterruptsOnItsRoad"])
+def test_a_road_that_tries_to_exit_ends_no_worker(name: str, tier: str, tmp_path: Path) -> None:
+    given = (backend(name), *BOOL, f"--tier={tier}", f"--out={tmp_path / 'run'}")
+    code, _, err = castigate("run", *given, before=FEW_DEATHS)
+    assert (code, "its task is done again" in err) == (0, False), err
+    assert set(verdicts(tmp_path / "run").values()) == {"conforms"}
+
+
+def test_a_worker_that_dies_before_its_first_case_sends_nothing_ahead(tmp_path: Path) -> None:
+    given = (backend("AbortsItsJudge"), *BOOL, f"--out={tmp_path / 'run'}")
+    code, _, err = castigate("run", *given, before=FEW_DEATHS)
+    # Twice before the case, and twice in the check of the pair, which sends requests ahead too.
+    assert (code, err.count("was ended by SIGABRT; its task is done again")) == (1, 4), err
+    assert set(verdicts(tmp_path / "run").values()) == {"conforms"}
+    [check] = rows(tmp_path / "run", "pairs")
+    assert (check["verdict"], check["message"]) == ("crashed", "the process was ended by SIGABRT")

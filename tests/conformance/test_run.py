@@ -230,6 +230,16 @@ def test_the_exit_code_is_0_if_all_conforms_and_3_if_nothing_was_judged(
     assert record(tmp_path / "run")["exit_code"] == code
 
 
+def test_a_wrong_answer_to_a_negative_text_is_one_finding(tmp_path: Path) -> None:
+    pair, folder = (ONNX, "--source=string", "--target=int8"), tmp_path / "run"
+    code, out, err = castigate("run", backend("WrongText"), *pair, f"--out={folder}")
+    assert (code, "1 finding" in out) == (1, True), err
+    assert verdicts(folder) == {"onnx-cast:25/string/int8": "deviates"}
+    assert castigate_in_process("findings", str(folder))[0] == 1
+    assert castigate_in_process("report", str(folder), f"--out={tmp_path / 'pages'}")[0] == 0
+    assert len(list((tmp_path / "pages").glob("finding-*.html"))) == 1
+
+
 def test_a_complete_run_is_not_repeated(tmp_path: Path) -> None:
     run(tmp_path / "run", backend("Right"), *INT4)
     before = contents(tmp_path / "run")

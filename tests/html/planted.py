@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
-from reports.verdicts import Verdict
 from reports.judgement import Judgement
 from reports.problems import Note
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from reports.run_store.record import BackendRecord, serialize_record
 from reports.run_store.store import create
+from reports.verdicts import Verdict
 from specs.cases import Case
 from specs.editions import edition
 from specs.loader import documents
@@ -46,9 +46,7 @@ def default_judgement(backend: str, case: Case) -> Judgement:
     if case.target == "float8e4m3fn" and backend != "ort":
         verdict: Verdict = "violates" if backend == "torch" else "differs"
         wrong = divergence(steps(3, width=2), allowed=("0x00", "any-nan"))
-        return Judgement(
-            case.id, backend, verdict, (wrong,), inputs=256, reproduction="print(1)\n"
-        )
+        return Judgement(case.id, backend, verdict, (wrong,), inputs=256, reproduction="print(1)\n")
     not_answered: dict[int, Verdict] = {
         0: "unsupported",
         1: "error",

@@ -12,12 +12,12 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from reports.findings import report
 from reports.findings.open_answers import explain_open_answers
 from reports.findings.report import read_report
 from reports.html.site import write_site
 from reports.judgement import Judgement
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run
 from specs.cases import Case

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import reports.html.site
-from reports.verdicts import VERDICTS
 from reports.findings.report import read_report
 from reports.html.page_data import open_answers_data
 from reports.html.replace_report import MARK
@@ -21,6 +20,7 @@ from reports.html.site import write_site
 from reports.judgement import Judgement
 from reports.problems import Note
 from reports.run_store.record import Shard
+from reports.verdicts import VERDICTS
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import formats

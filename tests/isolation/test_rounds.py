@@ -94,7 +94,9 @@ def test_every_cast_is_made_for_its_own_case(client: Client) -> None:
 
 @adapter("Counting")
 def test_cases_with_the_same_refusal_share_it(client: Client) -> None:
-    refused, answered, other = client.send([Cast(each, ROW) for each in (OTHER, CASE, OTHER_TARGET)])
+    refused, answered, other = client.send(
+        [Cast(each, ROW) for each in (OTHER, CASE, OTHER_TARGET)]
+    )
     assert refused == other == Declined("no opset 24")
     assert values([answered]) == [2]
     assert calls(client) == 3
@@ -190,7 +192,13 @@ OFFERS = ("road", "reproduce")
 
 def test_equal_tensors_are_sent_once_and_cases_of_equal_requests_are_listed() -> None:
     laid = with_layout(ROW, Layout((-1,)))
-    asked = [Cast(CASE, ROW), Cast(OTHER, ROW.copy()), Cast(CASE, laid), Cast(CASE, ROW), Road(CASE)]
+    asked = [
+        Cast(CASE, ROW),
+        Cast(OTHER, ROW.copy()),
+        Cast(CASE, laid),
+        Cast(CASE, ROW),
+        Road(CASE),
+    ]
     [message] = round_messages(asked, OFFERS)
     # A case that makes a request twice wants two answers.
     assert message.places == [[0, 1], [2], [3], [4]]

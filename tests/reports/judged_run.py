@@ -9,7 +9,6 @@ from typing import Any
 
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from reports.run_store.record import BackendRecord

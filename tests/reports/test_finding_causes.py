@@ -13,6 +13,8 @@ from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.causes import find_causes
 from reports.findings.cells import BrokenRule, Cell
 from reports.findings.finding import ExplainedCase
+from reports.findings.mechanism_answers import answered_ruling, explained
+from reports.findings.mechanisms import candidates
 from reports.findings.read_findings import read_findings
 from reports.findings.shape_rules import followed_rules
 from reports.judgement import NEXT_SCRIPT
@@ -114,6 +116,28 @@ def test_values_that_are_clamped_before_they_are_rounded(tmp_path: Path) -> None
     assert only_names(tmp_path, cast, "onnx-cast:25/float32/float8e4m3fn/") == [
         "clamps-before-rounding"
     ]
+
+
+@pytest.mark.parametrize("target", ["int4", "int8", "int64"])
+def test_the_cause_of_a_wrong_answer_to_a_text_reads_no_pattern(
+    target: str, tmp_path: Path
+) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        answers = RIGHT.cast(case, bits)
+        return np.where(np.equal(bits, "-1").astype(bool), 7, answers).astype(answers.dtype)
+
+    assert only_names(tmp_path, cast, f"onnx-cast:25/string/{target}/") == ["unexplained"]
+
+
+def test_mechanisms_answer_every_pair_of_a_text() -> None:
+    texts = np.array(["-1", "300", "-0.5", "1e400", "nan", "-inf", "", "x"], object)
+    cases = [case for case in cases_of("onnx-cast:25/string/") if answered_ruling(case)]
+    assert len(cases) > 20
+    for case in cases:
+        storage = format_named(case.target).storage
+        answers = texts if case.target == "string" else np.zeros(texts.shape, storage)
+        for mechanism in candidates(case):
+            assert explained(mechanism, case, texts, answers, "required").shape == texts.shape
 
 
 def test_a_shift_that_wraps(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.grading.failure_runs import gather
 from reports.findings.failing_inputs import FailingInputs
 from reports.findings.intervals import _finite, _intervals, region_words
+from reports.grading.failure_runs import gather
 from specs.formats import Format, format_named
 from tests.reports.common import steps
 

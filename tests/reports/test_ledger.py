@@ -280,6 +280,7 @@ MISTAKES = [
     ("  cases:\n", "  upstream: ftp://x\n  cases:\n", 10, "should match pattern '^https://'"),
     (CASE, "onnx-cast:25/float16/int9", 11, "`onnx-cast:25/float16/int9` is no case"),
     (CASE, "onnx-cast:25/*/nothing:*", 11, "is no case; castigate specs"),
+    (CASE, f"onnx-cast:25/{'{a,b}' * 40}", 11, "make more than 65,536 texts; write `*`"),
     ("tier: quick", "tier: slow", 2, "Input should be 'quick' or 'full'"),
     ("seed: 0\n", "", 1, "`seed` is missing"),
     ("findings:", "entries:", 5, "unknown key `entries`"),

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.grading.failure_runs import gather
-from reports.verdicts import Verdict
 from reports.findings.finding_text import shortened
+from reports.grading.failure_runs import gather
 from reports.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches, parse_breach
 from reports.problems import BrokenPromise, Problem, Refused, WrongForm, WrongValues
+from reports.verdicts import Verdict
 from specs.selection import case_named
 
 CASE = "onnx-cast:25/float16/int8"

@@ -15,11 +15,11 @@ import pytest
 
 from reports.findings.report import Report, read_report
 from reports.judgement import Judgement
-from reports.problems import Note
 from reports.outputs.cases_csv import COLUMNS, cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
 from reports.outputs.write_outputs import RENDERERS, write_output
+from reports.problems import Note
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
@@ -235,7 +235,9 @@ def test_junit_describes_each_failure(tmp_path: Path) -> None:
     names = [case.id for case in cases()]
     report = planted_report(
         tmp_path,
-        broken(names[0], "a", "b", verdict="deviates", notes=[Note("note")], reproduction="print(1)\n"),
+        broken(
+            names[0], "a", "b", verdict="deviates", notes=[Note("note")], reproduction="print(1)\n"
+        ),
         broken(names[1], "a", verdict="differs"),
         Judgement(names[2], "ort", "violates", (Note("another shape"),)),
         Judgement(names[3], "ort", "crashed", (Note("gone"),)),

@@ -88,6 +88,14 @@ class WrongByte(Right):
             answers[bits == 3] ^= 1
 
 
+class WrongText(Right):
+    """Wrong on the text ``-1``."""
+
+    def spoil(self, case: Case, bits: Any, answers: Any) -> None:
+        if case.source == "string":
+            answers[(bits == "-1").astype(bool)] = 7
+
+
 class WrongRange(Right):
     """Wrong on one range of each source."""
 
@@ -326,6 +334,24 @@ class HasNumbersForVersion(Right):
 
 class IsAnotherInEachProcess(Right):
     version = str(os.getpid())
+
+
+class ExitsOnItsRoad(Right):
+    def road(self, case: Case) -> str:
+        sys.exit(3)
+
+
+class InterruptsOnItsRoad(Right):
+    def road(self, case: Case) -> str:
+        raise KeyboardInterrupt
+
+
+class AbortsItsJudge(Right):
+    """Ends the process that has started its own, when it is asked for a road."""
+
+    def road(self, case: Case) -> str:
+        os.kill(os.getppid(), signal.SIGABRT)
+        return ""
 
 
 class SegfaultsOnItsRoad(Right):

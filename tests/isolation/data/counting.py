@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import numpy as np
 
@@ -56,6 +57,22 @@ class SharesBitcasts(Counting):
         if case.document == "torch-view":
             raise RuntimeError("not known")
         return f"{case.source}->{case.target}"
+
+
+class ExitsOnItsRoads(Counts):
+    """Tries to exit, or to interrupt, when it is asked for a road."""
+
+    def road(self, case: Case) -> str:
+        sys.exit(3)
+
+    def bitcast_road(self, case: Case) -> str:
+        raise KeyboardInterrupt
+
+    def bitcast(self, case: Case, bits: Bits) -> Bits:
+        return self.cast(case, bits)
+
+    def reproduce(self, case: Case, bits: Bits) -> str:
+        sys.exit(3)
 
 
 class WritesToInputs(Counts):

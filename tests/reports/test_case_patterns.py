@@ -1,0 +1,78 @@
+"""Patterns of case ids stand for the ids that a regular expression says, and no pattern is slow."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from reports.case_patterns import ids_of, matches
+
+PIECE = re.compile(r"(\*\*|\*|\{[^{}]*\})")
+WILDCARDS = {"**": ".*", "*": "[^/]*"}
+
+
+def expression(pattern: str) -> str:
+    """The regular expression of a pattern; it takes long for some."""
+    return "".join(WILDCARDS.get(piece) or escaped(piece) for piece in PIECE.split(pattern))
+
+
+def escaped(piece: str) -> str:
+    if piece.startswith("{") and piece.endswith("}"):
+        return f"(?:{'|'.join(map(re.escape, piece[1:-1].split(',')))})"
+    return re.escape(piece)
+
+
+@settings(deadline=None, max_examples=2000)
+@given(
+    st.lists(st.sampled_from(["*", "**", "/", "a", "b", "ab", "{", "}", ",", "\n"]), max_size=9),
+    st.text("ab/*{,}\n", max_size=9),
+)
+@example(["{", "a", ",", "ab", "}", "*", "b"], "abab")
+@example(["{", "a", ",", "a/a", "}", "*", "b"], "a/ab")
+@example(["{", "}", "{", "*", ",", "}"], "*")
+@example(["**", "*"], "a/\nb")
+@example(["{", "a"], "{a")
+def test_a_pattern_is_a_regular_expression(pieces: list[str], name: str) -> None:
+    pattern = "".join(pieces)
+    found = re.compile(expression(pattern)).fullmatch(name) is not None
+    assert matches(pattern, name) == found
+
+
+PATTERNS = [
+    "**",
+    "onnx-cast:25/**",
+    "onnx-cast:2*/float16/*",
+    "**/float16",
+    "*/float16",
+    "*/{float16,bfloat16}/**",
+    "**float{16,8}*/saturate:?",
+    "**/saturate:{0,1}/**",
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_stands_for_the_cases_that_its_regular_expression_says(pattern: str) -> None:
+    compiled = re.compile(expression(pattern))
+    found = [name for name in ids_of("onnx-cast") if matches(pattern, name)]
+    assert found == [name for name in ids_of("onnx-cast") if compiled.fullmatch(name)]
+
+
+MANY = "a" * 100
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other", "own"),
+    [
+        (f"**/uint{'*' * 50}8/**", f"8/8/uint16/{MANY}", "onnx-cast:25/uint8/float16"),
+        (f"{'*a' * 40}*b", f"b{MANY}", f"{MANY}b"),
+        (f"{'**a' * 40}*b", f"b{MANY}/", f"{MANY}/ab"),
+        (f"{'{a,aa}' * 60}b", f"b{MANY}", f"{MANY}b"),
+        (f"{'{,a}*' * 60}b", f"b{MANY}", f"{MANY}b"),
+    ],
+)
+def test_no_pattern_takes_without_end(pattern: str, other: str, own: str) -> None:
+    assert not matches(pattern, other)
+    assert matches(pattern, own)
