@@ -294,7 +294,8 @@ class SupervisedProcess:
             try:
                 rest = rest[os.write(self._requests, rest) :]
             except BlockingIOError:
-                self._wait(self._requests)
+                if not self._wait(self._requests):
+                    raise self._failure("closed its pipe") from None
             except BrokenPipeError:
                 raise self._failure("closed its pipe") from None
 

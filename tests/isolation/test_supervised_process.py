@@ -12,6 +12,7 @@ import pytest
 from oracles.isolation import supervised_process
 from oracles.isolation.frames import encode_frame
 from oracles.isolation.supervised_process import (
+    PIPE_CAPACITY,
     STDERR_TAIL,
     ProcessFailed,
     ProcessTimeout,
@@ -79,11 +80,11 @@ def test_a_silent_process_times_out() -> None:
         process.kill()
 
 
-def failure(process: SupervisedProcess) -> str:
+def failure(process: SupervisedProcess, payload: bytes = b"") -> str:
     """Send a request, and return how the process fails to answer it."""
     try:
         with pytest.raises(ProcessFailed) as caught:
-            process.request(encode_frame({"number": 1}), 30.0)
+            process.request(encode_frame({"number": 1}, payload), 30.0)
     finally:
         process.kill()
     return str(caught.value)
@@ -123,3 +124,9 @@ def test_the_last_words_may_come_from_a_child_that_outlives_the_process(
 def test_a_child_that_goes_on_for_ever_is_not_waited_for(deed: str) -> None:
     process = start(IS_OUTLIVED.format(b"no device\n", deed))
     assert failure(process) == "ended by itself with code 3 (no device)"
+
+
+def test_a_request_that_only_a_child_of_a_dead_process_could_read_fails() -> None:
+    process = start(IS_OUTLIVED.format(b"no device\n", SLEEPS))
+    payload = bytes(2 * PIPE_CAPACITY)
+    assert failure(process, payload) == "ended by itself with code 3 (no device)"
