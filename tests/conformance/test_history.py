@@ -14,6 +14,8 @@ import typer.testing
 from conformance.running import history
 from conformance.running.history import History
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).parents[2]
 
 
