@@ -6,8 +6,6 @@ from collections import Counter
 
 import pytest
 
-from tests.nightly import mark_nightly
-
 LONG = (
     "test_docs.py",
     "conformance/test_run.py",
@@ -57,6 +55,5 @@ def _mark_nightly(items: list[pytest.Item]) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs at night; sort by how long a file takes, within a file the order stays."""
-    mark_nightly(items)
     _mark_nightly(items)
     items.sort(key=_rank)

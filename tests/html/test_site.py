@@ -69,6 +69,7 @@ def cases_of(index: Any) -> list[tuple[str, int, int]]:
     return found
 
 
+@pytest.mark.nightly
 def test_two_processes_write_identical_reports(run: str, tmp_path: Path) -> None:
     older = planted_run(tmp_path / "older", one_cell("ort", HALF, violated("ort", HALF)), after=-1)
     for name in ("one", "two"):
@@ -168,6 +169,7 @@ def changed_cells(site: Path) -> list[tuple[str, str, list[str]]]:
 CONFORMS = Judgement(HALF, "ort", "conforms", inputs=256)
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize(
     ("before", "now", "kinds"),
     [
@@ -326,6 +328,7 @@ def error_line(*arguments: str) -> str:
     return err
 
 
+@pytest.mark.nightly
 def test_incomplete_runs_are_rejected_in_one_line(run: str, tmp_path: Path) -> None:
     out = f"--out={tmp_path / 'site'}"
     assert "is no run" in error_line(str(tmp_path), out)
