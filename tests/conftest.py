@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
+from collections import Counter
 
-from tests.nightly import mark_nightly
+import pytest
 
 LONG = (
     "test_docs.py",
@@ -37,7 +37,23 @@ def _rank(item: pytest.Item) -> int:
     return next((rank for rank, part in enumerate(LONG) if f"/tests/{part}" in file), SHORT)
 
 
+def _mark_nightly(items: list[pytest.Item]) -> None:
+    """Mark as ``nightly`` what ``ci_runs_one_of(N)`` leaves to the night.
+
+    Of the tests that share one such mark, in their order, CI runs the first and each Nth after it:
+    the parameters of a function, all tests of a class or, with ``pytestmark``, of a module.
+    """
+    counts: Counter[int] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("ci_runs_one_of")
+        if mark is not None:
+            [every] = mark.args
+            if counts[id(mark)] % every:
+                item.add_marker(pytest.mark.nightly)
+            counts[id(mark)] += 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs at night; sort by how long a file takes, within a file the order stays."""
-    mark_nightly(items)
+    _mark_nightly(items)
     items.sort(key=_rank)

@@ -14,6 +14,8 @@ from benchmarks import every_pair, peers, scaling, sweep
 from benchmarks.pair import ALIKE, CHUNK, parts, prepared
 from benchmarks.peers import spread
 
+pytestmark = pytest.mark.nightly  # no user runs this code
+
 # The noise loads no framework and costs nothing.
 PAIR = ["--backend=benchmarks.noise:Noise", "--pair=float32/float16"]
 HASTY = [*PAIR, "--repeat=1", f"--range={2 * CHUNK}"]

@@ -156,7 +156,8 @@ MAX_SECONDS_PER_POLL = 0.2
 """A longer gap means this process was suspended; do not count it as the backend's silence."""
 SECONDS_TO_EXIT = 2.0
 """How long a process that broke off is given to exit, so that its exit code can be reported."""
-MAX_STDERR_READS = 16
+SECONDS_OF_LAST_WORDS = 0.5
+"""How long to wait for the stderr of children that outlive a process, such as a log's filter."""
 
 
 class ProcessFailed(Exception):
@@ -217,6 +218,8 @@ class SupervisedProcess:
             self._replies: _poll(self._replies, select.POLLIN, self._stderr),
         }
         self._stderr_tail = b""
+        self._stderr_is_open = True
+        self._has_replied = False
         self._unread = b""
         self._timeout = self._remaining = self._last_poll = 0.0
         self.kill = weakref.finalize(self, _kill, self._popen, parent_ends)
@@ -238,7 +241,9 @@ class SupervisedProcess:
     def send(self, frame: Pieces, seconds: float) -> None:
         """Send a frame without waiting for the reply."""
         self._read_stderr()
-        self._stderr_tail = b""
+        # Before its first reply, these may be the last words of a process that is dead already.
+        if self._has_replied:
+            self._stderr_tail = b""
         self._start_timeout(seconds)
         for piece in frame:
             self._write(memoryview(piece))
@@ -249,10 +254,11 @@ class SupervisedProcess:
         return self._receive(max_payload)
 
     def wait_for_exit(self, seconds: float) -> None:
-        """Give the process a moment to exit by itself."""
+        """Give the process a moment to exit by itself, and read what it writes to stderr."""
+        deadline = monotonic() + seconds
+        self._drain_stderr(seconds, until_exit=True)
         with suppress(subprocess.TimeoutExpired):
-            self._popen.wait(seconds)
-        self._read_stderr()
+            self._popen.wait(max(0.0, deadline - monotonic()))
 
     def _start_timeout(self, seconds: float) -> None:
         self._timeout = self._remaining = seconds
@@ -262,22 +268,22 @@ class SupervisedProcess:
         try:
             frame = read_frame(self._read, max_payload)
         except TruncatedFrame as error:
-            self.wait_for_exit(SECONDS_TO_EXIT)
             raise self._failure(describe_invalid_reply(error)) from None
         except FrameError as error:
             # Ignore a later exit status so that the message is deterministic.
             raise ProcessFailed(describe_invalid_reply(error)) from None
         if frame is None:
-            self.wait_for_exit(SECONDS_TO_EXIT)
             raise self._failure("closed its pipe")
+        self._has_replied = True
         return frame
 
     def _failure(self, if_alive: str) -> ProcessFailed:
-        """Describe how the process ended or, if it is still alive, what it did instead."""
+        """Describe how the process ended or, if it does not exit soon, what it did instead."""
+        self.wait_for_exit(SECONDS_TO_EXIT)
         code = self._popen.poll()
         how = if_alive if code is None else describe_exit(code)
-        for _ in range(MAX_STDERR_READS):  # bounded: children of the process may go on writing
-            self._read_stderr()
+        if code is not None:
+            self._drain_stderr(SECONDS_OF_LAST_WORDS)
         reason = crash_reason(self._stderr_tail)
         failure = ProcessFailed(f"{how} ({reason})" if reason else how)
         failure.was_killed = code == -signal.SIGKILL
@@ -288,9 +294,9 @@ class SupervisedProcess:
             try:
                 rest = rest[os.write(self._requests, rest) :]
             except BlockingIOError:
-                self._wait(self._requests)
+                if not self._wait(self._requests):
+                    raise self._failure("closed its pipe") from None
             except BrokenPipeError:
-                self.wait_for_exit(SECONDS_TO_EXIT)
                 raise self._failure("closed its pipe") from None
 
     def _read(self, count: int) -> bytes:
@@ -322,23 +328,42 @@ class SupervisedProcess:
             ready = dict(poll.poll(min(1000 * self._remaining, POLL_MILLISECONDS)))
             if pipe in ready:
                 return True
-            if self._stderr in ready and not self._read_stderr():
-                for each in self._polls.values():
-                    each.unregister(self._stderr)
+            if self._stderr in ready:
+                self._read_stderr()
             if not self.is_alive:
                 # What the process wrote before it died is still in the pipe.
                 return pipe in dict(poll.poll(0))
 
-    def _read_stderr(self) -> bool:
-        """Read what is in the stderr pipe and keep its end; return False once it is closed."""
+    def _drain_stderr(self, seconds: float, *, until_exit: bool = False) -> None:
+        """Read stderr to its end, for at most some seconds: children may go on writing.
+
+        With ``until_exit``, stop once the process has exited and all that it wrote is read.
+        """
+        deadline = monotonic() + seconds
+        poll = select.poll()
+        poll.register(self._stderr, select.POLLIN)
+        while self._stderr_is_open:
+            left = max(0.0, deadline - monotonic())
+            has_exited = until_exit and not self.is_alive
+            ready = poll.poll(0 if has_exited else min(1000 * left, POLL_MILLISECONDS))
+            if ready:
+                self._read_stderr()
+            if not left or (has_exited and not ready):
+                return
+
+    def _read_stderr(self) -> None:
+        """Read what is in the stderr pipe, and keep its end."""
         try:
             content = os.read(self._stderr, READ_BYTES)
         except BlockingIOError:
-            return True
+            return
+        if not content and self._stderr_is_open:
+            self._stderr_is_open = False
+            for poll in self._polls.values():
+                poll.unregister(self._stderr)
         self._stderr_tail = (self._stderr_tail + content)[-STDERR_TAIL:]
         if self._on_stderr is not None:
             self._on_stderr(content)
-        return bool(content)
 
 
 def _poll(pipe: int, event: int, stderr: int) -> select.poll:

@@ -540,6 +540,7 @@ class TestBitcasts:
                 oracle.bitcast(view_case(source, target), bits)
 
 
+@pytest.mark.ci_runs_one_of(8)  # scripts load a framework anew
 class TestScripts:
     @pytest.mark.parametrize(
         ("road", "case", "patterns"), params(lambda road: road.scripts, pair_of)

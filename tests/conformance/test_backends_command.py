@@ -26,6 +26,7 @@ def test_a_backend_is_described_with_what_it_supports() -> None:
     assert found["smoke"] == {}
 
 
+@pytest.mark.nightly
 def test_variants_are_listed_and_described() -> None:
     [whole, variant] = backends_as_json("torch", "torch:view")
     assert whole["variants"] == list(BUILTINS["torch"].variants)

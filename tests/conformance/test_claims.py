@@ -140,6 +140,7 @@ def vendor(folder: Path, *claims: str) -> str:
     return f"{file}:Vendor"
 
 
+@pytest.mark.nightly
 class TestCommands:
     def test_backends_lists_versions(self, tmp_path: Path) -> None:
         name = vendor(tmp_path, "pypto-cast", "cinn-cast:tvm")

@@ -83,6 +83,7 @@ def test_a_worker_with_other_sources_is_refused_by_name(
     )
 
 
+@pytest.mark.nightly  # half a minute
 def test_the_tasks_of_a_worker_that_hangs_are_done_by_another(
     cluster: DaskCluster, tmp_path: Path
 ) -> None:

@@ -57,6 +57,7 @@ def only(folder: Path, case: str, right: dict[str, dict[str, Any]]) -> dict[str,
     return one
 
 
+@pytest.mark.ci_runs_one_of(6)
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -89,6 +90,7 @@ def test_who_dies_once_is_asked_again(right: dict[str, dict[str, Any]], tmp_path
     assert only(tmp_path / "run", CASE, right) == right[CASE]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -112,6 +114,7 @@ def test_a_death_in_a_sweep_is_the_verdict_on_what_is_swept(
     assert (crashed["inputs"], crashed["wrong"]) == (15 << 28, 0)
 
 
+@pytest.mark.nightly
 def test_a_backend_that_dies_costs_the_others_nothing(tmp_path: Path) -> None:
     assert run(tmp_path / "alone", backend("WrongRange"), *BOOL, FULL) == 1
     given = [backend("DiesInASweep"), backend("WrongRange")]
@@ -121,6 +124,7 @@ def test_a_backend_that_dies_costs_the_others_nothing(tmp_path: Path) -> None:
     assert rows(tmp_path / "both", "divergences") == rows(tmp_path / "alone", "divergences")
 
 
+@pytest.mark.nightly
 def test_a_death_is_the_same_in_shards(tmp_path: Path) -> None:
     given = (backend("DiesInASweep"), ONNX, "--source=uint32", FULL)
     assert run(tmp_path / "run", *given) == 1
@@ -131,6 +135,7 @@ def test_a_death_is_the_same_in_shards(tmp_path: Path) -> None:
     assert tables(tmp_path / "merged") == tables(tmp_path / "run")
 
 
+@pytest.mark.nightly
 def test_who_dies_on_one_of_two_cases_that_share_a_road(tmp_path: Path) -> None:
     given = (ONNX, "--source=float32", "--target=float8e5m2", FULL)
     assert run(tmp_path / "run", backend("DiesOnAnotherRoad"), *given) == 1
@@ -141,6 +146,7 @@ def test_who_dies_on_one_of_two_cases_that_share_a_road(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_a_lie_about_the_size_is_an_error(right: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     assert run(tmp_path / "int4", backend("TooLong"), *INT4) == 1
     lied = only(tmp_path / "int4", CASE, right)
@@ -153,6 +159,7 @@ def test_a_lie_about_the_size_is_an_error(right: dict[str, dict[str, Any]], tmp_
     assert "shape" in lied["message"]
 
 
+@pytest.mark.ci_runs_one_of(8)
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -90,6 +90,7 @@ def test_bad_usage_is_one_line(run: str, arguments: tuple[str, ...], wrong: str)
     assert wrong.replace("RUN", run) in err
 
 
+@pytest.mark.nightly
 def test_nothing_is_printed_before_all_arguments_are_checked(run: str, tmp_path: Path) -> None:
     other = str(tmp_path / "other")
     castigate("run", backend("Right"), *NARROW, f"--out={other}")
@@ -98,6 +99,7 @@ def test_nothing_is_printed_before_all_arguments_are_checked(run: str, tmp_path:
     assert f"{other} has no backend `{WRONG}`" in err
 
 
+@pytest.mark.nightly
 def test_runs_without_a_common_case_exit_with_3(run: str, tmp_path: Path) -> None:
     other = str(tmp_path / "other")
     castigate("run", backend("Right"), ONNX, "--source=uint8", "--target=int8", f"--out={other}")
@@ -116,6 +118,7 @@ def test_brackets_are_not_markup(run: str, tmp_path: Path) -> None:
     assert f"{RIGHT} of {named} and" in out
 
 
+@pytest.mark.nightly
 def test_runs_without_a_common_backend_are_one_line(run: str, tmp_path: Path) -> None:
     other = str(tmp_path / "other")
     castigate("run", "--backend=reference", *NARROW, f"--out={other}")

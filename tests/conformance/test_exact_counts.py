@@ -160,6 +160,7 @@ def test_no_case_is_exact(check: Check) -> None:
     assert "|" not in found.output
 
 
+@pytest.mark.nightly
 @needs_numba
 def test_a_sweep_of_all_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run one pair in worker processes: the tool reports only the hidden stretch."""

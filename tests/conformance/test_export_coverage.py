@@ -41,6 +41,7 @@ def onnxs_own_inputs() -> Iterator[tuple[str, int]]:
         yield f"onnx-cast:{OPSET}/{source}/{target}{words}", math.prod(inputs.dims)
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of its own cases
 def test_the_export_covers_onnxs_own_tests_with_more_inputs() -> None:
     found, exporter = dict(onnxs_own_inputs()), Exporter()

@@ -198,6 +198,7 @@ FAULTS = {
 OPEN = {HALF: 0, INTEGER: (0x8000_0000 - 0x4F00_0000) + (1 << 32) - 0xCF00_0001, FLOAT: 0}
 
 
+@pytest.mark.ci_runs_one_of(16)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_among_all_inputs_is_found(name: str) -> None:
     fault = FAULTS[name]

@@ -61,6 +61,7 @@ def table(output: str) -> list[list[str]]:
     return [line.split() for line in output.splitlines() if re.match(r"\S+ +onnx-cast:25 ", line)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "target"),
     [
@@ -83,6 +84,7 @@ def test_both_ways_find_the_same(name: str, target: str, tmp_path: Path) -> None
     assert len(recorded(file)) == (1 if target else len(kept(out)))
 
 
+@pytest.mark.nightly
 def test_a_failure_shows_all_that_the_sweep_has_found(tmp_path: Path) -> None:
     code, output = suite(backend("WrongRange"), ONNX, FULL, "-k", f"{UINT32}bool")
     assert code == 1
@@ -99,6 +101,7 @@ def test_the_quick_tier_finds_a_part_of_it() -> None:
     assert f" of {1 << 32} inputs" not in output
 
 
+@pytest.mark.nightly
 def test_where_shapes_are_costly_the_full_tier_asks_all_of_them() -> None:
     arguments = (f"--backend={TENSORS}:WrongInRankFive", ONNX, "-k", "onnx-cast:25/int4/int2")
     assert suite(*arguments)[0] == 0

@@ -154,6 +154,7 @@ def test_verify_requires_the_policy_that_is_named(passed: Path) -> None:
     assert "it is not by policy strict" in err
 
 
+@pytest.mark.nightly
 def test_replay_finds_a_changed_backend(tmp_path: Path, passed: Path) -> None:
     shutil.copytree(passed / "gate", tmp_path / "gate")
     backend = certificate(tmp_path)["backend"]["name"]
@@ -223,6 +224,7 @@ def test_a_certificate_names_the_policy_and_the_program(passed: Path) -> None:
     assert content["program"]["files"] == {"vendor.py": digest}
 
 
+@pytest.mark.nightly
 def test_replay_refuses_another_program_that_answers_alike(tmp_path: Path) -> None:
     backend = vendor(tmp_path)
     assert gate(tmp_path, backend)[0] == 0
@@ -300,6 +302,7 @@ def test_a_gate_tests_one_backend(tmp_path: Path) -> None:
     assert (code, err) == (2, "castigate: a gate tests one backend; run it 2 times\n")
 
 
+@pytest.mark.nightly
 def test_divergences_of_the_baseline_are_not_new(failed: Path, tmp_path: Path) -> None:
     policy = f"{POLICY}only-new: true\n"
     backend, before = vendor(failed, "TiesAway"), f"--baseline={failed / 'gate' / 'run'}"
@@ -313,6 +316,7 @@ def test_divergences_of_the_baseline_are_not_new(failed: Path, tmp_path: Path) -
     assert "baseline is no run" in err
 
 
+@pytest.mark.nightly
 def test_a_gate_that_ran_nothing_certifies_nothing(tmp_path: Path) -> None:
     policy = f"{POLICY}may-be-unsupported: ['**']\n"
     code, _, err = gate(tmp_path, f"{RUNNABLE}:Declines", policy=policy)
@@ -338,6 +342,7 @@ def keys(tmp_path: Path) -> list[str]:
     return [f"--sign={tmp_path / 'key.pem'}", f"--key={tmp_path / 'public.pem'}"]
 
 
+@pytest.mark.nightly
 def test_the_time_limit_ends_a_run_and_its_certificate_is_signed(
     tmp_path: Path, keys: list[str]
 ) -> None:

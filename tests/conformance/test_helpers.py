@@ -59,6 +59,7 @@ def found_without_helpers(tmp_path_factory: pytest.TempPathFactory) -> list[str]
     return found
 
 
+@pytest.mark.nightly
 @needs_processors
 def test_a_long_run_with_helpers_finds_the_same(
     found_without_helpers: list[str], tmp_path: Path
@@ -72,6 +73,7 @@ def test_a_long_run_with_helpers_finds_the_same(
     assert "a helper" not in output
 
 
+@pytest.mark.nightly
 @needs_processors
 @pytest.mark.parametrize(
     ("name", "why"),
@@ -91,6 +93,7 @@ def test_pytest_judges_what_a_lost_helper_leaves(
     assert "; pytest went on without it" in output
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("arguments", "loaded"), [(FEW, 1), ([*MANY, "-n", "2"], 2)])
 def test_short_runs_and_xdist_runs_have_no_helpers(
     arguments: list[str], loaded: int, tmp_path: Path

@@ -14,6 +14,8 @@ import typer.testing
 from conformance.surveys import history
 from conformance.surveys.history import History
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).parents[2]
 
 

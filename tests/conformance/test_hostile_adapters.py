@@ -215,6 +215,7 @@ def test_a_class_in_a_package_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     assert BackendJudge(backend, {}, Settings()).judge(case_named(CASE)).verdict == "conforms"
 
 
+@pytest.mark.nightly
 def test_in_a_real_run_every_one_gets_its_own_verdict(tmp_path: Path) -> None:
     expected = {name: verdict for name, case, verdict, _ in VERDICTS if case == CASE}
     options = [f"--backend={HOSTILE}:{name}" for name in expected]

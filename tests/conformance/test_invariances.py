@@ -53,6 +53,7 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[Backend]:
     close(backend)
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("every", [70, 7])
 def test_the_reference_answers_alike_everywhere(every: int) -> None:
     cases = select([ONNX])[::every]
@@ -75,6 +76,7 @@ FORBIDDEN = [
 ]
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize(("name", "smallest"), FORBIDDEN)
 def test_a_specified_answer_that_changes_fails_at_the_smallest_place(
     name: str, smallest: str
@@ -87,6 +89,7 @@ def test_a_specified_answer_that_changes_fails_at_the_smallest_place(
     assert "in one row" in found.message
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("isolated", ["Reversed", "Unaligned", "IgnoresStrides"], indirect=True)
 def test_a_layout_reaches_a_backend_in_another_process(isolated: Backend) -> None:
     smallest = {f"{PLACED}:{name}": where for name, where in FORBIDDEN}

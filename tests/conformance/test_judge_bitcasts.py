@@ -93,6 +93,7 @@ def answers(case: Case, ruling: BitcastRuling, bits: Any) -> dict[str, Any]:
     return found | {"error": None}
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("document", sorted({case.document for case in BITCASTS}))
 def test_the_verdict_is_that_of_a_run_on_the_same_answer(document: str) -> None:
     chosen = [case for case in BITCASTS if case.document == document]

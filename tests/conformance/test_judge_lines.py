@@ -230,6 +230,7 @@ SPELLED: list[tuple[str, str, str, str | None, str | None]] = [
 ]
 
 
+@pytest.mark.ci_runs_one_of(11)
 @pytest.mark.parametrize(("pair", "given", "output", "input_pattern", "output_pattern"), SPELLED)
 def test_a_spelling_is_written_back_as_it_was_beside_its_pattern(
     pair: str, given: str, output: str, input_pattern: str | None, output_pattern: str | None

@@ -85,6 +85,7 @@ class Killer:
             assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.nightly
 @needs_proc
 def test_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
     assert run(tmp_path / "undisturbed", *GIVEN) == 1
@@ -106,6 +107,7 @@ def test_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
     assert min(killer.killed.values()) > KILLS // 5
 
 
+@pytest.mark.ci_runs_one_of(3)
 @needs_proc
 @pytest.mark.parametrize("name", ["Hangs", "HangsAndHoldsTheLock", "HangsLoading"])
 def test_no_worker_outlives_its_parent(name: str, tmp_path: Path) -> None:
@@ -143,6 +145,7 @@ def test_a_worker_that_is_killed_while_loading_is_replaced(tmp_path: Path) -> No
     assert "4,294" not in out
 
 
+@pytest.mark.nightly
 def test_resume_takes_all_options_from_the_run(tmp_path: Path) -> None:
     process = start_castigate(
         "run", *GIVEN, f"--out={tmp_path / 'run'}", env={"RUNNABLE_PAUSE": "0.002"}

@@ -136,6 +136,7 @@ def test_an_entry_has_a_sentence_cases_and_an_example(listed: Bench) -> None:
     assert str(listed.folder) not in listed.text
 
 
+@pytest.mark.nightly
 def test_an_update_is_reproducible_also_with_xdist_workers(listed: Bench) -> None:
     before = listed.ledger.read_bytes()
     assert listed.suite("four saturated", UPDATE)[0] == PASSED
@@ -173,6 +174,7 @@ def test_a_stale_entry_fails(listed: Bench) -> None:
     assert listed.suite("saturated")[0] == PASSED
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize(
     ("faults", "message"),
     [
@@ -187,6 +189,7 @@ def test_a_region_that_changed_by_one_input_fails(listed: Bench, faults: str, me
     assert f"{NAME} --update-ledger records it" in output
 
 
+@pytest.mark.nightly
 def test_no_ledger_excuses_nothing(listed: Bench) -> None:
     code, output = listed.suite("four saturated", "--no-ledger")
     assert code == FAILED
@@ -194,18 +197,21 @@ def test_no_ledger_excuses_nothing(listed: Bench) -> None:
     assert "ledger" not in output.replace("ledgered", "").replace("--no-ledger", "")
 
 
+@pytest.mark.nightly
 def test_nothing_is_excused_under_runxfail(listed: Bench) -> None:
     code, output = listed.suite("four saturated", "--runxfail")
     assert code == FAILED
     assert "4 failed" in output
 
 
+@pytest.mark.nightly
 def test_a_backend_without_a_ledger_fails_without_mention_of_it(bench: Bench) -> None:
     code, output = bench.suite("four")
     assert code == FAILED
     assert "unlisted" not in output
 
 
+@pytest.mark.nightly
 def test_the_level_applies_to_listed_breaches_too(listed: Bench) -> None:
     # Neither a recommendation that is mended nor one that is broken anew counts at this level.
     assert listed.suite("four", "--level=required")[0] == PASSED
@@ -226,6 +232,7 @@ PARTIAL = [
 ]
 
 
+@pytest.mark.ci_runs_one_of(9)
 @pytest.mark.parametrize(("arguments", "message"), PARTIAL)
 def test_a_partial_run_updates_nothing(listed: Bench, arguments: list[str], message: str) -> None:
     before = listed.ledger.read_bytes()
@@ -241,6 +248,7 @@ def test_a_single_item_updates_nothing(listed: Bench) -> None:
     assert (code, f"leave out {node}" in output) == (USAGE, True), output
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("faults", ["kills", "kills single"])
 def test_a_run_that_lost_a_worker_updates_nothing(listed: Bench, faults: str) -> None:
     before = listed.ledger.read_bytes()
@@ -250,6 +258,7 @@ def test_a_run_that_lost_a_worker_updates_nothing(listed: Bench, faults: str) ->
     assert listed.ledger.read_bytes() == before
 
 
+@pytest.mark.nightly
 def test_entries_of_other_versions_are_not_used(listed: Bench) -> None:
     code, output = listed.suite("", version="1.1")
     assert code == PASSED
@@ -258,6 +267,7 @@ def test_entries_of_other_versions_are_not_used(listed: Bench) -> None:
     assert listed.suite("four saturated", version="1.1")[0] == FAILED
 
 
+@pytest.mark.nightly
 def test_an_update_for_another_version_keeps_the_entries_of_the_first(listed: Bench) -> None:
     assert listed.suite("four", UPDATE, version="1.2")[0] == PASSED
     assert "versions: 1.0 to 1.2\n" in listed.text
@@ -267,12 +277,14 @@ def test_an_update_for_another_version_keeps_the_entries_of_the_first(listed: Be
     assert listed.suite("four saturated", version="1.0")[0] == PASSED
 
 
+@pytest.mark.nightly
 def test_a_ledger_is_not_used_with_other_inputs(listed: Bench) -> None:
     code, output = listed.suite("four saturated", "--seed=1")
     assert code == FAILED
     assert "not used; it was written with --tier=quick --seed=0 --max-examples=1000" in output
 
 
+@pytest.mark.nightly
 def test_errors_and_crashes_are_listed_and_open_answers_are_not(bench: Bench) -> None:
     code, output = bench.suite("raises ends opened", UPDATE)
     assert code == PASSED, output
@@ -290,6 +302,7 @@ def test_errors_and_crashes_are_listed_and_open_answers_are_not(bench: Bench) ->
     assert bench.ledger.read_bytes() == before
 
 
+@pytest.mark.nightly
 def test_a_backend_without_divergences_needs_no_ledger(listed: Bench) -> None:
     code, output = listed.suite("", UPDATE)
     assert code == PASSED
@@ -297,6 +310,7 @@ def test_a_backend_without_divergences_needs_no_ledger(listed: Bench) -> None:
     assert not listed.ledger.exists()
 
 
+@pytest.mark.nightly
 def test_a_link_is_kept_and_shown(listed: Bench) -> None:
     link = "https://example.org/issues/1"
     listed.ledger.write_text(

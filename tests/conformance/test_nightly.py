@@ -50,6 +50,7 @@ def test_every_night_leaves_a_run_and_a_report(nights: Any) -> None:
     assert len(Tree.parse(folder / "junit.xml").getroot()) == 2
 
 
+@pytest.mark.nightly
 def test_the_same_night_again_leaves_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +167,7 @@ def test_unfinished_files_of_a_killed_writer_are_ignored(tmp_path: Path) -> None
     assert printed == []
 
 
+@pytest.mark.nightly
 def test_the_options_of_a_night_select_its_cases(tmp_path: Path) -> None:
     unfinished = Path(planted_run(tmp_path / "runs" / "a", after=-1, complete=False))
     code, out, err = night(tmp_path, "Right", "Right")

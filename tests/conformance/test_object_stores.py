@@ -41,6 +41,7 @@ def refusal(*arguments: str) -> str:
     return err
 
 
+@pytest.mark.nightly  # half a minute
 def test_killed_writers_leave_no_wrong_run_and_no_wrong_report(
     server: Server, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_shards_in_a_store_are_merged_there(server: Server, tmp_path: Path) -> N
     assert folder_at(f"{STORE}/whole").read(table) == folder_at(whole).read(table)
 
 
+@pytest.mark.nightly  # half a minute
 def test_nights_in_a_store_share_a_report(server: Server) -> None:
     night = ("nightly", "--backend=ml_dtypes", "--document=onnx-bitcast")
     for count in (1, 2):

@@ -19,6 +19,8 @@ from tests.conformance.processes import (
     wait_for_ends,
 )
 
+pytestmark = pytest.mark.nightly
+
 PLANTED = "tests/isolation/data/planted.py"
 DOCUMENT = "--document=onnx-cast:25"
 GUILTY = "onnx-cast:25/int8/int4"

@@ -77,6 +77,7 @@ def amount(text: str) -> float:
     return float(number) * UNITS[unit]
 
 
+@pytest.mark.nightly
 def test_without_a_terminal_plain_lines_go_to_stderr(tmp_path: Path) -> None:
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
     code, out, err = castigate("run", *given, f"--out={tmp_path / 'run'}", before=OFTEN, env=SLOWED)
@@ -103,6 +104,7 @@ def test_wrong_answers_of_the_quick_tier_are_shown(tmp_path: Path) -> None:
     assert int(match[4].replace(",", "")) > 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["Leaves", "Hangs"])
 def test_names_are_not_markup(name: str, tmp_path: Path) -> None:
     # Some words between colons mean a little picture to the library that prints.
@@ -118,6 +120,7 @@ def test_names_are_not_markup(name: str, tmp_path: Path) -> None:
     assert seen[-1].startswith(f"{word} ")
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("columns", [80, 100, 200])
 def test_a_bar_on_a_terminal_shows_backend_share_speed_and_wrong_answers(
     columns: int, tmp_path: Path
@@ -141,6 +144,7 @@ def test_a_bar_on_a_terminal_shows_backend_share_speed_and_wrong_answers(
         assert any("━" in line for line in seen)
 
 
+@pytest.mark.nightly
 def test_the_death_of_a_worker_is_shown_above_the_bar(tmp_path: Path) -> None:
     given = (backend("DiesInASweep"), *BOOL, FULL, f"--out={tmp_path / 'run'}")
     code, _, seen = seen_on_a_terminal(200, *given)
@@ -167,6 +171,7 @@ def wait_for(process: subprocess.Popen[str], moment: Any) -> None:
     assert process.poll() is None
 
 
+@pytest.mark.nightly
 @needs_proc
 def test_an_interrupted_run_says_how_to_resume(tmp_path: Path) -> None:
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
@@ -182,6 +187,7 @@ def test_an_interrupted_run_says_how_to_resume(tmp_path: Path) -> None:
     assert tables(out) == tables(tmp_path / "other")
 
 
+@pytest.mark.ci_runs_one_of(3)
 @needs_proc
 @pytest.mark.parametrize("seed", range(6))
 def test_an_interrupt_at_any_moment_is_one_line(seed: int, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def all_lie_inside(quick: list[dict[str, Any]], full: list[dict[str, Any]]) -> b
     )
 
 
+@pytest.mark.nightly
 def test_full_counts_all_wrong_answers_and_quick_finds_a_part_of_them(
     tmp_path: Path,
 ) -> None:
@@ -113,6 +114,7 @@ def test_several_sources_and_targets_are_selected(tmp_path: Path) -> None:
     assert pairs == {(one, other) for one in ("bool", "int4") for other in ("int2", "uint4")}
 
 
+@pytest.mark.nightly
 @needs_numba
 def test_full_counts_wrong_roundings(tmp_path: Path) -> None:
     quick, full = tmp_path / "quick", tmp_path / "full"
@@ -152,6 +154,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 TWO = (backend("ManyRuns"), backend("WrongRange"), ONNX, "--source=uint32", FULL, "--seed=7")
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("more", [["--target=float16"], []], ids=["one pair", "all pairs"])
 def test_tables_are_the_same_for_any_number_of_jobs(more: list[str], tmp_path: Path) -> None:
     for jobs in (1, 2, 3):
@@ -168,6 +171,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [str(folder / str(number)) for number in (1, 2, 3)]
 
 
+@pytest.mark.nightly
 def test_merged_shards_equal_one_run(whole_run: Path, shards: list[str], tmp_path: Path) -> None:
     before = [contents(Path(shard)) for shard in shards]
     assert not list(Path(shards[0]).glob("*.parquet"))
@@ -181,6 +185,7 @@ def test_merged_shards_equal_one_run(whole_run: Path, shards: list[str], tmp_pat
     assert all(kept[name] == whole[name] for name in whole if name not in varying)
 
 
+@pytest.mark.nightly
 def test_resume_repeats_tasks_whose_parts_are_missing_or_damaged(
     whole_run: Path, shards: list[str], tmp_path: Path
 ) -> None:
@@ -200,6 +205,7 @@ def test_resume_repeats_tasks_whose_parts_are_missing_or_damaged(
     assert again == whole
 
 
+@pytest.mark.nightly
 def test_a_run_of_64_bit_sources_is_the_same_in_shards(tmp_path: Path) -> None:
     # The backend sets the number of samples in a worker that has loaded it: one does all visits.
     given = (backend("FewSamples"), ONNX, "--source=uint64", "--target=bool", FULL, "--jobs=1")
@@ -375,6 +381,7 @@ OCCUPIED_FOLDERS = [
 ]
 
 
+@pytest.mark.ci_runs_one_of(8)
 @pytest.mark.parametrize(("name", "arguments", "message"), OCCUPIED_FOLDERS)
 def test_a_run_overwrites_nothing(
     name: str, arguments: list[str], message: str, folders: Path, tmp_path: Path
@@ -403,6 +410,7 @@ UNMERGEABLE = [
 ]
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize(("names", "message"), UNMERGEABLE)
 def test_an_impossible_merge_is_one_line_and_creates_no_folder(
     names: list[str], message: str, folders: Path, tmp_path: Path

@@ -53,6 +53,7 @@ def plain(form: Format, code: int) -> str:
     return "-" * number.sign + exact_decimal(number.significand, number.exponent)
 
 
+@pytest.mark.ci_runs_one_of(8)
 @pytest.mark.parametrize("name", NARROW)
 def test_each_exact_decimal_is_read_as_its_pattern(name: str) -> None:
     form = format_named(name)
@@ -99,6 +100,7 @@ def nearest(values: list[tuple[Fraction, int]], decimal: Fraction) -> tuple[Frac
     return gap, None if gap == next_gap else code
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("name", TINY)
 def test_a_decimal_between_values_names_the_nearest_or_none(name: str) -> None:
     form = format_named(name)

@@ -76,6 +76,7 @@ USAGE_ERRORS = [
 ]
 
 
+@pytest.mark.ci_runs_one_of(6)
 @pytest.mark.parametrize(("arguments", "message"), USAGE_ERRORS)
 def test_bad_usage_ends_with_advice(arguments: list[str], message: str) -> None:
     code, output = suite(*arguments)
@@ -93,6 +94,7 @@ def test_a_run_with_only_unsupported_cases_fails() -> None:
     assert "no such kernel" in output
 
 
+@pytest.mark.nightly
 def test_an_unclaimed_document_counts_only_if_named_by_document() -> None:
     code, output = suite(hostile("ClaimsNothing"), "-k", SMALL)
     assert (code, table(output)[0][2:]) == (PASSED, ["differs"])
@@ -101,6 +103,7 @@ def test_an_unclaimed_document_counts_only_if_named_by_document() -> None:
     assert (code, table(output)[0][2:]) == (FAILED, ["violates"])
 
 
+@pytest.mark.nightly
 def test_the_level_decides_whether_a_broken_recommendation_fails() -> None:
     arguments = (hostile("LosesMinusZero"), ONNX, "-k", MINUS_ZERO)
     assert suite(*arguments)[0] == FAILED
@@ -109,6 +112,7 @@ def test_the_level_decides_whether_a_broken_recommendation_fails() -> None:
     assert suite(hostile("TiesAway"), ONNX, "-k", TIES, "--level=required")[0] == FAILED
 
 
+@pytest.mark.nightly
 def test_a_node_id_ends_in_the_case_id_and_selects_it() -> None:
     code, output = suite(REFERENCE, ONNX, "-k", SMALL, "--collect-only", "-q")
     node = f"conformance/suite/items.py::reference::{SMALL}"
@@ -153,6 +157,7 @@ def test_junit_xml_holds_the_verdicts(failure: tuple[str, Any]) -> None:
     assert failure[1].find(".//failure") is not None
 
 
+@pytest.mark.nightly
 def test_xdist_workers_find_the_same_counts() -> None:
     arguments = (hostile("TiesAway"), ONNX, "-k", f"{TIES} or onnx-cast:25/float16/float8e5m2fnuz")
     alone, shared = suite(*arguments), suite(*arguments, "-n", "2")
@@ -178,6 +183,7 @@ class Backend(Honest):
 """
 
 
+@pytest.mark.nightly
 def test_only_xdist_workers_load_a_backend(tmp_path: Path) -> None:
     """The main process loads no framework, and still prints its version."""
     notes, file = tmp_path / "notes", tmp_path / "loaded.py"
@@ -189,6 +195,7 @@ def test_only_xdist_workers_load_a_backend(tmp_path: Path) -> None:
     assert f"castigate: backends {backend} 0" in output.splitlines()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["nobody", "/no/such.py:A", f"{HOSTILE}:Nothing"])
 def test_a_backend_that_xdist_workers_cannot_load_is_reported_once(name: str) -> None:
     code, alone = suite(f"--backend={name}")

@@ -117,6 +117,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
+@pytest.mark.ci_runs_one_of(8)
 @pytest.mark.parametrize("fast", [True, False], ids=["fastest", "numpy"])
 @pytest.mark.parametrize("oracle_class", [Planted, Bound])
 @pytest.mark.parametrize("change", CHANGES)
@@ -161,6 +162,7 @@ CUTS = {
 }
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("raises", [False, True], ids=["answers", "raises where open"])
 @pytest.mark.parametrize("name", CUTS)
 @given(cuts=st.lists(st.floats(0, 1), max_size=5), density=st.sampled_from([2, 50, 3_000]))

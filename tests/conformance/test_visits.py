@@ -72,6 +72,7 @@ def visit(name: str) -> InputSequence:
     return VISITS[name]()
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("name", VISITS)
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
@@ -145,6 +146,7 @@ PAIRS = (
 )
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("pair", PAIRS)
 def test_the_inputs_below_at_and_above_each_step_are_visited(pair: str) -> None:
     rulings, chosen = rulings_of(pair), steps_of(pair)

@@ -138,6 +138,7 @@ def test_casts_are_filtered_by_mode(reader: Reader) -> None:
     assert page.url.endswith("#mode=saturate%3A0")
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_opens_from_disk_and_requests_nothing_else(reader: Reader, name: str) -> None:
     page = reader.open(name)
@@ -146,6 +147,7 @@ def test_a_page_opens_from_disk_and_requests_nothing_else(reader: Reader, name: 
     assert page.locator(".note").count() == 0
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_is_accessible(chromium: Any, site: str, name: str, scheme: str) -> None:
@@ -163,6 +165,7 @@ def test_a_page_is_accessible(chromium: Any, site: str, name: str, scheme: str) 
     assert violations == []
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_the_width_of_a_phone(chromium: Any, site: str, name: str) -> None:
     one = Reader(chromium, site)

@@ -70,6 +70,7 @@ def cases_of(index: Any) -> list[tuple[str, int, int]]:
     return found
 
 
+@pytest.mark.nightly
 def test_two_processes_write_identical_reports(run: str, tmp_path: Path) -> None:
     older = planted_run(tmp_path / "older", one_cell("ort", HALF, violated("ort", HALF)), after=-1)
     for name in ("one", "two"):
@@ -170,6 +171,7 @@ CONFORMS = Judgement(HALF, "ort", "conforms", inputs=256)
 BOOM = Judgement(HALF, "ort", "error", (Note("boom"),))
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize(
     ("before", "now", "kinds"),
     [
@@ -328,6 +330,7 @@ def error_line(*arguments: str) -> str:
     return err
 
 
+@pytest.mark.nightly
 def test_incomplete_runs_are_rejected_in_one_line(run: str, tmp_path: Path) -> None:
     out = f"--out={tmp_path / 'site'}"
     assert "is no run" in error_line(str(tmp_path), out)

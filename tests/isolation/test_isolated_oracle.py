@@ -78,6 +78,7 @@ CRASHES = {
 }
 
 
+@pytest.mark.ci_runs_one_of(10)
 @pytest.mark.parametrize("name", CRASHES)
 def test_a_crash_names_only_the_guilty_input(name: str, planted: LoadPlanted) -> None:
     oracle = planted(name)
@@ -89,6 +90,7 @@ def test_a_crash_names_only_the_guilty_input(name: str, planted: LoadPlanted) ->
     assert_answered(oracle)
 
 
+@pytest.mark.nightly
 def test_one_guilty_input_in_a_million_is_found(planted: LoadPlanted) -> None:
     million = np.arange(1_000_000, dtype=np.uint32) * np.uint32(4241)
     million[-3] = WIDE_GUILTY
@@ -101,6 +103,7 @@ def test_one_guilty_input_in_a_million_is_found(planted: LoadPlanted) -> None:
     assert oracle.cast(WIDE, harmless).tolist() == (harmless & 255).tolist()
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("place", [0, 2])
 def test_the_guilty_input_is_found_at_any_place(place: int, planted: LoadPlanted) -> None:
     inputs = np.roll(INPUTS, place + 1)
@@ -119,6 +122,7 @@ def test_a_timeout_names_only_the_guilty_input(planted: LoadPlanted) -> None:
     assert_answered(oracle)
 
 
+@pytest.mark.ci_runs_one_of(5)
 @pytest.mark.parametrize(
     ("name", "answers"),
     [
@@ -173,6 +177,7 @@ def test_a_crash_that_does_not_repeat_is_ignored(planted: LoadPlanted) -> None:
             assert_answered(oracle)
 
 
+@pytest.mark.nightly
 def test_a_crash_on_two_inputs_together_names_both(planted: LoadPlanted) -> None:
     inputs = np.array([0x01, 0x10, 0x02, 0x03, GUILTY, 0x04, 0x05, 0x06, 0x07], np.uint8)
     oracle = planted("DiesOfTwo")

@@ -130,6 +130,7 @@ def test_unusable_options_are_one_line(options: list[str], message: str) -> None
     assert str(caught.value) == message
 
 
+@pytest.mark.nightly
 def test_castigate_run_prints_the_error_in_one_line(tmp_path: Path) -> None:
     where = python(tmp_path / "env")
     options = (f"--backend={NAME}", f"--python={NAME}={where}", f"--out={tmp_path / 'run'}")

@@ -28,6 +28,7 @@ CASES = (
 )
 
 
+@pytest.mark.ci_runs_one_of(6)
 @pytest.mark.parametrize("name", CASES)
 def test_a_right_staircase_is_proved_on_every_input(name: str) -> None:
     rules = ruling(case_named(name))

@@ -62,6 +62,7 @@ def test_every_ruling_that_is_not_open_is_in_one_group() -> None:
     assert set(grouped) == set(every)
 
 
+@pytest.mark.ci_runs_one_of(9)
 @pytest.mark.parametrize(
     ("group", "statement"), SPREAD, ids=[case_id(group, statement) for group, statement in SPREAD]
 )
@@ -242,6 +243,7 @@ def test_a_translated_trace_computes_the_same_as_words(
     assert solving.find(question, vector, SECONDS) == "none"
 
 
+@pytest.mark.nightly
 def test_obligations_are_in_order_for_any_number_of_processes() -> None:
     reported: list[Obligation] = []
     serial, parallel = (

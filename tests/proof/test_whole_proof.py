@@ -8,6 +8,8 @@ pytest.importorskip("bitwuzla")
 
 from oracles.proof.smt_queries import prove_by_solver
 
+pytestmark = pytest.mark.nightly  # `tox -e proof` runs it, too
+
 
 def test_the_solver_proves_every_ruling() -> None:
     obligations = prove_by_solver(jobs=2)

@@ -58,6 +58,7 @@ def first_disagreement(rules: Ruling, inputs: NDArray[Any]) -> str | None:
     )
 
 
+@pytest.mark.ci_runs_one_of(48)
 @pytest.mark.parametrize("name", NARROW)
 def test_definition_and_kernels_agree_on_every_pattern_of_a_narrow_source(name: str) -> None:
     rules = numeric_rulings()[name]
@@ -67,6 +68,7 @@ def test_definition_and_kernels_agree_on_every_pattern_of_a_narrow_source(name: 
     assert first_disagreement(rules, inputs) is None
 
 
+@pytest.mark.ci_runs_one_of(32)
 @pytest.mark.parametrize("name", WIDE)
 def test_definition_and_kernels_agree_on_the_quick_inputs_of_a_wide_source(name: str) -> None:
     rules = numeric_rulings()[name]
@@ -86,6 +88,7 @@ def test_definition_and_kernels_agree_on_numbers_that_become_texts(name: str) ->
     assert by_definition.tolist() == by_kernels.tolist()
 
 
+@pytest.mark.ci_runs_one_of(9)
 @pytest.mark.parametrize("name", [*NARROW[::7], *WIDE[::7]])
 def test_kernels_compute_the_same_on_python_integers_as_on_arrays(name: str) -> None:
     rules = numeric_rulings()[name]

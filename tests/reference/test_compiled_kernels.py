@@ -24,6 +24,8 @@ PICKED = [
     "pypto-cast:0.2/float16/int8/mode:CAST_RINT/satmode:off",
 ]
 SEED = 20_261_121
+SOME = pytest.mark.ci_runs_one_of(8)
+"""Compiling takes seconds per ruling."""
 
 pytest.importorskip("numba", reason="compiling needs the extra `fast`")
 
@@ -36,6 +38,7 @@ def same(left: Expected, right: Expected) -> bool:
     )
 
 
+@SOME
 @pytest.mark.parametrize("name", [*PICKED, *SPREAD])
 def test_compiled_kernels_agree_on_breakpoints_and_random_patterns(name: str) -> None:
     rules = RULINGS[name]
@@ -43,6 +46,7 @@ def test_compiled_kernels_agree_on_breakpoints_and_random_patterns(name: str) ->
     assert same(compiled(rules).expect(inputs), expect_by_kernels.expect(rules, inputs))
 
 
+@SOME
 @pytest.mark.parametrize("name", PICKED)
 def test_compiled_kernels_agree_on_consecutive_patterns_at_both_ends(name: str) -> None:
     rules = RULINGS[name]

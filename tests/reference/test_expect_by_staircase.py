@@ -15,6 +15,7 @@ NAMES_PATTERNS = (Either, Exactly, Round, Same, Value, Wrap)
 RULINGS = {name: rules for name, rules in numeric_rulings().items() if not rules.worked}
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("name", [*RULINGS][::9])
 def test_staircase_and_definition_expect_the_same(name: str) -> None:
     rules = RULINGS[name]

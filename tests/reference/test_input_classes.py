@@ -15,6 +15,8 @@ from specs.model.vocabulary import INPUT_CLASSES, ROUNDINGS, Rounding
 from specs.pair_conditions import value_of
 from specs.totality import possible_atoms
 
+pytestmark = pytest.mark.ci_runs_one_of(3)
+
 NUMERIC = [form for form in formats().values() if form.is_numeric]
 SOURCES = ["float16", "bfloat16", "int16", "uint16", *(f.name for f in NUMERIC if f.bits <= 8)]
 TARGETS = [form.name for form in NUMERIC]

@@ -92,6 +92,7 @@ def disagreements(stairs: Staircase, inputs: NDArray[Any]) -> list[str]:
     ]
 
 
+@pytest.mark.ci_runs_one_of(20)
 @pytest.mark.parametrize("name", numeric_rulings())
 def test_staircase_and_kernels_agree(name: str) -> None:
     rules = numeric_rulings()[name]
@@ -151,6 +152,7 @@ def faults(stairs: Staircase) -> Iterator[tuple[str, int, Staircase]]:
                 yield "other rise", at, planted(stairs, at, other_rise=1)
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize(
     "name",
     [

@@ -73,6 +73,7 @@ def answered(
     return behavior_search(source, target, ROUNDING), inputs[defined], answers[defined]
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize(("source", "target", "behavior"), planted())
 def test_a_planted_behavior_is_explained_by_itself_or_a_simpler_one(
     source: Format, target: Format, behavior: Behavior
@@ -88,6 +89,7 @@ def test_a_planted_behavior_is_explained_by_itself_or_a_simpler_one(
     assert order.index(line.behavior) <= order.index(behavior.name)
 
 
+@pytest.mark.ci_runs_one_of(5)
 # To bool, every answer is that of some behavior.
 @pytest.mark.parametrize(
     ("source", "target", "behavior"), [each for each in planted() if each.values[1].name != "bool"]
@@ -322,6 +324,7 @@ def test_with_more_inputs_narrowed_search_explains_the_same() -> None:
 COMPILED = [("float32", "int8"), ("int64", "float16"), ("float8e5m2", "float8e8m0")]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("names", COMPILED, ids=["-".join(pair) for pair in COMPILED])
 def test_the_compiled_tally_is_the_same(names: tuple[str, str]) -> None:
     compiled = pytest.importorskip("reports.behaviors.tally_numba", reason="needs the extra `fast`")
@@ -344,6 +347,7 @@ def test_the_compiled_tally_is_the_same(names: tuple[str, str]) -> None:
         assert compiled.tally_answers(search, inputs, got) == tally_answers(search, inputs, got)
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("rounding", ["toward-zero", "nearest-even", "ceil"])
 @pytest.mark.parametrize("source", [dtype for dtype in formats().values() if dtype.name in NAMES])
 def test_marks_are_the_atoms_of_the_exact_definition(source: Format, rounding: Rounding) -> None:

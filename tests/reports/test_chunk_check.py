@@ -136,6 +136,7 @@ def chunk_starts(layout: Table, size: int, chance: np.random.Generator) -> list[
     return found
 
 
+@pytest.mark.ci_runs_one_of(6)
 @pytest.mark.parametrize("name", DENSE)
 def test_an_answer_made_wrong_by_a_flipped_bit_never_passes(name: str) -> None:
     rules, chance = DENSE[name], np.random.default_rng(SEED)
@@ -225,6 +226,7 @@ def test_a_segment_that_needs_grading_never_passes() -> None:
     assert not chunk.passes(chunk.answers)
 
 
+@pytest.mark.nightly
 def test_no_shipped_ruling_needs_grading() -> None:
     assert not [
         name for name, rules in DENSE.items() if (table(rules).kinds == NEEDS_GRADING).any()

@@ -73,17 +73,20 @@ def check_all_behaviors(names: tuple[str, str], inputs: NDArray[Any]) -> None:
     ] == []
 
 
+@pytest.mark.ci_runs_one_of(16)
 @pytest.mark.parametrize("names", BYTES, ids=pair_ids(BYTES))
 def test_all_patterns_of_up_to_eight_bits(names: tuple[str, str]) -> None:
     source = format_named(names[0])
     check_all_behaviors(names, np.arange(source.mask + 1, dtype=np.uint64).astype(source.storage))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("names", SHORTS, ids=pair_ids(SHORTS))
 def test_all_patterns_of_sixteen_bits(names: tuple[str, str]) -> None:
     check_all_behaviors(names, np.arange(1 << 16, dtype=np.uint16))
 
 
+@pytest.mark.ci_runs_one_of(6)
 @pytest.mark.parametrize("names", WIDE, ids=pair_ids(WIDE))
 def test_special_and_random_patterns_of_more_bits(names: tuple[str, str]) -> None:
     # Against bool the quick tier has next to nothing but special patterns and random ones.

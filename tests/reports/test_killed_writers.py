@@ -23,6 +23,7 @@ STEPS = 12
 """Before and after each of four renames and the removal of the parts."""
 
 
+@pytest.mark.nightly
 def test_a_killed_writer_leaves_only_whole_parts(tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     create(out, record())
@@ -58,6 +59,7 @@ def table_bytes(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("step", range(STEPS + 1))
 def test_a_run_killed_between_any_two_steps_of_finishing_can_be_resumed(
     step: int, tmp_path: Path

@@ -105,6 +105,7 @@ def graded(request: pytest.FixtureRequest) -> Any:
     return partial(grade_by_staircase, compare=compare)
 
 
+@pytest.mark.ci_runs_one_of(12)
 @pytest.mark.parametrize("name", PICKED)
 def test_grades_are_those_of_the_quick_tier(name: str, graded: Any) -> None:
     rules, chance = RULINGS[name], np.random.default_rng(SEED)
@@ -126,6 +127,7 @@ def test_grades_are_those_of_the_quick_tier(name: str, graded: Any) -> None:
             assert (grades == ALLOWED).all()
 
 
+@pytest.mark.ci_runs_one_of(8)
 @pytest.mark.parametrize("name", PICKED[::4])
 def test_an_answers_grade_does_not_depend_on_the_other_inputs(name: str, graded: Any) -> None:
     rules, chance = RULINGS[name], np.random.default_rng(SEED)

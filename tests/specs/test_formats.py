@@ -110,6 +110,7 @@ def test_a_pattern_is_stored_in_the_smallest_unsigned_dtype() -> None:
     assert {fmt.name: fmt.storage for fmt in formats().values()} == expected
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("fmt", NARROW, ids=lambda fmt: fmt.name)
 def test_every_finite_pattern_round_trips_through_its_value(fmt: Format) -> None:
     finite = [code for code in range(fmt.mask + 1) if is_finite(fmt, code)]

@@ -36,6 +36,7 @@ def has_value(target: Format, value: Fraction) -> bool:
     return (value / unit).denominator == 1
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("source", ENUMERABLE, ids=lambda fmt: fmt.name)
 def test_exact_means_that_the_target_has_every_value(source: Format) -> None:
     for target in NUMERIC:
@@ -44,6 +45,7 @@ def test_exact_means_that_the_target_has_every_value(source: Format) -> None:
         assert is_exact(source, target) == every, target.name
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("source", ENUMERABLE, ids=lambda fmt: fmt.name)
 def test_rounds_means_that_the_target_lacks_a_value_in_its_range(source: Format) -> None:
     for target in NUMERIC:

@@ -116,6 +116,7 @@ CRASHES = {
 }
 
 
+@pytest.mark.ci_runs_one_of(8)
 @pytest.mark.parametrize("deed", CRASHES)
 def test_an_invalid_reply_is_a_crash_on_the_guilty_input(deed: str, hostile: LoadHostile) -> None:
     oracle = hostile(deed).oracle
@@ -222,6 +223,7 @@ HELLOS = {
 }
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("deed", HELLOS)
 def test_a_failed_handshake_is_one_line(deed: str) -> None:
     with pytest.raises(CastigateError) as caught:
@@ -253,6 +255,7 @@ def test_a_program_that_ignores_bye_is_killed(hostile: LoadHostile) -> None:
     assert_answered(backend.oracle)
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("deed", ["exit", "huge-payload", "flood-of-stderr", "later-number"])
 def test_a_run_goes_on_after_a_crash(deed: str, tmp_path: Path) -> None:
     options = (f"--backend={backend_name(deed)}", "--document=onnx-cast:25", "--source=int8")
@@ -261,6 +264,7 @@ def test_a_run_goes_on_after_a_crash(deed: str, tmp_path: Path) -> None:
     assert found[CASE.id] == "crashed"
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("deed", ["hello-banner", "hello-exit", "hello-half"])
 def test_castigate_run_prints_a_failed_handshake_in_one_line(deed: str, tmp_path: Path) -> None:
     options = (f"--backend={backend_name(deed)}", f"--out={tmp_path / 'run'}")

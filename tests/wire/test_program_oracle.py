@@ -96,6 +96,7 @@ def test_explain_and_backends_accept_a_program() -> None:
     assert "float16" in backend["dtypes"]
 
 
+@pytest.mark.nightly
 def test_run_at_full_tier_and_pytest_accept_a_program(tmp_path: Path) -> None:
     options = (f"--backend={NAME}", "--document=onnx-cast:25", "--source=uint16", "--target=uint8")
     assert run(tmp_path / "run", *options, "--tier=full") == 0

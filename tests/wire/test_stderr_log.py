@@ -38,6 +38,7 @@ def verify(folder: Path) -> tuple[str, str]:
     return out.splitlines()[-1], err
 
 
+@pytest.mark.nightly
 def test_a_run_keeps_both_ends_of_stderr(gated: Path) -> None:
     log = (gated / "run" / "log.txt").read_bytes()
     assert log.startswith(b"\x80 \x1b[31mnoise\n")
@@ -45,6 +46,7 @@ def test_a_run_keeps_both_ends_of_stderr(gated: Path) -> None:
     assert len(log) < 2 * MAX_BYTES + 100
 
 
+@pytest.mark.nightly
 def test_a_certificate_is_bound_to_the_log(gated: Path) -> None:
     certificate = json.loads((gated / "certificate.json").read_text())
     file = gated / "run" / "log.txt"

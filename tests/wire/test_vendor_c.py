@@ -99,6 +99,7 @@ def test_every_fault_of_the_vendor_is_listed_here() -> None:
     assert re.findall(r"^    ([A-Z_]+)", listed, re.M) == list(FAULTS)
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_breaks_the_expected_rule(
     fault: str, load: LoadProgram, build_vendor: BuildVendor
@@ -114,6 +115,7 @@ LO, HI = 0x3F7F_0000, 0x3FB3_4567
 """From below 1 to above it, across the end of a block."""
 
 
+@pytest.mark.nightly
 def test_a_sweep_finds_the_same_divergences_as_casts(
     load: LoadProgram, build_vendor: BuildVendor
 ) -> None:
@@ -135,6 +137,7 @@ def test_a_sweep_finds_the_same_divergences_as_casts(
     assert wrong == [0, 0, 2, 2]
 
 
+@pytest.mark.nightly
 def test_other_requests_between_the_parts_of_a_sweep_do_no_harm(
     load: LoadProgram, vendor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
