@@ -163,7 +163,7 @@ def _candidates(judge: BackendJudge, source: str, target: str) -> tuple[list[Cas
         if is_swept(case):
             rules = ruling(case)
             rulings.setdefault(rules, case)
-            if road := judge.road(case):
+            if road := judge.client.road(case):
                 roads.setdefault(road, {}).setdefault(rules, case)
     if not roads:
         raise SystemExit(f"{judge.backend.name} has no road from {source} to {target}")

@@ -154,7 +154,7 @@ class _Examination:
         expected = subject.expectations.of(rules, inputs)
         self.baseline = as_baseline(case, rules, inputs, expected, first)
         is_open = has_branch(expected.branch_indices, rules.open_branches)
-        asked, notes = inputs, []
+        opened, asked, notes = int(is_open.sum()), inputs, []
         match first:
             case Answered(answer):
                 pass
@@ -169,6 +169,8 @@ class _Examination:
                 again = yield from ask_and_locate(case, asked)
                 self.baseline = as_baseline(case, rules, asked, expected, again)
                 answer = values_of(again)
+        # The other cases of the pair wait as well, each with what it holds.
+        del is_open
         grades = subject.expectations.grades(rules, asked, expected, answer)
         shapes = shapes_of(f"{case.source}/{case.target}", subject.few_shapes)
         faults = yield from shape_fault(case, rules, asked, expected, answer, grades, shapes)
@@ -187,7 +189,7 @@ class _Examination:
             graded=graded,
             faults=tuple(faults),
             notes=tuple(map(Note, (*notes, *worst.notes))),
-            open_inputs=int(is_open.sum()),
+            open_inputs=opened,
         )
 
 

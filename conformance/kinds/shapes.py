@@ -36,28 +36,28 @@ class FaultyTensor:
     bits: Bits
 
 
-@dataclass(frozen=True)
-class ShapePlan:
-    """Which of some inputs fill each shape that a document wants kept."""
-
-    picks: dict[Shape, NDArray[np.intp]]
-    all_picks: NDArray[np.intp]
-    """Those of all shapes, one after another."""
-
-    def batch(self, inputs: Bits) -> TensorBatch:
-        """The tensors of these inputs."""
-        return TensorBatch(inputs[self.all_picks], [*self.picks])
-
-
 @lru_cache(PLANS_KEPT)
-def shape_plan(document: str, version: str, shapes: tuple[Shape, ...], count: int) -> ShapePlan:
-    """The plan for ``count`` inputs: the first and last are in each shape that has room."""
-    picks = {
+def shape_picks(
+    document: str, version: str, shapes: tuple[Shape, ...], count: int
+) -> dict[Shape, NDArray[np.intp]]:
+    """Which of ``count`` inputs fill each shape that a document wants kept.
+
+    The first and the last are in each shape that has room.
+    """
+    return {
         shape: np.linspace(0, count - 1, prod(shape)).astype(np.intp)
         for shape in shapes
         if tensor_rule(document, version, shape).keeps_shape
     }
-    return ShapePlan(picks, np.concatenate([*picks.values(), np.zeros(0, np.intp)], dtype=np.intp))
+
+
+def _picked(case: Case, shapes: tuple[Shape, ...], grades: Grades) -> dict[Shape, NDArray[np.intp]]:
+    """The places of the inputs in each shape, all of which were answered right in one row."""
+    sound = np.flatnonzero(grades == ALLOWED)
+    if case.example is not None or not sound.size:
+        return {}
+    picks = shape_picks(case.document, case.version, shapes, sound.size)
+    return picks if sound.size == grades.size else {at: sound[each] for at, each in picks.items()}
 
 
 def shape_fault(
@@ -73,16 +73,13 @@ def shape_fault(
 
     Raises ``Unanswered`` if the backend dies in a shape.
     """
-    sound = np.flatnonzero(grades == ALLOWED)
-    if case.example is not None or sound.size == 0:
-        return []
-    plan = shape_plan(case.document, case.version, shapes, sound.size)
-    are_all_sound = sound.size == inputs.size
-    batch = plan.batch(inputs if are_all_sound else inputs[sound])
+    places = _picked(case, shapes, grades)
+    none = np.zeros(0, np.intp)
+    elements = inputs[np.concatenate([*places.values(), none], dtype=np.intp)]
+    batch = TensorBatch(elements, [*places])
     replies = yield batch_requests(case, batch)
     answers = batch_answers(case, batch, replies)
-    for shape, members in plan.picks.items():
-        picked = members if are_all_sound else sound[members]
+    for shape, picked in places.items():
         rule = tensor_rule(case.document, case.version, shape)
         where, named = f"shape {shape}", (rule.rule, rule.clause, rule.level)
         problem: Problem | None = None

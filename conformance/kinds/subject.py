@@ -28,6 +28,8 @@ class Settings:
     selection: Selection = field(default_factory=Selection)
     hides_unclaimed: bool = False
     """Whether nobody sees scripts for documents that the backend does not claim."""
+    keeps_all_answers: bool = True
+    """Whether answers are kept also of cases that do not fail."""
 
     def is_full(self, case: Case) -> bool:
         """Whether a case is asked at the tier ``full``."""

@@ -20,7 +20,7 @@ from conformance.running.supervisor import (
     WorkerDiedError,
     spawn,
 )
-from conformance.running.task_pool import Keep, Listener
+from conformance.running.task_pool import Keep, Listener, Unheard
 from conformance.running.worker import (
     Progress,
     Ready,
@@ -104,6 +104,8 @@ class ProcessPool:
         self._known: Ready | None = None
         """The report of the first worker on the backend."""
         self._workers: list[BackendWorker] = []
+        self._waiting: deque[Task] = deque()
+        self._listener: Listener = Unheard()
         self._deaths: Counter[Death] = Counter()
         self._crashes: dict[str, str] = {}
         """How each task that crashed has ended its process."""
@@ -179,62 +181,75 @@ class ProcessPool:
         listener: Listener,
         is_over: Callable[[], bool] = lambda: False,
     ) -> Iterator[tuple[Task, TaskDone]]:
-        """Yield each task when it is done, as long as there is time.
+        """Yield each task when it is done, as long as there is time."""
+        self.begin(tasks, listener)
+        while self.is_busy and not is_over():
+            yield from self.poll(SECONDS_BETWEEN_SILENCE_CHECKS)
 
-        The workers go on with what they have at hand while the caller uses a result.
-        """
-        waiting = deque(tasks)
-        for task in list(waiting)[len(self._workers) : self.jobs]:
+    def begin(self, tasks: Iterable[Task], listener: Listener) -> None:
+        """Have the workers do tasks; ``poll`` returns what they have done."""
+        self._waiting, self._listener = deque(tasks), listener
+        for task in list(self._waiting)[len(self._workers) : self.jobs]:
             self._workers.append(self._start(for_sweep=task.sweep is not None))
-        while not is_over():
-            for worker in [*self._workers]:
-                self._feed(worker, waiting)
-            busy = {each.link: each for each in self._workers if each.tasks or not each.is_ready}
-            if not busy:
-                return
-            for link in wait(list(busy), timeout=SECONDS_BETWEEN_SILENCE_CHECKS):
-                worker = busy[link]  # type: ignore[index]
-                try:
-                    message = worker.receive()
-                except WorkerDiedError:
-                    self._replace_dead(worker, waiting, listener)
-                    continue
-                match message:
-                    case Ready() as ready:
-                        self.admit(worker, ready)
-                    case Progress(inputs=inputs, wrong=wrong):
-                        listener.add_inputs(inputs, wrong)
-                    case TaskDone() as done:
-                        task = worker.tasks.popleft()
-                        self._feed(worker, waiting)  # so that it works while the result is used
-                        self.log.append(done.stderr)
-                        yield task, done
-                    case Failure(message=reason):
-                        raise CastigateError(reason)
-            for worker in busy.values():
-                worker.check_silence()
+        self._feed_all()
 
-    def _feed(self, worker: BackendWorker, waiting: deque[Task]) -> None:
+    @property
+    def is_busy(self) -> bool:
+        """Whether some tasks are not done yet."""
+        return bool(self._waiting) or any(each.tasks for each in self._workers)
+
+    def poll(self, seconds: float) -> list[tuple[Task, TaskDone]]:
+        """Return the tasks that have been done; wait for so long if there are none."""
+        self._feed_all()
+        busy = {each.link: each for each in self._workers if each.tasks or not each.is_ready}
+        found = []
+        for link in wait(list(busy), timeout=seconds):
+            worker = busy[link]  # type: ignore[index]
+            try:
+                message = worker.receive()
+            except WorkerDiedError:
+                self._replace_dead(worker)
+                continue
+            match message:
+                case Ready() as ready:
+                    self.admit(worker, ready)
+                case Progress(inputs=inputs, wrong=wrong):
+                    self._listener.add_inputs(inputs, wrong)
+                case TaskDone() as done:
+                    task = worker.tasks.popleft()
+                    self._feed(worker)  # so that it works while the result is used
+                    self.log.append(done.stderr)
+                    found.append((task, done))
+                case Failure(message=reason):
+                    raise CastigateError(reason)
+        for worker in busy.values():
+            worker.check_silence()
+        return found
+
+    def _feed_all(self) -> None:
+        for worker in [*self._workers]:
+            self._feed(worker)
+
+    def _feed(self, worker: BackendWorker) -> None:
         """Hand a worker tasks, if it has room: a part of a sweep is done alone."""
-        while waiting and worker.is_ready:
-            is_sweep = waiting[0].sweep is not None
+        while self._waiting and worker.is_ready:
+            is_sweep = self._waiting[0].sweep is not None
             if len(worker.tasks) >= (1 if is_sweep else AT_HAND):
                 return
             if is_sweep and self._exchange_for_sweep(worker):
                 return
-            task = waiting.popleft()
+            task = self._waiting.popleft()
             worker.add(task)
             # If an idle worker died, the next receive reports it.
             with suppress(WorkerDiedError):
                 worker.send(self._order(task))
 
-    def _replace_dead(
-        self, worker: BackendWorker, waiting: deque[Task], listener: Listener
-    ) -> None:
+    def _replace_dead(self, worker: BackendWorker) -> None:
         """Start another worker, and have it do the tasks again."""
         if worker.tasks:
-            listener.say(f"a worker of {self.backend} {worker.ending}; its task is done again")
-            waiting.extendleft(reversed(worker.tasks))
+            ended = f"a worker of {self.backend} {worker.ending}"
+            self._listener.say(f"{ended}; its task is done again")
+            self._waiting.extendleft(reversed(worker.tasks))
         self._bury(worker)
 
     def _start(self, for_sweep: bool = False) -> BackendWorker:

@@ -39,6 +39,19 @@ class Listener(Protocol):
         """Show a message to the user."""
 
 
+class Unheard:
+    """A listener that drops what it is notified of."""
+
+    def add_inputs(self, inputs: int, wrong: int) -> None:
+        """Ignore how far a task has come."""
+
+    def finish_task(self, task: Task) -> None:
+        """Ignore the end of a task."""
+
+    def say(self, message: str) -> None:
+        """Ignore a message."""
+
+
 class TaskPool(Protocol):
     """The workers of one backend: processes on this machine, or workers of a cluster."""
 

@@ -32,6 +32,7 @@ from oracles.wire.stderr_log import StderrLog
 from reports.judgement import Judgement
 from reports.problems import Died
 from reports.run_store.task_file import encode_task
+from reports.verdicts import FAILING
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.ruling import ruling
@@ -221,7 +222,7 @@ class TaskRunner:
         first = self.first_road if self.first is not None and task.checks else None
         found = self.isolated.judge_pair(task.cases, task.checks, task.among, first)
         judged = [
-            replace(judgement, road=self._road(case))
+            replace(self._kept(judgement), road=self._road(case))
             for case, judgement in zip(task.cases, found, strict=False)
         ]
         # The inputs of a case that is swept as well are counted there.
@@ -233,6 +234,12 @@ class TaskRunner:
         self.progress.add(sum(each.inputs for each in counted), sum(each.wrong for each in counted))
         self.progress.send()
         return [*judged, *found[len(judged) :]]
+
+    def _kept(self, judgement: Judgement) -> Judgement:
+        """A judgement without answers that nobody reads."""
+        if self.settings.keeps_all_answers or judgement.verdict in FAILING:
+            return judgement
+        return replace(judgement, answered=None)
 
     def take_stderr(self) -> bytes:
         """Return what a program has printed on stderr since the last call."""

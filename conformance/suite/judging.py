@@ -1,21 +1,23 @@
 """Judges pytest's items in the pools that `castigate run` uses, and hands each its judgement.
 
 pytest runs its items one after another. The pool does their pairs in the same order and a little
-ahead, so that an item finds its judgement, or waits for that of its own pair only.
+ahead, so that an item finds its judgement, or waits for that of its own pair only. Nothing runs in
+a thread: each item, while it is collected and when it is run, takes what workers have done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import dataclass, field, replace
 
 from conformance.kinds.subject import Settings
 from conformance.running.assembly import assembled_pair
 from conformance.running.plan import Task, Tier, quick_tasks, sweep_tasks
 from conformance.running.process_pool import ProcessPool
 from conformance.running.run import process_pools
+from conformance.running.worker import TaskDone
 from conformance.suite.durations import PairKey, Spent, Stopwatch
 from conformance.sweep.plan import sweeps
 from oracles.backend.launch_config import LaunchConfig
@@ -24,6 +26,7 @@ from reports.judgement import Judgement
 from reports.run_store.task_file import decode_task
 from specs.cases import Case
 
+SECONDS_BETWEEN_POLLS = 1.0
 Key = tuple[str, str]
 """The names of a backend and of a case or a check."""
 Judged = tuple[Case, Judgement]
@@ -40,6 +43,15 @@ class JudgedBackend:
     def claims(self, case: Case) -> bool:
         """Whether the backend means to implement the edition of a case."""
         return any(each.covers(case.document, case.version) for each in self.claimed)
+
+
+@dataclass
+class _Pair:
+    """A pair that is judged: its own task, those of its sweeps, and what has been done of them."""
+
+    task: Task
+    missing: set[str]
+    parts: dict[str, list[Judgement]] = field(default_factory=dict)
 
 
 class PooledJudging:
@@ -60,9 +72,15 @@ class PooledJudging:
         self._stopwatch = stopwatch
         self._names = list(configs)
         self._stack = ExitStack()
-        self._pools = self._stack.enter_context(process_pools(configs, settings, cases, jobs, self))
+        opened = process_pools(configs, settings, cases, jobs, self)
+        self._pools = self._stack.enter_context(opened)
+        self._waiting: deque[tuple[ProcessPool, list[Task]]] = deque()
+        """The pools that have not begun, each with the selected cases and checks of its pairs."""
+        self._pool: ProcessPool | None = None
+        """The pool that judges now."""
+        self._pairs: dict[str, _Pair] = {}
+        """The pair of each task of that pool."""
         self._judged: dict[Key, Judged] = {}
-        self._pairs: Iterator[None] = iter(())
 
     def close(self) -> None:
         """End all processes."""
@@ -75,64 +93,70 @@ class PooledJudging:
 
     def tasks(self, backend: str) -> Iterator[Task]:
         """Yield all pairs of a backend, with the names of their cases and checks."""
-        return quick_tasks(backend, self._names, self._cases)
+        for task in quick_tasks(backend, self._names, self._cases):
+            self.poll(0)
+            yield task
 
-    def begin(self, selected: Iterable[Key]) -> None:
-        """Judge these cases and checks, in this order; they must come pair by pair."""
-        self._pairs = self._judge_pairs([*selected])
+    def begin(self, selected: Iterable[Key] | None = None) -> None:
+        """Judge these cases and checks of all pairs, or all of them; once only."""
+        if self._pool is not None:
+            return
+        names = None if selected is None else {*selected}
+        for pool in self._pools:
+            tasks = quick_tasks(pool.backend, self._names, self._cases)
+            chosen = (_chosen(pool.backend, task, names) for task in tasks)
+            self._waiting.append((pool, [each for each in chosen if each.cases or each.checks]))
+        self._begin_next()
 
     def judgement(self, key: Key) -> Judged:
         """Return a judgement, and wait for it if its pair is not done."""
+        self.poll(0)
         while key not in self._judged:
-            next(self._pairs)
+            self.poll(SECONDS_BETWEEN_POLLS)
         return self._judged.pop(key)
 
-    def _judge_pairs(self, selected: list[Key]) -> Iterator[None]:
-        """Judge pair by pair; each is known after a step, or after several."""
-        for backend, keys in groupby(selected, key=lambda key: key[0]):
-            names = {name for _, name in keys}
-            pool = next(each for each in self._pools if each.backend == backend)
-            tasks = [
-                replace(
-                    task,
-                    cases=tuple(case for case in task.cases if case.id in names),
-                    checks=tuple(check for check in task.checks if check in names),
-                )
-                for task in self.tasks(backend)
-            ]
-            yield from self._judge_on(pool, [each for each in tasks if each.cases or each.checks])
-            pool.close()
+    def poll(self, seconds: float) -> None:
+        """Take what workers have done, and hand them more; wait for so long if there is nothing."""
+        if self._pool is None:
+            return
+        for task, done in self._pool.poll(seconds):
+            self._take(self._pool, task, done)
+        if not self._pool.is_busy and self._waiting:
+            self._pool.close()
+            self._begin_next()
 
-    def _judge_on(self, pool: ProcessPool, pairs: Sequence[Task]) -> Iterator[None]:
-        full = [each for task in pairs for each in task.cases if self._settings.is_full(each)]
+    def _begin_next(self) -> None:
+        """Begin to judge on the next backend."""
+        pool, pairs = self._waiting.popleft()
+        full = [case for task in pairs for case in task.cases if self._settings.is_full(case)]
         roads = pool.roads(full) if full else {}
-        parts: dict[str, list[Judgement]] = {}
-        missing: dict[str, set[str]] = {}
-        pair_of: dict[str, Task] = {}
-        tasks = []
-        for pair in pairs:
-            swept = [case for case in pair.cases if case.id in roads]
-            own = [pair]
-            for sweep in sweeps(swept, roads):
+        tasks: list[Task] = []
+        self._pairs.clear()
+        for task in pairs:
+            own = [task]
+            for sweep in sweeps([case for case in task.cases if case.id in roads], roads):
                 own += sweep_tasks(pool.backend, sweep)
-            pair_of |= {task.name: pair for task in own}
-            missing[pair.name] = {task.name for task in own}
+            names = {each.name for each in own}
+            self._pairs |= dict.fromkeys(names, _Pair(task, names))
             tasks += own
-        tier: Tier = "full" if full else "quick"
-        for task, done in pool.results(tasks, self):
-            _, parts[task.name] = decode_task(done.part)
-            pair = pair_of[task.name]
-            if self._stopwatch is not None:
-                spent = Spent(done.seconds, done.waited)
-                dtypes = f"{pair.among[0].source}/{pair.among[0].target}"
-                self._stopwatch.spent[PairKey(pool.backend, dtypes)] += spent
-            missing[pair.name].discard(task.name)
-            if not missing[pair.name]:
-                found = assembled_pair(parts.__getitem__, pool.backend, pair, tier)
-                for case, judgement in found:
-                    name = judgement.check or case.id
-                    self._judged[pool.backend, name] = case, judgement
-                yield
+        self._pool = pool
+        pool.begin(tasks, self)
+
+    def _take(self, pool: ProcessPool, task: Task, done: TaskDone) -> None:
+        """Take the result of a task; the last one of a pair completes its judgements."""
+        pair = self._pairs.pop(task.name)
+        _, pair.parts[task.name] = decode_task(done.part)
+        pair.missing.remove(task.name)
+        if self._stopwatch is not None:
+            one = (task.among or task.cases)[0]
+            dtypes = f"{one.source}/{one.target}"
+            spent = Spent(done.seconds, done.waited)
+            self._stopwatch.spent[PairKey(pool.backend, dtypes)] += spent
+        if not pair.missing:
+            tier: Tier = "full" if len(pair.parts) > 1 else "quick"
+            found = assembled_pair(pair.parts.__getitem__, pool.backend, pair.task, tier)
+            for case, judgement in found:
+                self._judged[pool.backend, judgement.check or case.id] = case, judgement
 
     def begin_phase(self, words: str) -> None:
         """Ignore what a pool does besides judging."""
@@ -146,3 +170,12 @@ class PooledJudging:
     def say(self, message: str) -> None:
         """Keep a message for the end of the run."""
         self.messages.append(message)
+
+
+def _chosen(backend: str, task: Task, names: set[Key] | None) -> Task:
+    """A pair's task with those cases and checks that are selected."""
+    if names is None:
+        return task
+    cases = tuple(case for case in task.cases if (backend, case.id) in names)
+    checks = tuple(check for check in task.checks if (backend, check) in names)
+    return replace(task, cases=cases, checks=checks)

@@ -44,6 +44,8 @@ TIMEOUT_PLUGIN = "timeout"
 """pytest-timeout, which defines the option --timeout too."""
 MAX_JOBS = 4
 """pytest itself takes a third of a millisecond to report an item: more would wait for it."""
+SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise", "collectonly")
+"""Options of pytest that leave items out."""
 BACKENDS = pytest.StashKey[list[JudgedBackend]]()
 VERSIONS = pytest.StashKey[dict[str, str]]()
 """The version of each backend; empty until this process knows it."""
@@ -174,6 +176,8 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
         configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
         judging = PooledJudging(configs, _settings(config), cases, jobs, _stopwatch(config, jobs))
         config.stash[JUDGING] = judging
+        if not _selects(config):
+            judging.begin()
         for backend in judging.backends:
             versions[backend.name] = backend.version
             config.stash[BACKENDS].append(backend)
@@ -184,6 +188,12 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
         config.pluginmanager.register(summary, "castigate-findings")
     update = LedgerUpdate(config, ledgers, versions, summary)
     config.pluginmanager.register(update, "castigate-ledger-update")
+
+
+def _selects(config: pytest.Config) -> bool:
+    """Whether an option leaves items out, so that it is not known before which are run."""
+    options = [config.getoption(name, None) for name in SELECTING]
+    return any(options) or any("::" in str(each) for each in config.args)
 
 
 def _stopwatch(config: pytest.Config, jobs: int) -> Stopwatch | None:
@@ -226,6 +236,7 @@ def _settings(config: pytest.Config) -> Settings:
         config.getoption("--tier"),
         # Only under --runxfail such a case fails, and is shown with a script.
         hides_unclaimed=not config.getoption("runxfail"),
+        keeps_all_answers=False,
     )
 
 
@@ -260,8 +271,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     """Have the pool judge the items that are left, once it is known which these are."""
     items = [item for item in session.items if isinstance(item, JudgedItem)]
     if items and not session.config.getoption("collectonly"):
-        asked = [(item.backend.name, item.name) for item in items]
-        session.config.stash[JUDGING].begin(asked)
+        session.config.stash[JUDGING].begin((item.backend.name, item.name) for item in items)
     return (yield)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-
 from conformance.sweep import engine, road_answers
 from conformance.sweep.engine import sweep
 from oracles.reference import expect_by_kernels

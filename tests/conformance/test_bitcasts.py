@@ -12,7 +12,7 @@ import pytest
 
 from conformance.kinds.bitcast import contents
 from oracles.backend.replies import malformed
-from oracles.backend.requests import Bitcast
+from oracles.backend.requests import Bitcast, SharesMemory
 from oracles.protocol import Unsupported
 from oracles.reference.reference_oracle import Reference
 from reports.judgement import Judgement
@@ -20,6 +20,7 @@ from reports.problem_words import words
 from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
 from specs.formats import format_named
+from specs.loader import document_named
 from specs.selection import case_named, select
 from tests.conformance import feeding
 from tests.conformance.feeding import answering, planted
@@ -168,8 +169,7 @@ def test_without_a_fault_nothing_is_found(name: str) -> None:
         (f"{TF}/bool/int64/shape:3", "open", "ValueError: not today"),
         # By both readings a dimension must be appended; by one of two, an error is raised.
         (f"{CINN}/int64/bool/shape:3", "error", "ValueError: not today"),
-        (f"{CINN}/complex64/float32/shape:3", "conforms",
-         "expected InvalidArgument, got ValueError: not today"),
+        (f"{CINN}/complex64/float32/shape:3", "conforms", "ValueError: not today"),
     ],
 )  # fmt: skip
 def test_a_refusal(case: str, verdict: str, message: str) -> None:
@@ -282,6 +282,40 @@ def test_a_bitcast_of_which_every_tensor_is_declined_is_unsupported() -> None:
 
     found = judged(f"{XLA}/float32/int32/shape:3", declines)
     assert (found.verdict, found.message) == ("unsupported", "no such dtype")
+
+
+MEMORY: dict[str, tuple[bool, str]] = {
+    f"{VIEW}/float32/int32/shape:2x1": (False, "violates"),
+    f"{CINN}/float32/float16/shape:3": (False, "deviates"),
+    f"{CINN}/float32/float16/shape:10/example:worked-example": (False, "deviates"),
+    f"{TF}/float32/int32/shape:scalar": (False, "deviates"),
+    # XLA's code promises no such thing, and a tensor without elements has no memory.
+    f"{XLA}/float32/int32/shape:3": (False, "conforms"),
+    f"{TF}/float32/int32/shape:0x1": (False, "conforms"),
+    f"{VIEW}/int32/float32/shape:3": (True, "conforms"),
+}
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_a_bitcast_that_copies_breaks_what_the_page_promises(name: str) -> None:
+    is_shared, verdict = MEMORY[name]
+    answer = answering(bitcast=honest, shares_memory=lambda case, bits: is_shared)
+    found = feeding.judged(name, answer)
+    assert found.verdict == verdict
+    if verdict != "conforms":
+        [fault] = found.faults
+        assert (fault.rule, found.message) == ("not-copied", "the result is a copy")
+        promises = document_named(case_named(name).document).entry.promises()
+        assert fault.clause == promises["not-copied"].clause
+        assert feeding.judged(name, answer, planted([])).verdict == "differs"
+
+
+def test_a_backend_that_cannot_say_where_bits_lie_is_not_judged_by_it() -> None:
+    # One without the function declines too.
+    asked: list[Bitcast | SharesMemory] = []
+    found = feeding.judged(f"{VIEW}/float32/int32/shape:3", answering(bitcast=honest), asked=asked)
+    assert isinstance(asked[-1], SharesMemory)
+    assert (found.verdict, found.faults) == ("conforms", ())
 
 
 def test_contents_fit_their_dtype_and_tell_elements_apart() -> None:

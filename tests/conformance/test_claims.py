@@ -10,77 +10,56 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
-from conformance.judging.row_answers import candidates
 
+from conformance.kinds.baseline import candidates
 from conformance.running.program_identity import program_identity
 from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
 from oracles.protocol import Bits
-from oracles.registry import Backend
 from specs.cases import Case
 from specs.editions import editions
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.loader import documents
-from specs.selection import case_named, select
+from specs.selection import select
+from tests.conformance.feeding import answering, judged, planted
 from tests.conformance.processes import RUNNABLE, castigate
 
 OLD, NEW = (f"onnx-cast:{version}/int8/int16" for version in (24, 25))
 
 
-class Zeros:
-    """Answers zero to everything, which no document allows."""
-
-    name = "zeros"
-    version = "1"
-
-    def __init__(self, *claims: str) -> None:
-        self.claims = claims
-
-    def cast(self, case: Case, bits: Bits) -> Bits:
-        return np.zeros(bits.shape, format_named(case.target).storage)
+def zeros(case: Case, bits: Bits) -> Bits:
+    """Answer zero to everything, which no document allows."""
+    return np.zeros(bits.shape, format_named(case.target).storage)
 
 
-class Raising(Zeros):
-    def cast(self, case: Case, bits: Bits) -> Bits:
-        raise ValueError("no such thing")
-
-
-def backend_judge(oracle: Any, **settings: Any) -> BackendJudge:
-    return BackendJudge(Backend(oracle.name, oracle), {}, Settings(**settings))
+def raises(case: Case, bits: Bits) -> Bits:
+    raise ValueError("no such thing")
 
 
 @pytest.mark.parametrize(
-    ("claims", "old", "new"),
+    ("cast", "claims", "asked_for", "verdicts"),
     [
-        (("onnx-cast",), "violates", "violates"),
-        (("onnx-cast:24",), "violates", "differs"),
-        (("onnx-cast:25", "cinn-cast:tvm"), "differs", "violates"),
-        (("cinn-cast:tvm",), "differs", "differs"),
-        ((), "differs", "differs"),
+        (zeros, ["onnx-cast"], [], ["violates", "violates"]),
+        (zeros, ["onnx-cast:24"], [], ["violates", "differs"]),
+        (zeros, ["onnx-cast:25", "cinn-cast:tvm"], [], ["differs", "violates"]),
+        (zeros, ["cinn-cast:tvm"], [], ["differs", "differs"]),
+        (zeros, [], [], ["differs", "differs"]),
+        (raises, ["onnx-cast:24"], [], ["error", "differs"]),
+        # A document that the user names counts whatever is claimed.
+        (zeros, ["onnx-cast:24"], ["onnx-cast"], ["violates", "violates"]),
     ],
 )
 def test_only_the_version_that_is_claimed_counts(
-    claims: tuple[str, ...], old: str, new: str
+    cast: Any, claims: list[str], asked_for: list[str], verdicts: list[str]
 ) -> None:
-    found = backend_judge(Zeros(*claims))
-    assert [found.judge(case_named(name)).verdict for name in (OLD, NEW)] == [old, new]
-
-
-def test_an_error_counts_only_where_the_version_is_claimed() -> None:
-    found = backend_judge(Raising("onnx-cast:24"))
-    assert [found.judge(case_named(name)).verdict for name in (OLD, NEW)] == ["error", "differs"]
-
-
-def test_a_document_that_the_user_names_counts_whatever_is_claimed() -> None:
-    found = backend_judge(Zeros("onnx-cast:24"), asked_for=frozenset({"onnx-cast"}))
-    assert found.judge(case_named(NEW)).verdict == "violates"
+    subject = planted(claims, asked_for=frozenset(asked_for))
+    found = [judged(name, answering(cast=cast), subject).verdict for name in (OLD, NEW)]
+    assert found == verdicts
 
 
 def test_a_pair_is_asked_by_the_version_that_is_claimed() -> None:
     cases = [case for case in select([]) if (case.source, case.target) == ("int32", "float32")]
-    first, *_ = candidates(backend_judge(Zeros("onnx-cast:13")), cases, calls=False)
+    first, *_ = candidates(planted(["onnx-cast:13"]), cases, calls=False)
     assert first.id == "onnx-cast:13/int32/float32"
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-
 from conformance.sweep import engine, road_answers
 from conformance.sweep.engine import sweep
 from oracles.adapters.torch import Torch
@@ -127,21 +127,23 @@ def test_an_error_on_open_inputs_is_none() -> None:
     assert found.message == "open inputs: ValueError: no"
 
 
+def on_device(change: Callable[[Any], Any]) -> type[OnDevice]:
+    """An oracle whose answers on the device are changed."""
+
+    def device_sweep(self: OnDevice, case: Case, most: int) -> Callable[[int, int], Any]:
+        call = OnDevice.device_sweep(self, case, most)
+        return lambda first, count: change(call(first, count))
+
+    return type("Changed", (OnDevice,), {"device_sweep": device_sweep})
+
+
 class WithoutDevice(OnDevice):
     def device_sweep(self, case: Case, most: int) -> Callable[[int, int], Any]:
         raise Unsupported("no device")
 
 
-class Malformed(OnDevice):
-    def device_sweep(self, case: Case, most: int) -> Callable[[int, int], Any]:
-        call = super().device_sweep(case, most)
-        return lambda first, count: call(first, count)[:-1]
-
-
-class TooWide(OnDevice):
-    def device_sweep(self, case: Case, most: int) -> Callable[[int, int], Any]:
-        call = super().device_sweep(case, most)
-        return lambda first, count: call(first, count).long()
+Malformed = on_device(lambda answers: answers[:-1])
+TooWide = on_device(lambda answers: answers.long())
 
 
 @pytest.mark.parametrize("oracle_class", [WithoutDevice, Malformed, TooWide])
@@ -166,20 +168,14 @@ PARTS = {
     "the end": (1 << 32) - 3 * SMALL_CHUNK,
 }
 TORCH_CASES = [
-    "onnx-cast:13/float32/float16",
-    "onnx-cast:13/float32/bfloat16",
-    "onnx-cast:13/float32/int8",
-    "onnx-cast:13/float32/int32",
-    "onnx-cast:13/float32/int64",
-    "onnx-cast:13/float32/float64",
-    "onnx-cast:13/float32/float32",
-    "onnx-cast:13/float32/bool",
-    "onnx-cast:19/float32/float8e4m3fn/saturate:1",
-    "onnx-cast:13/int32/float32",
-    "onnx-cast:13/int32/int8",
-    "onnx-cast:13/uint32/float16",
-    "onnx-cast:13/uint32/uint64",
-]
+    f"onnx-cast:{case}"
+    for case in (
+        "13/float32/float16", "13/float32/bfloat16", "13/float32/int8", "13/float32/int32",
+        "13/float32/int64", "13/float32/float64", "13/float32/float32", "13/float32/bool",
+        "19/float32/float8e4m3fn/saturate:1", "13/int32/float32", "13/int32/int8",
+        "13/uint32/float16", "13/uint32/uint64",
+    )
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("start", PARTS.values(), ids=PARTS)

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from conformance.suite.durations import Durations, PairKey, Spent, Stopwatch
-from tests.conformance.data import helped
-from tests.conformance.test_helpers import FEW, MANY
+from tests.conformance.data import noting
+from tests.conformance.test_pooled_judging import FEW, MANY
 from tests.conformance.test_suite import FAILED, USAGE, suite
 
-BACKEND = f"--backend={helped.__file__}:Noting"
+BACKEND = f"--backend={noting.__file__}:Noting"
 
 
-@pytest.mark.parametrize("cases", [FEW, MANY], ids=["alone", "with helpers"])
+@pytest.mark.parametrize("cases", [FEW, MANY], ids=["few pairs", "many pairs"])
 def test_seconds_of_phases_backends_and_pairs(
     cases: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(helped.NOTES, str(tmp_path / "notes"))
+    monkeypatch.setenv(noting.NOTES, str(tmp_path / "notes"))
     code, output = suite(BACKEND, "-q", "--durations-castigate=2", *cases)
     assert code == FAILED
     _, _, shown = output.partition("where the time went")
@@ -47,14 +47,12 @@ def test_bad_usage(arguments: list[str], message: str) -> None:
     assert message in output
 
 
-def test_what_helpers_measure_is_added() -> None:
+def test_what_workers_measure_is_added() -> None:
     stopwatch, key = Stopwatch(), PairKey("one", "float32/int8")
     for _ in range(2):
-        stopwatch.add({key: Spent(2.0, 0.5)})
-    lines = list(Durations(stopwatch, 1, 2)._lines())
+        stopwatch.spent[key] += Spent(2.0, 0.5)
+    lines = list(Durations(stopwatch, 1, 3)._lines())
     assert lines[1:] == [
         "one: judged for 4.0 s in 3 processes, 1.0 s of them waiting for answers",
         "  4.00 s  one  float32/int8  waiting 1.00 s",
     ]
-    assert stopwatch.take() == {key: Spent(4.0, 1.0)}
-    assert not stopwatch.spent

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
 from typer.testing import CliRunner, Result
 
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
 from conformance.running.run import RunRequest
 from conformance.surveys import exact_counts
 from conformance.sweep.engine import sweep
@@ -105,12 +105,17 @@ def test_a_stretch_that_only_the_sweep_finds(check: Check) -> None:
     assert found.output.rstrip().endswith("| disagrees |")
 
 
+def with_divergence(found: Judgement, **changes: Any) -> Judgement:
+    """Change the only divergence of a judgement."""
+    [divergence] = found.divergences
+    return replace(found, problems=(replace(divergence, **changes),))
+
+
 def test_answers_that_differ_on_the_same_inputs(check: Check) -> None:
     before = quick(KnownRange())
-    [divergence] = before.divergences
-    runs = replace(divergence.runs, checksum=divergence.runs.checksum + 1)
-    after = replace(before, inputs=1 << 32, divergences=(replace(divergence, runs=runs),))
-    found = check(before, after)
+    runs = before.divergences[0].runs
+    after = with_divergence(before, runs=replace(runs, checksum=runs.checksum + 1))
+    found = check(before, replace(after, inputs=1 << 32))
     assert found.exit_code == 1
     assert found.output.count("**Different**") == 1
     assert "digest is " in found.output
@@ -118,8 +123,7 @@ def test_answers_that_differ_on_the_same_inputs(check: Check) -> None:
 
 def test_a_rule_that_only_one_of_them_breaks(check: Check) -> None:
     before = quick(KnownRange())
-    [divergence] = before.divergences
-    after = replace(before, inputs=1 << 32, divergences=(replace(divergence, level="recommended"),))
+    after = replace(with_divergence(before, level="recommended"), inputs=1 << 32)
     found = check(before, after)
     assert found.exit_code == 1
     assert "integer-to-bool (required) is broken at quick only" in found.output
@@ -141,13 +145,11 @@ def test_what_was_not_swept_is_listed(check: Check) -> None:
 
 def test_another_seed_that_finds_something_else(check: Check) -> None:
     at_quick, at_full = quick(KnownRange()), swept(KnownRange())
-    [divergence] = at_quick.divergences
-    fewer = replace(at_quick, divergences=(replace(divergence, count=KNOWN - 1),))
-    found = check(at_quick, at_full, second=fewer)
+    found = check(at_quick, at_full, second=with_divergence(at_quick, count=KNOWN - 1))
     assert found.exit_code == 1
     assert "wrong is 4352 with seed 0, 4351 with seed 1\n" in found.output
     assert "The second quick run has the same findings" not in found.output
-    found = check(at_quick, at_full, second=replace(at_quick, verdict="conforms", divergences=()))
+    found = check(at_quick, at_full, second=replace(at_quick, verdict="conforms", problems=()))
     assert found.exit_code == 1
     assert "planted/zero is a finding with seed 0 only\n" in found.output
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-
 from conformance.sweep.engine import sweep
 from oracles.reference.sweep_inputs import Dense
 from oracles.registry import Backend
@@ -90,123 +89,72 @@ Found = dict[tuple[str, str], list[tuple[int, int]]]
 """The runs of each broken rule at each level."""
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A planted fault, and the divergence that a sweep must find."""
-
-    case: str
-    spoil: Spoil
-    found: Found
-    verdict: str
-
-
 HALF = "onnx-cast:13/float32/float16"
 INTEGER = "onnx-cast:13/float32/int32"
 FLOAT = "onnx-cast:13/int32/float32"
+OF_HALF, OF_INTEGER, OF_FLOAT = "float-to-float", "float-to-integer", "integer-to-float"
+REQUIRED, RECOMMENDED = "required", "recommended"
 FROM_2_TO_21 = 0x4A00_0000
 """From here on four patterns of float32 have the same whole part."""
-FAULTS = {
-    "one pattern": Fault(
-        HALF,
-        between(0xB5C0_FFEE, 0xB5C0_FFEE, lambda answers: answers ^ 1),
-        {("float-to-float", "recommended"): [(0xB5C0_FFEE, 0xB5C0_FFEE)]},
-        "deviates",
-    ),
+OVER_2_TO_24 = (1 << 24) + 4
+
+
+def one(code: int) -> list[tuple[int, int]]:
+    return [(code, code)]
+
+
+FAULTS: dict[str, tuple[str, Spoil, Found, str]] = {
+    "one pattern": (HALF, between(0xB5C0_FFEE, 0xB5C0_FFEE, lambda answers: answers ^ 1),
+                    {(OF_HALF, RECOMMENDED): one(0xB5C0_FFEE)}, "deviates"),
     # 65520 is the first that overflows.
-    "infinity one pattern too early": Fault(
-        HALF,
-        between(0x477F_EFFF, 0x477F_EFFF, lambda answers: answers + 1),
-        {("float-to-float", "recommended"): [(0x477F_EFFF, 0x477F_EFFF)]},
-        "deviates",
-    ),
+    "infinity one pattern too early": (
+        HALF, between(0x477F_EFFF, 0x477F_EFFF, lambda answers: answers + 1),
+        {(OF_HALF, RECOMMENDED): one(0x477F_EFFF)}, "deviates"),
     # Every other of 1024 ties is to go down.
-    "ties of a binade away from zero": Fault(
-        HALF,
-        ties_away,
-        {
-            ("float-to-float", "recommended"): [
-                (tie, tie) for tie in range(0x3F80_1000, 0x4000_0000, 0x4000)
-            ]
-        },
-        "deviates",
-    ),
-    "negative overflow to the lowest": Fault(
-        HALF,
-        between(0xC77F_F000, 0xFF7F_FFFF, lambda answers: answers - 1),
-        {("float-to-float", "required"): [(0xC77F_F000, 0xFF7F_FFFF)]},
-        "violates",
-    ),
-    "NaN of another sign and payload": Fault(
-        HALF,
-        between(0x7F80_0001, 0x7FFF_FFFF, lambda answers: answers * 0 + 0xFC01),
-        {},
-        "conforms",
-    ),
-    "infinity for NaN": Fault(
-        HALF,
-        between(0xFF80_0001, 0xFFFF_FFFF, lambda answers: answers * 0 + 0xFC00),
-        {("float-to-float", "recommended"): [(0xFF80_0001, 0xFFFF_FFFF)]},
-        "deviates",
-    ),
-    "the largest that fits": Fault(
-        INTEGER,
-        between(0x4EFF_FFFF, 0x4EFF_FFFF, lambda answers: answers + 1),
-        {("float-to-integer", "required"): [(0x4EFF_FFFF, 0x4EFF_FFFF)]},
-        "violates",
-    ),
-    "the last of a chunk": Fault(
-        INTEGER,
-        between(0x4E9F_FFFF, 0x4E9F_FFFF, lambda answers: answers ^ 1),
-        {("float-to-integer", "required"): [(0x4E9F_FFFF, 0x4E9F_FFFF)]},
-        "violates",
-    ),
-    "two whole numbers with their fractions": Fault(
-        INTEGER,
-        between(FROM_2_TO_21 + 8, FROM_2_TO_21 + 15, lambda answers: answers + 1),
-        {
-            ("float-to-integer", "required"): [
-                (FROM_2_TO_21 + 8, FROM_2_TO_21 + 8),
-                (FROM_2_TO_21 + 12, FROM_2_TO_21 + 12),
-            ],
-            ("float-to-integer", "recommended"): [
-                (FROM_2_TO_21 + 9, FROM_2_TO_21 + 11),
-                (FROM_2_TO_21 + 13, FROM_2_TO_21 + 15),
-            ],
-        },
-        "violates",
-    ),
-    "the last integer": Fault(
-        FLOAT,
-        between(0xFFFF_FFFF, 0xFFFF_FFFF, lambda answers: answers ^ 1),
-        {("integer-to-float", "required"): [(0xFFFF_FFFF, 0xFFFF_FFFF)]},
-        "violates",
-    ),
-    "two periods of integers": Fault(
-        FLOAT,
-        between((1 << 24) + 4, (1 << 24) + 11, lambda answers: answers + 1),
-        {
-            ("integer-to-float", "required"): [
-                (even, even) for even in range((1 << 24) + 4, (1 << 24) + 11, 2)
-            ],
-            ("integer-to-float", "recommended"): [
-                (odd, odd) for odd in range((1 << 24) + 5, (1 << 24) + 12, 2)
-            ],
-        },
-        "violates",
-    ),
-}
+    "ties of a binade away from zero": (
+        HALF, ties_away, {(OF_HALF, RECOMMENDED): [
+            (tie, tie) for tie in range(0x3F80_1000, 0x4000_0000, 0x4000)]}, "deviates"),
+    "negative overflow to the lowest": (
+        HALF, between(0xC77F_F000, 0xFF7F_FFFF, lambda answers: answers - 1),
+        {(OF_HALF, REQUIRED): [(0xC77F_F000, 0xFF7F_FFFF)]}, "violates"),
+    "NaN of another sign and payload": (
+        HALF, between(0x7F80_0001, 0x7FFF_FFFF, lambda answers: answers * 0 + 0xFC01), {},
+        "conforms"),
+    "infinity for NaN": (
+        HALF, between(0xFF80_0001, 0xFFFF_FFFF, lambda answers: answers * 0 + 0xFC00),
+        {(OF_HALF, RECOMMENDED): [(0xFF80_0001, 0xFFFF_FFFF)]}, "deviates"),
+    "the largest that fits": (
+        INTEGER, between(0x4EFF_FFFF, 0x4EFF_FFFF, lambda answers: answers + 1),
+        {(OF_INTEGER, REQUIRED): one(0x4EFF_FFFF)}, "violates"),
+    "the last of a chunk": (
+        INTEGER, between(0x4E9F_FFFF, 0x4E9F_FFFF, lambda answers: answers ^ 1),
+        {(OF_INTEGER, REQUIRED): one(0x4E9F_FFFF)}, "violates"),
+    "two whole numbers with their fractions": (
+        INTEGER, between(FROM_2_TO_21 + 8, FROM_2_TO_21 + 15, lambda answers: answers + 1),
+        {(OF_INTEGER, REQUIRED): one(FROM_2_TO_21 + 8) + one(FROM_2_TO_21 + 12),
+         (OF_INTEGER, RECOMMENDED): [(FROM_2_TO_21 + 9, FROM_2_TO_21 + 11),
+                                     (FROM_2_TO_21 + 13, FROM_2_TO_21 + 15)]}, "violates"),
+    "the last integer": (
+        FLOAT, between(0xFFFF_FFFF, 0xFFFF_FFFF, lambda answers: answers ^ 1),
+        {(OF_FLOAT, REQUIRED): one(0xFFFF_FFFF)}, "violates"),
+    "two periods of integers": (
+        FLOAT, between(OVER_2_TO_24, OVER_2_TO_24 + 7, lambda answers: answers + 1),
+        {(OF_FLOAT, REQUIRED): [(even, even) for even in range(OVER_2_TO_24, OVER_2_TO_24 + 7, 2)],
+         (OF_FLOAT, RECOMMENDED): [
+             (odd, odd) for odd in range(OVER_2_TO_24 + 1, OVER_2_TO_24 + 8, 2)]}, "violates"),
+}  # fmt: skip
 OPEN = {HALF: 0, INTEGER: (0x8000_0000 - 0x4F00_0000) + (1 << 32) - 0xCF00_0001, FLOAT: 0}
 
 
 @pytest.mark.ci_runs_one_of(16)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_among_all_inputs_is_found(name: str) -> None:
-    fault = FAULTS[name]
-    found = swept(fault.case, fault.spoil)
-    assert found.verdict == fault.verdict
-    assert found.open_inputs == OPEN[fault.case]
-    assert [(each.rule, each.level) for each in found.divergences] == list(fault.found)
-    for divergence, known in zip(found.divergences, fault.found.values(), strict=True):
+    case, spoil, expected, verdict = FAULTS[name]
+    found = swept(case, spoil)
+    assert found.verdict == verdict
+    assert found.open_inputs == OPEN[case]
+    assert [(each.rule, each.level) for each in found.divergences] == list(expected)
+    for divergence, known in zip(found.divergences, expected.values(), strict=True):
         assert divergence.count == sum(last + 1 - first for first, last in known)
         assert divergence.runs.total == len(known)
         ends = zip(divergence.runs.first.tolist(), divergence.runs.last.tolist(), strict=True)

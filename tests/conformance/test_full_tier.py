@@ -13,7 +13,7 @@ import pytest
 
 from tests.conformance.processes import BOOL, FULL, ONNX, ROOT, backend, castigate, rows, run
 
-TENSORS = Path(__file__).with_name("data") / "tensors.py"
+PLACED = Path(__file__).with_name("data") / "placed.py"
 UINT32 = "onnx-cast:25/uint32/"
 
 
@@ -103,7 +103,7 @@ def test_the_quick_tier_finds_a_part_of_it() -> None:
 
 @pytest.mark.nightly
 def test_where_shapes_are_costly_the_full_tier_asks_all_of_them() -> None:
-    arguments = (f"--backend={TENSORS}:WrongInRankFive", ONNX, "-k", "onnx-cast:25/int4/int2")
+    arguments = (f"--backend={PLACED}:WrongInRankFive", ONNX, "-k", "onnx-cast:25/int4/int2")
     assert suite(*arguments)[0] == 0
     code, output = suite(*arguments, FULL)
     assert (code, "shape (1, 1, 2, 1, 2): an element answers otherwise" in output) == (1, True)

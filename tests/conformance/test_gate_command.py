@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -138,18 +139,35 @@ def test_verify_accepts_both_certificates_and_exits_with_their_result(
     assert out.splitlines()[-1] == "result    fail; the certificate holds"
 
 
-def test_an_altered_certificate_does_not_hold(passed: Path, tmp_path: Path) -> None:
-    shutil.copytree(passed / "gate", tmp_path / "gate")
-    file = tmp_path / "gate" / "certificate.json"
-    file.write_bytes(file.read_bytes().replace(b'"open ', b'"conf ', 1))
-    code, out, err = verify(tmp_path)
-    assert (code, err.count("\n")) == (1, 1)
-    assert "its digest does not match its content" in err
+def appends(file: Path) -> None:
+    file.write_bytes(file.read_bytes() + b" ")
+
+
+TAMPERED: list[tuple[str, Callable[[Path], object], str]] = [
+    ("certificate.json",
+     lambda file: file.write_bytes(file.read_bytes().replace(b'"open ', b'"conf ', 1)),
+     "its digest does not match its content"),
+    *((name, appends, f"{name} was altered")
+      for name in ("summary.md", "junit.xml", "program.json", "report/index.html")),
+    *((name, Path.unlink, f"{name} is missing") for name in ("summary.md", "report/index.html")),
+    ("report/new.html", lambda file: file.write_text("pass"), "report/new.html is not of the gate"),
+    ("run", shutil.rmtree, "is missing: there is no folder `run` beside it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "tamper", "message"), TAMPERED)
+def test_verify_names_what_was_changed(
+    name: str, tamper: Callable[[Path], object], message: str, passed: Path, tmp_path: Path
+) -> None:
+    gate = shutil.copytree(passed / "gate", tmp_path / "gate")
+    tamper(gate / name)
+    code, out, err = castigate_in_process("verify", str(gate))
+    assert (code, err.count("\n"), message in err) == (1, 1, True), err
     assert out.endswith("does not hold\n")
 
 
 def test_verify_requires_the_policy_that_is_named(passed: Path) -> None:
-    code, _, err = verify(passed, "--policy=strict")
+    code, _, err = castigate_in_process("verify", str(passed / "gate"), "--policy=strict")
     assert code == 1
     assert "it is not by policy strict" in err
 
@@ -181,40 +199,6 @@ def test_replay_finds_a_changed_backend(tmp_path: Path, passed: Path) -> None:
         vendor(passed, body=SPOILT_BY_A_FILE)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["summary.md", "junit.xml", "program.json", "report/index.html"],
-)
-def test_verify_names_a_file_of_the_folder_that_was_altered(
-    name: str, passed: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(passed / "gate", tmp_path / "gate")
-    file = tmp_path / "gate" / name
-    file.write_bytes(file.read_bytes() + b" ")
-    code, _, err = castigate_in_process("verify", str(tmp_path / "gate"))
-    assert (code, err.count("\n")) == (1, 1)
-    assert f"{file} was altered" in err
-    file.unlink()
-    code, _, err = castigate_in_process("verify", str(tmp_path / "gate"))
-    assert code == 1
-    assert f"{file} is missing" in err
-
-
-def test_verify_names_a_file_that_was_added(passed: Path, tmp_path: Path) -> None:
-    shutil.copytree(passed / "gate", tmp_path / "gate")
-    (tmp_path / "gate" / "report" / "new.html").write_text("pass")
-    code, _, err = castigate_in_process("verify", str(tmp_path / "gate"))
-    assert code == 1
-    assert "report/new.html is not of the gate" in err
-
-
-def test_a_certificate_without_its_run_is_told_so(passed: Path, tmp_path: Path) -> None:
-    shutil.copy(passed / "gate" / "certificate.json", tmp_path)
-    code, _, err = castigate_in_process("verify", str(tmp_path / "certificate.json"))
-    assert code == 1
-    assert "is missing: there is no folder `run` beside it" in err
-
-
 def test_a_certificate_names_the_policy_and_the_program(passed: Path) -> None:
     content = certificate(passed)
     assert content["policy"]["name"] == "small"
@@ -239,28 +223,21 @@ REWRITES_ITSELF = """\
         with open(__file__, "a") as file:
             file.write("#")
 """
-
-
-def test_a_program_that_changes_its_file_is_not_certified(tmp_path: Path) -> None:
-    code, _, err = gate(tmp_path, vendor(tmp_path, body=REWRITES_ITSELF))
-    assert code == 2
-    assert "file `vendor.py` was " in err
-    assert "nothing is certified" in err
-    assert not (tmp_path / "gate" / "certificate.json").exists()
-
-
 OTHER_VERSION = """\
     @property
     def version(self):
-        import os
-        return str(os.getpid())
+        return str(__import__("os").getpid())
 """
 
 
-def test_a_program_whose_version_changes_is_not_certified(tmp_path: Path) -> None:
-    code, _, err = gate(tmp_path, vendor(tmp_path, body=OTHER_VERSION))
+@pytest.mark.parametrize(
+    ("body", "message"), [(REWRITES_ITSELF, "file `vendor.py` was "), (OTHER_VERSION, "version")]
+)
+def test_a_program_that_changes_is_not_certified(body: str, message: str, tmp_path: Path) -> None:
+    code, _, err = gate(tmp_path, vendor(tmp_path, body=body))
     assert code == 2
-    assert "version" in err
+    assert message in err
+    assert "nothing is certified" in err
     assert not (tmp_path / "gate" / "certificate.json").exists()
 
 

@@ -2,62 +2,55 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
-from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
-from conformance.judging.invariances import Invariances
+import pytest
+
+from conformance.kinds.invariances import Invariances
 from conformance.kinds.shape_choice import shape_of_pair
+from oracles.backend.requests import Cast, CastBatch
+from tests.conformance import feeding
+from tests.conformance.data.placed import Compiles
+from tests.conformance.feeding import answering, feed, planted
+from tests.conformance.test_invariances import INT8, cases, judged
 
-from oracles.registry import Backend, load_backend
-from reports.judgement import Judgement
-from specs.selection import case_named
-from tests.conformance.test_invariances import INT8, cases
-
-TENSORS = Path(__file__).with_name("data") / "tensors.py"
-
-
-def judged_by(backend: Backend) -> Judgement:
-    return Invariances(BackendJudge(backend, {}, Settings(max_examples=20)), cases(*INT8)).judge()[
-        1
-    ]
+COMPILES = planted(compiles_shapes=True, max_examples=20)
 
 
-def judged(name: str) -> Judgement:
-    return judged_by(load_backend(f"{TENSORS}:{name}"))
-
-
-def test_a_forbidden_change_counts_for_more_than_a_tensor_that_is_not_answered() -> None:
-    found = judged("RaisesLater")
-    assert found.verdict in ("violates", "deviates")
-    assert "in one row" in found.message
-
-
-def test_a_tensor_that_is_not_answered_counts_for_more_than_open_answers() -> None:
-    found = judged("OpenRaisesLater")
-    assert (found.verdict, found.message) == ("error", "shape (): ValueError: no such rank")
-
-
-def test_a_process_that_dies_of_a_tensor_is_a_verdict() -> None:
-    found = judged("DiesOfScalars")
-    assert found.verdict == "crashed"
-    assert "SIGSEGV" in found.message
+@pytest.mark.parametrize(
+    ("name", "verdicts", "message"),
+    [
+        # A forbidden change counts for more than a tensor that is not answered.
+        ("RaisesLater", ("violates", "deviates"), "in one row"),
+        # A tensor that is not answered counts for more than open answers.
+        ("OpenRaisesLater", ("error",), "shape (): ValueError: no such rank"),
+        ("DiesOfScalars", ("crashed",), "SIGSEGV"),
+    ],
+)
+def test_the_gravest_result_is_the_verdict(
+    name: str, verdicts: tuple[str, ...], message: str
+) -> None:
+    found = judged(name)
+    assert found.verdict in verdicts
+    assert message in found.message
 
 
 def test_where_shapes_are_costly_one_more_shape_is_asked_in_two_layouts_at_most() -> None:
-    backend = load_backend(f"{TENSORS}:Remembers")
-    judged_by(backend)
-    whole, *again = getattr(backend.oracle, "asked")  # noqa: B009
-    assert {shape for shape, _ in again} == {shape_of_pair("/".join(INT8)), whole[0]}
-    assert len(set(again)) <= 3
+    asked: list[Any] = []
+    feed(Invariances(COMPILES, cases(*INT8)).judge(), answering(cast=Compiles().cast), asked)
+    [row] = [each.bits for each in asked if isinstance(each, Cast)]
+    batches = [each.batch for each in asked if isinstance(each, CastBatch)]
+    again = {(each.shape, each.strides) for batch in batches for each in batch.tensors()}
+    assert {shape for shape, _ in again} == {shape_of_pair("/".join(INT8)), row.shape}
+    assert len(again) <= 3
 
 
 def test_where_shapes_are_costly_a_refusal_is_awaited_in_a_shape_that_is_there() -> None:
-    backend = load_backend(f"{TENSORS}:Remembers")
-    backend_judge = BackendJudge(backend, {}, Settings(max_examples=20))
-    asked: list[tuple[tuple[int, ...], object]] = getattr(backend.oracle, "asked")  # noqa: B009
-    assert backend_judge.judge(case_named("onnx-cast:25/float32/int4")).verdict != "error"
-    [row] = {shape for shape, _ in asked[:1]}
+    asked: list[Any] = []
+    answer = answering(cast=Compiles().cast)
+    found = feeding.judged("onnx-cast:25/float32/int4", answer, COMPILES, asked)
+    assert found.verdict != "error"
+    row = asked[0].bits.shape
     asked.clear()
-    assert backend_judge.judge(case_named("onnx-cast:1/float32/int4")).inputs == row[0]
-    assert [shape for shape, _ in asked] == [row]
+    assert feeding.judged("onnx-cast:1/float32/int4", answer, COMPILES, asked).inputs == row[0]
+    assert [each.bits.shape for each in asked if isinstance(each, Cast)] == [row]

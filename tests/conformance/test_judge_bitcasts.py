@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import json
 from typing import Any
 
 import numpy as np
 import pytest
-from conformance.kinds.bitcast import contents
 
-from conformance.exchange.recorded_answers import Tally, judge_stream
 from conformance.exchange.value_spelling import json_text
+from conformance.kinds.bitcast import contents
 from oracles.reference.bitcast_bits import codes_of
 from oracles.reference.reference_oracle import Reference, RejectedError
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
@@ -20,22 +17,12 @@ from specs.formats import Format
 from specs.operations import is_bitcast
 from specs.selection import case_named, select
 from tests.conformance.test_bitcasts import judged as run
+from tests.conformance.test_judge import judged, verdict
 
 XLA, CINN, TF = "xla-bitcast-convert:2023", "cinn-bitcast-convert:1.0", "tensorflow-bitcast:2023"
 HALVES = f"{CINN}/float32/float16/shape:10/example:worked-example"
 GRID = f"{XLA}/float32/int8/shape:2x4"
 BITCASTS = [case for case in select([]) if is_bitcast(case)]
-
-
-def judge(*lines: dict[str, Any]) -> tuple[list[dict[str, Any]], Tally]:
-    tally = Tally()
-    stream = io.StringIO("".join(f"{json.dumps(line)}\n" for line in lines))
-    return list(judge_stream(stream, tally)), tally
-
-
-def verdict(case: str, given: Any, output: Any) -> str:
-    [line], _ = judge({"case": case, "input": given, "output": output})
-    return str(line.get("verdict", line))
 
 
 def words(form: Format, bits: Any) -> dict[str, Any]:
@@ -52,14 +39,16 @@ def nested(form: Format, bits: Any) -> Any:
 def test_the_documents_own_example() -> None:
     ones = ["0x3f800000"] * 10
     halves = {"shape": [10, 2], "bits": ["0x0000", "0x3f80"] * 10}
-    results, tally = judge(
-        {"case": HALVES, "input": ones, "output": halves},
-        {"case": HALVES, "input": [1.0] * 10, "output": [["0x0000", "0x3f80"]] * 10},
-        {"case": HALVES, "input": ones, "output": halves | {"shape": [20]}},
-        {"case": HALVES, "input": ones, "output": halves["bits"]},
-        {"case": HALVES, "input": ones, "output": [["0x3f80", "0x0000"]] * 10},
-        {"case": HALVES, "input": ones, "output": {"error": "no kernel"}},
-    )
+    outputs: list[Any] = [
+        halves,
+        halves | {"shape": [20]},
+        halves["bits"],
+        [["0x3f80", "0x0000"]] * 10,
+        {"error": "no kernel"},
+    ]
+    lines = [{"case": HALVES, "input": ones, "output": output} for output in outputs]
+    spelled = {"case": HALVES, "input": [1.0] * 10, "output": [["0x0000", "0x3f80"]] * 10}
+    results, tally = judged([lines[0], spelled, *lines[1:]])
     assert [line["verdict"] for line in results] == ["conforms"] * 2 + ["violates"] * 4
     assert results[0] == {
         "case": HALVES,
@@ -108,26 +97,21 @@ def test_the_verdict_is_that_of_a_run_on_the_same_answer(document: str) -> None:
             def gives(case: Case, asked: Any, answer: Any = answer, bits: Any = bits) -> Any:
                 if answer is None:
                     raise ValueError("no")
-                return (
-                    answer
-                    if asked.tobytes() == bits.tobytes()
-                    else Reference().bitcast(case, asked)
-                )
+                is_other = asked.tobytes() != bits.tobytes()
+                return Reference().bitcast(case, asked) if is_other else answer
 
             expected = run(case.id, gives).verdict
             # A run tells an error where an answer is due apart from a wrong answer.
             broken = "violates" if ruling.level == "required" else "deviates"
             expected = broken if expected == "error" else expected
             output = {"error": "no"} if answer is None else words(ruling.target, answer)
-            [line], _ = judge(
-                {"case": case.id, "input": words(ruling.source, bits), "output": output}
-            )
+            given = words(ruling.source, bits)
+            [line], _ = judged([{"case": case.id, "input": given, "output": output}])
             assert line["verdict"] == expected, (name, line)
             verdicts.add(expected)
             if answer is not None and (0 not in answer.shape or len(answer.shape) == 1):
-                spelled = nested(ruling.target, answer)
-                given = nested(ruling.source, bits.reshape(-1))
-                assert verdict(case.id, given, spelled) == expected, (name, line)
+                spelled = nested(ruling.source, bits.reshape(-1)), nested(ruling.target, answer)
+                assert verdict(case.id, *spelled) == expected, (name, line)
     assert len(verdicts) >= 2
 
 
@@ -149,7 +133,7 @@ ALLOWED: list[tuple[str, Any, Any, Any]] = [
 def test_allowed_is_a_tensor_a_shape_or_a_word(
     case: str, given: Any, output: Any, allowed: Any
 ) -> None:
-    [line], tally = judge({"case": case, "input": given, "output": output})
+    [line], tally = judged([{"case": case, "input": given, "output": output}])
     assert line["allowed"] == allowed
     assert line["verdict"] == ("open" if allowed == "anything" else "conforms")
     assert tally.exit_code == 0
@@ -188,7 +172,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "says"), BAD)
 def test_a_bad_line_is_one_error_and_the_rest_is_judged(changes: dict[str, Any], says: str) -> None:
-    results, tally = judge(GOOD, GOOD | changes, GOOD)
+    results, tally = judged([GOOD, GOOD | changes, GOOD])
     assert [line.get("verdict") for line in results] == ["conforms", None, "conforms"]
     assert set(results[1]) == {"error", "line"}
     assert results[1]["line"] == 2
@@ -203,7 +187,7 @@ def test_deep_nesting_is_a_wrong_shape_or_an_error(depth: int) -> None:
     output: Any = "0x00"
     for _ in range(depth):
         output = [output]
-    [line], _ = judge(GOOD | {"output": output})
+    [line], _ = judged([GOOD | {"output": output}])
     assert line.get("verdict") == ("violates" if depth <= 64 else None)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from conformance.exchange.recorded_answers import Tally, judge_stream
 from conformance.exchange.value_spelling import json_text
+from tests.conformance.test_judge import judged
 
 CASTIGATE = [sys.executable, "-c", "from conformance.commands.main import main; main()"]
 CASE = "onnx-cast:25/float32/float16"
@@ -208,11 +209,10 @@ ALLOWED: list[tuple[str, str, Any, Any]] = [
 ]
 
 
-def test_allowed_is_a_word_or_a_list() -> None:
-    lines = [line_with(case=case, input=given, output=output) for case, given, output, _ in ALLOWED]
-    code, results, _ = judge(b"\n".join(lines))
-    assert code == 0
-    assert [result["allowed"] for result in results] == [word for *_, word in ALLOWED]
+@pytest.mark.parametrize(("case", "given", "output", "allowed"), ALLOWED)
+def test_allowed_is_a_word_or_a_list(case: str, given: str, output: Any, allowed: Any) -> None:
+    [result], tally = judged([{"case": case, "input": given, "output": output}])
+    assert (tally.exit_code, result["allowed"]) == (0, allowed)
 
 
 SPELLED: list[tuple[str, str, str, str | None, str | None]] = [
@@ -230,31 +230,32 @@ SPELLED: list[tuple[str, str, str, str | None, str | None]] = [
 ]
 
 
-@pytest.mark.ci_runs_one_of(11)
 @pytest.mark.parametrize(("pair", "given", "output", "input_pattern", "output_pattern"), SPELLED)
 def test_a_spelling_is_written_back_as_it_was_beside_its_pattern(
     pair: str, given: str, output: str, input_pattern: str | None, output_pattern: str | None
 ) -> None:
     line = f'{{"case": "onnx-cast:25/{pair}", "input": {given}, "output": {output}'
-    done = subprocess.run(
-        [*CASTIGATE, "judge", "--json"], input=f"{line}}}\n", capture_output=True, text=True
-    )
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"{line}, ")
-    result = json.loads(done.stdout)
+    [result] = judge_stream(io.StringIO(f"{line}}}\n"), Tally())
+    printed = json_text(result)
+    assert printed.startswith(f"{line}, ")
+    result = json.loads(printed)
     assert result["verdict"] == "conforms"
     assert result.get("input_pattern") == input_pattern
     assert result.get("output_pattern") == output_pattern
 
 
-def test_the_nan_and_infinity_of_pythons_json_are_read_and_written_as_texts() -> None:
-    lines = [line_with(input=float("-inf"), output=float("-inf"))]
-    lines.append(line_with(input=float("nan"), output=float("nan")))
-    assert lines[0].endswith(b'"input": -Infinity, "output": -Infinity}')
-    code, [infinite, nan], _ = judge(b"\n".join(lines))
-    assert code == 0
-    assert (infinite["output"], infinite["output_pattern"]) == ("-Infinity", "0xfc00")
-    assert (nan["input"], nan["input_pattern"]) == ("NaN", "0x7fc00000")
+@pytest.mark.parametrize(
+    ("number", "patterns"),
+    [("-Infinity", ("0xff800000", "0xfc00")), ("NaN", ("0x7fc00000", "0x7e00"))],
+)
+def test_the_nan_and_infinity_of_pythons_json_are_read_and_written_as_texts(
+    number: str, patterns: tuple[str, str]
+) -> None:
+    line = f'{{"case": "{CASE}", "input": {number}, "output": {number}}}'
+    [found] = judge_stream(io.StringIO(line), Tally())
+    result = json.loads(json_text(found))
+    assert (result["input"], result["output"]) == (number, number)
+    assert (result["input_pattern"], result["output_pattern"]) == patterns
 
 
 VALUES = st.recursive(

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
-from conformance.driver import BackendJudge
-from conformance.kinds.subject import Settings
 
-from conformance.judging import row_limits
+from conformance.kinds.row_limits import Judged, across
+from oracles.backend.requests import Cast, CastBatch
 from oracles.protocol import Unsupported
 from oracles.reference.reference_oracle import Reference
-from oracles.registry import Backend
 from reports.grading.allowed_answers import Expectations, grade_answers
 from reports.judgement import Judgement
+from specs.calls import Call
 from specs.cases import Case
 from specs.ruling import ruling
 from specs.selection import case_named
+from tests.conformance import feeding
+from tests.conformance.feeding import Answer, answering, feed, planted
 
 RIGHT = Reference()
 EXACT = "onnx-cast:25/uint8/float16"
@@ -31,33 +33,24 @@ SHORT_SHAPE = "shape (5,): an element answers otherwise than in one row"
 Change = Callable[[Any, Any], Any]
 
 
-class Planted:
-    """Answers rows of more than ``limit`` elements, or of at most so many, with a change."""
+def changing(change: Change, limit: int = BELOW, is_long_changed: bool = True) -> Answer:
+    """Change the answers in rows of more than ``limit`` elements, or in the shorter ones."""
 
-    name = "planted"
-    version = "0"
-
-    def __init__(self, limit: int, is_long_changed: bool, change: Change) -> None:
-        self.row_limits = (limit,)
-        self.limit = limit
-        self.is_long_changed = is_long_changed
-        self.change = change
-        self.asked: list[int] = []
-
-    def cast(self, case: Case, bits: Any) -> Any:
-        self.asked.append(bits.size)
+    def cast(case: Case, bits: Any) -> Any:
         answer = RIGHT.cast(case, bits)
-        is_long = bits.size > self.limit
-        return self.change(bits, answer) if is_long == self.is_long_changed else answer
+        return change(bits, answer) if (bits.size > limit) == is_long_changed else answer
+
+    return answering(cast=cast)
 
 
-class WithRoad(Planted):
-    def road(self, case: Case) -> str:
-        return f"{case.source}->{case.target}"
-
-
-def judged(oracle: Any, case: str = EXACT) -> Judgement:
-    return BackendJudge(Backend("planted", oracle), {}, Settings()).judge(case_named(case))
+def judged(
+    answer: Answer,
+    case: str = EXACT,
+    limit: int = BELOW,
+    claims: list[str] | None = None,
+    asked: list[Any] | None = None,
+) -> Judgement:
+    return feeding.judged(case, answer, planted(claims, row_limits=(limit,)), asked)
 
 
 def last_bit(bits: Any, answer: Any) -> Any:
@@ -65,12 +58,19 @@ def last_bit(bits: Any, answer: Any) -> Any:
     return np.where(bits & 3 == 3, answer ^ 1, answer).astype(answer.dtype)
 
 
+def raising(error: Exception) -> Change:
+    def change(bits: Any, answer: Any) -> Any:
+        raise error
+
+    return change
+
+
 @pytest.mark.parametrize("limit", [BELOW, ABOVE])
 @pytest.mark.parametrize("is_long_changed", [False, True])
 def test_an_answer_that_is_wrong_on_one_side_only_is_found(
     limit: int, is_long_changed: bool
 ) -> None:
-    found = judged(Planted(limit, is_long_changed, last_bit))
+    found = judged(changing(last_bit, limit, is_long_changed), limit=limit)
     assert (found.verdict, found.wrong, found.inputs) == ("violates", INPUTS // 4, INPUTS)
     [divergence] = found.divergences
     assert (divergence.smallest, divergence.answer) == (3, 0x4201)
@@ -86,67 +86,71 @@ def test_an_answer_that_is_wrong_on_one_side_only_is_found(
     )
 
 
-@pytest.mark.parametrize("limit", [BELOW, ABOVE, INPUTS])
-def test_who_answers_alike_on_both_sides_conforms(limit: int) -> None:
-    oracle = Planted(limit, True, lambda bits, answer: answer)
-    found = judged(oracle)
+@pytest.mark.parametrize(
+    ("limit", "rows"),
+    [(BELOW, [BELOW + 1]), (ABOVE, [ABOVE, ABOVE, INPUTS - 2 * ABOVE]), (INPUTS, [INPUTS + 1])],
+)
+def test_all_inputs_are_requested_on_the_other_side_of_the_limit(
+    limit: int, rows: list[int]
+) -> None:
+    asked: list[Any] = []
+    found = judged(changing(lambda bits, answer: answer), limit=limit, asked=asked)
     assert (found.verdict, found.message, found.divergences) == ("conforms", "", ())
-    sides = {size > limit for size in oracle.asked if size >= INPUTS % limit}
-    assert sides == {False, True}
-    assert max(oracle.asked) == max(INPUTS, limit + 1)
+    [row, _, others] = asked  # Between them are the shapes.
+    assert isinstance(row, Cast)
+    assert row.bits.size == INPUTS
+    assert isinstance(others, CastBatch)
+    assert [*map(prod, others.batch.shapes)] == rows
+    assert others.is_shared
 
 
-def test_what_is_wrong_on_both_sides_is_counted_once() -> None:
-    class AlwaysWrong(Planted):
-        def cast(self, case: Case, bits: Any) -> Any:
-            return last_bit(bits, RIGHT.cast(case, bits))
-
-    found = judged(AlwaysWrong(BELOW, True, last_bit))
+def test_an_answer_that_is_wrong_on_both_sides_is_counted_once() -> None:
+    always_wrong = answering(cast=lambda case, bits: last_bit(bits, RIGHT.cast(case, bits)))
+    found = judged(always_wrong)
     assert (found.verdict, found.wrong, found.message) == ("violates", INPUTS // 4, "")
 
 
-def test_an_open_answer_that_depends_on_the_length_is_told_and_no_failure() -> None:
+def test_an_open_answer_that_depends_on_the_length_is_a_note() -> None:
     def other_infinity(bits: Any, answer: Any) -> Any:
         return np.where(bits == 0x7C, 7, answer).astype(answer.dtype)
 
-    found = judged(Planted(BELOW, True, other_infinity), OPEN)
+    found = judged(changing(other_infinity), OPEN)
     assert (found.verdict, found.divergences) == ("conforms", ())
     assert "1 of 256 inputs have other answers in rows of at most 1,024 elements" in found.message
     assert "0 are wrong only in the shorter, 0 only in the longer; 0x7c gives" in found.message
 
 
-def test_rows_that_are_not_supported_are_left_out_and_told() -> None:
-    def declines(bits: Any, answer: Any) -> Any:
-        raise Unsupported("not folded\nat all")
-
-    found = judged(Planted(BELOW, True, declines))
-    says = "rows of more than 1,024 elements not asked: not folded"
-    assert (found.verdict, found.message) == ("conforms", says)
-
-
-def test_an_error_in_the_other_rows_is_the_verdict() -> None:
-    def raises(bits: Any, answer: Any) -> Any:
-        raise ValueError("too long")
-
-    oracle = Planted(BELOW, True, raises)
-    found = judged(oracle)
-    assert (found.verdict, found.message) == ("error", "ValueError: too long")
-    oracle.claims = ("torch-view",)  # type: ignore[attr-defined]
-    assert judged(oracle).verdict == "differs"
+@pytest.mark.parametrize(
+    ("error", "claims", "verdict", "message"),
+    [
+        (Unsupported("not folded\nat all"), None, "conforms",
+         "rows of more than 1,024 elements not asked: not folded"),
+        (ValueError("too long"), None, "error", "ValueError: too long"),
+        (ValueError("too long"), ["torch-view"], "differs", "ValueError: too long"),
+    ],
+)  # fmt: skip
+def test_rows_without_an_answer(
+    error: Exception, claims: list[str] | None, verdict: str, message: str
+) -> None:
+    found = judged(changing(raising(error)), claims=claims)
+    assert (found.verdict, found.message) == (verdict, message)
 
 
-def test_raw_bytes_are_compared_too() -> None:
+def test_wide_elements_of_calls_are_compared_too() -> None:
     case = case_named("paddle-tensor-to:1.0/uint8/complex128/form:name")
     rules, inputs = ruling(case), np.arange(INPUTS, dtype=np.uint8)
     answer = RIGHT.cast(case, inputs)
     expected = Expectations(independent=False).of(rules, inputs)
-    one_row = row_limits.Judged(answer, grade_answers(rules, inputs, expected, answer))
+    one_row = Judged(answer, grade_answers(rules, inputs, expected, answer))
 
-    def imaginary(rows: Sequence[Any]) -> list[Any]:
-        parts = [RIGHT.cast(case, row).view(np.uint64) for row in rows]
-        return [(part | np.uint64([0, 1] * (part.size // 2))).view("V16") for part in parts]
+    def imaginary(case: Case, call: Call, members: Any) -> Any:
+        returned = RIGHT.call(case, call, members)
+        words = returned.tensors[""].bits.view(np.uint64)
+        bits = (words | np.uint64([0, 1] * (words.size // 2))).view("V16")
+        return replace(returned, tensors={"": replace(returned.tensors[""], bits=bits)})
 
-    worse = row_limits.across([BELOW], rules, inputs, expected, one_row, imaginary)
+    asks = across([BELOW], case, rules, inputs, expected, one_row)
+    worse = feed(asks, answering(call=imaginary))
     # The document is open here: the first answers stay, and the note says that others came.
     assert worse.answer.tobytes() == answer.tobytes()
     assert worse.notes[0].startswith("256 of 256 inputs have other answers")
@@ -154,21 +158,9 @@ def test_raw_bytes_are_compared_too() -> None:
     assert worse.notes[0].endswith(f"0x{0:032x} in the shorter, {other} in the longer")
 
 
-def test_cases_of_one_road_share_the_rows() -> None:
-    names = [f"onnx-cast:{version}/uint8/float16" for version in (13, 19, 25)]
-    for made, times in ((WithRoad, 1), (Planted, 3)):
-        oracle = made(BELOW, True, last_bit)
-        backend_judge = BackendJudge(Backend("planted", oracle), {}, Settings())
-        found = [replace(backend_judge.judge(case_named(name)), case="") for name in names]
-        assert oracle.asked.count(BELOW + 1) == times
-        assert [each.wrong for each in found] == [INPUTS // 4] * 3
-        # Another pair has the same inputs, but its answers are not shared.
-        other = backend_judge.judge(case_named("onnx-cast:25/uint8/bfloat16"))
-        assert oracle.asked.count(BELOW + 1) == times + 1
-        assert other.wrong == INPUTS // 4
-
-
-def test_a_worked_example_is_not_asked_again() -> None:
-    oracle = Planted(BELOW, True, last_bit)
-    assert judged(oracle, "onnx-cast:25/int16/int8/example:discarded-bits").verdict == "conforms"
-    assert BELOW + 1 not in oracle.asked
+def test_a_worked_example_is_requested_once() -> None:
+    asked: list[Any] = []
+    answer = changing(last_bit)
+    found = judged(answer, "onnx-cast:25/int16/int8/example:discarded-bits", asked=asked)
+    assert found.verdict == "conforms"
+    assert [type(each) for each in asked] == [Cast]

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-from conformance.judging.invariances import Invariances
-
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend
@@ -26,7 +25,7 @@ Tier = Literal["quick", "full"]
 def verdicts(backend: Backend, tier: Tier, pair: tuple[str, str] = HALF) -> list[Verdict]:
     judge = BackendJudge(backend, {}, Settings(max_examples=20, tier=tier))
     asked = cases(*pair)
-    return [judge.judge(asked[0]).verdict, Invariances(judge, asked).judge()[1].verdict]
+    return [judge.judge(asked[0]).verdict, judge.invariances(asked).verdict]
 
 
 def test_the_reference_without_a_fault_conforms() -> None:

@@ -22,7 +22,8 @@ from reports.grading.chunk_check import ChunkCheck
 from reports.grading.chunk_comparison import fastest_comparison
 from reports.grading.divergences import simplest_between, simplicity
 from reports.grading.failure_runs import gather, no_runs
-from reports.judgement import NEXT_SCRIPT, Divergence, Fault, Judgement
+from reports.judgement import NEXT_SCRIPT, Judgement
+from reports.problems import ChangesWithShape, WrongValues
 from specs.formats import format_named
 from specs.ruling import ruling
 from specs.selection import case_named
@@ -42,7 +43,7 @@ from tests.conformance.test_visits import rulings_of
 from tests.reference.distinct import numeric_rulings
 
 
-def walked(oracle: Planted, name: str, inputs: Any) -> list[Divergence]:
+def walked(oracle: Planted, name: str, inputs: Any) -> list[WrongValues]:
     """Find divergences by comparing each answer alone, the worst level first."""
     case = case_named(name)
     rules = ruling(case)
@@ -61,7 +62,7 @@ def walked(oracle: Planted, name: str, inputs: Any) -> list[Divergence]:
             answer = int(answers[inputs == smallest][0])
             runs = dict(gather(inputs, answers, here.astype(np.uint8))).get(1)
             runs = runs or no_runs(inputs, answers)
-            divergences.append(Divergence(*key, int(here.sum()), runs, smallest, answer, ()))
+            divergences.append(WrongValues(*key, int(here.sum()), runs, smallest, answer, ()))
     return divergences
 
 
@@ -190,15 +191,12 @@ def test_a_swept_case_keeps_the_script_of_its_fault(
     quick_scripts: list[str], has_wrong_values: bool
 ) -> None:
     runs = no_runs(np.zeros(0, np.uint32), np.zeros(0, np.uint8))
-    wrong = Divergence("rule", "a clause", "required", 1, runs, 0, 0, ())
-    fault = Fault("answer", "shape-kept", "a clause", "required", "shape (): raises an error")
-    swept_values = Judgement("a/b/c", "x", "violates", inputs=1 << 32, reproduction="swept")
-    quick = Judgement(
-        *("a/b/c", "x", "violates"),
-        divergences=(wrong,) if has_wrong_values else (),
-        faults=(fault,),
-        reproduction=NEXT_SCRIPT.join(quick_scripts),
-    )
+    wrong = WrongValues("rule", "a clause", "required", 1, runs, 0, 0, ())
+    fault = ChangesWithShape("shape-kept", "a clause", "required", ())
+    problems = (wrong, fault) if has_wrong_values else (fault,)
+    case, scripts = ("a/b/c", "x", "violates"), NEXT_SCRIPT.join(quick_scripts)
+    quick = Judgement(*case, problems, reproduction=scripts)
+    swept_values = Judgement(*case, inputs=1 << 32, reproduction="swept")
     assert completed(quick, swept_values).reproduction == NEXT_SCRIPT.join(["swept", "shape"])
 
 
@@ -234,23 +232,26 @@ def test_few_wrong_answers_of_many_chunks_and_a_stretch_after_them_are_found_in_
     assert_found(judgement, oracle, np.arange(lo, hi, dtype=np.uint32))
 
 
-def test_a_stretch_ends_where_the_next_step_of_one_of_several_rulings_allows_its_answer() -> None:
+def alternating(inputs: Any, answers: Any) -> Any:
+    """One answer to all inputs of four chunks, and another one to those of the next four."""
+    return (1 + (inputs // np.uint32(4 * SMALL_CHUNK) & np.uint32(1))).astype(answers.dtype)
+
+
+ENDS: list[tuple[str, int, Change, int, int]] = [
     # From 1.5 on some modes round to 2, and others to 1 up to the end of the binade.
-    lo, hi = 0x3FC0_0000 - 5 * SMALL_CHUNK - 9, 0x3FC0_0000 + 5 * SMALL_CHUNK
-    names = names_of("float32/float8e8m0")
-    oracle = Bound(names[0], lambda _, answers: np.full_like(answers, 0x80))
-    for judgement in swept(oracle, names, lo, hi):
-        assert_found(judgement, oracle, np.arange(lo, hi, dtype=np.uint32))
+    ("float32/float8e8m0", 99, lambda _, answers: np.full_like(answers, 0x80),
+     0x3FC0_0000 - 5 * SMALL_CHUNK - 9, 0x3FC0_0000 + 5 * SMALL_CHUNK),
+    # Each call gets another answer than the one before, throughout.
+    ("float32/float16", 1, alternating, 0x1000_0000, 0x1000_0000 + 16 * SMALL_CHUNK),
+    ("float32/float16", 2, alternating, 0x1000_0000, 0x1000_0000 + 16 * SMALL_CHUNK),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_stretch_ends_where_the_next_call_has_another_answer_throughout(count: int) -> None:
-    lo, hi = 0x1000_0000, 0x1000_0000 + 16 * SMALL_CHUNK
-
-    def change(inputs: Any, answers: Any) -> Any:
-        return (1 + (inputs // np.uint32(4 * SMALL_CHUNK) & np.uint32(1))).astype(answers.dtype)
-
-    names = names_of("float32/float16")[:count]
+@pytest.mark.parametrize(("pair", "count", "change", "lo", "hi"), ENDS)
+def test_a_stretch_ends_where_a_ruling_allows_the_answer_or_the_answer_changes(
+    pair: str, count: int, change: Change, lo: int, hi: int
+) -> None:
+    names = names_of(pair)[:count]
     oracle = Bound(names[0], change)
     for judgement in swept(oracle, names, lo, hi):
         assert_found(judgement, oracle, np.arange(lo, hi, dtype=np.uint32))

@@ -17,52 +17,34 @@ from specs.selection import case_named, select
 STRING_CASES = [case for case in select(["onnx-cast:25"]) if case.source == "string"]
 
 
+GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
+    # Of float32 the texts beside the ends of its ranges, too. The value comes before the spelling.
+    "float32": {
+        "ordinary": ("0", "-0.0", "3.14", "1E+5", "0.12345678901234567", "100000000000000000000.0",
+                     "1.1754943508222876e-38", "3.4028234e38"),
+        "digits": ("0.123456789012345678", "1.17549435082228750797e-38"),
+        "spelling": ("+1", "01", "0e999", "nan", "-inf", " 1", "1e", "1_000", "\uff11"),
+        "nonfinite": ("NaN", "+INF"),
+        "subnormal": ("1.1754943508222875e-38", "1.402e-45", "+1e-40"),
+        "underflow": ("1.401e-45", "5e-324"),
+        "overflow": ("3.4028235e38", "-1e400", "+1e40"),
+    },
+    "float64": {"ordinary": ("1e-45",), "subnormal": ("5e-324",), "underflow": ("2e-324",)},
+    "float16": {"ordinary": ("65504",), "overflow": ("65519",), "subnormal": ("1e-5",)},
+    "int64": {"digits": ("9223372036854775807",)},
+    "int8": {"ordinary": ("127",), "overflow": ("-129",)},
+    # A text has the values of float64.
+    "string": {"subnormal": ("5e-324",), "overflow": ("1e309",)},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("target", "text", "group"),
     [
-        ("float32", "0", "ordinary"),
-        ("float32", "-0.0", "ordinary"),
-        ("float32", "3.14", "ordinary"),
-        ("float32", "1E+5", "ordinary"),
-        ("float32", "0.12345678901234567", "ordinary"),
-        ("float32", "0.123456789012345678", "digits"),
-        ("int64", "9223372036854775807", "digits"),
-        ("float32", "100000000000000000000.0", "ordinary"),
-        ("float32", "+1", "spelling"),
-        ("float32", "01", "spelling"),
-        ("float32", "0e999", "spelling"),
-        ("float32", "nan", "spelling"),
-        ("float32", "-inf", "spelling"),
-        ("float32", " 1", "spelling"),
-        ("float32", "1e", "spelling"),
-        ("float32", "1_000", "spelling"),
-        ("float32", "\uff11", "spelling"),
-        ("float32", "NaN", "nonfinite"),
-        ("float32", "+INF", "nonfinite"),
-        # The ends of float32's ranges, and the first numbers beyond them.
-        ("float32", "1.17549435082228750797e-38", "digits"),
-        ("float32", "1.1754943508222876e-38", "ordinary"),
-        ("float32", "1.1754943508222875e-38", "subnormal"),
-        ("float32", "1.402e-45", "subnormal"),
-        ("float32", "1.401e-45", "underflow"),
-        ("float32", "5e-324", "underflow"),
-        ("float32", "3.4028234e38", "ordinary"),
-        ("float32", "3.4028235e38", "overflow"),
-        ("float32", "-1e400", "overflow"),
-        ("float64", "1e-45", "ordinary"),
-        ("float64", "5e-324", "subnormal"),
-        ("float64", "2e-324", "underflow"),
-        ("float16", "65504", "ordinary"),
-        ("float16", "65519", "overflow"),
-        ("float16", "1e-5", "subnormal"),
-        ("int8", "127", "ordinary"),
-        ("int8", "-129", "overflow"),
-        # A text has the values of float64.
-        ("string", "5e-324", "subnormal"),
-        ("string", "1e309", "overflow"),
-        # The value comes first.
-        ("float32", "+1e-40", "subnormal"),
-        ("float32", "+1e40", "overflow"),
+        (target, text, group)
+        for target, groups in GROUPS.items()
+        for group, texts in groups.items()
+        for text in texts
     ],
 )
 def test_a_text_is_in_the_group_of_its_value_or_spelling(

@@ -126,7 +126,7 @@ def test_a_worker_that_isolates_sweeps_loads_no_adapter(isolates: bool) -> None:
 def test_a_worker_that_only_sweeps_starts_no_process() -> None:
     link, other = Pipe()
     named = f"{ADAPTERS}:Bound", LaunchConfig()
-    ready = Ready("1", {"int4": "is broken"})
+    ready = Ready("1", (), {"int4": "is broken"})
     with link, other:
         runner = TaskRunner(link, named, None, Settings(tier="full"), ready)
         assert runner.fastest.broken == ready.broken
@@ -137,6 +137,6 @@ def test_a_worker_whose_backend_has_another_version_is_refused() -> None:
     link, other = Pipe()
     named = f"{ADAPTERS}:Bound", LaunchConfig()
     with link, other:
-        runner = TaskRunner(link, named, None, Settings(tier="full"), Ready("0", {}))
+        runner = TaskRunner(link, named, None, Settings(tier="full"), Ready("0", (), {}))
         with pytest.raises(CastigateError, match=r"is version \S+ now, and was 0; run again"):
             _ = runner.fastest

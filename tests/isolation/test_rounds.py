@@ -1,4 +1,4 @@
-"""The requests of a round travel in one message, and each gets the reply that it would get alone."""
+"""A round of requests travels in one message; each gets the reply that it would get alone."""
 
 from __future__ import annotations
 
@@ -116,6 +116,20 @@ def test_bitcasts_of_one_road_are_made_once(client: Client, answers: list[int]) 
     assert values(client.send([Bitcast(case, THREE) for case in BITCASTS])) == answers
     # The next round asks again.
     assert values(client.send([Bitcast(BITCASTS[0], THREE)]))[0] == max(answers) + 1
+
+
+@adapter("ExitsOnItsRoads")
+def test_a_road_that_tries_to_exit_is_no_road(client: Client) -> None:
+    assert values(client.send([Cast(CASE, ROW), Cast(OTHER, ROW)])) == [1, 2]
+    assert values(client.send([Bitcast(case, THREE) for case in BITCASTS])) == [3, 4, 5]
+    assert client.road(CASE) == ""
+    assert not any(getattr(each, "value", "") for each in client.send([Road(CASE), Road(OTHER)]))
+
+
+@adapter("ExitsOnItsRoads")
+def test_a_script_that_tries_to_exit_is_an_error(client: Client) -> None:
+    with pytest.raises(Exception, match="3"):
+        client.backend.oracle.reproduce(CASE, ROW)  # type: ignore[attr-defined]
 
 
 @adapter("SharesBitcasts")

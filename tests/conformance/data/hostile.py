@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,144 +27,75 @@ class Honest:
         return RIGHT.cast(case, bits)
 
 
-class TooShort(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        return RIGHT.cast(case, bits)[:-1]
+def adapter(cast: Callable[[Case, Any], Any]) -> type[Honest]:
+    """An adapter that casts by a function."""
+    return type("Adapter", (Honest,), {"cast": lambda self, case, bits: cast(case, bits)})
 
 
-class OtherStorage(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        return RIGHT.cast(case, bits).astype(np.uint64)
+def changing(change: Callable[[Any, Any], Any]) -> type[Honest]:
+    """An adapter that changes the right answers; the function takes the inputs too."""
+    return adapter(lambda case, bits: change(bits, RIGHT.cast(case, bits)))
 
 
-class Flat(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        return RIGHT.cast(case, bits).reshape(-1)
+def raising(error: BaseException, when: Callable[[Any], Any] = lambda bits: True) -> type[Honest]:
+    """An adapter that raises an error, for some tensors only if ``when`` selects them."""
 
-
-class Silent(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        return None
-
-
-class Listing(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        return RIGHT.cast(case, bits).tolist()
-
-
-class TooWide(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        answer = RIGHT.cast(case, bits)
-        answer[answer == 0xF] = 0x1F
-        return answer
-
-
-class BoolsOfAllOnes(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        return RIGHT.cast(case, bits) * np.uint8(0xFF)
-
-
-class NumbersAsTexts(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        return np.arange(bits.size).astype(object).reshape(bits.shape)
-
-
-class Raises(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        raise ValueError("boom")
-
-
-class RaisesLines(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        raise ValueError("\n  the first line\nthe second\n" + "x" * 5000)
-
-
-class RaisesEmpty(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        raise RuntimeError
-
-
-class Exits(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        sys.exit(0)
-
-
-class Skips(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        pytest.skip("not today")
-
-
-class TurnsMatrices(Honest):
-    """Right on a row; on a matrix the elements come back in another order."""
-
-    def cast(self, case: Case, bits: Any) -> Any:
-        answer = RIGHT.cast(case, bits)
-        return answer[::-1].copy() if bits.ndim == 2 else answer
-
-
-class HidesItsShape(Honest):
-    """A slip that is only not recommended, and a shape that is lost."""
-
-    def cast(self, case: Case, bits: Any) -> Any:
-        answer = RIGHT.cast(case, bits)
-        if bits.size > 1000:
-            answer[bits == 0x8000] = 0
-        return np.atleast_1d(answer)
-
-
-class OneBuffer(Honest):
-    """All answers of a size live in one buffer."""
-
-    def __init__(self) -> None:
-        self.buffers: dict[Any, Any] = {}
-
-    def cast(self, case: Case, bits: Any) -> Any:
-        answer = RIGHT.cast(case, bits)
-        buffer = self.buffers.setdefault(case.target, np.empty(1 << 16, answer.dtype))
-        view = buffer[: answer.size].reshape(answer.shape)
-        view[...] = answer
-        if answer.size > 1000:
-            view[0] = 0x55  # where the next answers will be written
-        return view
-
-
-class Masked(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        return np.ma.masked_array(RIGHT.cast(case, bits))
-
-
-class SaysSurrogates(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        raise ValueError("no file caf\udce9")
-
-
-class ClaimsNonsense(Honest):
-    claims = ("onnx_cast",)
-
-
-class ClaimsNoVersion(Honest):
-    claims = ("pypto-cast", "cinn-cast:tvn")
-
-
-class ClaimsText(Honest):
-    claims = "onnx-cast"
-
-
-class ExitsAtOnce(Honest):
-    def __init__(self) -> None:
-        sys.exit(0)
-
-
-class Declines(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        raise Unsupported("no such kernel\nand more")
-
-
-class RaisesOnOne(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        if (bits == 0x1234).any():
-            raise ValueError("cannot do this one")
+    def cast(case: Case, bits: Any) -> Any:
+        if when(bits):
+            raise error
         return RIGHT.cast(case, bits)
+
+    return adapter(cast)
+
+
+def has_nan(bits: Any) -> Any:
+    return (bits & 0x7FFF > 0x7C00).any()
+
+
+def is_tie(bits: Any) -> Any:
+    return (bits & 0x1FF == 0x80) & (bits & 0x7FFF < 0x7C00)
+
+
+TooShort = changing(lambda bits, answer: answer[:-1])
+OtherStorage = changing(lambda bits, answer: answer.astype(np.uint64))
+Flat = changing(lambda bits, answer: answer.reshape(-1))
+Silent = adapter(lambda case, bits: None)
+Listing = changing(lambda bits, answer: answer.tolist())
+TooWide = changing(lambda bits, answer: np.where(answer == 0xF, 0x1F, answer).astype(np.uint8))
+WideScalars = changing(lambda bits, answer: answer if bits.ndim else np.array(0xFF, np.uint8))
+BoolsOfAllOnes = changing(lambda bits, answer: answer * np.uint8(0xFF))
+NumbersAsTexts = adapter(lambda case, bits: np.arange(bits.size).astype(object).reshape(bits.shape))
+Masked = changing(lambda bits, answer: np.ma.masked_array(answer))
+GivesItsInputBack = adapter(lambda case, bits: bits)
+TurnsMatrices = changing(lambda bits, answer: answer[::-1].copy() if bits.ndim == 2 else answer)
+OddOnNan = changing(
+    lambda bits, answer: np.where(bits & 0x7FFF > 0x7C00, 0x55, answer).astype(np.uint8)
+)
+TiesAway = changing(
+    lambda bits, answer: np.where(is_tie(bits), bits >> 8, answer).astype(np.uint8) + is_tie(bits)
+)
+"""Wrong for float16 to float8e5m2 where the dropped bits are just half of a step."""
+LosesMinusZero = changing(
+    lambda bits, answer: np.where(bits == 0x8000, 0, answer).astype(np.uint16)
+)
+"""Departs from what is recommended for float16 to bfloat16."""
+
+Raises = raising(ValueError("boom"))
+RaisesLines = raising(ValueError("\n  the first line\nthe second\n" + "x" * 5000))
+RaisesEmpty = raising(RuntimeError())
+SaysSurrogates = raising(ValueError("no file caf\udce9"))
+Exits = raising(SystemExit(0))
+Skips = adapter(lambda case, bits: pytest.skip("not today"))
+Declines = raising(Unsupported("no such kernel\nand more"))
+RaisesOnOne = raising(ValueError("cannot do this one"), lambda bits: (bits == 0x1234).any())
+RaisesOnNan = raising(ValueError("NaN has no integer"), has_nan)
+
+
+class RaisesOnNanAndLies(Honest):
+    def cast(self, case: Case, bits: Any) -> Any:
+        if has_nan(bits):
+            raise ValueError("NaN has no integer")
+        return np.where(bits == 0x3C00, 2, super().cast(case, bits)).astype(np.uint8)
 
 
 class RaisesOnce(Honest):
@@ -174,31 +106,38 @@ class RaisesOnce(Honest):
         self.calls += 1
         if self.calls == 1:
             raise ValueError("warming up")
-        return RIGHT.cast(case, bits)
+        return super().cast(case, bits)
 
 
-class RaisesOnNan(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        if ((bits & 0x7FFF) > 0x7C00).any():
-            raise ValueError("NaN has no integer")
-        return RIGHT.cast(case, bits)
+class HidesItsShape(Honest):
+    """A slip that is only not recommended, and a shape that is lost."""
 
-
-class RaisesOnNanAndLies(RaisesOnNan):
     def cast(self, case: Case, bits: Any) -> Any:
         answer = super().cast(case, bits)
-        answer[bits == 0x3C00] = 2
-        return answer
+        if bits.size > 1000:
+            answer[bits == 0x8000] = 0
+        return np.atleast_1d(answer)
 
 
-class OddOnNan(Honest):
+class OneBuffer(Honest):
+    """All answers of a size are in one buffer."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[Any, Any] = {}
+
     def cast(self, case: Case, bits: Any) -> Any:
-        return np.where(bits & 0x7FFF > 0x7C00, 0x55, RIGHT.cast(case, bits)).astype(np.uint8)
+        answer = super().cast(case, bits)
+        buffer = self.buffers.setdefault(case.target, np.empty(1 << 16, answer.dtype))
+        view = buffer[: answer.size].reshape(answer.shape)
+        view[...] = answer
+        if answer.size > 1000:
+            view[0] = 0x55  # where the next answers will be written
+        return view
 
 
 class Mutates(Honest):
     def cast(self, case: Case, bits: Any) -> Any:
-        answer = RIGHT.cast(case, bits)
+        answer = super().cast(case, bits)
         bits[...] = 0
         return answer
 
@@ -206,18 +145,13 @@ class Mutates(Honest):
 class MutatesThenAnswers(Honest):
     def cast(self, case: Case, bits: Any) -> Any:
         bits[...] = 0
-        return RIGHT.cast(case, bits)
-
-
-class GivesItsInputBack(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        return bits
+        return super().cast(case, bits)
 
 
 class Chatters(Honest):
     def cast(self, case: Case, bits: Any) -> Any:
         print("chatter on stdout")
-        return RIGHT.cast(case, bits)
+        return super().cast(case, bits)
 
 
 class WrongInLine(Honest):
@@ -226,7 +160,7 @@ class WrongInLine(Honest):
     def cast(self, case: Case, bits: Any) -> Any:
         if bits.ndim != 1:
             raise Unsupported("only one dimension")
-        return RIGHT.cast(case, bits) ^ 1
+        return super().cast(case, bits) ^ 1
 
 
 class HidesBehindItsScript(WrongInLine):
@@ -251,26 +185,28 @@ class LosesItsWay(Honest):
         raise KeyError(dtype)
 
 
-class ClaimsNothing(WrongInLine):
+class ClaimsNothing(Honest):
     claims = ()
 
     def cast(self, case: Case, bits: Any) -> Any:
-        return RIGHT.cast(case, bits) ^ 1
+        return super().cast(case, bits) ^ 1
 
 
-class TiesAway(Honest):
-    """Wrong for float16 to float8e5m2 where the dropped bits are just half of a step."""
-
-    def cast(self, case: Case, bits: Any) -> Any:
-        tie = (bits & 0x1FF == 0x80) & (bits & 0x7FFF < 0x7C00)
-        return np.where(tie, bits >> 8, RIGHT.cast(case, bits)).astype(np.uint8) + tie
+class ClaimsNonsense(Honest):
+    claims = ("onnx_cast",)
 
 
-class LosesMinusZero(Honest):
-    """Departs from what is recommended for float16 to bfloat16."""
+class ClaimsNoVersion(Honest):
+    claims = ("pypto-cast", "cinn-cast:tvn")
 
-    def cast(self, case: Case, bits: Any) -> Any:
-        return np.where(bits == 0x8000, 0, RIGHT.cast(case, bits)).astype(np.uint16)
+
+class ClaimsText(Honest):
+    claims = "onnx-cast"
+
+
+class ExitsAtOnce(Honest):
+    def __init__(self) -> None:
+        sys.exit(0)
 
 
 @dataclass

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from oracles.backend.remote_errors import ProcessDied
 from oracles.protocol import Unsupported
 from oracles.reference.reference_oracle import Reference
 from specs.cases import Case
 
 RIGHT = Reference()
+Mask = Callable[[Any], Any]
+"""Takes a tensor; returns True, False, or which of its elements are selected."""
 
 
 class Honest:
@@ -18,58 +22,87 @@ class Honest:
     version = "0"
 
     def cast(self, case: Case, bits: Any) -> Any:
+        return RIGHT.cast(case, bits)
+
+
+def specified(bits: Any) -> Any:
+    """The values of float32, to which a document names the answers."""
+    return (bits & 0x7FFFFFFF) <= 0x7F800000
+
+
+def nan(bits: Any) -> Any:
+    return ~specified(bits)
+
+
+def placed(
+    where: Mask,
+    inputs: Mask = specified,
+    change: Callable[[Any], Any] = lambda answers: answers ^ 1,
+    error: Exception | None = None,
+    **members: Any,
+) -> type[Honest]:
+    """An adapter that changes the answers to some inputs in some places.
+
+    With an ``error``, it raises it for each tensor without dimensions.
+    """
+
+    def cast(self: Honest, case: Case, bits: Any) -> Any:
+        if error is not None and bits.ndim == 0:
+            raise error
         answers = RIGHT.cast(case, bits)
-        here = np.broadcast_to(self.wrong(bits), answers.shape) & self.inputs(bits)
-        return np.where(here, answers ^ 1, answers).astype(answers.dtype)
+        wrong = np.broadcast_to(where(bits), answers.shape) & inputs(bits)
+        return np.where(wrong, change(answers), answers).astype(answers.dtype)
 
-    def wrong(self, bits: Any) -> Any:
-        """In which places answers change."""
-        return False
-
-    def inputs(self, bits: Any) -> Any:
-        """Which inputs change: none of float32's NaNs."""
-        return (bits & 0x7FFFFFFF) <= 0x7F800000
+    return type("Placed", (Honest,), {"cast": cast, **members})
 
 
-class Tail(Honest):
-    def wrong(self, bits: Any) -> Any:
-        body = bits.size - bits.size % 8
-        return (np.arange(bits.size) >= body).reshape(bits.shape)
+def tail(bits: Any) -> Any:
+    """Select the elements after the last whole vector."""
+    return (np.arange(bits.size) >= bits.size - bits.size % 8).reshape(bits.shape)
 
 
-class Position(Honest):
-    def wrong(self, bits: Any) -> Any:
-        return (np.arange(bits.size) == 13).reshape(bits.shape) & (bits.size < 1000)
+def is_reversed(bits: Any) -> Any:
+    return any(stride < 0 for stride in bits.strides)
 
 
-class Length(Honest):
-    def wrong(self, bits: Any) -> Any:
-        return bits.shape == (37,)
+def is_scalar(bits: Any) -> Any:
+    return bits.ndim == 0
 
 
-class Long(Honest):
-    def wrong(self, bits: Any) -> Any:
-        return bits.shape == (1023,)
+def everywhere(bits: Any) -> Any:
+    return True
 
 
-class Large(Honest):
-    def wrong(self, bits: Any) -> Any:
-        return bits.size == (1 << 16) + 3
+def nowhere(bits: Any) -> Any:
+    return False
 
 
-class Unaligned(Honest):
-    def wrong(self, bits: Any) -> Any:
-        return bool(bits.ctypes.data % 16) and bits.flags.c_contiguous
+Tail, OpenTail = placed(tail), placed(tail, nan)
+Compiles = placed(tail, compiles_shapes=True)
+ClaimsNothing = placed(tail, claims=())
+LosesNans = placed(tail, nan, lambda answers: answers & 0)
+"""A number instead of a NaN."""
+Position = placed(
+    lambda bits: (np.arange(bits.size) == 13).reshape(bits.shape) & (bits.size < 1000)
+)
+Length = placed(lambda bits: bits.shape == (37,))
+Long = placed(lambda bits: bits.shape == (1023,))
+Large = placed(lambda bits: bits.size == (1 << 16) + 3)
+Unaligned = placed(lambda bits: bool(bits.ctypes.data % 16) and bits.flags.c_contiguous)
+Reversed, OpenReversed = placed(is_reversed), placed(is_reversed, nan)
+Scalar, OpenScalar = placed(is_scalar), placed(is_scalar, nan)
+Everywhere, OpenEverywhere = placed(everywhere), placed(everywhere, nan)
+WrongInRankFive = placed(lambda bits: bits.ndim == 5, everywhere, compiles_shapes=True)
+"""Errs in a shape that most pairs are not asked in where shapes are costly."""
 
-
-class Reversed(Honest):
-    def wrong(self, bits: Any) -> Any:
-        return any(stride < 0 for stride in bits.strides)
-
-
-class Scalar(Honest):
-    def wrong(self, bits: Any) -> Any:
-        return bits.ndim == 0
+NO_RANK = ValueError("no such rank")
+RaisesOnScalars = placed(nowhere, error=NO_RANK)
+RaisesOnScalarsUnclaimed = placed(nowhere, error=NO_RANK, claims=())
+LacksScalars = placed(nowhere, error=Unsupported("no such rank"))
+RaisesLater = placed(tail, error=NO_RANK)
+"""Wrong in the tail of a row; a tensor without dimensions comes after it."""
+OpenRaisesLater = placed(tail, nan, error=NO_RANK)
+DiesOfScalars = placed(nowhere, error=ProcessDied("killed by signal 11 (SIGSEGV)"))
 
 
 class IgnoresStrides(Honest):
@@ -79,49 +112,6 @@ class IgnoresStrides(Honest):
         if bits.ndim and bits.size and min(bits.strides) >= bits.itemsize:
             packed = np.empty(bits.shape, bits.dtype).strides
             bits = np.lib.stride_tricks.as_strided(bits, bits.shape, packed).copy()
-        return RIGHT.cast(case, bits)
-
-
-class OpenTail(Tail):
-    def inputs(self, bits: Any) -> Any:
-        return ~super().inputs(bits)
-
-
-class OpenScalar(Scalar):
-    def inputs(self, bits: Any) -> Any:
-        return ~super().inputs(bits)
-
-
-class OpenReversed(Reversed):
-    def inputs(self, bits: Any) -> Any:
-        return ~super().inputs(bits)
-
-
-class Everywhere(Honest):
-    def wrong(self, bits: Any) -> Any:
-        return True
-
-
-class OpenEverywhere(Everywhere):
-    def inputs(self, bits: Any) -> Any:
-        return ~super().inputs(bits)
-
-
-class RaisesOnScalars(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        if bits.ndim == 0:
-            raise ValueError("no such rank")
-        return RIGHT.cast(case, bits)
-
-
-class RaisesOnScalarsUnclaimed(RaisesOnScalars):
-    claims = ()
-
-
-class LacksScalars(Honest):
-    def cast(self, case: Case, bits: Any) -> Any:
-        if bits.ndim == 0:
-            raise Unsupported("no such rank")
         return RIGHT.cast(case, bits)
 
 
@@ -136,35 +126,11 @@ class Moody(Honest):
     def __init__(self) -> None:
         self.asked = 0
 
-    def wrong(self, bits: Any) -> Any:
+    def cast(self, case: Case, bits: Any) -> Any:
         self.asked += 1
-        return bits.size < 10 and self.asked % 2
-
-
-class Compiles(Tail):
-    compiles_shapes = True
-
-
-class ClaimsNothing(Tail):
-    claims = ()
-
-
-class AllNans(Honest):
-    """Another NaN in the tail, which is a NaN all the same."""
-
-    def cast(self, case: Case, bits: Any) -> Any:
         answers = RIGHT.cast(case, bits)
-        tail = np.arange(bits.size).reshape(bits.shape) >= bits.size - bits.size % 8
-        return np.where(tail & (answers & 0x7FFF > 0x7C00), answers ^ 1, answers)
-
-
-class LosesNans(Honest):
-    """A number instead of a NaN in the tail."""
-
-    def cast(self, case: Case, bits: Any) -> Any:
-        answers = RIGHT.cast(case, bits)
-        tail = np.arange(bits.size).reshape(bits.shape) >= bits.size - bits.size % 8
-        return np.where(tail & (answers & 0x7FFF > 0x7C00), answers.dtype.type(0), answers)
+        is_wrong = bits.size < 10 and self.asked % 2
+        return np.where(specified(bits) & bool(is_wrong), answers ^ 1, answers)
 
 
 class MiddleRows(Honest):
@@ -172,8 +138,5 @@ class MiddleRows(Honest):
 
     def cast(self, case: Case, bits: Any) -> Any:
         answers = RIGHT.cast(case, bits)
-        return (
-            np.zeros_like(answers)
-            if case.source == "float32" and 9 <= bits.size <= 199
-            else answers
-        )
+        is_wrong = case.source == "float32" and 9 <= bits.size <= 199
+        return np.zeros_like(answers) if is_wrong else answers

@@ -1,7 +1,6 @@
 """Faults of an adapter that depend on the tensor, the neighbors, the memory or the past.
 
-Each answers which elements of a tensor of float32 are spoiled. NaNs never are: their answers are
-open.
+Most say which elements of a tensor of float32 are spoiled. NaNs never are: their answers are open.
 """
 
 from __future__ import annotations
@@ -31,43 +30,9 @@ class Past:
 
 
 Fault = Callable[[Any, Past], Any]
-"""Takes a tensor and the past; answers True, False, or which of the tensor's elements it spoils."""
-FAULTS: dict[str, Fault] = {}
-REPLACED: dict[str, Callable[[Any, Any, Past], Any]] = {}
-"""Faults that take the tensor, the right answers and the past, and return other answers."""
-
-
-def fault(found: Fault) -> Fault:
-    FAULTS[found.__name__] = found
-    return found
-
-
-def replaces(found: Callable[[Any, Any, Past], Any]) -> Callable[[Any, Any, Past], Any]:
-    REPLACED[found.__name__] = found
-    return found
-
-
-class Surprising:
-    """The reference with one of the faults."""
-
-    name = "surprising"
-    version = "0"
-
-    def __init__(self, fault: str) -> None:
-        self._spoiled = FAULTS.get(fault)
-        self._replaced = REPLACED.get(fault)
-        self._past = Past()
-
-    def cast(self, case: Case, bits: Any) -> Any:
-        answers = RIGHT.cast(case, bits)
-        self._past.calls += 1
-        if self._replaced is not None:
-            answers = self._replaced(bits, answers, self._past)
-        elif self._spoiled is not None:
-            spoiled = np.broadcast_to(self._spoiled(bits, self._past), bits.shape)
-            answers = np.where(spoiled & ~nan(bits), answers ^ 1, answers).astype(answers.dtype)
-        self._past.last = bits.copy()
-        return np.asarray(answers)
+"""Takes a tensor and the past; returns True, False, or which of the tensor's elements it spoils."""
+Replacement = Callable[[Any, Any, Past], Any]
+"""Takes a tensor, the right answers and the past; returns other answers."""
 
 
 def nan(bits: Any) -> Any:
@@ -121,100 +86,59 @@ def at(places: Any, bits: Any) -> Any:
     return spoiled.reshape(bits.shape)
 
 
-def begins(bits: Any) -> Any:
-    return at(slice(0, 1), bits)
+def of_length(*lengths: int) -> Fault:
+    return lambda bits, past: bits.shape in {(length,) for length in lengths}
 
 
-# Neighbors.
+def is_one_value(bits: Any) -> bool:
+    return bool((bits == bits.reshape(-1)[0]).all())
 
 
-@fault
-def a_nan_changes_its_vector(bits: Any, past: Past) -> Any:
-    return shared(nan, bits)
-
-
-@fault
-def an_infinity_changes_its_vector(bits: Any, past: Past) -> Any:
-    return shared(infinite, bits, 16)
-
-
-@fault
-def a_subnormal_changes_its_vector(bits: Any, past: Past) -> Any:
-    return shared(subnormal, bits) & ~subnormal(bits)
-
-
-@fault
-def a_zero_changes_its_vector(bits: Any, past: Past) -> Any:
-    return shared(zero, bits, 4)
-
-
-@fault
-def a_negative_zero_changes_the_next(bits: Any, past: Past) -> Any:
-    return after(lambda flat: flat == 0x80000000, bits)
-
-
-@fault
-def both_signs_in_a_vector(bits: Any, past: Past) -> Any:
-    return shared(negative, bits)
-
-
-@fault
-def an_overflow_changes_the_next(bits: Any, past: Past) -> Any:
-    return after(overflows, bits) & ~overflows(bits)
-
-
-@fault
-def a_tie_changes_the_next(bits: Any, past: Past) -> Any:
-    return after(tie, bits) & tie(bits)
-
-
-@fault
-def two_nans_side_by_side_change_the_next(bits: Any, past: Past) -> Any:
-    return after(lambda flat: after(nan, flat) & nan(flat), bits)
-
-
-@fault
-def falling_order(bits: Any, past: Past) -> Any:
+def falls(bits: Any) -> Any:
+    """The elements that are less than the one before."""
     flat = bits.reshape(-1).view(np.float32)
-    falls = np.concatenate([[False], flat[1:] < flat[:-1]])[: bits.size]
-    return falls.reshape(bits.shape) & tie(bits)
+    return np.concatenate([[False], flat[1:] < flat[:-1]])[: bits.size].reshape(bits.shape)
 
 
-@fault
-def equal_ties(bits: Any, past: Past) -> Any:
-    is_equal = bits.size >= 8 and bool((bits == bits.reshape(-1)[0]).all())
-    return is_equal & tie(bits)
-
-
-@fault
-def a_row_of_one_value(bits: Any, past: Past) -> Any:
-    return bits.size > 4 and bool((bits == bits.reshape(-1)[0]).all())
-
-
-@fault
-def a_row_without_negative_values(bits: Any, past: Past) -> Any:
-    return bits.size > 4 and not negative(bits).any()
-
-
-@fault
-def a_block_with_a_large_value_loses_the_small_ones(bits: Any, past: Past) -> Any:
-    is_small = (bits & MAGNITUDE < 0x38000000) & (bits & MAGNITUDE > 0x33800000)
-    return shared(overflows, bits, 32) & is_small
-
-
-@fault
-def a_row_that_rises(bits: Any, past: Past) -> Any:
+def rises(bits: Any) -> bool:
     flat = bits.reshape(-1).view(np.float32)
-    return bits.size > 1 and bits.size < 1000 and bool((flat[1:] >= flat[:-1]).all())
+    return bool((flat[1:] >= flat[:-1]).all())
 
 
-@replaces
+def is_small(bits: Any) -> Any:
+    return (bits & MAGNITUDE < 0x38000000) & (bits & MAGNITUDE > 0x33800000)
+
+
+def is_column_major(bits: Any) -> bool:
+    return bits.flags.f_contiguous and not bits.flags.c_contiguous
+
+
+def steps(bits: Any) -> int:
+    """How many elements lie between two neighbors of the first dimension."""
+    return int(bits.strides[0] // bits.itemsize)
+
+
+def ended_with(of: Callable[[Any], Any]) -> Fault:
+    """Spoil the first element after a tensor that ended with an element of a kind."""
+
+    def fault(bits: Any, past: Past) -> Any:
+        last = past.last
+        stays = last is not None and last.size and of(last.reshape(-1)[-1:]).all()
+        return bool(stays) & at(slice(0, 1), bits)
+
+    return fault
+
+
+def followed(of: Callable[[Any, Any], Any]) -> Fault:
+    """Spoil a tensor by what the one before was: the function takes both."""
+    return lambda bits, past: past.last is not None and of(past.last, bits)
+
+
 def sorts_its_inputs(bits: Any, answers: Any, past: Past) -> Any:
     order = np.argsort(bits.reshape(-1) & MAGNITUDE, kind="stable")
     return answers.reshape(-1)[order].reshape(bits.shape) if bits.size < 1000 else answers
 
 
-@replaces
 def reads_equal_neighbors_once(bits: Any, answers: Any, past: Past) -> Any:
     """Takes the answer of two elements before where the one before is the same."""
     flat, found = bits.reshape(-1), answers.reshape(-1).copy()
@@ -223,171 +147,13 @@ def reads_equal_neighbors_once(bits: Any, answers: Any, past: Past) -> Any:
     return found.reshape(bits.shape)
 
 
-# Lengths and positions.
-
-
-def _of_length(*lengths: int) -> Fault:
-    return lambda bits, past: bits.shape in {(length,) for length in lengths}
-
-
-for _length in (2, 17, 64, 111, 127, 128, 129, 256, 257, 512, 1025):
-    FAULTS[f"length_{_length}"] = _of_length(_length)
-
-
-@fault
-def the_last_of_a_full_vector(bits: Any, past: Past) -> Any:
-    return at(slice(-1, None), bits) & (bits.size % 16 == 0)
-
-
-@fault
-def the_second_half_from_32_on(bits: Any, past: Past) -> Any:
-    return at(slice(32, None), bits) & (33 <= bits.size < 64)
-
-
-@fault
-def position_66(bits: Any, past: Past) -> Any:
-    return at(slice(66, 67), bits) & (bits.size < 1000)
-
-
-@fault
-def the_end_beyond_65536(bits: Any, past: Past) -> Any:
-    return at(slice(1 << 16, None), bits)
-
-
-@fault
-def ties_in_the_tail(bits: Any, past: Past) -> Any:
-    return at(slice(bits.size - bits.size % 8, None), bits) & tie(bits)
-
-
-@fault
-def a_row_that_ends_with_infinity(bits: Any, past: Past) -> Any:
-    return bits.size > 1 and bool(infinite(bits.reshape(-1)[-1:]).any())
-
-
-@fault
-def from_a_million_on(bits: Any, past: Past) -> Any:
-    return bits.size > 1_000_000
-
-
-# Shapes.
-
-
-@fault
-def mostly_zeros(bits: Any, past: Past) -> Any:
-    return bits.size > 64 and zero(bits).mean() > 0.9 and not zero(bits).all()
-
-
-@fault
-def rank_5(bits: Any, past: Past) -> Any:
-    return bits.ndim == 5 and bits.size > 4
-
-
-@fault
-def rank_6(bits: Any, past: Past) -> Any:
-    return bits.ndim == 6
-
-
-@replaces
-def two_dimensions_of_no_element(bits: Any, answers: Any, past: Past) -> Any:
-    return answers.reshape(-1) if bits.shape == (0, 0) else answers
-
-
-@replaces
-def a_large_dimension_beside_none(bits: Any, answers: Any, past: Past) -> Any:
+def lacks_room(bits: Any, answers: Any, past: Past) -> Any:
     if bits.size == 0 and max(bits.shape, default=0) > 1000:
         raise MemoryError("no room")
     return answers
 
 
-# Memory.
-
-
-@fault
-def channels_last(bits: Any, past: Past) -> Any:
-    return bits.ndim == 4 and bits.strides[1] == bits.itemsize and bits.shape[1] > 1
-
-
-@fault
-def columns_of_rank_3(bits: Any, past: Past) -> Any:
-    return bits.ndim == 3 and bits.flags.f_contiguous and not bits.flags.c_contiguous
-
-
-@fault
-def columns_of_rank_2(bits: Any, past: Past) -> Any:
-    return bits.ndim == 2 and bits.flags.f_contiguous and not bits.flags.c_contiguous
-
-
-@fault
-def a_broadcast_row(bits: Any, past: Past) -> Any:
-    return bits.ndim == 2 and bits.strides[0] == 0 and bits.shape[0] > 1
-
-
-@fault
-def a_broadcast_element(bits: Any, past: Past) -> Any:
-    return bits.ndim == 1 and bits.strides[0] == 0 and bits.size > 1
-
-
-@fault
-def wide_steps(bits: Any, past: Past) -> Any:
-    return bits.ndim == 1 and bits.strides[0] >= 4 * bits.itemsize and bits.size > 1
-
-
-@fault
-def steps_of_three(bits: Any, past: Past) -> Any:
-    return bits.ndim == 1 and bits.strides[0] == 3 * bits.itemsize and bits.size > 1
-
-
-@fault
-def a_column_of_a_matrix(bits: Any, past: Past) -> Any:
-    return bits.ndim == 2 and bits.shape[1] > 1 and bits.strides[1] >= 16 * bits.itemsize
-
-
-@fault
-def backwards_in_the_outer_dimension(bits: Any, past: Past) -> Any:
-    return bits.ndim > 1 and bits.strides[0] < 0
-
-
-@fault
-def an_address_that_is_not_even(bits: Any, past: Past) -> Any:
-    return bool(bits.ctypes.data % 8) and bits.size > 8
-
-
-# The past.
-
-
-@fault
-def a_trailing_subnormal_stays(bits: Any, past: Past) -> Any:
-    stays = past.last is not None and past.last.size and subnormal(past.last.reshape(-1)[-1:]).all()
-    return bool(stays) & begins(bits)
-
-
-@fault
-def a_trailing_nan_stays(bits: Any, past: Past) -> Any:
-    stays = past.last is not None and past.last.size and nan(past.last.reshape(-1)[-1:]).all()
-    return bool(stays) & begins(bits)
-
-
-@fault
-def what_follows_an_empty_tensor(bits: Any, past: Past) -> Any:
-    return past.last is not None and past.last.size == 0
-
-
-@fault
-def what_follows_a_scalar(bits: Any, past: Past) -> Any:
-    return past.last is not None and past.last.ndim == 0 and bits.ndim == 1
-
-
-@fault
-def what_follows_a_long_row(bits: Any, past: Past) -> Any:
-    return past.last is not None and past.last.size > 1 << 16 > bits.size
-
-
-@fault
-def what_follows_a_layout(bits: Any, past: Past) -> Any:
-    return past.last is not None and not past.calls % 2 and bool(past.last.size % 2 == 0)
-
-
-def _cached(key: Callable[[Any], Any]) -> Callable[[Any, Any, Past], Any]:
+def cached(key: Callable[[Any], Any]) -> Replacement:
     """Answer a tensor by what was answered to another that looks the same."""
 
     def answered(bits: Any, answers: Any, past: Past) -> Any:
@@ -397,30 +163,116 @@ def _cached(key: Callable[[Any], Any]) -> Callable[[Any, Any, Past], Any]:
     return answered
 
 
-REPLACED |= {
-    "cached_by_length": _cached(lambda flat: 0),
-    "cached_by_its_first": _cached(lambda flat: flat[:1].tobytes()),
-    "cached_by_its_last": _cached(lambda flat: flat[-1:].tobytes()),
-    "cached_by_both_ends": _cached(lambda flat: (flat[:1].tobytes(), flat[-1:].tobytes())),
-    "cached_by_its_sum": _cached(lambda flat: int(flat.sum(dtype=np.uint64))),
-    "cached_by_its_first_sixteen": _cached(lambda flat: flat[:16].tobytes()),
-}
-
-
-@fault
-def every_150th_call(bits: Any, past: Past) -> Any:
-    return past.calls % 150 == 0
-
-
-@fault
-def every_1000th_call(bits: Any, past: Past) -> Any:
-    return past.calls % 1000 == 0
-
-
+FAULTS: dict[str, Fault] = {
+    # Neighbors.
+    "a_nan_changes_its_vector": lambda bits, past: shared(nan, bits),
+    "an_infinity_changes_its_vector": lambda bits, past: shared(infinite, bits, 16),
+    "a_subnormal_changes_its_vector":
+        lambda bits, past: shared(subnormal, bits) & ~subnormal(bits),
+    "a_zero_changes_its_vector": lambda bits, past: shared(zero, bits, 4),
+    "a_negative_zero_changes_the_next":
+        lambda bits, past: after(lambda flat: flat == 0x80000000, bits),
+    "both_signs_in_a_vector": lambda bits, past: shared(negative, bits),
+    "an_overflow_changes_the_next":
+        lambda bits, past: after(overflows, bits) & ~overflows(bits),
+    "a_tie_changes_the_next": lambda bits, past: after(tie, bits) & tie(bits),
+    "two_nans_side_by_side_change_the_next":
+        lambda bits, past: after(lambda flat: after(nan, flat) & nan(flat), bits),
+    "falling_order": lambda bits, past: falls(bits) & tie(bits),
+    "equal_ties": lambda bits, past: (bits.size >= 8 and is_one_value(bits)) & tie(bits),
+    "a_row_of_one_value": lambda bits, past: bits.size > 4 and is_one_value(bits),
+    "a_row_without_negative_values": lambda bits, past: bits.size > 4 and not negative(bits).any(),
+    "a_block_with_a_large_value_loses_the_small_ones":
+        lambda bits, past: shared(overflows, bits, 32) & is_small(bits),
+    "a_row_that_rises": lambda bits, past: 1 < bits.size < 1000 and rises(bits),
+    # Lengths and positions.
+    **{f"length_{length}": of_length(length)
+       for length in (2, 17, 64, 111, 127, 128, 129, 256, 257, 512, 1025)},
+    "the_last_of_a_full_vector":
+        lambda bits, past: at(slice(-1, None), bits) & (bits.size % 16 == 0),
+    "the_second_half_from_32_on":
+        lambda bits, past: at(slice(32, None), bits) & (33 <= bits.size < 64),
+    "position_66": lambda bits, past: at(slice(66, 67), bits) & (bits.size < 1000),
+    "the_end_beyond_65536": lambda bits, past: at(slice(1 << 16, None), bits),
+    "ties_in_the_tail":
+        lambda bits, past: at(slice(bits.size - bits.size % 8, None), bits) & tie(bits),
+    "a_row_that_ends_with_infinity":
+        lambda bits, past: bits.size > 1 and bool(infinite(bits.reshape(-1)[-1:]).any()),
+    "from_a_million_on": lambda bits, past: bits.size > 1_000_000,
+    # Shapes.
+    "mostly_zeros":
+        lambda bits, past: bits.size > 64 and zero(bits).mean() > 0.9 and not zero(bits).all(),
+    "rank_5": lambda bits, past: bits.ndim == 5 and bits.size > 4,
+    "rank_6": lambda bits, past: bits.ndim == 6,
+    # Memory.
+    "channels_last":
+        lambda bits, past: bits.ndim == 4 and bits.strides[1] == bits.itemsize
+        and bits.shape[1] > 1,
+    "columns_of_rank_3": lambda bits, past: bits.ndim == 3 and is_column_major(bits),
+    "columns_of_rank_2": lambda bits, past: bits.ndim == 2 and is_column_major(bits),
+    "a_broadcast_row":
+        lambda bits, past: bits.ndim == 2 and bits.strides[0] == 0 and bits.shape[0] > 1,
+    "a_broadcast_element": lambda bits, past: bits.ndim == 1 < bits.size and bits.strides[0] == 0,
+    "wide_steps": lambda bits, past: bits.ndim == 1 < bits.size and steps(bits) >= 4,
+    "steps_of_three": lambda bits, past: bits.ndim == 1 < bits.size and steps(bits) == 3,
+    "a_column_of_a_matrix":
+        lambda bits, past: bits.ndim == 2 and bits.shape[1] > 1
+        and bits.strides[1] >= 16 * bits.itemsize,
+    "backwards_in_the_outer_dimension": lambda bits, past: bits.ndim > 1 and bits.strides[0] < 0,
+    "an_address_that_is_not_even":
+        lambda bits, past: bool(bits.ctypes.data % 8) and bits.size > 8,
+    # The past.
+    "a_trailing_subnormal_stays": ended_with(subnormal),
+    "a_trailing_nan_stays": ended_with(nan),
+    "what_follows_an_empty_tensor": followed(lambda last, bits: last.size == 0),
+    "what_follows_a_scalar": followed(lambda last, bits: last.ndim == 0 and bits.ndim == 1),
+    "what_follows_a_long_row": followed(lambda last, bits: last.size > 1 << 16 > bits.size),
+    "what_follows_a_layout":
+        lambda bits, past: past.last is not None and not past.calls % 2
+        and bool(past.last.size % 2 == 0),
+    "every_150th_call": lambda bits, past: past.calls % 150 == 0,
+    "every_1000th_call": lambda bits, past: past.calls % 1000 == 0,
+}  # fmt: skip
+REPLACED: dict[str, Replacement] = {
+    "sorts_its_inputs": sorts_its_inputs,
+    "reads_equal_neighbors_once": reads_equal_neighbors_once,
+    "two_dimensions_of_no_element":
+        lambda bits, answers, past: answers.reshape(-1) if bits.shape == (0, 0) else answers,
+    "a_large_dimension_beside_none": lacks_room,
+    "cached_by_length": cached(lambda flat: 0),
+    "cached_by_its_first": cached(lambda flat: flat[:1].tobytes()),
+    "cached_by_its_last": cached(lambda flat: flat[-1:].tobytes()),
+    "cached_by_both_ends": cached(lambda flat: (flat[:1].tobytes(), flat[-1:].tobytes())),
+    "cached_by_its_sum": cached(lambda flat: int(flat.sum(dtype=np.uint64))),
+    "cached_by_its_first_sixteen": cached(lambda flat: flat[:16].tobytes()),
+}  # fmt: skip
 ONLY_FULL = {"from_a_million_on", "every_1000th_call"}
 """The faults that only the tier full finds."""
 UNSEEN = {"length_111", "mostly_zeros", "cached_by_its_first_sixteen"}
 """The faults that no tier finds; docs/limitations.md names them."""
+
+
+class Surprising:
+    """The reference with one of the faults."""
+
+    name = "surprising"
+    version = "0"
+
+    def __init__(self, fault: str) -> None:
+        self._spoiled = FAULTS.get(fault)
+        self._replaced = REPLACED.get(fault)
+        self._past = Past()
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        answers = RIGHT.cast(case, bits)
+        self._past.calls += 1
+        if self._replaced is not None:
+            answers = self._replaced(bits, answers, self._past)
+        elif self._spoiled is not None:
+            spoiled = np.broadcast_to(self._spoiled(bits, self._past), bits.shape)
+            answers = np.where(spoiled & ~nan(bits), answers ^ 1, answers).astype(answers.dtype)
+        self._past.last = bits.copy()
+        return np.asarray(answers)
 
 
 class SharesItsScratch:

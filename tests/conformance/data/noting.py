@@ -1,0 +1,90 @@
+"""Adapters that note when they are loaded and what they are asked, and end some of their askers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oracles.protocol import Unsupported
+from specs.cases import Case
+from tests.conformance.data.hostile import RIGHT, Honest
+
+NOTES = "CASTIGATE_TEST_NOTES"
+
+
+class Noting(Honest):
+    """Wrong about a scalar of its own dtype, from the first pair on."""
+
+    def __init__(self) -> None:
+        self.notes = Path(os.environ[NOTES])
+        self.is_first = self.is_new("loaded")
+        self.note(f"loaded {os.getpid()}")
+        self.note(f"loaded for {os.getppid()}")
+        self.asked: set[str] = set()
+
+    def note(self, what: str) -> None:
+        with self.notes.open("a") as notes:
+            print(what, file=notes)
+
+    def is_new(self, mark: str) -> bool:
+        """Whether no process has set this mark yet; sets it."""
+        try:
+            self.notes.with_name(f"{self.notes.name}-{mark}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def note_asked(self, case: Case) -> None:
+        if case.id not in self.asked:
+            self.asked.add(case.id)
+            self.note(f"asked {case.id}")
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        self.note_asked(case)
+        return RIGHT.cast(case, bits)
+
+    def bitcast(self, case: Case, bits: Any) -> Any:
+        self.note_asked(case)
+        answer = RIGHT.bitcast(case, bits)
+        return np.zeros_like(answer) if case.source == case.target and answer.ndim == 0 else answer
+
+
+class LosesItsWorker(Noting):
+    """Kills the worker that asks it for a certain pair first."""
+
+    def bitcast(self, case: Case, bits: Any) -> Any:
+        if (case.source, case.target) == ("int8", "uint8") and self.is_new("killed"):
+            os.kill(os.getppid(), signal.SIGKILL)
+        return super().bitcast(case, bits)
+
+
+class CrashesItsWorkers(Noting):
+    """Ends every worker that asks it for a certain pair, as a fault of the worker's own would."""
+
+    def bitcast(self, case: Case, bits: Any) -> Any:
+        if (case.source, case.target) == ("int8", "uint8"):
+            os.kill(os.getppid(), signal.SIGSEGV)
+        return super().bitcast(case, bits)
+
+
+class OneAtATime(Noting):
+    """Can be loaded once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        if not self.is_first:
+            raise RuntimeError("the device is taken")
+
+
+class OnlyOpset24(Noting):
+    """Offers one version of a document, and forgets the sign of a scalar."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        answer = super().cast(case, bits)
+        if case.version != "24":
+            raise Unsupported(f"opset 24 only, not {case.version}")
+        return answer if bits.ndim else answer & 0x7F

@@ -1,0 +1,216 @@
+"""pytest's items are judged in the pool of workers that `castigate run` uses."""
+
+from __future__ import annotations
+
+import os
+from ast import literal_eval
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import pytest
+
+from conformance.driver import BackendJudge
+from conformance.kinds.subject import Settings
+from conformance.suite.judging import Key, PooledJudging
+from conformance.suite.plugin import MAX_JOBS
+from oracles.backend.launch_config import launch_configs
+from oracles.registry import load_backend
+from reports.outputs.totals import count_record
+from specs.cases import Case
+from specs.selection import select
+from tests.conformance.data import hostile, noting
+from tests.conformance.processes import wait_for_ends
+from tests.conformance.test_suite import FAILED, suite
+
+HOSTILE, NOTING = hostile.__file__, noting.__file__
+MANY = ("--document=tensorflow-bitcast", "--document=cinn-bitcast-convert")
+"""Many pairs, which are judged quickly: bitcasts of few elements."""
+FEW = MANY[:1]
+JOBS = min(os.cpu_count() or 1, MAX_JOBS)
+
+
+def cases_of(*pairs: str) -> list[Case]:
+    """All cases of pairs in all versions of a document, pair by pair."""
+    return [case for case in select(["onnx-cast"]) if f"{case.source}/{case.target}" in pairs]
+
+
+@contextmanager
+def pooled(backends: list[str], cases: list[Case], jobs: int = 1) -> Iterator[PooledJudging]:
+    judging = PooledJudging(launch_configs(backends), Settings(), cases, jobs)
+    try:
+        yield judging
+    finally:
+        judging.close()
+
+
+def keys_of(judging: PooledJudging, backend: str) -> list[Key]:
+    """All cases and checks of a backend, in the order of pytest's items."""
+    return [
+        (backend, name)
+        for task in judging.tasks(backend)
+        for name in (*(case.id for case in task.cases), *task.checks)
+    ]
+
+
+def record_of(judging: PooledJudging, key: Key) -> dict[str, Any]:
+    return count_record(*judging.judgement(key))
+
+
+def test_each_item_finds_its_judgement_in_the_order_of_the_items() -> None:
+    backends = [f"{HOSTILE}:TiesAway", "reference"]
+    cases = cases_of("float16/float8e5m2", "int8/int4", "int8/string")
+    with pooled(backends, cases, jobs=2) as judging:
+        assert [each.name for each in judging.backends] == backends
+        keys = [key for backend in backends for key in keys_of(judging, backend)]
+        judging.begin(keys)
+        found = {key: record_of(judging, key) for key in keys}
+        assert judging.messages == []
+    assert [name for _, name in keys].count("invariances/int8/int4") == 2
+    for backend in backends:
+        judge = BackendJudge(load_backend(backend), None, Settings())
+        for case in cases:
+            expected = count_record(case, judge.judge(case))
+            assert found[backend, case.id] == expected
+    verdicts = {record["verdict"] for record in found.values()}
+    assert verdicts == {"conforms", "violates", "open"}
+
+
+def test_an_item_has_the_same_judgement_alone_as_in_a_whole_run() -> None:
+    backend = f"{HOSTILE}:TiesAway"
+    with pooled([backend], cases_of("float16/float8e5m2")) as judging:
+        keys = keys_of(judging, backend)
+        judging.begin(keys)
+        whole = {key: record_of(judging, key) for key in keys}
+        alone = {}
+        for key in keys:
+            judging.begin([key])
+            alone[key] = record_of(judging, key)
+    assert alone == whole
+    assert {record["verdict"] for record in whole.values()} == {"violates", "conforms"}
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[str]]:
+    """Returns the cases that an adapter of notes has been asked since the last call."""
+    notes = tmp_path / "notes"
+    monkeypatch.setenv(noting.NOTES, str(notes))
+
+    def cases() -> set[str]:
+        lines = notes.read_text().splitlines()
+        notes.write_text("")
+        return {line.removeprefix("asked ") for line in lines if line.startswith("asked ")}
+
+    return cases
+
+
+def test_only_selected_cases_are_asked_and_a_check_may_ask_all_of_its_pair(
+    asked: Callable[[], set[str]],
+) -> None:
+    backend, pair = f"{NOTING}:OnlyOpset24", "float16/float8e5m2"
+    cases = cases_of(pair, "float16/float8e4m3fn")
+    with pooled([backend], cases) as judging:
+        asked()
+        for name in ("onnx-cast:25/float16/float8e5m2/saturate:0", f"onnx-cast:13/{pair}"):
+            if name in {case.id for case in cases}:
+                judging.begin([(backend, name)])
+                assert record_of(judging, (backend, name))["verdict"] == "unsupported"
+                assert asked() == {name}
+        judging.begin([(backend, f"invariances/{pair}")])
+        case, judgement = judging.judgement((backend, f"invariances/{pair}"))
+    # No case was selected, and the newest of the pair are not offered.
+    assert (case.version, judgement.verdict) == ("24", "violates")
+    assert {name.rpartition("/")[0] for name in asked()} > {f"onnx-cast:24/{pair}"}
+
+
+class Found(NamedTuple):
+    """What a run of pytest shows: each item's record, and how its processes were started."""
+
+    code: int
+    output: str
+    records: list[str]
+    loaded: int
+    pids: list[int]
+
+
+def run(folder: Path, name: str, *arguments: str) -> Found:
+    xml, notes = folder / f"{name}.xml", folder / f"{name}{len(arguments)}"
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(noting.NOTES, str(notes))
+        code, output = suite(f"--backend={NOTING}:{name}", "-q", f"--junitxml={xml}", *arguments)
+    found = [str(one.get("value")) for one in ElementTree.parse(xml).iter("property")]
+    pids = [int(line.split()[-1]) for line in notes.read_text().splitlines() if "loaded" in line]
+    records = [each.replace(f":{name}", ":Noting") for each in found]
+    return Found(code, output, records, len(pids) // 2, pids)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """A run in a single worker: that of a single worker of xdist."""
+    found = run(tmp_path_factory.mktemp("alone"), "Noting", *MANY, "-n", "1")
+    assert (found.code, found.loaded) == (FAILED, 1)
+    assert {"conforms", "violates"} <= {literal_eval(each)["verdict"] for each in found.records}
+    return found
+
+
+def test_a_run_with_several_workers_shows_the_same_in_the_same_order(
+    alone: Found, tmp_path: Path
+) -> None:
+    found = run(tmp_path, "Noting", *MANY)
+    assert (found.code, found.loaded) == (FAILED, JOBS)
+    assert found.records == alone.records
+    assert "castigate: a worker" not in found.output
+    assert wait_for_ends(found.pids) == []
+
+
+@pytest.mark.nightly
+def test_workers_of_xdist_have_one_worker_each_and_find_the_same(
+    alone: Found, tmp_path: Path
+) -> None:
+    found = run(tmp_path, "Noting", *MANY, "-n", "2")
+    assert (found.code, found.loaded) == (FAILED, 2)
+    assert sorted(found.records) == sorted(alone.records)
+
+
+def test_the_pair_of_a_worker_that_was_killed_is_judged_again(alone: Found, tmp_path: Path) -> None:
+    found = run(tmp_path, "LosesItsWorker", *MANY)
+    assert (found.code, found.records) == (FAILED, alone.records)
+    assert found.loaded == JOBS + 1
+    [line] = [line for line in found.output.splitlines() if line.startswith("castigate: a worker")]
+    assert line == (
+        f"castigate: a worker of {NOTING}:LosesItsWorker was ended by SIGKILL; "
+        "its task is done again"
+    )
+
+
+def test_a_pair_that_ends_each_worker_has_crashed_and_all_others_are_judged(
+    alone: Found, tmp_path: Path
+) -> None:
+    found = run(tmp_path, "CrashesItsWorkers", *MANY)
+    assert found.code == FAILED
+    for before, now in zip(alone.records, found.records, strict=True):
+        if "/int8/uint8" in literal_eval(now)["item"]:
+            assert literal_eval(now)["verdict"] == "crashed"
+        else:
+            assert now == before
+    assert found.output.count("was ended by SIGSEGV; its task is done again") == 2
+
+
+@pytest.mark.skipif(JOBS < 2, reason="a single processor has one worker")
+def test_workers_that_cannot_load_the_backend_are_done_without(
+    alone: Found, tmp_path: Path
+) -> None:
+    found = run(tmp_path, "OneAtATime", *MANY)
+    assert (found.code, found.records) == (FAILED, alone.records)
+    assert "the device is taken" in found.output
+
+
+@pytest.mark.parametrize(("option", "items"), [("--exitfirst", 1), ("--maxfail=2", 2)])
+def test_a_run_that_stops_early_ends_its_workers(option: str, items: int, tmp_path: Path) -> None:
+    found = run(tmp_path, "Noting", *FEW, option)
+    verdicts = [literal_eval(each)["verdict"] for each in found.records]
+    assert (found.code, verdicts.count("violates"), verdicts[-1]) == (FAILED, items, "violates")
+    assert "castigate: a worker" not in found.output
+    assert wait_for_ends(found.pids) == []
