@@ -48,7 +48,7 @@ from reports.problems import (
     Refused,
     Unoffered,
 )
-from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
+from reports.run_store.answer_arrays import InputsAndAnswers, SharedArrays
 from reports.verdicts import Verdict
 from specs.case_calls import receiver_of
 from specs.cases import Case
@@ -122,7 +122,8 @@ class _Examination:
 
     def _faulty(self, fault: FaultyTensor) -> Ask[Judgement]:
         examined = Examined(self.case, self.rules, self.inputs.size, self.baseline, faults=(fault,))
-        return (yield from conclude(self.subject, examined, Followed((), 0, reaches_ends=False)))
+        nothing = Followed((), 0, reaches_ends=False)
+        return (yield from conclude(self.subject, examined, nothing, SharedArrays()))
 
     def _judgement(self, verdict: Verdict, note: Problem) -> Judgement:
         return Judgement(self.case.id, self.subject.name, verdict, (note,), inputs=self.inputs.size)
@@ -229,8 +230,13 @@ def _can_follow(subject: Subject, case: Case, rules: Ruling) -> bool:
     )
 
 
-def conclude(subject: Subject, examined: Examined, followed: Followed) -> Ask[Judgement]:
-    """The verdict that follows from wrong values and from other faults, with scripts."""
+def conclude(
+    subject: Subject, examined: Examined, followed: Followed, arrays: SharedArrays
+) -> Ask[Judgement]:
+    """The verdict that follows from wrong values and from other faults, with scripts.
+
+    Judgements that keep the same ``arrays`` share them.
+    """
     case, rules, found = examined.case, examined.rules, followed.values
     faulty = [each.problem for each in examined.faults]
     shown = [each.bits for each in examined.faults if not isinstance(each.problem, Unoffered)]
@@ -259,7 +265,7 @@ def conclude(subject: Subject, examined: Examined, followed: Followed) -> Ask[Ju
         open_inputs=examined.open_inputs,
         reaches_ends=followed.reaches_ends,
         reproduction=NEXT_SCRIPT.join(filter(None, scripts)),
-        answered=_answered(case, examined.graded) if examined.graded else None,
+        answered=_answered(case, examined.graded, arrays) if examined.graded else None,
     )
 
 
@@ -279,6 +285,6 @@ def _without_rule(problem: Problem) -> Problem:
     return problem
 
 
-def _answered(case: Case, graded: GradedAnswers) -> InputsAndAnswers:
-    inputs, answers = graded.inputs, graded.answers
-    return InputsAndAnswers(DatumArray(case.source, inputs), DatumArray(case.target, answers))
+def _answered(case: Case, graded: GradedAnswers, arrays: SharedArrays) -> InputsAndAnswers:
+    inputs = arrays.of(case.source, graded.inputs)
+    return InputsAndAnswers(inputs, arrays.of(case.target, graded.answers))

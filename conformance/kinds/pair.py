@@ -19,6 +19,7 @@ from conformance.kinds.subject import Subject
 from conformance.kinds.verdicts import broken_adapter
 from reports.case_patterns import INVARIANCES
 from reports.judgement import Judgement
+from reports.run_store.answer_arrays import SharedArrays
 from specs.cases import Case
 from specs.operations import is_bitcast
 
@@ -37,9 +38,10 @@ def judge_pair(
     examined = yield from in_step({case: _examine(subject, case) for case in judged})
     waiting = [each for each in examined.values() if isinstance(each, Examined)]
     followed = yield from follow_all(subject, waiting)
+    arrays = SharedArrays()
     concluded = yield from in_step(
         {
-            each.case: conclude(subject, each, followed[each.case])
+            each.case: conclude(subject, each, followed[each.case], arrays)
             for each in waiting
             if each.judgement is None
         }

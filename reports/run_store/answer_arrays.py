@@ -60,6 +60,17 @@ def decode_array(dtype: str, data: bytes) -> DatumArray:
     return DatumArray(dtype, np.cumsum(steps, dtype=storage))
 
 
+class SharedArrays:
+    """Makes one ``DatumArray`` of each array, so that its digest is computed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], DatumArray] = {}
+
+    def of(self, dtype: str, values: NDArray[Any]) -> DatumArray:
+        """The array of these values; the same one for the same object."""
+        return self._known.setdefault((dtype, id(values)), DatumArray(dtype, values))
+
+
 @dataclass(frozen=True)
 class InputsAndAnswers:
     """The inputs of one call of a backend, and its answers to them."""

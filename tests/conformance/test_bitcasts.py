@@ -158,70 +158,50 @@ def test_without_a_fault_nothing_is_found(name: str) -> None:
     assert (found.verdict, found.faults) == ("conforms", ())
 
 
-@pytest.mark.parametrize(
-    ("case", "verdict", "message"),
-    [
-        (f"{XLA}/float32/int32/shape:3", "error", "ValueError: not today"),
-        # The document names the class of the error, or names none.
-        (f"{XLA}/float32/float64/shape:3", "conforms",
-         "expected InvalidArgument, got ValueError: not today"),
-        (f"{VIEW}/float32/float64/shape:3", "conforms", "ValueError: not today"),
-        (f"{TF}/bool/int64/shape:3", "open", "ValueError: not today"),
-        # By both readings a dimension must be appended; by one of two, an error is raised.
-        (f"{CINN}/int64/bool/shape:3", "error", "ValueError: not today"),
-        (f"{CINN}/complex64/float32/shape:3", "conforms", "ValueError: not today"),
-    ],
-)  # fmt: skip
-def test_a_refusal(case: str, verdict: str, message: str) -> None:
-    found = judged(case, refuses)
-    assert (found.verdict, found.message) == (verdict, message)
+def declines(case: Case, bits: Any) -> Any:
+    raise Unsupported("no such dtype\nhere")
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        f"{XLA}/float32/int32/shape:3",
-        f"{XLA}/int8/int4/shape:3",  # The bits are open.
-        f"{TF}/bool/int64/shape:3",  # Everything is open.
-        f"{XLA}/float32/float64/shape:3",  # An error is due.
-    ],
-)
-def test_a_malformed_answer_is_an_error_whatever_the_document_allows(case: str) -> None:
-    def malforms(case: Case, bits: Any) -> Any:
-        raise malformed("no array\nat all")
-
-    for claimed, verdict in ((True, "error"), (False, "differs")):
-        found = judged(case, malforms, claimed)
-        assert (found.verdict, found.message) == (verdict, "no array at all")
+def malforms(case: Case, bits: Any) -> Any:
+    raise malformed("no array\nat all")
 
 
-def test_an_open_bitcast_is_open_whatever_the_answer_is() -> None:
-    found = judged(f"{TF}/bool/int64/shape:3", lambda case, bits: np.arange(7, dtype=np.uint64))
-    assert (found.verdict, found.faults) == ("open", ())
-    assert found.open_inputs == found.inputs > 0
+OTHERS: list[tuple[str, Answer, str, str]] = [
+    (f"{XLA}/float32/int32/shape:3", refuses, "error", "ValueError: not today"),
+    # The document names the class of the error, or names none.
+    (f"{XLA}/float32/float64/shape:3", refuses, "conforms",
+     "expected InvalidArgument, got ValueError: not today"),
+    (f"{VIEW}/float32/float64/shape:3", refuses, "conforms", "ValueError: not today"),
+    (f"{TF}/bool/int64/shape:3", refuses, "open", "ValueError: not today"),
+    # By both readings a dimension must be appended; by one of two, an error is raised.
+    (f"{CINN}/int64/bool/shape:3", refuses, "error", "ValueError: not today"),
+    (f"{CINN}/complex64/float32/shape:3", refuses, "conforms", "ValueError: not today"),
+    (f"{XLA}/float32/int32/shape:3", declines, "unsupported", "no such dtype"),
+    # A malformed answer is an error, also where bits or everything is open, or an error is due.
+    *((case, malforms, "error", "no array at all")
+      for case in (f"{XLA}/float32/int32/shape:3", f"{XLA}/int8/int4/shape:3",
+                   f"{TF}/bool/int64/shape:3", f"{XLA}/float32/float64/shape:3")),
+    # Where bits are open, any bits conform, in the shape of any reading.
+    (f"{XLA}/int8/int4/shape:3", shaped(3, 2), "conforms", ""),
+    (f"{CINN}/int64/bool/shape:3", shaped(3, 8), "conforms", ""),
+    (f"{CINN}/int64/bool/shape:3", shaped(3, 64), "conforms", ""),
+    (f"{TF}/bool/int64/shape:3", lambda case, bits: np.arange(7, dtype=np.uint64), "open", ""),
+    # Bytes stay as they are, or are normalized.
+    *((f"{document}/uint8/bool/shape:3", answer, "open", "") for document in (VIEW, ONNX, TF)
+      for answer in (lambda case, bits: bits, lambda case, bits: (bits != 0).astype(np.uint8))),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("document", [VIEW, ONNX, TF])
-def test_an_open_bitcast_to_bool_is_open_with_and_without_normalized_bytes(document: str) -> None:
-    case = f"{document}/uint8/bool/shape:3"
-    as_they_are = judged(case, lambda case, bits: bits)
-    normalized = judged(case, lambda case, bits: (bits != 0).astype(np.uint8))
-    assert as_they_are.verdict == normalized.verdict == "open"
-    assert as_they_are.open_inputs == as_they_are.inputs == normalized.inputs
-
-
-@pytest.mark.parametrize(
-    ("case", "shape"),
-    [
-        (f"{CINN}/int64/bool/shape:3", (3, 8)),
-        (f"{CINN}/int64/bool/shape:3", (3, 64)),
-        (f"{XLA}/int8/int4/shape:3", (3, 2)),
-    ],
-)
-def test_any_bits_in_a_shape_of_any_reading_conform_if_the_bits_are_open(
-    case: str, shape: tuple[int, ...]
-) -> None:
-    assert judged(case, shaped(*shape)).verdict == "conforms"
+@pytest.mark.parametrize(("case", "answer", "verdict", "message"), OTHERS)
+def test_other_verdicts(case: str, answer: Answer, verdict: str, message: str) -> None:
+    found = judged(case, answer)
+    assert (found.verdict, found.message, found.faults) == (verdict, message, ())
+    if verdict == "open":
+        assert found.open_inputs == found.inputs
+        assert bool(found.inputs) == (answer is not refuses)
+    if verdict == "error":
+        unclaimed = judged(case, answer, claimed=False)
+        assert (unclaimed.verdict, unclaimed.message) == ("differs", message)
 
 
 def test_open_bits_in_another_order_are_noted_and_counted_as_open() -> None:
@@ -274,14 +254,6 @@ def test_a_declined_tensor_is_left_out_and_the_others_are_judged() -> None:
     assert found.inputs == judged(case, honest).inputs - 3
     found = judged(case, lambda case, bits: folds_no_set_bits(case, bits) ^ 1)
     assert (found.verdict, found.faults[0].rule) == ("deviates", "same-width")
-
-
-def test_a_bitcast_of_which_every_tensor_is_declined_is_unsupported() -> None:
-    def declines(case: Case, bits: Any) -> Any:
-        raise Unsupported("no such dtype\nhere")
-
-    found = judged(f"{XLA}/float32/int32/shape:3", declines)
-    assert (found.verdict, found.message) == ("unsupported", "no such dtype")
 
 
 MEMORY: dict[str, tuple[bool, str]] = {

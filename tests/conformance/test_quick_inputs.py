@@ -1,13 +1,20 @@
-"""The quick tier chooses inputs of wide sources."""
+"""The inputs of the quick tier contain what tells faults of wide sources apart.
+
+The tier sweeps no source of 64 bits. So its inputs must meet a fault in any part of a binade.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from conformance.kinds.quick_inputs import quick_inputs
+from conformance.kinds.quick_inputs import RANGES, quick_inputs
+from oracles.protocol import Bits
 
 MANTISSA = {"float32": 23, "float64": 52}
+DROPPED = (1 << 29) - 1
+"""The bits of float64 below those of float32."""
+TIE = 1 << 28
 WIDE = [
     ("int32", "float32"),
     ("uint32", "float32"),
@@ -16,9 +23,15 @@ WIDE = [
     ("int64", "float64"),
     ("uint64", "float64"),
 ]
+SEEDS = pytest.mark.parametrize("seed", [0, 1])
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+def last_kept_bits(codes: Bits) -> Bits:
+    """The last bit of float64 that float32 has too: whether a tie goes up or down."""
+    return codes >> np.uint64(29) & np.uint64(1)
+
+
+@SEEDS
 @pytest.mark.parametrize(("source", "target"), WIDE)
 def test_ties_of_both_kinds_in_every_binade_of_integers(
     source: str, target: str, seed: int
@@ -36,16 +49,14 @@ def test_ties_of_both_kinds_in_every_binade_of_integers(
         assert kinds == {0, 1}, binade
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@SEEDS
 def test_ties_of_both_kinds_in_every_binade_of_float64_for_float32(seed: int) -> None:
     asked = quick_inputs("float64", "float32", seed, 20)
     fields = (asked >> np.uint64(52)).astype(np.int64)
-    dropped = asked & np.uint64((1 << 29) - 1)
-    is_tie = dropped == 1 << 28
+    is_tie = asked & np.uint64(DROPPED) == TIE
     beside = np.isin(asked - np.uint64(1), asked) & np.isin(asked + np.uint64(1), asked)
     for field in range(1023 - 126, 1023 + 128):
-        here = asked[is_tie & beside & (fields == field)]
-        kinds = set(((here >> np.uint64(29)) & np.uint64(1)).tolist())
+        kinds = set(last_kept_bits(asked[is_tie & beside & (fields == field)]).tolist())
         assert kinds == {0, 1}, field - 1023
 
 
@@ -59,3 +70,47 @@ def test_halves_of_both_kinds_in_every_binade_of_float64_for_integers(
         here = values[(values >= 2.0**binade) & (values < 2.0 ** (binade + 1))]
         halves = here[here % 1 == 0.5]
         assert {int(half) % 2 for half in halves} == {0, 1}, binade
+
+
+@SEEDS
+def test_each_part_of_each_binade_of_float64_has_all_remainders_of_float32(seed: int) -> None:
+    inputs = quick_inputs("float64", "float32", seed, 0)
+    rest, is_odd = inputs & np.uint64(DROPPED), last_kept_bits(inputs).astype(bool)
+    wanted = {
+        (sign << 11 | exponent + 1023) * RANGES + part
+        for sign in (0, 1)
+        for exponent in range(-126, 128)
+        for part in range(RANGES)
+    }
+    for remainder in (0, TIE - 1, TIE, TIE + 1):
+        for odd in (False, True):
+            there = inputs[(rest == remainder) & (is_odd == odd)]
+            found = set((there >> np.uint64(52 - 3)).tolist())
+            assert wanted - found == set(), (remainder, odd)
+
+
+@pytest.mark.parametrize("target", ["float32", "float64", "int32", "uint64", "int8"])
+def test_each_part_of_each_binade_of_int64_has_inputs(target: str) -> None:
+    inputs = quick_inputs("int64", target, 0, 0)
+    for codes in (inputs, ~inputs + np.uint64(1)):
+        for place in range(63):
+            width = max((1 << place) // RANGES, 1)
+            for part in range(min(RANGES, 1 << place)):
+                first = (1 << place) + part * width
+                assert ((codes >= first) & (codes <= first + width - 1)).any(), (place, part)
+
+
+@pytest.mark.parametrize(("source", "dropped"), [("int64", 30), ("float64", 28)])
+def test_each_bit_alone_decides_beside_a_tie(source: str, dropped: int) -> None:
+    """A cast to float32 that loses one of the bits below the midpoint rounds such inputs wrong."""
+    inputs = quick_inputs(source, "float32", 0, 0)
+    for place in range(dropped):
+        if source == "float64":
+            found = inputs & np.uint64(DROPPED) == (TIE | 1 << place)
+        else:
+            lengths = np.floor(np.log2(np.maximum(inputs, 1).astype(float))).astype(np.uint64)
+            unit = np.uint64(1) << np.maximum(lengths, 24) - np.uint64(23)
+            tie = unit >> np.uint64(1)
+            found = (inputs & (unit - np.uint64(1))) == (tie | np.uint64(1 << place))
+            found &= (tie > 1 << place) & (inputs < 1 << 62)
+        assert found.any(), place

@@ -19,7 +19,7 @@ from reports.outputs.cases_csv import COLUMNS, cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
 from reports.outputs.write_outputs import RENDERERS, write_output
-from reports.problems import Note
+from reports.problems import Died, Note
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
@@ -160,7 +160,7 @@ def test_markdown_lists_findings_by_kind_and_then_by_cases(tmp_path: Path) -> No
         planted_report(
             tmp_path,
             Judgement(names[0], "ort", "error", (Note("boom"),)),
-            Judgement(names[1], "ort", "crashed"),
+            Judgement(names[1], "ort", "crashed", (Died("the process was ended"),)),
             broken(names[2], "a", "b", verdict="differs"),
             broken(names[3], "c", verdict="deviates"),
             replace(
@@ -240,7 +240,7 @@ def test_junit_describes_each_failure(tmp_path: Path) -> None:
         ),
         broken(names[1], "a", verdict="differs"),
         Judgement(names[2], "ort", "violates", (Note("another shape"),)),
-        Judgement(names[3], "ort", "crashed", (Note("gone"),)),
+        Judgement(names[3], "ort", "crashed", (Died("gone"),)),
         Judgement(names[4], "ort", "not-run"),
     )
     [suite] = Tree.fromstring(junit(report))
@@ -256,8 +256,8 @@ def test_junit_describes_each_failure(tmp_path: Path) -> None:
     ] == [
         ("failure", "deviates", "a, b"),
         ("system-out", None, None),
-        ("failure", "violates", (Note("another shape"),)),
-        ("error", "crashed", (Note("gone"),)),
+        ("failure", "violates", "another shape"),
+        ("error", "crashed", "gone"),
         ("skipped", None, "not-run"),
     ]
     source, target = (format_named(name) for name in names[0].split("/")[1:3])

@@ -1,7 +1,6 @@
-"""The suite's own loop over its items: plugins that follow items are heeded, and nothing is lost.
+"""Items of the suite run without the phases of a test, and pytest and its plugins see no difference.
 
-Without such a plugin, an item makes a single report. What pytest then shows is compared with what
-it shows where a plugin follows every step.
+What pytest shows is compared with what it shows where every item goes pytest's own way.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -40,6 +40,67 @@ def suite_with(
     )  # fmt: skip
 
 
+MARKS_ALL = """\
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.skipif(False, reason="never"))
+"""
+"""Has every item go pytest's own way."""
+
+
+@pytest.mark.parametrize(
+    ("more", "endings"),
+    [
+        ("-s", "failed passed skipped xfailed"),
+        ("-q --tb=no -rA", "failed passed skipped xfailed"),
+        ("--runxfail", "failed passed skipped"),
+        ("-x", "failed passed skipped"),
+        ("--maxfail=2", "failed passed skipped"),
+        ("--junitxml=out.xml", "failed passed skipped xfailed"),
+    ],
+)
+def test_pytest_shows_the_same_as_for_tests_with_phases(
+    more: str, endings: str, tmp_path: Path
+) -> None:
+    arguments = [*ALL_ENDINGS, *more.replace("out.xml", str(tmp_path / "out.xml")).split()]
+    found, cases = [], []
+    for plugin in ("", MARKS_ALL):
+        done = suite_with(plugin, tmp_path, *arguments)
+        assert done.returncode == FAILED
+        found.append(shown(done.stdout))
+        if "junitxml" in more:
+            cases.append(junit_cases(tmp_path / "out.xml"))
+    assert found[0] == found[1]
+    last = done.stdout.splitlines()[-1]
+    counts = {ending: int(count) for count, ending in re.findall(r"(\d+) (\w+)[, ]", last)}
+    counts.pop("deselected")
+    assert " ".join(sorted(counts)) == endings
+    if cases:
+        assert cases[0] == cases[1]
+        assert len(cases[0]) == sum(counts.values())
+        assert all(properties for _, _, properties in cases[0])
+
+
+def junit_cases(path: Path) -> list[tuple[str | None, list[str], list[str]]]:
+    """Each test case of a file: its name, how it ended, and its properties."""
+    return [
+        (
+            case.get("name"),
+            [f"{each.tag} {each.get('type')} {each.get('message')}" for each in case],
+            [str(each.get("value")) for each in case.iter("property")],
+        )
+        for case in ElementTree.parse(path).iter("testcase")
+    ]
+
+
+def shown(output: str) -> list[str]:
+    """The lines of an output without times, and without the line of code that skips an item."""
+    lines = re.sub(r"in \d+\.\d+s", "", output).splitlines()
+    return [re.sub(r"items\.py:\d+", "items.py", line).strip("= ") for line in lines]
+
+
 FOLLOWS = """\
 import pytest
 
@@ -50,49 +111,11 @@ def {hook}({argument}):
 """
 
 
-def follower(hook: str, argument: str, notes: Path) -> str:
-    """The source of a plugin that notes each call of a hook."""
-    return FOLLOWS.format(hook=hook, argument=argument, notes=str(notes))
-
-
-@pytest.mark.parametrize(
-    ("more", "endings"),
-    [
-        ("-s", "failed passed skipped xfailed"),
-        ("-q --tb=no -rA", "failed passed skipped xfailed"),
-        ("--runxfail", "failed passed skipped"),
-        ("-x", "failed passed skipped"),
-    ],
-)
-def test_pytest_shows_the_same_whether_or_not_a_plugin_follows_the_items(
-    more: str, endings: str, tmp_path: Path
-) -> None:
-    notes = tmp_path / "notes"
-    follows = follower("pytest_runtest_logfinish", "nodeid", notes)
-    alone, followed = (
-        suite_with(plugin, tmp_path, *ALL_ENDINGS, *more.split()) for plugin in ("", follows)
-    )
-    assert alone.returncode == followed.returncode == FAILED
-    assert shown(alone.stdout) == shown(followed.stdout)
-    last = alone.stdout.splitlines()[-1]
-    counts = {ending: int(count) for count, ending in re.findall(r"(\d+) (\w+)[, ]", last)}
-    counts.pop("deselected")
-    assert " ".join(sorted(counts)) == endings
-    assert len(notes.read_text().splitlines()) == sum(counts.values())
-
-
-def shown(output: str) -> list[str]:
-    """The lines of an output without times, and without the line of code that skips an item."""
-    lines = re.sub(r"in \d+\.\d+s", "", output).splitlines()
-    return [re.sub(r"items\.py:\d+", "items.py", line).strip("= ") for line in lines]
-
-
 @pytest.mark.parametrize(
     ("hook", "argument", "calls"),
     [
         ("pytest_runtest_protocol", "item", 1),
         ("pytest_runtest_logstart", "nodeid", 1),
-        ("pytest_runtest_makereport", "item", 1),
         ("pytest_report_teststatus", "report", 2),
         ("pytest_runtest_logreport", "report", 2),
         ("pytest_runtest_logfinish", "nodeid", 1),
@@ -102,7 +125,8 @@ def test_a_plugin_that_follows_a_step_of_items_is_heeded(
     hook: str, argument: str, calls: int, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
-    done = suite_with(follower(hook, argument, notes), tmp_path, *ONE_CASE)
+    plugin = FOLLOWS.format(hook=hook, argument=argument, notes=str(notes))
+    done = suite_with(plugin, tmp_path, *ONE_CASE)
     assert done.returncode == PASSED, done.stdout + done.stderr
     assert len(notes.read_text().splitlines()) == calls
 
@@ -150,3 +174,42 @@ def test_the_time_of_a_failing_item_is_that_of_its_judging(tmp_path: Path) -> No
     timed = re.findall(r"^\d+\.\d+s call +(\S+)", alone.stdout, re.MULTILINE)
     assert failed
     assert set(failed) <= set(timed)
+
+
+def test_tests_of_others_run_beside_the_suites_items(tmp_path: Path) -> None:
+    (tmp_path / "test_own.py").write_text("def test_own(): pass\n\ndef test_wrong(): assert 0\n")
+    done = suite_with(
+        "", tmp_path, *ONE_CASE, str(tmp_path / "test_own.py"), "-k", f"{SMALL} or own"
+    )
+    assert done.returncode == FAILED
+    assert re.search(r"1 failed, 2 passed, \d+ deselected", done.stdout)
+
+
+REVERSES = """\
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.name, reverse=True)
+"""
+
+
+def test_items_may_be_in_any_order(tmp_path: Path) -> None:
+    """Here the pairs are reversed, and those of the backends take turns."""
+    as_collected, reversed_ = (
+        suite_with(plugin, tmp_path, *ALL_ENDINGS, "--tb=no", "-rA") for plugin in ("", REVERSES)
+    )
+    assert as_collected.returncode == reversed_.returncode == FAILED
+    assert sorted(shown(as_collected.stdout)) == sorted(shown(reversed_.stdout))
+
+
+TWICE = """\
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item):
+    runtestprotocol(item, log=False)
+"""
+
+
+def test_an_item_may_run_twice(tmp_path: Path) -> None:
+    """As plugins have it that repeat items, or run those that fail again."""
+    done = suite_with(TWICE, tmp_path, *ONE_CASE)
+    assert done.returncode == PASSED, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
