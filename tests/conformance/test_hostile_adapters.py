@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from ast import literal_eval
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,9 @@ import pytest
 
 from conformance.judging.backend_judge import BackendJudge, Settings
 from conformance.running.selection import case_named
+from oracles.isolation.launch_config import LaunchConfig
+from oracles.isolation.loading import close, load_isolated
+from oracles.protocol import row_limits_of
 from oracles.registry import load_backend
 from oracles.smoke_check import smoke
 from reports.diff.judgement import Judgement
@@ -114,12 +118,33 @@ def test_an_error_on_a_document_that_is_not_claimed_differs(
             "`cinn-cast:tvm`? its versions are 1.0, tvm, torch-xla",
         ),
         ("ClaimsText", "claims must be a tuple"),
+        (
+            "LimitZero",
+            "row_limits is `(0,)`; it must be a tuple of at most 16 whole numbers from 1",
+        ),
+        ("LimitBelowZero", "row_limits is `(1, -1)`; it must be a tuple"),
+        ("LimitTooLarge", "row_limits is `(1099511627776,)`; it must be a tuple"),
+        ("LimitIsNoInteger", "row_limits is `(1024.5,)`; it must be a tuple"),
+        ("LimitIsTrue", "row_limits is `(True,)`; it must be a tuple"),
+        ("LimitIsText", "row_limits is `'65536'`; it must be a tuple"),
+        ("LimitIsNumber", "row_limits is `65536`; it must be a tuple"),
+        ("ManyLimits", "row_limits is `range(1, 16777216)`; it must be a tuple"),
+        ("LimitsRaise", "OSError: no device at all"),
         ("ExitsAtOnce", "SystemExit"),
     ],
 )
 def test_what_cannot_be_a_backend_is_one_line(name: str, message: str) -> None:
-    with pytest.raises(CastigateError, match=re.escape(message)):
-        load_backend(f"{HOSTILE}:{name}")
+    for load in (load_backend, partial(load_isolated, config=LaunchConfig())):
+        with pytest.raises(CastigateError, match=re.escape(message)) as caught:
+            load(f"{HOSTILE}:{name}")
+        assert "\n" not in str(caught.value)
+
+
+def test_limits_of_every_kind_of_integer_are_loaded() -> None:
+    assert row_limits_of(load_backend(f"{HOSTILE}:GoodLimits").oracle) == (1, 65536, 1 << 24)
+    backend = load_isolated(f"{HOSTILE}:GoodLimits", LaunchConfig())
+    assert row_limits_of(backend.oracle) == (1, 65536, 1 << 24)
+    close(backend)
 
 
 def test_the_reference_is_never_judged_by_its_own_kernels() -> None:

@@ -149,6 +149,48 @@ class ClaimsText(Honest):
     claims = "onnx-cast"
 
 
+class LimitZero(Honest):
+    row_limits = (0,)
+
+
+class LimitBelowZero(Honest):
+    row_limits = (1, -1)
+
+
+class LimitTooLarge(Honest):
+    row_limits = (1 << 40,)
+
+
+class LimitIsNoInteger(Honest):
+    row_limits = (1024.5,)
+
+
+class LimitIsTrue(Honest):
+    row_limits = (True,)
+
+
+class LimitIsText(Honest):
+    row_limits = "65536"
+
+
+class LimitIsNumber(Honest):
+    row_limits = 65536
+
+
+class ManyLimits(Honest):
+    row_limits = range(1, 1 << 24)
+
+
+class LimitsRaise(Honest):
+    @property
+    def row_limits(self) -> Any:
+        raise OSError("no device\nat all")
+
+
+class GoodLimits(Honest):
+    row_limits = (1, np.int32(65536), 1 << 24)
+
+
 class ExitsAtOnce(Honest):
     def __init__(self) -> None:
         sys.exit(0)
