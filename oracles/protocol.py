@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 from oracles.tensor_batch import BatchAnswers, TensorBatch
@@ -31,6 +32,15 @@ DeviceSwept = Callable[[int, int], Any]
 
 It returns a torch tensor of the patterns as signed integers, which lasts until the next call.
 """
+
+MAX_ROW_LIMIT = 1 << 24
+"""The largest number that ``row_limits`` may have.
+
+Each case is asked in a row of one element more. In the widest dtype, of 16 bytes, that is 256 MiB,
+which a backend's process holds several times: as a message, as inputs and as answers.
+"""
+MAX_ROW_LIMITS = 16
+"""The most numbers that ``row_limits`` may have: each costs one more request of every case."""
 
 
 class Unsupported(Exception):
@@ -113,8 +123,8 @@ class WithCompiledShapes(Protocol, metaclass=Capability):
 class WithRowLimits(Protocol, metaclass=Capability):
     """An oracle that casts long tensors in another way than short ones.
 
-    ``row_limits`` are the numbers of elements above which the way changes. Inputs are tested in
-    rows on both sides of each.
+    ``row_limits`` are the numbers of elements above which the way changes, from 1 to
+    ``MAX_ROW_LIMIT``. Inputs are tested in rows on both sides of each.
     """
 
     row_limits: Sequence[int]
@@ -325,6 +335,21 @@ def claims_of(oracle: Oracle) -> tuple[str, ...] | None:
 def compiles_per_shape(oracle: Oracle) -> bool:
     """Return whether each new shape costs the oracle a compilation."""
     return isinstance(oracle, WithCompiledShapes) and bool(oracle.compiles_shapes)
+
+
+def are_row_limits(limits: object) -> bool:
+    """Return whether an oracle may have these ``row_limits``: a sequence of few whole numbers."""
+    return (
+        isinstance(limits, Sequence)
+        and len(limits) <= MAX_ROW_LIMITS
+        and all(_is_row_limit(each) for each in limits)
+    )
+
+
+def _is_row_limit(limit: object) -> bool:
+    if isinstance(limit, bool) or not isinstance(limit, int | np.integer):
+        return False
+    return 1 <= int(limit) <= MAX_ROW_LIMIT
 
 
 def row_limits_of(oracle: Oracle) -> tuple[int, ...]:

@@ -14,13 +14,24 @@ from types import ModuleType
 from typing import Any
 
 from oracles.claims import Claim, claims_of_every_document, normalize_claims, parse_claim
-from oracles.protocol import NotInstalled, Oracle, Unsupported, claims_of
+from oracles.protocol import (
+    MAX_ROW_LIMIT,
+    MAX_ROW_LIMITS,
+    NotInstalled,
+    Oracle,
+    Unsupported,
+    WithRowLimits,
+    are_row_limits,
+    claims_of,
+)
 from specs.errors import CastigateError
 from specs.plain_text import plain_line
 from specs.suggestions import did_you_mean
 
 EXEC = "exec:"
 LONGEST_VERSION = 200
+SHOWN = 100
+"""Characters of a wrong value that an error shows."""
 GROUP = "castigate.oracles"
 """The entry-point group under which other packages register their backends."""
 
@@ -135,7 +146,13 @@ def load_backend(name: str) -> Backend:
             f"backend `{name}` is no oracle: it needs name, version and cast(case, bits)"
         )
     backend = Backend(name, oracle)
-    check_claims(backend)
+    try:
+        check_claims(backend)
+        check_row_limits(backend)
+    except CastigateError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise CastigateError(f"backend `{name}`: {type(error).__name__}: {error}") from None
     return backend
 
 
@@ -154,6 +171,16 @@ def check_claims(backend: Backend) -> None:
             parse_claim(claim)
         except CastigateError as error:
             raise CastigateError(f"backend `{backend.name}` claims {error}") from None
+
+
+def check_row_limits(backend: Backend) -> None:
+    """Raise CastigateError for ``row_limits`` that no row can lie on both sides of."""
+    oracle = backend.oracle
+    if isinstance(oracle, WithRowLimits) and not are_row_limits(limits := oracle.row_limits):
+        raise CastigateError(
+            f"backend `{backend.name}`: row_limits is `{plain_line(repr(limits), SHOWN)}`; it must "
+            f"be a tuple of at most {MAX_ROW_LIMITS} whole numbers from 1 to {MAX_ROW_LIMIT:,}"
+        )
 
 
 def _instantiate(name: str) -> Any:

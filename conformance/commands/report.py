@@ -13,7 +13,7 @@ from reports.findings.finding_text import counted
 from reports.findings.report import Report
 from reports.html.site import write_site
 from reports.outputs.write_outputs import RENDERERS, write_output
-from reports.run_store.storage import folder_at
+from reports.run_store.storage import file_to_write, folder_at
 
 
 def report_command(
@@ -38,10 +38,13 @@ def report_command(
     junit: Annotated[str | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")] = None,
 ) -> None:
     """Write the HTML report of the last run, with the changes since the runs before."""
+    outputs = zip(RENDERERS, (summary, csv, junit), strict=True)
+    files = {name: file for name, file in outputs if file is not None}
+    for file in files.values():
+        file_to_write(file)  # Raises an error before anything is written.
     report = write_site(runs, out)
-    for name, file in zip(RENDERERS, (summary, csv, junit), strict=True):
-        if file is not None:
-            write_output(report, name, file)
+    for name, file in files.items():
+        write_output(report, name, file)
     typer.echo(f"{folder_at(out).display_path('index.html')}: {describe_report(report)}")
 
 

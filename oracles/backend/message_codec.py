@@ -19,6 +19,7 @@ from oracles.protocol import (
     Oracle,
     Returned,
     Tensor,
+    are_row_limits,
     claims_of,
     compiles_per_shape,
     row_limits_of,
@@ -70,7 +71,9 @@ def encode_description(oracle: Oracle) -> dict[str, Any]:
 def decode_description(encoded: Any) -> OracleDescription:
     """Decode the description of an oracle; raise FrameError if it is incomplete."""
     try:
-        claims, offers = encoded["claims"], encoded["offers"]
+        claims, offers, limits = (encoded[name] for name in ("claims", "offers", "row_limits"))
+        if not are_row_limits(limits):
+            raise ValueError
         return OracleDescription(
             name=str(encoded["name"]),
             version=str(encoded["version"]),
@@ -78,7 +81,7 @@ def decode_description(encoded: Any) -> OracleDescription:
             # Other names are ignored: they could hide methods of the oracle on this side.
             offers=tuple(name for name in OPTIONAL_METHODS if name in offers),
             compiles_shapes=bool(encoded["compiles_shapes"]),
-            row_limits=tuple(map(int, encoded["row_limits"])),
+            row_limits=tuple(limits),
         )
     except (TypeError, LookupError, ValueError):
         raise FrameError("the description of the backend is incomplete") from None

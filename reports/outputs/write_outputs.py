@@ -9,7 +9,7 @@ from reports.findings.report import Report
 from reports.outputs.cases_csv import cases_csv
 from reports.outputs.junit import junit
 from reports.outputs.summary_md import summary_md
-from reports.run_store.storage import check_outlives, folder_and_name
+from reports.run_store.storage import file_to_write
 
 RENDERERS: Mapping[str, Callable[[Report], str]] = {
     "summary.md": summary_md,
@@ -21,7 +21,6 @@ RENDERERS: Mapping[str, Callable[[Report], str]] = {
 
 def write_output(report: Report, output: str, file: str | os.PathLike[str]) -> None:
     """Write one output of a report to a file; an existing file is replaced as a whole."""
+    folder, name = file_to_write(os.fspath(file))
     text = RENDERERS[output](report)
-    folder, name = folder_and_name(os.fspath(file))
-    check_outlives(folder)
     folder.write(name, text.encode(), "the file is unchanged; give another name or folder")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,6 +16,16 @@ import pyarrow as pa
 
 UNFINISHED = ".unfinished"
 """The suffix of a file that is still being written, or whose writer was killed."""
+
+MAX_LINKS = 40
+"""The most links that Linux follows, too."""
+SPECIAL_KINDS = {
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "an open stream",
+}
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,26 @@ class LocalFiles:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
+
+    def end_of_links(self, path: str) -> str:
+        """The path to which a path leads if it is a link; raise OSError if it leads nowhere.
+
+        A link of ``/proc`` to an open stream is its own end.
+        """
+        for _ in range(MAX_LINKS):
+            folder = os.path.realpath(os.path.dirname(path))
+            if not os.path.islink(path) or folder.startswith("/proc/"):
+                return path
+            path = os.path.join(folder, os.readlink(path))
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+    def special_kind(self, path: str) -> str:
+        """What is at a path, such as ``a FIFO``; empty if it is a file or a folder, or missing."""
+        try:
+            mode = os.lstat(path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        return SPECIAL_KINDS.get(stat.S_IFMT(mode), "")
 
     def delete_file(self, path: str) -> None:
         """Delete a file; raise FileNotFoundError if there is none."""

@@ -15,6 +15,8 @@ from specs.errors import CastigateError
 from specs.release import VERSION
 
 REPAIR_ADVICE = "copy the whole folder again, or run again into another --out"
+UNPARSABLE = (pa.ArrowException, UnicodeDecodeError)
+"""Errors of pyarrow about damaged bytes; the second is about names of columns."""
 
 
 def open_run(out: str) -> RunStore:
@@ -56,7 +58,7 @@ def read_batches(
             for batch in file.iter_batches(columns=columns):
                 missing -= batch.num_rows
                 yield batch
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, *UNPARSABLE) as error:
             raise _damage_error(store.folder, table, reason_of(error)) from None
     if missing:
         # A damaged page may make the reader stop early without an error.
@@ -85,11 +87,9 @@ def _open_table(folder: Folder, table: str) -> Any:
     named = folder.display_path(table)
     try:
         with explain_read_errors(folder, table):
-            file = pq.ParquetFile(folder.open_file(table), page_checksum_verification=True)
+            file = _parsed_table(folder, table)
     except FileNotFoundError:
         raise CastigateError(f"{named} is missing; {REPAIR_ADVICE}") from None
-    except pa.ArrowException as error:
-        raise _damage_error(folder, table, reason_of(error)) from None
     if not file.schema_arrow.equals(SCHEMAS[table]):
         file.close()
         raise CastigateError(
@@ -97,6 +97,20 @@ def _open_table(folder: Folder, table: str) -> Any:
             "read it with the version that wrote it"
         )
     return file
+
+
+def _parsed_table(folder: Folder, table: str) -> Any:
+    """Parse the footer of a table; raise CastigateError if it is damaged, or else OSError."""
+    stream = folder.open_file(table)
+    try:
+        return pq.ParquetFile(stream, page_checksum_verification=True)
+    except UNPARSABLE as error:
+        raise _damage_error(folder, table, reason_of(error)) from None
+    except OSError as error:
+        # Of what it cannot parse, pyarrow also raises OSError, without a number of the system.
+        if error.errno is not None or not folder.is_local:
+            raise
+        raise _damage_error(folder, table, reason_of(error)) from None
 
 
 def _damage_error(folder: Folder, table: str, reason: str) -> CastigateError:

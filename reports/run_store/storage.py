@@ -13,6 +13,7 @@ from reports.run_store.local_files import UNFINISHED, LocalFiles
 from reports.run_store.object_store import MEMORY, ObjectStore, store_at
 from specs.errors import CastigateError
 
+OTHER_FILE = "give the name of a file"
 RESUME_ADVICE = "what was finished before is kept, and --resume goes on from there"
 
 
@@ -143,6 +144,30 @@ def folder_and_name(file: str) -> tuple[Folder, str]:
     if head.endswith(":/"):
         head += slash  # A URL of a bucket alone, which is refused.
     return folder_at(head or slash or "."), name
+
+
+def file_to_write(file: str) -> tuple[Folder, str]:
+    """The folder and the name of a file that is to be written under the name that a user gave.
+
+    A link is followed, as by the ``>`` of a shell: whoever made it wants its target written, and
+    the link kept. Raises CastigateError for a device, a FIFO or an open stream: a file appears by
+    being renamed, which would put it in their place.
+    """
+    folder, name = folder_and_name(file)
+    check_outlives(folder)
+    if not isinstance(folder.system, LocalFiles):
+        return folder, name
+    path = f"{folder.path.rstrip('/')}/{name}"
+    with explain_write_errors(folder, name, OTHER_FILE):
+        end = folder.system.end_of_links(path)
+        kind = folder.system.special_kind(end)
+    if kind:
+        shown = folder.display_path(name)
+        raise CastigateError(f"`{shown}` is {kind}, which a file would replace; {OTHER_FILE}")
+    if end == path:
+        return folder, name
+    target, name = os.path.split(end)
+    return Folder(target, folder.system, target), name
 
 
 def reason_of(error: BaseException) -> str:

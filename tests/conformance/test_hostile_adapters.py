@@ -6,6 +6,7 @@ import subprocess
 import sys
 from ast import literal_eval
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +15,9 @@ import pytest
 from conformance.driver import BackendJudge, drive
 from conformance.kinds.pair import judge_pair
 from conformance.kinds.subject import Settings
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
+from oracles.protocol import row_limits_of
 from oracles.registry import load_backend
 from oracles.smoke_check import smoke
 from reports.judgement import Judgement
@@ -154,15 +158,32 @@ LOAD_ERRORS = [
     ("ClaimsNonsense", "claims `onnx_cast`, which is no document; did you mean `onnx-cast`?"),
     ("ClaimsNoVersion", "claims `cinn-cast:tvn`, but cinn-cast has no version `tvn`; did you mean "
                         "`cinn-cast:tvm`? its versions are 1.0, tvm, torch-xla"),
+    ("LimitZero", "row_limits is `(0,)`; it must be a tuple of at most 16 whole numbers from 1"),
+    ("LimitBelowZero", "row_limits is `(1, -1)`; it must be a tuple"),
+    ("LimitTooLarge", "row_limits is `(1099511627776,)`; it must be a tuple"),
+    ("LimitIsNoInteger", "row_limits is `(1024.5,)`; it must be a tuple"),
+    ("LimitIsTrue", "row_limits is `(True,)`; it must be a tuple"),
+    ("LimitIsText", "row_limits is `'65536'`; it must be a tuple"),
+    ("LimitIsNumber", "row_limits is `65536`; it must be a tuple"),
+    ("ManyLimits", "row_limits is `range(1, 16777216)`; it must be a tuple"),
+    ("LimitsRaise", "OSError: no device at all"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "message"), LOAD_ERRORS)
 def test_a_backend_that_cannot_be_loaded_is_one_line_of_error(name: str, message: str) -> None:
-    with pytest.raises(CastigateError) as caught:
-        load_backend(f"{HOSTILE}:{name}")
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    for load in (load_backend, partial(load_isolated, config=LaunchConfig())):
+        with pytest.raises(CastigateError) as caught:
+            load(f"{HOSTILE}:{name}")
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_limits_of_every_kind_of_integer_are_loaded() -> None:
+    assert row_limits_of(load_backend(f"{HOSTILE}:GoodLimits").oracle) == (1, 65536, 1 << 24)
+    backend = load_isolated(f"{HOSTILE}:GoodLimits", LaunchConfig())
+    assert row_limits_of(backend.oracle) == (1, 65536, 1 << 24)
+    close(backend)
 
 
 @pytest.mark.parametrize("text", ["def (", "import no_such_module", "raise OSError('no\\nway')"])

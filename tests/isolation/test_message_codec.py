@@ -224,6 +224,10 @@ WRONG_DESCRIPTIONS = [
     VALID_DESCRIPTION | wrong
     for wrong in ({"claims": 3}, {"offers": 3}, {"row_limits": 3}, {"row_limits": ["many"]})
 ]
+WRONG_DESCRIPTIONS += [
+    VALID_DESCRIPTION | {"row_limits": wrong}
+    for wrong in ([0], [-1], [1 << 40], [True], [1.5], "12", [1] * 17)
+]
 
 
 @pytest.mark.parametrize("wrong", [None, 3, [], {}, *WRONG_DESCRIPTIONS])

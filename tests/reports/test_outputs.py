@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import os
+import re
+import socket
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +28,7 @@ from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
 from specs.plain_text import escape_markdown
-from tests.conformance.processes import castigate
+from tests.conformance.processes import castigate, castigate_in_process
 from tests.html.planted import BACKENDS, HALF, cases, one_cell, planted_run, violated
 from tests.reports.common import divergence, steps
 
@@ -285,6 +289,68 @@ def test_an_output_is_written_under_any_name_completely_or_not_at_all(
     with pytest.raises(CastigateError, match="the file is unchanged"):
         write_output(report, "junit.xml", tmp_path / "folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "mine.txt"]
+
+
+def test_a_link_to_a_file_is_followed_and_stays(report: Report, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "old.csv").symlink_to("kept/cases.csv")
+    (tmp_path / "latest.csv").symlink_to(tmp_path / "old.csv")
+    for before in (None, "of yesterday"):
+        if before is not None:
+            (tmp_path / "kept" / "cases.csv").write_text(before)
+        write_output(report, "cases.csv", tmp_path / "latest.csv")
+        assert (tmp_path / "kept" / "cases.csv").read_text() == cases_csv(report)
+    assert os.readlink(tmp_path / "latest.csv") == str(tmp_path / "old.csv")
+    assert os.readlink(tmp_path / "old.csv") == "kept/cases.csv"
+    assert sorted(each.name for each in tmp_path.rglob("*")) == [
+        "cases.csv", "kept", "latest.csv", "old.csv"
+    ]  # fmt: skip
+
+
+def special_file(kind: str, folder: Path) -> Path:
+    """A path at which there is something of a kind that is no file."""
+    path = folder / "special"
+    match kind:
+        case "a FIFO":
+            os.mkfifo(path)
+        case "a socket":
+            with contextlib.chdir(folder), socket.socket(socket.AF_UNIX) as bound:
+                bound.bind(path.name)
+        case "a device":
+            path.symlink_to(os.devnull)
+        case "an open stream":
+            path.symlink_to("/dev/stdout")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["a FIFO", "a socket", "a device", "an open stream"])
+def test_what_is_no_file_is_refused_and_stays(kind: str, report: Report, tmp_path: Path) -> None:
+    path = special_file(kind, tmp_path)
+    before = path.lstat()
+    refused = f"`{path}` is {kind}, which a file would replace; give the name of a file"
+    with pytest.raises(CastigateError, match=f"^{re.escape(refused)}$"):
+        write_output(report, "cases.csv", path)
+    assert (path.lstat().st_ino, path.lstat().st_mode) == (before.st_ino, before.st_mode)
+    assert [each.name for each in tmp_path.iterdir()] == ["special"]
+
+
+def test_a_link_to_itself_is_one_line(report: Report, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(CastigateError, match=r"cannot write .*/loop: Too many levels of symbolic"):
+        write_output(report, "cases.csv", tmp_path / "loop")
+    assert os.readlink(tmp_path / "loop") == "loop"
+
+
+@pytest.mark.parametrize("option", ["summary", "csv", "junit"])
+def test_a_report_with_an_output_that_is_refused_writes_nothing(
+    option: str, runs: tuple[str, str], tmp_path: Path
+) -> None:
+    fifo = special_file("a FIFO", tmp_path)
+    arguments = [*runs, f"--out={tmp_path / 'site'}", f"--{option}={fifo}"]
+    code, out, err = castigate_in_process("report", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"castigate: `{fifo}` is a FIFO")
+    assert [each.name for each in tmp_path.iterdir()] == ["special"]
 
 
 def test_each_option_of_the_report_command_writes_its_output(

@@ -271,6 +271,26 @@ def test_damage_anywhere_in_a_table_never_changes_its_rows_silently(out: str) ->
     assert all(line.endswith(f"; {REPAIR_ADVICE}") for line in messages)
 
 
+@pytest.mark.parametrize("table", ["divergences.parquet", "answers.parquet"])
+@pytest.mark.parametrize("flipped", [0x01, 0x80])
+def test_damage_anywhere_in_a_footer_is_one_line(out: str, table: str, flipped: int) -> None:
+    store = complete(out)
+    path = Path(out, table)
+    data, rows = path.read_bytes(), list(read_batches(store, table))
+    messages: list[str] = []
+    for place in range(len(data) - 8 - int.from_bytes(data[-8:-4], "little"), len(data)):
+        path.write_bytes(data[:place] + bytes([data[place] ^ flipped]) + data[place + 1 :])
+        try:
+            assert list(read_batches(open_run(out), table)) == rows
+        except CastigateError as error:
+            messages.append(str(error))
+    damaged = [line for line in messages if line.startswith(f"{path} is cut short or damaged: ")]
+    assert len(damaged) > len(messages) // 2
+    assert all(line.endswith(f"; {REPAIR_ADVICE}") for line in damaged)
+    others = set(messages) - set(damaged)
+    assert all(line.startswith(f"{path} does not have the columns of ") for line in others)
+
+
 def test_a_full_disk_loses_only_the_file_that_was_being_written(
     out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -245,3 +245,23 @@ class NeedsMore(Honest):
 class NotHere(Honest):
     def __init__(self) -> None:
         raise Unsupported("not on this machine")
+
+
+LIMITS = {
+    "LimitZero": (0,),
+    "LimitBelowZero": (1, -1),
+    "LimitTooLarge": (1 << 40,),
+    "LimitIsNoInteger": (1024.5,),
+    "LimitIsTrue": (True,),
+    "LimitIsText": "65536",
+    "LimitIsNumber": 65536,
+    "ManyLimits": range(1, 1 << 24),
+    "GoodLimits": (1, np.int32(65536), 1 << 24),
+}
+globals().update({name: type(name, (Honest,), {"row_limits": each}) for name, each in LIMITS.items()})
+
+
+class LimitsRaise(Honest):
+    @property
+    def row_limits(self) -> Any:
+        raise OSError("no device\nat all")
