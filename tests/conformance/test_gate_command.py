@@ -274,11 +274,6 @@ def test_a_command_that_only_the_certificate_names_is_not_run(passed: Path, tmp_
     assert "the certificate is about backend" in err
 
 
-def test_a_gate_tests_one_backend(tmp_path: Path) -> None:
-    code, _, err = gate(tmp_path, vendor(tmp_path), "--backend=ort")
-    assert (code, err) == (2, "castigate: a gate tests one backend; run it 2 times\n")
-
-
 @pytest.mark.nightly
 def test_divergences_of_the_baseline_are_not_new(failed: Path, tmp_path: Path) -> None:
     policy = f"{POLICY}only-new: true\n"
@@ -352,8 +347,10 @@ USAGE: list[tuple[list[str], str]] = [
     (["gate", "--backend=nobody", "--policy=strict"], "unknown backend `nobody`"),
     (["gate", RIGHT, "--policy=strict", "--sign=/no/such"], "/no/such cannot be read"),
     (["gate", "--policy=strict"], "Missing option '--backend'"),
+    (["gate", RIGHT, "--backend=ort", "--policy=strict"],
+     "castigate: a gate tests one backend; run it 2 times\n"),
     (["verify", "/no/such.json"], "/no/such.json cannot be read"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("arguments", "message"), USAGE)

@@ -79,17 +79,16 @@ def test_each_item_finds_its_judgement_in_the_order_of_the_items() -> None:
 
 
 def test_an_item_has_the_same_judgement_alone_as_in_a_whole_run() -> None:
-    backend = f"{HOSTILE}:TiesAway"
-    with pooled([backend], cases_of("float16/float8e5m2")) as judging:
+    backend, cases = f"{HOSTILE}:TiesAway", cases_of("float16/float8e5m2")
+    with pooled([backend], cases) as judging:
         keys = keys_of(judging, backend)
-        judging.begin(keys)
+        judging.begin()
         whole = {key: record_of(judging, key) for key in keys}
-        alone = {}
-        for key in keys:
-            judging.begin([key])
-            alone[key] = record_of(judging, key)
-    assert alone == whole
     assert {record["verdict"] for record in whole.values()} == {"violates", "conforms"}
+    for key in (keys[0], keys[-2], keys[-1]):
+        with pooled([backend], cases) as judging:
+            judging.begin([key])
+            assert record_of(judging, key) == whole[key]
 
 
 @pytest.fixture
@@ -112,12 +111,10 @@ def test_only_selected_cases_are_asked_and_a_check_may_ask_all_of_its_pair(
     backend, pair = f"{NOTING}:OnlyOpset24", "float16/float8e5m2"
     cases = cases_of(pair, "float16/float8e4m3fn")
     with pooled([backend], cases) as judging:
-        asked()
-        for name in ("onnx-cast:25/float16/float8e5m2/saturate:0", f"onnx-cast:13/{pair}"):
-            if name in {case.id for case in cases}:
-                judging.begin([(backend, name)])
-                assert record_of(judging, (backend, name))["verdict"] == "unsupported"
-                assert asked() == {name}
+        judging.begin([(backend, name := f"onnx-cast:25/{pair}/saturate:0")])
+        assert record_of(judging, (backend, name))["verdict"] == "unsupported"
+        assert asked() == {name}
+    with pooled([backend], cases) as judging:
         judging.begin([(backend, f"invariances/{pair}")])
         case, judgement = judging.judgement((backend, f"invariances/{pair}"))
     # No case was selected, and the newest of the pair are not offered.
