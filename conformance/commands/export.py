@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,8 +18,8 @@ from oracles.adapters.onnx_models import ModelBuilder, bitcast_graph, cast_graph
 from oracles.adapters.refusals import load
 from oracles.adapters.tensor_memory import initializer_content
 from oracles.protocol import NotInstalled, Unsupported
+from reports.run_store.local_files import filled_at_once
 from reports.run_store.record import Selection
-from reports.run_store.storage import folder_at
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
@@ -114,6 +115,20 @@ def export_onnx(
     cases, exporter = selected_cases(selection), Exporter()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CastigateError(f"{out} is not empty; give a new folder as --out")
+    try:
+        with filled_at_once(out) as folder:
+            index = _export(exporter, cases, folder)
+            (folder / INDEX).write_bytes(index.to_json())
+    except OSError as error:
+        raise CastigateError(f"cannot write {out}: {error.strerror}; give another --out") from None
+    typer.echo(f"{out}: {len(index.tests):,} tests of {len(cases):,} cases")
+    for reason, count in index.reasons():
+        typer.echo(f"left out: {count:,} {reason}")
+    raise typer.Exit(0 if index.tests else 3)
+
+
+def _export(exporter: Exporter, cases: Iterable[Case], out: Path) -> ExportIndex:
+    """Write the tests of all cases that have any; return the index."""
     index, written = ExportIndex(), set[str]()
     for case in cases:
         exported = exported_case(case)
@@ -127,15 +142,6 @@ def export_onnx(
             folder = f"{case.document}/{folder_of(case, test.group)}"
             assert folder not in written
             written.add(folder)
-            try:
-                exporter.write(case, test, out / folder)
-            except OSError as error:
-                raise CastigateError(
-                    f"cannot write {out}: {error.strerror}; give another --out"
-                ) from None
+            exporter.write(case, test, out / folder)
             index.add(case, test, folder)
-    folder_at(str(out)).write(INDEX, index.to_json(), "give another --out")
-    typer.echo(f"{out}: {len(written):,} tests of {len(cases):,} cases")
-    for reason, count in index.reasons():
-        typer.echo(f"left out: {count:,} {reason}")
-    raise typer.Exit(0 if written else 3)
+    return index

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from secrets import token_hex
 from shutil import rmtree
 from typing import Any
@@ -112,3 +113,25 @@ class LocalFiles:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+@contextmanager
+def filled_at_once(folder: Path) -> Iterator[Path]:
+    """Lend a folder whose content moves into another, which is empty, if the block ends well.
+
+    If it raises an error, nothing is left. The lent folder is in the other one, not beside it: that
+    may be where a disk is mounted, or the only place where this user may write.
+    """
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    lent = folder / f".{token_hex(8)}{UNFINISHED}"
+    try:
+        lent.mkdir()
+        yield lent
+        for name in sorted(os.listdir(lent)):
+            os.rename(lent / name, folder / name)
+    finally:
+        rmtree(lent, ignore_errors=True)
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()  # which only an empty folder allows

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import unittest
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,7 +22,7 @@ from specs.formats import format_named
 from specs.ruling import ruling
 from specs.selection import case_named
 from tests.conformance.onnx_tests import bits_of, by_evaluator, by_ort, failing, form_of, read
-from tests.conformance.processes import castigate
+from tests.conformance.processes import castigate, castigate_in_process
 
 CAST = "--document=onnx-cast:25"
 
@@ -189,6 +192,59 @@ def test_bad_usage_is_one_line(tmp_path: Path) -> None:
         code, out, err = castigate("export", "onnx", *arguments, f"--out={tmp_path}")
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert message in err
+
+
+FEW = (CAST, "--source=int4", "--target=int2", "--target=uint2")
+FILES = 2 * 4 + 1
+"""Two tests of four files, and the index."""
+
+
+def failing_at(number: int, error: BaseException) -> Callable[..., None]:
+    """Write files, but raise an error at one of them, after a part of its content."""
+    opened, calls = Path.open, count(1)
+
+    def write(path: Path, content: bytes | str, *_: Any, **__: Any) -> None:
+        fails = next(calls) == number
+        with opened(path, "wb") as stream:
+            data = content.encode() if isinstance(content, str) else content
+            stream.write(data[: len(data) // 2] if fails else data)
+        if fails:
+            raise error
+
+    return write
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("number", [1, 2, FILES - 1, FILES])
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OSError(errno.ENOSPC, "full"), 2, "cannot write OUT: full; give another --out"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_an_export_that_cannot_be_written_leaves_nothing(
+    error: BaseException, code: int, message: str, number: int, is_there: bool, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    if is_there:
+        out.mkdir()
+    write = failing_at(number, error)
+    with patch.object(Path, "write_bytes", write), patch.object(Path, "write_text", write):
+        found = castigate_in_process("export", "onnx", *FEW, f"--out={out}")
+    assert found == (code, "", f"castigate: {message.replace('OUT', str(out))}\n")
+    assert [*tmp_path.rglob("*")] == ([out] if is_there else [])
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_an_export_is_all_that_is_in_its_folder(is_there: bool, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "out"
+    if is_there:
+        out.mkdir(parents=True)
+    index = export_onnx(out, *FEW)
+    assert sorted(each.name for each in out.iterdir()) == ["index.json", "onnx-cast"]
+    assert len([each for each in out.rglob("*") if each.is_file()]) == FILES
+    assert {test["target"] for test in index["tests"]} == {"int2", "uint2"}
 
 
 class EvaluatorBackend:
