@@ -1,12 +1,13 @@
 """A dtype pair: all its cases side by side, and then what is checked of the pair as a whole.
 
 Cases of a pair share inputs, expectations and compiled programs. Side by side, their requests
-travel together; the checks that follow compare with the answers that the cases got.
+travel together; the checks that follow compare with the answers that the cases got. This is where
+a kind of question enters a run: as a judge of cases in ``_examine``, or of pairs in ``CHECKS``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from conformance.kinds.asking import Ask, in_step
@@ -17,7 +18,7 @@ from conformance.kinds.invariances import Invariances
 from conformance.kinds.roads import judge_roads
 from conformance.kinds.subject import Subject
 from conformance.kinds.verdicts import broken_adapter
-from reports.case_patterns import INVARIANCES
+from reports.case_patterns import INVARIANCES, VARIANTS
 from reports.judgement import Judgement
 from reports.run_store.answer_arrays import SharedArrays
 from specs.cases import Case
@@ -55,13 +56,32 @@ def judge_pair(
         judgements.append(each.judgement or concluded[case])
         known[case] = each.baseline
     for check in checks:
-        if check.startswith(f"{INVARIANCES}/"):
-            found = yield from Invariances(subject, cases, known).judge()
-        else:
-            assert first is not None
-            found = yield from judge_roads(first, subject, cases, known)
+        kind = check.partition("/")[0]
+        found = yield from CHECKS[kind](subject, cases, known, first)
         judgements.append(replace(found, check=check))
     return judgements
+
+
+Known = Mapping[Case, Baseline | NoBaseline]
+"""What the cases of a pair were answered, as far as they were judged."""
+Check = Callable[[Subject, Sequence[Case], Known, Subject | None], Ask[Judgement]]
+
+
+def _invariances(
+    subject: Subject, cases: Sequence[Case], known: Known, _first: Subject | None
+) -> Ask[Judgement]:
+    return Invariances(subject, cases, known).judge()
+
+
+def _roads(
+    subject: Subject, cases: Sequence[Case], known: Known, first: Subject | None
+) -> Ask[Judgement]:
+    assert first is not None
+    return judge_roads(first, subject, cases, known)
+
+
+CHECKS: Mapping[str, Check] = {INVARIANCES: _invariances, VARIANTS: _roads}
+"""The checks of a pair, by the first part of their names (``pair_checks``)."""
 
 
 def _examine(subject: Subject, case: Case) -> Ask[Examined | Judgement]:

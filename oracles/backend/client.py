@@ -26,41 +26,24 @@ from oracles.backend.replies import (
     Reply,
     attempt,
     checked,
-    malformed,
     stored,
 )
 from oracles.backend.requests import (
-    Bitcast,
     Cast,
     CastAtOnce,
     CastBatch,
-    MakeCall,
+    MethodRequest,
     Request,
     Road,
     Script,
-    SharesMemory,
 )
 from oracles.memory_layouts import copied
-from oracles.protocol import (
-    Bits,
-    Returned,
-    Unsupported,
-    WithBitcast,
-    WithBitcastMemory,
-    WithCall,
-    WithCastAtOnce,
-    WithReproduce,
-    WithReproduceBitcast,
-    WithReproduceCall,
-    WithRoad,
-)
+from oracles.protocol import Bits, Unsupported, WithRoad
 from oracles.registry import Backend
 from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.cases import Case
 from specs.formats import format_named
 
-ANY_BYTE = 0xFF
-"""What a bool may hold after a bitcast, which moves bytes: no document says which."""
 NOTHING = BatchAnswers(np.zeros(0, np.uint8), 0)
 
 
@@ -137,44 +120,36 @@ class Client:
         """
         if isinstance(known, BaseException):
             raise known
-        oracle = self._oracle
-        target = format_named(request.case.target)
         match request:
-            case Cast(case, bits):
-                return self._cast(case, bits, known)
             case CastBatch(case, batch):
                 return self._batch(case, batch, known)
-            case CastAtOnce(case, tensors):
-                if not isinstance(oracle, WithCastAtOnce):
-                    raise Unsupported(f"{oracle.name} is asked by one thread only")
-                return oracle.cast_at_once(case, tensors)
-            case Bitcast(case, bits):
-                if known is None:
-                    if not isinstance(oracle, WithBitcast):
-                        raise Unsupported(f"{oracle.name} has no bitcast")
-                    known = oracle.bitcast(case, bits.copy())
-                return stored(target, known, ANY_BYTE if target.kind == "boolean" else None)
-            case SharesMemory(case, bits):
-                if not isinstance(oracle, WithBitcastMemory):
-                    raise Unsupported(f"{oracle.name} does not say where a bitcast's result lies")
-                return oracle.bitcast_shares_memory(case, bits.copy()) if known is None else known
-            case MakeCall(case, call, members):
-                if known is None:
-                    if not isinstance(oracle, WithCall):
-                        raise Unsupported(f"{oracle.name} makes no calls of {case.document}")
-                    own = {name: self._own(bits) for name, bits in members.items()}
-                    known = oracle.call(case, call, own)
-                if not isinstance(known, Returned):
-                    raise malformed(f"the answer is {type(known).__name__}, not a Returned")
+            case Script() if known is None:
+                return "" if self._method(request) is None else str(self._call(request))
+            case Script():
                 return known
-            case Script(shown):
-                return self._script(shown) if known is None else known
             case Road(case):
                 return self.road(case) if known is None else known
+        return self._checked(request, known)
 
-    def _cast(self, case: Case, bits: Bits, known: Any = None) -> Bits:
-        answer = self._oracle.cast(case, self._own(bits)) if known is None else known
-        return self._own(checked(format_named(case.target), bits, answer))
+    def _checked(self, request: MethodRequest, known: Any = None) -> Any:
+        answer = request.checked(self._call(request) if known is None else known)
+        # A copy: an oracle in this process may use one buffer for all its answers.
+        return self._own(answer) if isinstance(answer, np.ndarray) else answer
+
+    def _call(self, request: Request) -> Any:
+        """Call the method that a request names; raise ``Unsupported`` if the oracle has none."""
+        case, method = request.case, self._method(request)
+        if method is None:
+            lacks = request.lacks.format(document=case.document)
+            raise Unsupported(f"{self._oracle.name} {lacks}")
+        if isinstance(request, CastAtOnce):
+            return method(case, request.each)
+        own = {name: self._own(bits) for name, bits in request.tensors.items()}
+        return method(case, own[""]) if request.made is None else method(case, request.made, own)
+
+    def _method(self, request: Request) -> Callable[..., Any] | None:
+        """Return the oracle's method that a request names; one that is None does not count."""
+        return getattr(self._oracle, request.method, None)
 
     def _batch(self, case: Case, batch: TensorBatch, known: BatchAnswers | None) -> BatchReply:
         """Cast the tensors of a batch; those that are not answered together are cast alone."""
@@ -199,23 +174,11 @@ class Client:
                     return BatchReply(batch, None, replies)
             if len(replies) < len(tensors):
                 # The first tensor that was not answered together: alone it tells why.
-                replies.append(attempt(partial(self._cast, case, tensors[len(replies)])))
+                replies.append(attempt(partial(self._checked, Cast(case, tensors[len(replies)]))))
                 if not isinstance(replies[-1], Answered | Declined):
                     break
                 answers = together(batch.after(len(replies)))
         return BatchReply(batch, None, replies)
-
-    def _script(self, shown: Cast | Bitcast | MakeCall) -> str:
-        oracle = self._oracle
-        match shown:
-            case Bitcast(case, bits) if isinstance(oracle, WithReproduceBitcast):
-                return str(oracle.reproduce_bitcast(case, bits.copy()))
-            case MakeCall(case, call, members) if isinstance(oracle, WithReproduceCall):
-                own = {name: bits.copy() for name, bits in members.items()}
-                return str(oracle.reproduce_call(case, call, own))
-            case Cast(case, bits) if isinstance(oracle, WithReproduce):
-                return str(oracle.reproduce(case, bits.copy()))
-        return ""
 
     def _road(self, case: Case) -> str:
         return self._oracle.road(case) if isinstance(self._oracle, WithRoad) else case.id

@@ -23,7 +23,7 @@ from oracles.backend.remote_errors import ProcessDied, RemoteBaseException, remo
 from oracles.backend.remote_sweep import RemoteSweep
 from oracles.backend.requests import Request
 from oracles.backend.round_message import round_messages
-from oracles.protocol import Bits, Bound, Returned, Swept
+from oracles.protocol import Bits, Bound, Swept
 from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.calls import Call
 from specs.cases import Case
@@ -33,6 +33,10 @@ SWEEP_CALL = 1 << 17
 """Inputs of one call in a sweep: they stay, with their answers, in a core's own cache."""
 SWEEP_BYTES = 1 << 22
 """Bytes of the answers to one request in a sweep."""
+BISECTED = {"call"}
+"""Methods whose crash is searched for in a part of the tensor; it answers element by element."""
+SCRIPTS = {"reproduce", "reproduce_bitcast", "reproduce_call"}
+"""Methods on which no verdict depends."""
 MAX_LOST_MESSAGES = 3
 """After so many messages that ended the process, every request is sent alone."""
 
@@ -47,15 +51,6 @@ class IsolatedOracle:
     """
 
     claims: tuple[str, ...]
-    bitcast: Callable[[Case, Bits], Bits]
-    bitcast_shares_memory: Callable[[Case, Bits], bool]
-    call: Callable[[Case, Call, Mapping[str, Bits]], Returned]
-    road: Callable[[Case], str]
-    bind: Callable[[Case, Bits], Bound]
-    identity: Callable[[str, Bits], Bits]
-    reproduce: Callable[[Case, Bits], str]
-    reproduce_bitcast: Callable[[Case, Bits], str]
-    reproduce_call: Callable[[Case, Call, Mapping[str, Bits]], str]
 
     def __init__(
         self,
@@ -76,8 +71,9 @@ class IsolatedOracle:
             self.claims = description.claims
         self.compiles_shapes = description.compiles_shapes
         self.row_limits = description.row_limits
+        special = {"bind": self._bind, "identity": self._identity}
         for method in description.offers:
-            setattr(self, method, getattr(self, f"_{method}"))
+            setattr(self, method, special.get(method, partial(self._forward, method)))
 
     @property
     def waited(self) -> float:
@@ -161,43 +157,27 @@ class IsolatedOracle:
         self._bisected(partial(self._ask, "bind", case), bits)
         return partial(self._bisected, partial(self._ask, "bound", case), bits)
 
-    def _bitcast(self, case: Case, bits: Bits) -> Bits:
-        answer: Bits = self._ask("bitcast", case, bits, self._seconds)
-        return answer
-
-    def _bitcast_shares_memory(self, case: Case, bits: Bits) -> bool:
-        return bool(self._ask("bitcast_shares_memory", case, bits, self._seconds))
-
-    def _call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:
-        request = {"ask": "call", "case": encode_case(case), "call": encode_call(call)}
+    def _forward(self, method: str, case: Case, *more: Any) -> Any:
+        """Call a method of the oracle; ``more`` is a tensor, a call and its members, or nothing."""
+        request: dict[str, Any] = {"ask": method, "case": encode_case(case)}
+        arrays: Mapping[str, Bits] = {}
+        match more:
+            case [Call() as call, members]:
+                request["call"], arrays = encode_call(call), members
+            case [bits]:
+                arrays = {"": bits}
+        if method in SCRIPTS:
+            with _crash_as_exception():
+                return self._supervisor.ask(request, arrays, self._seconds)
+        # A layer's members must keep their lengths, so only a single member can be bisected.
+        if method not in BISECTED or len(arrays) != 1:
+            return self._supervisor.ask(request, arrays, self._seconds)
+        [(name, tensor)] = arrays.items()
 
         def ask(part: Bits, seconds: float) -> Any:
             return self._supervisor.ask(request, {name: part}, seconds)
 
-        # A layer's members must keep their lengths, so only a single member can be bisected.
-        if len(bits) == 1:
-            [(name, member)] = bits.items()
-            returned: Returned = self._bisected(ask, member)
-        else:
-            returned = self._supervisor.ask(request, bits, self._seconds)
-        return returned
-
-    def _road(self, case: Case) -> str:
-        request = {"ask": "road", "case": encode_case(case)}
-        return str(self._supervisor.ask(request, {}, self._seconds))
-
-    def _reproduce(self, case: Case, bits: Bits) -> str:
-        with _crash_as_exception():
-            return str(self._ask("reproduce", case, bits, self._seconds))
-
-    def _reproduce_bitcast(self, case: Case, bits: Bits) -> str:
-        with _crash_as_exception():
-            return str(self._ask("reproduce_bitcast", case, bits, self._seconds))
-
-    def _reproduce_call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> str:
-        request = {"ask": "reproduce_call", "case": encode_case(case), "call": encode_call(call)}
-        with _crash_as_exception():
-            return str(self._supervisor.ask(request, bits, self._seconds))
+        return self._bisected(ask, tensor)
 
     def _identity(self, dtype: str, bits: Bits) -> Bits:
         request = {"ask": "identity", "dtype": dtype}

@@ -29,17 +29,12 @@ from specs.calls import Argument, Call, Member
 from specs.cases import Case
 
 CACHED_CASES = 64
-OPTIONAL_METHODS = (
-    "bitcast",
-    "bitcast_shares_memory",
-    "call",
-    "road",
-    "bind",
-    "identity",
-    "reproduce",
-    "reproduce_bitcast",
-    "reproduce_call",
-)
+NOT_CALLED = {
+    *("claims", "dtypes", "compiles_shapes", "row_limits"),
+    *("cast_batch", "sweep", "device_sweep", "bitcast_road"),
+}
+"""Members that are data, or that the server calls, or replaces, by itself."""
+OPTIONAL_METHODS = tuple(name for name in CAPABILITIES if name not in NOT_CALLED)
 """The optional methods that can be called in the backend's process."""
 
 

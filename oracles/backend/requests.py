@@ -1,91 +1,187 @@
-"""What can be requested of a backend: each kind of request is a value, without any method.
+"""What can be requested of a backend: each kind of request is a value that describes itself.
 
 A judge makes requests and gets replies. It never knows how a request travels, whether others
-travel with it, or what is done when it gets lost: that is the client's part.
+travel with it, or what is done when it gets lost: that is the client's part. The client in turn
+knows no kind of question. A request names the adapter's method that answers it, and the tensors
+that the method gets, and checks the answer. So a new kind of question brings its request along,
+and nothing between the judge and the adapter has to be edited for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from oracles.protocol import Bits
+from oracles.backend.replies import checked, malformed, stored
+from oracles.protocol import Bits, Returned
 from oracles.tensor_batch import TensorBatch
 from specs.calls import Call
 from specs.cases import Case
+from specs.formats import format_named
+
+ANY_BYTE = 0xFF
+"""What a bool may hold after a bitcast, which moves bytes: no document says which."""
 
 
 @dataclass(frozen=True, eq=False)
-class Cast:
-    """Cast one tensor, in its own memory layout. The reply holds patterns in the same shape."""
+class MethodRequest:
+    """What one method of an adapter is asked about a case.
+
+    The method gets the case, then the call if there is one, then the tensors: a single one as it
+    is, several by name. A backend without the ``method`` declines, and ``lacks`` says so. The
+    method ``script`` writes a script that shows the answer.
+    """
 
     case: Case
-    bits: Bits
+    method: ClassVar[str]
+    lacks: ClassVar[str]
+    script: ClassVar[str] = ""
+
+    @property
+    def tensors(self) -> Mapping[str, Bits]:
+        """The tensors that the method gets; a single one has no name."""
+        return {}
+
+    @property
+    def made(self) -> Call | None:
+        """The call that the method makes."""
+        return None
+
+    def checked(self, answer: Any) -> Any:
+        """Return an answer that is well-formed; raise ``Unanswered`` for any other."""
+        return answer
 
 
 @dataclass(frozen=True, eq=False)
-class CastBatch:
+class AboutTensor(MethodRequest):
+    """A request about one tensor."""
+
+    bits: Bits
+
+    @property
+    def tensors(self) -> Mapping[str, Bits]:
+        """The tensor."""
+        return {"": self.bits}
+
+
+class Cast(AboutTensor):
+    """Cast one tensor, in its own memory layout. The reply holds patterns in the same shape."""
+
+    method = "cast"
+    script = "reproduce"
+
+    def checked(self, answer: Any) -> Bits:
+        """Require patterns of the target, in the tensor's shape."""
+        return checked(format_named(self.case.target), self.bits, answer)
+
+
+class Bitcast(AboutTensor):
+    """Reinterpret one tensor. The reply holds patterns in whatever shape the backend returned."""
+
+    method = "bitcast"
+    lacks = "has no bitcast"
+    script = "reproduce_bitcast"
+
+    def checked(self, answer: Any) -> Bits:
+        """Require patterns of the target, in any shape."""
+        target = format_named(self.case.target)
+        return stored(target, answer, ANY_BYTE if target.kind == "boolean" else None)
+
+
+class SharesMemory(AboutTensor):
+    """Say whether the result of a bitcast lies in the memory of its input."""
+
+    method = "bitcast_shares_memory"
+    lacks = "does not say where a bitcast's result lies"
+
+
+@dataclass(frozen=True, eq=False)
+class MakeCall(MethodRequest):
+    """Make a call on a receiver whose members hold these bits. The reply holds a ``Returned``."""
+
+    call: Call
+    members: Mapping[str, Bits]
+    method = "call"
+    lacks = "makes no calls of {document}"
+    script = "reproduce_call"
+
+    @property
+    def tensors(self) -> Mapping[str, Bits]:
+        """The members of the receiver."""
+        return self.members
+
+    @property
+    def made(self) -> Call:
+        """The call."""
+        return self.call
+
+    def checked(self, answer: Any) -> Returned:
+        """Require what a call returns."""
+        if not isinstance(answer, Returned):
+            raise malformed(f"the answer is {type(answer).__name__}, not a Returned")
+        return answer
+
+
+@dataclass(frozen=True, eq=False)
+class CastBatch(MethodRequest):
     """Cast many tensors, each by a call of its own.
 
     The reply holds a ``BatchReply``. If the request ``is_shared``, cases on one road share one
     answer to equal tensors: for tensors that are too costly to be cast once more for every case.
     """
 
-    case: Case
     batch: TensorBatch
     is_shared: bool = False
+    method = "casts"
+
+    @property
+    def tensors(self) -> Mapping[str, Bits]:
+        """The elements of all tensors, in a row."""
+        return {"": self.batch.elements}
 
 
 @dataclass(frozen=True, eq=False)
-class CastAtOnce:
+class CastAtOnce(MethodRequest):
     """Cast many tensors from two threads at the same time. The reply holds a list of answers."""
 
-    case: Case
-    tensors: Sequence[Bits]
-
-
-@dataclass(frozen=True, eq=False)
-class Bitcast:
-    """Reinterpret one tensor. The reply holds patterns in whatever shape the backend returned."""
-
-    case: Case
-    bits: Bits
-
-
-@dataclass(frozen=True, eq=False)
-class SharesMemory:
-    """Say whether the result of a bitcast lies in the memory of its input."""
-
-    case: Case
-    bits: Bits
-
-
-@dataclass(frozen=True, eq=False)
-class MakeCall:
-    """Make a call on a receiver whose members hold these bits. The reply holds a ``Returned``."""
-
-    case: Case
-    call: Call
-    members: Mapping[str, Bits]
+    each: Sequence[Bits]
+    method = "cast_at_once"
+    lacks = "is asked by one thread only"
 
 
 @dataclass(frozen=True, eq=False)
 class Script:
     """Write a script that shows the answer to another request; the text is empty if it cannot."""
 
-    shown: Cast | Bitcast | MakeCall
+    shown: MethodRequest
+    lacks: ClassVar[str] = "writes no script of this"
 
     @property
     def case(self) -> Case:
         """The case of the request that is shown."""
         return self.shown.case
 
+    @property
+    def method(self) -> str:
+        """The method that writes the script."""
+        return self.shown.script
 
-@dataclass(frozen=True)
-class Road:
+    @property
+    def tensors(self) -> Mapping[str, Bits]:
+        """The tensors of the request that is shown."""
+        return self.shown.tensors
+
+    @property
+    def made(self) -> Call | None:
+        """The call of the request that is shown."""
+        return self.shown.made
+
+
+class Road(MethodRequest):
     """Name the road of a case; empty if the backend fails to."""
 
-    case: Case
+    method = "road"
 
 
-Request = Cast | CastBatch | CastAtOnce | Bitcast | SharesMemory | MakeCall | Script | Road
+Request = MethodRequest | Script

@@ -7,24 +7,14 @@ in bytes, so that a large request does not hold the others up.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from oracles.backend.message_codec import encode_batch, encode_call, encode_case
-from oracles.backend.requests import (
-    Bitcast,
-    Cast,
-    CastBatch,
-    MakeCall,
-    Request,
-    Road,
-    Script,
-    SharesMemory,
-)
+from oracles.backend.requests import CastAtOnce, CastBatch, Request
 from oracles.memory_layouts import layout_of
 from oracles.protocol import Bits
-from oracles.tensor_batch import TensorBatch
 from specs.calls import Call
 
 MESSAGE_BYTES = 1 << 24
@@ -59,50 +49,18 @@ class RoundMessage:
 
     def add(self, place: int, request: Request) -> bool:
         """Add a request; return False if it travels alone, or asks what the oracle lacks."""
-        named: Mapping[str, Bits]
-        more: TensorBatch | Call | None
-        match request:
-            case Cast(bits=bits):
-                ask, named, more = "cast", {"": bits}, None
-            case CastBatch(batch=batch):
-                ask, named, more = "casts", {"": batch.elements}, batch
-            case Bitcast(bits=bits):
-                ask, named, more = "bitcast", {"": bits}, None
-            case SharesMemory(bits=bits):
-                ask, named, more = "bitcast_shares_memory", {"": bits}, None
-            case MakeCall(call=call, members=members):
-                ask, named, more = "call", members, call
-            case Road():
-                ask, named, more = "road", {}, None
-            case Script(shown=Cast(bits=bits)):
-                ask, named, more = "reproduce", {"": bits}, None
-            case Script(shown=Bitcast(bits=bits)):
-                ask, named, more = "reproduce_bitcast", {"": bits}, None
-            case Script(shown=MakeCall(call=call, members=members)):
-                ask, named, more = "reproduce_call", members, call
-            case _:
-                return False
-        if ask not in ("cast", "casts", *self.offers):
+        if isinstance(request, CastAtOnce):
             return False
-        self._add(place, request, ask, named, more)
-        return True
-
-    def _add(
-        self,
-        place: int,
-        request: Request,
-        ask: str,
-        named: Mapping[str, Bits],
-        more: TensorBatch | Call | None,
-    ) -> None:
-        names = {name: self._name_of(each) for name, each in named.items()}
-        entry: dict[str, Any] = {"ask": ask, "arrays": names}
-        key: tuple[Hashable, ...] = (ask, *names.items())
-        if isinstance(more, TensorBatch):
-            entry["batch"] = encode_batch(more)
-            key = (*key, tuple(more.shapes), tuple(more.layouts.items()))
-        elif more is not None:
-            entry["call"] = self._place_of(more)
+        if request.method not in ("cast", "casts", *self.offers):
+            return False
+        names = {name: self._name_of(each) for name, each in request.tensors.items()}
+        entry: dict[str, Any] = {"ask": request.method, "arrays": names}
+        key: tuple[Hashable, ...] = (request.method, *names.items())
+        if isinstance(request, CastBatch):
+            entry["batch"] = encode_batch(request.batch)
+            key = (*key, tuple(request.batch.shapes), tuple(request.batch.layouts.items()))
+        elif request.made is not None:
+            entry["call"] = self._place_of(request.made)
             key = (*key, entry["call"])
         # A case that makes a request twice wants two answers.
         self._times[key, request.case] += 1
@@ -113,6 +71,7 @@ class RoundMessage:
             self.places.append([])
         self.entries[index]["cases"].append(encode_case(request.case))
         self.places[index].append(place)
+        return True
 
     def _name_of(self, array: Bits) -> str:
         key: Hashable = id(array)

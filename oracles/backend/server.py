@@ -10,7 +10,7 @@ import gc
 import mmap
 import os
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,7 @@ from oracles.backend.frames import (
     unpack_arrays,
 )
 from oracles.backend.message_codec import (
+    OPTIONAL_METHODS,
     decode_batch,
     decode_call,
     decode_case,
@@ -128,8 +129,6 @@ class Server:
             return self._answer_many(header, arrays)
         case = decode_case(header["case"])
         match ask:
-            case "cast":
-                return _encode_array(oracle.cast(case, arrays[""]))
             case "casts":
                 return self._cast_batch(case, decode_batch(header["batch"], arrays[""]))
             case "casts_at_once":
@@ -142,20 +141,14 @@ class Server:
             case "sweep":
                 return self._sweep(case, header)
             case "road":
-                return {"text": str(oracle.road(case))}, {}
-            case "reproduce":
-                return {"text": str(oracle.reproduce(case, arrays[""]))}, {}
-            case "reproduce_bitcast":
-                return {"text": str(oracle.reproduce_bitcast(case, arrays[""]))}, {}
-            case "reproduce_call":
-                return {"text": str(oracle.reproduce_call(case, header["call"], arrays))}, {}
-            case "bitcast":
-                return _encode_array(oracle.bitcast(case, arrays[""]))
-            case "bitcast_shares_memory":
-                return {"flag": bool(oracle.bitcast_shares_memory(case, arrays[""]))}, {}
-            case "call":
-                return _encode_returned(oracle.call(case, header["call"], arrays))
-        raise FrameError(f"a request of the unknown kind {ask!r}")
+                answer = oracle.road(case)
+            case _ if ask != "cast" and ask not in OPTIONAL_METHODS:
+                raise FrameError(f"a request of the unknown kind {ask!r}")
+            case _ if "call" in header:
+                answer = getattr(oracle, ask)(case, header["call"], arrays)
+            case _:
+                answer = getattr(oracle, ask)(case, arrays[""])
+        return ENCODERS.get(ask, _encode_array)(answer)
 
     def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
         """Answer several requests, each once for all of its cases that are on one road.
@@ -309,6 +302,17 @@ def _describe_type(answer: object) -> str:
     if type(answer) is np.ndarray:
         return f"ndarray of {answer.dtype}"
     return type(answer).__name__
+
+
+ENCODERS: Mapping[str, Callable[[Any], Answer]] = {
+    "road": lambda road: ({"text": str(road)}, {}),
+    "reproduce": lambda text: ({"text": str(text)}, {}),
+    "reproduce_bitcast": lambda text: ({"text": str(text)}, {}),
+    "reproduce_call": lambda text: ({"text": str(text)}, {}),
+    "bitcast_shares_memory": lambda flag: ({"flag": bool(flag)}, {}),
+    "call": _encode_returned,
+}
+"""How the answers of a method are encoded, unless they are arrays."""
 
 
 def main(backend_name: str, memory: int, requests: int, replies: int) -> None:

@@ -30,6 +30,8 @@ INT4 = (ONNX, "--source=int4")
 FULL = "--tier=full"
 SECONDS_TO_END = 120
 TABLES = ["answers.parquet", "cases.parquet", "divergences.parquet", "pairs.parquet"]
+CAUSES = ["causes.json", "problems.parquet"]
+"""What stands beside the tables: what is wrong as data, and its causes."""
 PROC = Path("/proc")
 NO_WORKERS = (b"oracles.backend.server", b"multiprocessing.resource_tracker")
 
@@ -89,10 +91,10 @@ def resume_option(folder: Path) -> list[str]:
 
 
 def tables(folder: Path) -> dict[str, bytes]:
-    """The bytes of all tables of a run."""
-    found = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
-    assert sorted(found) == TABLES
-    return found
+    """The bytes of all tables of a run, and of the causes beside them."""
+    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.json"}
+    assert {*TABLES, *CAUSES} <= {*found}
+    return {name: found[name] for name in (*TABLES, *CAUSES)}
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from tests.conformance.processes import (
     ONNX,
     ROOT,
     RUNNABLE,
+    CAUSES,
     TABLES,
     backend,
     castigate,
@@ -104,7 +105,7 @@ def test_full_counts_all_wrong_answers_and_quick_finds_a_part_of_them(
     assert kept["suite"] == VERSION
     assert kept["documents"] == {name: made.digest for name, made in documents().items()}
     assert kept["backends"][0] == {"name": f"{RUNNABLE}:Right", "version": "1"}
-    assert sorted(path.name for path in full.iterdir()) == [*TABLES, "run.json"]
+    assert {path.name for path in full.iterdir()} == {*TABLES, *CAUSES, "run.json"}
 
 
 def test_several_sources_and_targets_are_selected(tmp_path: Path) -> None:

@@ -87,4 +87,4 @@ class OnlyOpset24(Noting):
         answer = super().cast(case, bits)
         if case.version != "24":
             raise Unsupported(f"opset 24 only, not {case.version}")
-        return answer if bits.ndim else answer & 0x7F
+        return answer if bits.ndim else np.asarray(answer & 0x7F)
