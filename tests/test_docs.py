@@ -114,10 +114,6 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         " --out RUN",
         "pytest conformance --backend=tensorflow:xla --backend=tensorflow:xla-folded -k variants",
     ),
-    "needs the document in the checkout": (
-        "castigate explain demo-cast:1/float32/int8 300 --backend reference --backend ml_dtypes",
-        "castigate run --backend ml_dtypes --document demo-cast --out DEMO",
-    ),
     "changes the checkout, or is run by CI anyway": (
         "pytest conformance --backend=ort --update-ledger",
         "pytest -q tests/specs/test_formats.py",
@@ -462,11 +458,8 @@ def test_files_that_the_pages_name_exist() -> None:
 
 
 EXAMPLE_PATHS = {
-    "oracles/adapters/numpy.py",
-    "reports/ledger/numpy.yaml",
     "specs/documents/PAGE.sha256",
     "specs/documents/demo_cast.yaml",
-    "tests/adapters/test_numpy.py",
 }
 """Files that a reader of the recipes would make."""
 

@@ -59,6 +59,33 @@ def test_no_circles_between_modules() -> None:
     assert [name for name in graph if reaches(name, name, set())] == []
 
 
+def test_no_circles_between_folders_of_the_suite() -> None:
+    """What is asked, who drives it and what is done with it can each be read alone."""
+    graph: dict[str, set[str]] = {}
+    for path in files_of("conformance"):
+        folder = path.relative_to(ROOT).parts[1]
+        named = (module.split(".") for module in imports(path))
+        found = {parts[1] for parts in named if parts[0] == "conformance" and len(parts) > 1}
+        graph.setdefault(folder.removesuffix(".py"), set()).update(found)
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            more = graph.get(waiting.pop(), set()) - seen - {start, "__init__"}
+            seen |= more
+            waiting += more
+        return seen
+
+    back = [
+        f"{folder} and {other}"
+        for folder in graph
+        for other in reached(folder)
+        if folder in graph.get(other, ())
+    ]
+    assert back == []
+
+
 def test_frameworks_are_imported_by_their_adapter_alone_and_late() -> None:
     code = (
         "import sys, conformance.commands.main, conformance.suite.plugin, oracles.adapters.ort,"

@@ -258,7 +258,9 @@ LIMITS = {
     "ManyLimits": range(1, 1 << 24),
     "GoodLimits": (1, np.int32(65536), 1 << 24),
 }
-globals().update({name: type(name, (Honest,), {"row_limits": each}) for name, each in LIMITS.items()})
+globals().update(
+    {name: type(name, (Honest,), {"row_limits": each}) for name, each in LIMITS.items()}
+)
 
 
 class LimitsRaise(Honest):
