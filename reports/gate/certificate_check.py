@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,14 @@ from specs.release import VERSION
 
 AskedNames = Callable[[RunRecord], Iterator[str]]
 """Yields the ids of all cases of a run, and the names of its checks on dtype pairs."""
+SAME_RESULTS: Mapping[str, str] = {
+    "2d7ad5833187537125dee619638ce72f809c057b3055814ce2bcf2baa596a277": "0.1.0",
+}
+"""Earlier suites whose certificates this one recomputes, by their digest, with their version.
+
+Only a suite belongs here whose tables were shown to be equal byte by byte to those of this one, for
+every document. Then all but the suite's own name must come out as it was certified.
+"""
 SHOWN_CHARACTERS = 80
 """How much of a value a message quotes."""
 SHOWN_DIFFERENCES = 20
@@ -84,6 +92,8 @@ def load_evidence(
 def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
     """List where a certificate differs from what its evidence gives; empty if it holds."""
     recomputed = certificate_body(evidence, evidence.judged())
+    if _gives_same_results(certificate["suite"]):
+        recomputed["suite"] = certificate["suite"]
     found = list(_differences(without_seals(certificate), recomputed, ""))
     if len(found) <= SHOWN_DIFFERENCES:
         return found
@@ -123,10 +133,10 @@ def _damage(path: Path, what: str) -> str:
 
 
 def _check_suite(certificate: dict[str, Any], named: str) -> None:
-    """Only the same version of Castigate is certain to reach the same verdicts."""
+    """Only the same Castigate, or one that was shown to be equal, reaches the same verdicts."""
     here = {"name": "castigate", "version": VERSION, "digest": suite_digest()}
     suite = certificate.get("suite")
-    if suite == here:
+    if suite == here or _gives_same_results(suite):
         return
     match suite:
         case {"version": str(version), "digest": str(digest)}:
@@ -137,6 +147,13 @@ def _check_suite(certificate: dict[str, Any], named: str) -> None:
         f"{named} was made by {maker}, but this is castigate {VERSION} "
         f"of digest {suite_digest()}; verify it with the version that made it"
     )
+
+
+def _gives_same_results(suite: object) -> bool:
+    match suite:
+        case {"name": "castigate", "version": str(version), "digest": str(digest)}:
+            return SAME_RESULTS.get(digest) == version
+    return False
 
 
 def _check_settings(policy: Policy, store: RunStore) -> None:

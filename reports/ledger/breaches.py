@@ -1,19 +1,19 @@
 """Digests a failing judgement, so that a ledger can compare all that is wrong.
 
 Whatever ``_hashed`` returns must stay the same, the texts of faults included, or every ledger
-changes.
+changes (``frozen_text.py``).
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from reports.judgement import Judgement
+from reports.ledger.frozen_text import frozen_text
 from reports.problem_words import words
 from reports.problems import BrokenRule, Refused, WrongValues, wrong_inputs
 from reports.verdicts import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL
@@ -21,9 +21,6 @@ from specs.cases import Case
 
 DIGITS = 16
 """Hex digits of a region's digest."""
-ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): ")
-"""The class of an error within a message."""
-NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 
 
 @dataclass(frozen=True)
@@ -78,27 +75,18 @@ def _hashed(case: Case, parts: list[BrokenRule], is_check: bool) -> Iterator[Any
             case _ if is_check:
                 yield part.rule
             case Refused(kind=kind):
-                yield [part.rule, kind, _constant_text(case, words(part))]
+                yield [part.rule, kind, frozen_text(case, words(part))]
             case _:
-                yield [part.rule, "answer", _constant_text(case, words(part))]
+                yield [part.rule, "answer", frozen_text(case, words(part))]
 
 
 def _breach_without_answer(case: Case, judgement: Judgement) -> Breach:
     # How a process crashed is not reproducible; of an error, its class is.
     constant = ""
     if judgement.verdict == "error":
-        constant = NUMBER.sub("0", _constant_text(case, judgement.message))
+        constant = frozen_text(case, judgement.message, without_numbers=True)
     return Breach(judgement.verdict, 0, _digest([judgement.verdict, constant]))
 
 
 def _digest(content: list[Any]) -> str:
     return sha256(json.dumps(content).encode()).hexdigest()[:DIGITS]
-
-
-def _constant_text(case: Case, message: str) -> str:
-    """Reduce a message to its constant part: an error's class, or our text without dtypes."""
-    error = ERROR_CLASS.search(message)
-    if error is not None:
-        return error[1]
-    roles = {case.target: "target", case.source: "source"}
-    return re.sub(r"\w+", lambda word: roles.get(word[0], word[0]), message)

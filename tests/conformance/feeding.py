@@ -11,16 +11,7 @@ from conformance.kinds.pair import judge_pair
 from conformance.kinds.subject import Settings, Subject
 from oracles.backend.client import BatchReply
 from oracles.backend.replies import Answered, Declined, Reply, attempt
-from oracles.backend.requests import (
-    Bitcast,
-    Cast,
-    CastAtOnce,
-    CastBatch,
-    MakeCall,
-    Road,
-    Script,
-    SharesMemory,
-)
+from oracles.backend.requests import Cast, CastBatch
 from oracles.claims import claims_of_every_document, parse_claim
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
@@ -44,37 +35,21 @@ def feed(judge: Ask[Result], answer: Answer, asked: list[Any] | None = None) -> 
         return result
 
 
-def answering(**functions: Callable[..., Any]) -> Answer:
-    """Answer each kind of request by the function of its name, and decline the other kinds.
+def answering(**methods: Callable[..., Any]) -> Answer:
+    """Answer each request by the adapter's method that it names; decline it without that method.
 
-    A function returns an answer, or raises what a backend or a malformed answer raises.
+    A method returns an answer, or raises what a backend or a malformed answer raises.
     """
 
-    def call(name: str, *given: Any) -> Reply:
-        if name not in functions:
-            return Declined(f"planted has no {name}")
-        return attempt(partial(functions[name], *given))
-
     def answer(request: Any) -> Reply:
-        match request:
-            case Cast(case, bits):
-                return call("cast", case, bits)
-            case CastBatch(case, batch):
-                replies = [call("cast", case, tensor) for tensor in batch.tensors()]
-                return Answered(BatchReply(batch, None, replies))
-            case CastAtOnce(case, tensors):
-                return call("cast_at_once", case, tensors)
-            case Bitcast(case, bits):
-                return call("bitcast", case, bits)
-            case SharesMemory(case, bits):
-                return call("shares_memory", case, bits)
-            case MakeCall(case, made, members):
-                return call("call", case, made, members)
-            case Script(shown):
-                return call("script", shown)
-            case Road(case):
-                return call("road", case)
-        raise AssertionError(request)
+        if isinstance(request, CastBatch):
+            replies = [answer(Cast(request.case, tensor)) for tensor in request.batch.tensors()]
+            return Answered(BatchReply(request.batch, None, replies))
+        if request.method not in methods:
+            return Declined(f"planted has no {request.method}")
+        tensors = request.tensors
+        given = [*tensors.values()] if request.made is None else [request.made, tensors]
+        return attempt(partial(methods[request.method], request.case, *given))
 
     return answer
 

@@ -270,7 +270,7 @@ MEMORY: dict[str, tuple[bool, str]] = {
 @pytest.mark.parametrize("name", MEMORY)
 def test_a_bitcast_that_copies_breaks_what_the_page_promises(name: str) -> None:
     is_shared, verdict = MEMORY[name]
-    answer = answering(bitcast=honest, shares_memory=lambda case, bits: is_shared)
+    answer = answering(bitcast=honest, bitcast_shares_memory=lambda case, bits: is_shared)
     found = feeding.judged(name, answer)
     assert found.verdict == verdict
     if verdict != "conforms":

@@ -40,8 +40,8 @@ class AlwaysWrong:
 
 
 def script(cast: Any, subject: Subject | None = None) -> str:
-    write: Any = lambda shown: bits_statement(shown.case.source, shown.bits)  # noqa: E731
-    return feeding.judged(CASE, answering(cast=cast, script=write), subject).reproduction
+    answer = answering(cast=cast, reproduce=AlwaysWrong().reproduce)
+    return feeding.judged(CASE, answer, subject).reproduction
 
 
 @pytest.mark.parametrize(("length", "shown"), [(1, SHOWN), (20, SHOWN_IN_A_ROW)])

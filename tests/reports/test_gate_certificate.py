@@ -23,7 +23,13 @@ from reports.gate.certificate import (
     suite_digest,
     with_digest,
 )
-from reports.gate.certificate_check import SHOWN_CHARACTERS, check_seals, differences, load_evidence
+from reports.gate.certificate_check import (
+    SAME_RESULTS,
+    SHOWN_CHARACTERS,
+    check_seals,
+    differences,
+    load_evidence,
+)
 from reports.gate.policy import Policy
 from reports.gate.signing import load_private_key, load_public_key, sign_certificate
 from reports.run_store.record import RunRecord
@@ -104,6 +110,7 @@ def test_certificate_has_results_counts_and_digests(certificate: bytes, folder: 
         "divergences.parquet",
         "answers.parquet",
         "pairs.parquet",
+        "problems.parquet",
     }
 
 
@@ -223,6 +230,23 @@ def test_a_certificate_of_another_suite_names_the_one_that_made_it(
         f", but this is castigate {release.VERSION} of digest {suite_digest()}; "
         "verify it with the version that made it"
     )
+
+
+@pytest.mark.parametrize(("digest", "version"), SAME_RESULTS.items())
+def test_a_certificate_of_an_earlier_suite_with_the_same_results_holds(
+    digest: str, version: str, certificate: bytes, folder: Path
+) -> None:
+    content = json.loads(certificate)
+    content.pop("digest")
+    content["suite"] |= {"digest": digest, "version": version}
+    verify(canonical_bytes(with_digest(content)), folder)
+    # All but the suite's name must come out as it was certified.
+    content["verdicts"][VERSION]["violates"] = 0
+    with pytest.raises(CastigateError, match="verdicts"):
+        verify(canonical_bytes(with_digest(content)), folder)
+    content["suite"]["version"] = "9.9.9"
+    with pytest.raises(CastigateError, match="was made by"):
+        verify(canonical_bytes(with_digest(content)), folder)
 
 
 def test_a_wrong_digest_is_detected(certificate: bytes, folder: Path) -> None:
