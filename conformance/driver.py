@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from conformance.kinds.asking import Ask, FirstRoad, Requests
+from conformance.kinds.asking import Ask, FirstVariant, Requests
 from conformance.kinds.invariances import Invariances
 from conformance.kinds.pair import judge_pair
-from conformance.kinds.roads import judge_roads
 from conformance.kinds.subject import Settings, Subject
+from conformance.kinds.variants import judge_variants
 from oracles.backend.client import Client
 from oracles.backend.replies import Reply
+from oracles.protocol import compiles_per_shape, row_limits_of
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend
 from oracles.smoke_check import smoke
+from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
 from specs.cases import Case
 
@@ -37,20 +40,20 @@ def drive(judge: Ask[Result], client: Client, first: Client | None = None) -> Re
 
 def _replies(requests: Requests, client: Client, first: Client | None) -> Sequence[Reply]:
     """Send the requests of a round to both clients, and return the replies in their order."""
-    there = [each.request for each in requests if isinstance(each, FirstRoad)]
-    here = [each for each in requests if not isinstance(each, FirstRoad)]
+    there = [each.request for each in requests if isinstance(each, FirstVariant)]
+    here = [each for each in requests if not isinstance(each, FirstVariant)]
     replies = iter(client.send(here) if here else ())
     if not there:
         return [*replies]
     assert first is not None
     of_first = iter(first.send(there))
-    return [next(of_first if isinstance(each, FirstRoad) else replies) for each in requests]
+    return [next(of_first if isinstance(each, FirstVariant) else replies) for each in requests]
 
 
 class BackendJudge:
     """Judges one backend in this process: its client, and what judges know of it.
 
-    ``broken`` is the smoke check's result; if it is None, the first case that is judged runs it.
+    ``broken`` is the smoke check's result; if it is None, the check runs when it is first wanted.
     """
 
     def __init__(
@@ -70,7 +73,16 @@ class BackendJudge:
     @cached_property
     def subject(self) -> Subject:
         """The backend as judges see it."""
-        return Subject.of(self.backend, self.broken, self.settings)
+        oracle = self.backend.oracle
+        return Subject(
+            self.backend.name,
+            self.backend.claimed,
+            self.broken,
+            compiles_per_shape(oracle),
+            row_limits_of(oracle),
+            self.settings,
+            Expectations(independent=isinstance(oracle, Reference)),
+        )
 
     def judge(self, case: Case) -> Judgement:
         """Judge one case."""
@@ -96,5 +108,5 @@ class BackendJudge:
 
     def roads(self, first: BackendJudge, cases: Sequence[Case]) -> Judgement:
         """Compare this road on a pair with the first one of the same framework."""
-        asked = judge_roads(first.subject, self.subject, cases, {})
+        asked = judge_variants(first.subject, self.subject, cases, {})
         return drive(asked, self.client, first.client)

@@ -200,15 +200,6 @@ class WithBitcastRoad(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
-class WithCastAtOnce(Protocol, metaclass=Capability):
-    """An oracle that can be asked by two callers at the same time."""
-
-    def cast_at_once(self, case: Case, many: Sequence[Bits]) -> list[Bits]:
-        """Answer the tensors, the even ones in one thread and the odd ones in another."""
-        ...
-
-
-@runtime_checkable
 class WithBitcast(Protocol, metaclass=Capability):
     """An oracle that can reinterpret bits as another dtype."""
 

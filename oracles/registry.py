@@ -52,7 +52,7 @@ def forkable_package(name: str) -> str:
     return builtin.package or "" if builtin is not None and builtin.forks_after_import else ""
 
 
-def first_road(names: Iterable[str], name: str) -> str:
+def first_variant(names: Iterable[str], name: str) -> str:
     """Return the first backend of the same framework, with which another is compared.
 
     It is empty for that first one itself.

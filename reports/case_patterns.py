@@ -34,14 +34,14 @@ INVARIANCES, VARIANTS = "invariances", "variants"
 """Stand for the document in the names of checks that concern a dtype pair in every document."""
 
 
-def pair_checks(pair: str, first_road: str) -> tuple[str, ...]:
-    """The names of a pair's checks; two roads are compared where there is another ``first_road``.
+def pair_checks(pair: str, first_variant: str) -> tuple[str, ...]:
+    """The names of a pair's checks; another variant than the first is compared with it.
 
     >>> pair_checks("float32/float16", "jax")
     ('invariances/float32/float16', 'variants/jax/float32/float16')
     """
     names = [f"{INVARIANCES}/{pair}"]
-    return (*names, f"{VARIANTS}/{first_road}/{pair}") if first_road else (*names,)
+    return (*names, f"{VARIANTS}/{first_variant}/{pair}") if first_variant else (*names,)
 
 
 Piece = str | tuple[str, ...]

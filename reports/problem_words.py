@@ -13,7 +13,7 @@ from reports.problems import (
     ChangesWithLayout,
     ChangesWithShape,
     Died,
-    DiffersFromRoad,
+    DiffersFromVariant,
     Note,
     NotRefused,
     Problem,
@@ -69,7 +69,7 @@ def words(problem: Problem) -> str:
         case ChangesWithLayout(in_row=was, elsewhere=now, where=where, switch=switch):
             changed = f"{problem.given} answers {was} in one row, {now} at {where}"
             return f"{changed}; {switch}" if switch else changed
-        case DiffersFromRoad(changed=number, inputs=inputs, road=road):
+        case DiffersFromVariant(changed=number, inputs=inputs, road=road):
             return (
                 f"{number} of {inputs} inputs answer otherwise than on {road}, the simplest"
                 f" {problem.given}: {problem.there} there, {problem.here} here"

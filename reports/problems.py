@@ -98,7 +98,7 @@ class ChangesWithLayout:
 
 
 @dataclass(frozen=True)
-class DiffersFromRoad:
+class DiffersFromVariant:
     """Two roads of a framework answer differently: on how many inputs, and the simplest of them."""
 
     rule: str
@@ -194,7 +194,7 @@ class BrokenAdapter:
 
 @dataclass(frozen=True)
 class Note:
-    """Something to be said that is no problem."""
+    """A remark about answers that break no rule."""
 
     text: str
 
@@ -205,7 +205,7 @@ Fault = (
     | WrongByAnyReading
     | ChangesWithShape
     | ChangesWithLayout
-    | DiffersFromRoad
+    | DiffersFromVariant
     | NotRefused
     | BrokenPromise
     | Refused
@@ -223,7 +223,7 @@ KINDS: Mapping[str, type[Any]] = {
         WrongByAnyReading,
         ChangesWithShape,
         ChangesWithLayout,
-        DiffersFromRoad,
+        DiffersFromVariant,
         NotRefused,
         BrokenPromise,
         Refused,

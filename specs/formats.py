@@ -13,6 +13,8 @@ from specs.errors import CastigateError
 from specs.model.yaml_source import read_yaml
 
 FORMATS_FILE = Path(__file__).with_name("formats.yaml")
+EXHAUSTIVE_BITS = 16
+"""The widest sources of which every tier asks every input."""
 
 Kind = Literal["float", "integer", "boolean", "complex", "text"]
 NanEncoding = Literal["ieee", "all-ones", "negative-zero", "none"]

@@ -110,13 +110,12 @@ def run_command(
         with progress_reporter() as progress:
             jobs = jobs or os.cpu_count() or 1
             store = run(request, folder, jobs, resume, sys.argv, progress)
-            if not store.record.complete:
-                progress.begin_phase("writing the tables and finding causes")
-                totals, findings = _finished(store)
-                progress.begin_phase("")
-        if store.record.complete:
-            typer.echo(f"{folder} is complete; there is nothing to continue", err=True)
-            raise typer.Exit(store.record.exit_code or 0)
+            if store.record.complete:
+                typer.echo(f"{folder} is complete; there is nothing to continue", err=True)
+                raise typer.Exit(store.record.exit_code or 0)
+            progress.begin_phase("writing the tables and finding causes")
+            totals, findings = _finished(store)
+            progress.begin_phase("")
         _print_and_exit(store.record, folder, totals, findings)
     except KeyboardInterrupt as interrupt:
         raise type(interrupt)(how_to_resume(folder)) from None

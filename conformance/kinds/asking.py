@@ -21,13 +21,13 @@ Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, eq=False)
-class FirstRoad:
+class FirstVariant:
     """A request to the first backend of the same framework, with which another is compared."""
 
     request: Request
 
 
-Requests = Sequence[Request | FirstRoad]
+Requests = Sequence[Request | FirstVariant]
 Ask = Generator[Requests, Sequence[Reply], Result]
 """A judge, or a part of one."""
 
@@ -62,13 +62,13 @@ def in_step(judges: Mapping[Key, Ask[Result]]) -> Ask[dict[Key, Result]]:
     return {key: results[key] for key in judges}
 
 
-def on_first_road(judge: Ask[Result]) -> Ask[Result]:
+def on_first_variant(judge: Ask[Result]) -> Ask[Result]:
     """Put all requests of a judge to the first backend of the same framework."""
     try:
         requests = next(judge)
         while True:
             replies = yield [
-                each if isinstance(each, FirstRoad) else FirstRoad(each) for each in requests
+                each if isinstance(each, FirstVariant) else FirstVariant(each) for each in requests
             ]
             requests = judge.send(replies)
     except StopIteration as done:

@@ -1,4 +1,4 @@
-"""Calls of the documents: the bits of the member that a case is about, and other promises.
+"""Values of a case, by a cast or by the calls of its document, and what calls promise besides.
 
 A document of calls is asked by making its calls: what a call returns contains the answer's bits,
 and everything else that the document promises (device, memory, the receiver afterwards).
@@ -13,10 +13,10 @@ from functools import lru_cache, partial
 import numpy as np
 
 from conformance.kinds.asking import Ask, ask
-from oracles.backend.client import BatchReply
 from oracles.backend.replies import (
     Answer,
     Answered,
+    BatchReply,
     Crashed,
     Declined,
     Malformed,

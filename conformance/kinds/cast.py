@@ -1,8 +1,9 @@
 """Casts and calls: whether the values of a case are allowed, whatever tensor they come in.
 
 A case is judged in three steps, so that the cases of a pair can go side by side. ``examine`` asks
-all inputs in one row, then the same in other shapes. Where an answer is wrong, ``follow_all`` asks
-the inputs around it, one group of equal cases after another, because that may take much memory.
+all inputs in one row, then those that were answered right again in other shapes. Where an answer to
+a source of 17 to 32 bits is wrong, ``follow_all`` asks the inputs around it, one group of equal
+cases after another, because that may take much memory.
 ``conclude`` comes to the verdict, and gets the scripts that show it.
 """
 
@@ -24,7 +25,7 @@ from conformance.kinds.call import (
     values_of,
 )
 from conformance.kinds.follow import WIDEST_BITS, Followed, GradedAnswers, follow, not_followed
-from conformance.kinds.quick_inputs import EXHAUSTIVE_BITS, inputs_of
+from conformance.kinds.quick_inputs import inputs_of
 from conformance.kinds.raising_inputs import ask_and_locate, located
 from conformance.kinds.row_limits import Judged, across
 from conformance.kinds.scripts import script
@@ -52,6 +53,7 @@ from reports.run_store.answer_arrays import InputsAndAnswers, SharedArrays
 from reports.verdicts import Verdict
 from specs.case_calls import receiver_of
 from specs.cases import Case
+from specs.formats import EXHAUSTIVE_BITS
 from specs.ruling import Ruling, ruling
 
 
@@ -60,7 +62,7 @@ class Examined:
     """What the answers to a case have shown so far.
 
     A case that is not answered has its ``judgement`` already. ``graded`` are the answers to
-    ``asked`` inputs; ``open_inputs`` counts those of all ``inputs`` that are open.
+    the inputs that were asked; ``open_inputs`` counts those of all ``inputs`` that are open.
     """
 
     case: Case

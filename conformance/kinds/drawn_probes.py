@@ -64,7 +64,7 @@ def find_smallest(
             if answer(is_wrong(*one)):
                 raise FoundError
 
-        drive(check, drawn, number, examples)
+        check_examples(check, drawn, number, examples)
 
     # What is found is recorded, and so are the smaller ones that were tried.
     with suppress(FoundError, Flaky):
@@ -114,7 +114,7 @@ def any_probe(draw: st.DrawFn, count: int, shapes: Sequence[Shape], is_laid: boo
     )
 
 
-def drive(
+def check_examples(
     check: Callable[[Drawn], None], strategy: st.SearchStrategy[Drawn], number: int, examples: int
 ) -> None:
     """Check examples drawn from a seed; raise the error of the smallest one that fails."""

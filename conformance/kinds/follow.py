@@ -1,8 +1,9 @@
 """Follows failing inputs to the ends of their stretches, so that the quick tier knows regions.
 
 The quick tier asks a selection of a wide source. Around each of them that fails, every pattern is
-asked, outward until a stretch of them is answered right. Sources of more than 32 bits are not
-followed: no sweep could check what is then called exact.
+asked, outward until a stretch of them is answered right. Sources of at most 16 bits need no
+following, as every pattern was asked. Those of more than 32 bits are not followed: no sweep could
+check what is then called exact.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from conformance.kinds.baseline import Baseline, NoBaseline
 from conformance.kinds.bitcast import judge_bitcast
 from conformance.kinds.cast import Examined, conclude, examine, follow_all
 from conformance.kinds.invariances import Invariances
-from conformance.kinds.roads import judge_roads
 from conformance.kinds.subject import Subject
+from conformance.kinds.variants import judge_variants
 from conformance.kinds.verdicts import broken_adapter
 from reports.case_patterns import INVARIANCES, VARIANTS
 from reports.judgement import Judgement
@@ -77,7 +77,7 @@ def _roads(
     subject: Subject, cases: Sequence[Case], known: Known, first: Subject | None
 ) -> Ask[Judgement]:
     assert first is not None
-    return judge_roads(first, subject, cases, known)
+    return judge_variants(first, subject, cases, known)
 
 
 CHECKS: Mapping[str, Check] = {INVARIANCES: _invariances, VARIANTS: _roads}

@@ -14,9 +14,9 @@ from conformance.kinds.baseline import Baseline
 from conformance.kinds.call import Departed, ValueAnswer, value_answer, value_request
 from conformance.kinds.probes import Probe, ProbePlan
 from conformance.kinds.verdicts import problem_of
-from oracles.backend.client import BatchReply
 from oracles.backend.replies import (
     Answered,
+    BatchReply,
     Crashed,
     Declined,
     Reply,

@@ -14,7 +14,7 @@ from oracles.reference.breakpoints import breakpoints, distinct
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import exact_decimal
 from specs.cases import Case
-from specs.formats import Format, format_named
+from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 from specs.ruling import Ruling
 
 LITERALS = (
@@ -74,7 +74,6 @@ def _random_number(chance: np.random.Generator) -> str:
     return f"{sign}{digits[:point]}{fraction}{scientific}"
 
 
-EXHAUSTIVE_BITS = 16
 UNSWEPT_BITS = 64
 """Sources of this width are swept at no tier, so that the selection looks closer."""
 RANGES = 8

@@ -14,8 +14,7 @@ import numpy as np
 
 from conformance.kinds.asking import Ask
 from conformance.kinds.call import ValueAnswer, value_answer, value_request, values_of
-from oracles.backend.client import BatchReply
-from oracles.backend.replies import Declined, Unanswered, value_of
+from oracles.backend.replies import BatchReply, Declined, Unanswered, value_of
 from oracles.backend.requests import CastBatch
 from oracles.protocol import Bits
 from oracles.reference.expectations import Expected

@@ -6,9 +6,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from oracles.claims import Claim
-from oracles.protocol import compiles_per_shape, row_limits_of
-from oracles.reference.reference_oracle import Reference
-from oracles.registry import Backend
 from reports.grading.allowed_answers import Expectations
 from reports.run_store.record import Selection
 from reports.verdicts import Verdict
@@ -51,20 +48,6 @@ class Subject:
     row_limits: tuple[int, ...]
     settings: Settings
     expectations: Expectations
-
-    @classmethod
-    def of(cls, backend: Backend, broken: Mapping[str, str], settings: Settings) -> Subject:
-        """Describe a backend."""
-        oracle = backend.oracle
-        return cls(
-            backend.name,
-            backend.claimed,
-            broken,
-            compiles_per_shape(oracle),
-            row_limits_of(oracle),
-            settings,
-            Expectations(independent=isinstance(oracle, Reference)),
-        )
 
     @property
     def few_shapes(self) -> bool:

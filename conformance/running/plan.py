@@ -9,7 +9,7 @@ from typing import Literal
 
 from conformance.sweep.plan import Sweep
 from oracles.reference.sweep_inputs import SAMPLE
-from oracles.registry import first_road
+from oracles.registry import first_variant
 from reports.case_patterns import pair_checks
 from specs.cases import Case
 from specs.operations import is_bitcast
@@ -50,7 +50,7 @@ def quick_tasks(backend: str, backends: Iterable[str], cases: Iterable[Case]) ->
 
     ``backends`` are all of the run: roads of one framework are compared with its first.
     """
-    first = first_road(backends, backend)
+    first = first_variant(backends, backend)
     for (source, target), group in groupby(cases, key=lambda case: (case.source, case.target)):
         asked = tuple(group)
         is_cast = not all(map(is_bitcast, asked))

@@ -34,7 +34,7 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import can_run_in_process
 from oracles.backend.supervised_process import describe_timeout
 from oracles.claims import Claim
-from oracles.registry import first_road, forkable_package
+from oracles.registry import first_variant, forkable_package
 from oracles.wire.stderr_log import StderrLog
 from reports.run_store.record import Environment, current_environment
 from specs.cases import Case
@@ -93,7 +93,7 @@ class ProcessPool:
         self.settings = settings
         self.jobs = jobs
         self.config = configs[backend]
-        first = first_road(configs, backend)
+        first = first_variant(configs, backend)
         self.first = (first, configs[first]) if first else None
         self.log = StderrLog()
         self._server = server

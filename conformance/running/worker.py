@@ -137,7 +137,7 @@ def work(
 
 
 class TaskRunner:
-    """Drives a backend twice: isolated in its own process, and in this process for fast sweeps.
+    """Drives a backend isolated in its own process, and for fast sweeps also in this one.
 
     A program, a backend in another Python, and whatever a gate judges, is driven in its own process
     only. Each of the two is loaded when a task needs it.
@@ -183,7 +183,7 @@ class TaskRunner:
             )
 
     @cached_property
-    def first_road(self) -> BackendJudge:
+    def first_variant(self) -> BackendJudge:
         """The first road of the framework, in a process of its own."""
         assert self.first is not None
         return self._judge_of(self.first)
@@ -219,7 +219,7 @@ class TaskRunner:
             crashed = [self._crashed(case, order.crash) for case in task.cases]
             one = self._crashed(task.among[0], order.crash)
             return [*crashed, *(replace(one, check=check) for check in task.checks)]
-        first = self.first_road if self.first is not None and task.checks else None
+        first = self.first_variant if self.first is not None and task.checks else None
         found = self.isolated.judge_pair(task.cases, task.checks, task.among, first)
         judged = [
             replace(self._kept(judgement), road=self._road(case))

@@ -40,7 +40,7 @@ class FindingsSummary:
         return self._search.find(self._failures.cells())
 
     def add(self, judgement: Judgement, compared: LedgerComparison | None) -> None:
-        """Count a known failure; begin to look for the cause of another while helpers judge."""
+        """Count a known failure; begin to look for the cause of another while others are judged."""
         if judgement.verdict not in FAILING:
             return
         if compared is not None and compared.status == "known" and compared.findings:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from oracles.reference.sweep_inputs import SequenceKind, sequence_kinds
 from specs.cases import Case
-from specs.formats import Format, format_named
+from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 from specs.loader import document_named
 from specs.ruling import Ruling, ruling
-
-EXHAUSTIVE_BITS = 16
 
 
 @dataclass(frozen=True)

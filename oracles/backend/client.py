@@ -8,8 +8,7 @@ others get the replies that they would have had.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -21,6 +20,7 @@ from oracles.backend.loading import is_isolated
 from oracles.backend.replies import (
     Answer,
     Answered,
+    BatchReply,
     Crashed,
     Declined,
     Reply,
@@ -47,29 +47,8 @@ from specs.formats import format_named
 NOTHING = BatchAnswers(np.zeros(0, np.uint8), 0)
 
 
-@dataclass(frozen=True)
-class BatchReply:
-    """The replies to the tensors of a batch, in their order.
-
-    ``elements`` has all answers in one row, if every tensor was answered in the same message. Else
-    there is a reply for each tensor, up to the first that was neither answered nor declined.
-    """
-
-    batch: TensorBatch
-    elements: Bits | None = None
-    replies: Sequence[Answer] = ()
-
-    def each(self) -> Iterator[Answer]:
-        """Yield the reply to each tensor."""
-        if self.elements is None:
-            yield from self.replies
-        else:
-            whole = BatchAnswers(self.elements, len(self.batch.shapes))
-            yield from map(Answered, whole.split(self.batch))
-
-
 class Client:
-    """Puts requests to one backend; the only place where a backend is asked anything."""
+    """Puts requests to one backend; judges have no other way to one."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend

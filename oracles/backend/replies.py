@@ -6,7 +6,7 @@ Each of these is data, so that a judge is a function of replies and never has to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from oracles.backend.remote_errors import ProcessDied
 from oracles.protocol import Bits, InputsChanged, Unsupported
+from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.formats import Format
 from specs.plain_text import plain_line, plain_text
 
@@ -78,6 +79,27 @@ NoAnswer = Declined | Raised | Malformed | Crashed
 Answer = Answered[Bits] | NoAnswer
 """The reply to a request for bits."""
 Reply = Answered[Any] | NoAnswer
+
+
+@dataclass(frozen=True)
+class BatchReply:
+    """The replies to the tensors of a batch, in their order.
+
+    ``elements`` has all answers in one row, if every tensor was answered in the same message. Else
+    there is a reply for each tensor, up to the first that was neither answered nor declined.
+    """
+
+    batch: TensorBatch
+    elements: Bits | None = None
+    replies: Sequence[Answer] = ()
+
+    def each(self) -> Iterator[Answer]:
+        """Yield the reply to each tensor."""
+        if self.elements is None:
+            yield from self.replies
+        else:
+            whole = BatchAnswers(self.elements, len(self.batch.shapes))
+            yield from map(Answered, whole.split(self.batch))
 
 
 class Unanswered(BaseException):

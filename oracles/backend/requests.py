@@ -2,9 +2,9 @@
 
 A judge makes requests and gets replies. It never knows how a request travels, whether others
 travel with it, or what is done when it gets lost: that is the client's part. The client in turn
-knows no kind of question. A request names the adapter's method that answers it, and the tensors
-that the method gets, and checks the answer. So a new kind of question brings its request along,
-and nothing between the judge and the adapter has to be edited for it.
+knows only the few that travel in a way of their own. A request names the adapter's method that
+answers it, and the tensors that the method gets, and checks the answer. So a new kind of question
+brings its request along, and the code between the judge and the adapter stays as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MethodRequest:
 
     case: Case
     method: ClassVar[str]
-    lacks: ClassVar[str]
+    lacks: ClassVar[str] = ""
     script: ClassVar[str] = ""
 
     @property

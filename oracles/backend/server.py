@@ -189,8 +189,8 @@ class Server:
     def _road(self, ask: str, encoded: list[Any]) -> Hashable:
         """Return what an answer depends on besides its tensors.
 
-        Of casts only a refusal is shared. Their roads are for sweeps: that every case is asked here
-        shows whether they are right.
+        Two casts share nothing but a refusal: the roads of casts are trusted by sweeps alone, and
+        asking every case here is how the quick tier tests them.
         """
         case = decode_case(encoded)
         try:

@@ -12,7 +12,7 @@ from specs.cases import Case
 from specs.operations import is_bitcast
 
 CellKey = tuple[str, str]
-"""A backend's name and a case id."""
+"""A backend's name, and the id of a case or the name of a check."""
 
 
 class ShownRun(NamedTuple):

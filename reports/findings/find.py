@@ -27,10 +27,7 @@ from reports.findings.wrong_answers import (
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.verdicts import FAILING
-from specs.formats import Format, format_named
-
-EXHAUSTIVE_BITS = 16
-"""The widest sources of which every tier asks every input."""
+from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 
 
 @dataclass
@@ -51,7 +48,7 @@ def find_findings(cells: Iterable[Cell], stored: StoredArrays) -> dict[str, tupl
 
 
 class FindingsSearch:
-    """Finds the root causes behind failures; can look at each one before all are known."""
+    """Finds the root causes behind failures; ``prepare`` may see one while others are judged."""
 
     def __init__(self, stored: StoredArrays) -> None:
         self._stored = stored

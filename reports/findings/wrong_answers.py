@@ -70,11 +70,11 @@ class WrongAnswers:
         return float(self.failing.count[runs].sum()) / float(self.failing.count.sum())
 
     def add_causes(self, chosen: Collection[Mechanism]) -> None:
-        """Make those of the others options that are a cause elsewhere."""
+        """Promote to ``options`` those of ``others`` that were chosen as a cause elsewhere."""
         self.options |= {cause: self.others[cause] for cause in chosen if cause in self.others}
 
     def take(self, mechanism: Mechanism) -> None:
-        """Explain by a mechanism what it can and nothing else has explained."""
+        """Give a mechanism all runs that it explains and that are still unexplained."""
         runs = self.left & self.options.get(mechanism, False)
         if runs.any():
             self.left &= ~runs

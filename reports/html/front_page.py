@@ -1,4 +1,4 @@
-"""The content of the front page: the run, its verdicts, broken rules, and changes."""
+"""The content of the front page: the run, its findings, verdicts, broken rules and changes."""
 
 from __future__ import annotations
 

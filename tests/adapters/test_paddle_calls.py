@@ -18,7 +18,6 @@ from specs.calls import Argument, Call, Member
 from specs.cases import Case
 from specs.formats import format_named
 from specs.selection import case_named
-from tests.adapters.common import bits_of
 from tests.adapters.contract import make
 
 CASE = Case("paddle-to", "1.0", "float32", "float64")
@@ -175,74 +174,66 @@ class TestTensors:
         assert not returned.shares_memory
 
 
+def on_receiver(paddle: Paddle, receiver: Any, device: str = "cpu") -> Returned:
+    call = Call(receiver, (Member("", "tensor", "float32"),), "to", device=device)
+    return paddle.call(CASE, call, {"": ones("float32", (3,))})
+
+
+NO_GPU = "^there is no device {} here$"
+
+
 class TestErrors:
-    @pytest.mark.parametrize("name", ["gpu", "gpu:0"])
-    def test_a_gpu_by_name_is_unsupported_where_there_is_none(
-        self, paddle: Paddle, name: str
-    ) -> None:
+    @pytest.mark.parametrize("device", ["gpu", "gpu:0"])
+    def test_a_gpu_is_unsupported_where_there_is_none(self, paddle: Paddle, device: str) -> None:
         if paddle._paddle.is_compiled_with_cuda():
             pytest.skip("this paddle has a GPU")
-        with pytest.raises(Unsupported, match=f"^there is no device {name} here$"):
-            on_tensor(paddle, f"device-name {name}")
-
-    def test_a_receiver_on_a_gpu_is_unsupported_where_there_is_none(self, paddle: Paddle) -> None:
-        if paddle._paddle.is_compiled_with_cuda():
-            pytest.skip("this paddle has a GPU")
-        call = Call("tensor", (Member("", "tensor", "float32"),), "to", device="gpu")
-        with pytest.raises(Unsupported, match=r"^there is no device gpu here$"):
-            paddle.call(CASE, call, {"": ones("float32", (3,))})
-
-    @pytest.mark.parametrize("name", ["nonsense", "xpu"])
-    def test_an_unknown_device_name_is_paddles_own_error(self, paddle: Paddle, name: str) -> None:
-        with pytest.raises(ValueError, match=r"^The device "):
-            on_tensor(paddle, f"device-name {name}")
-
-    @pytest.mark.parametrize("name", ["gpu:0", "nonsense", "gpu:x"])
-    def test_a_device_object_that_the_machine_lacks_is_unsupported(
-        self, paddle: Paddle, name: str
-    ) -> None:
-        if paddle._paddle.is_compiled_with_cuda():
-            pytest.skip("this paddle has a GPU")
-        with pytest.raises(Unsupported, match=f"^there is no device object {name} here$"):
-            on_tensor(paddle, f"device {name}")
-
-    @pytest.mark.parametrize("text", ["dtype-name flaot64", "word list", "word bytes", "word true"])
-    def test_a_wrong_argument_is_paddles_own_error(self, paddle: Paddle, text: str) -> None:
-        with pytest.raises(ValueError):
-            on_tensor(paddle, text)
-
-    def test_an_unknown_keyword_is_paddles_own_error(self, paddle: Paddle) -> None:
-        with pytest.raises(TypeError, match=r"unexpected keyword argument"):
-            on_tensor(paddle, flaot="dtype-name float64")
-
-    @pytest.mark.parametrize("text", ["dtype int4", "tensor float4e2m1"])
-    def test_an_argument_of_a_dtype_that_paddle_lacks_is_unsupported(
-        self, paddle: Paddle, text: str
-    ) -> None:
-        with pytest.raises(Unsupported, match=r"^paddle has no dtype "):
-            on_tensor(paddle, text)
-
-    @pytest.mark.parametrize("text", ["memory-format preserve", "input "])
-    def test_an_argument_of_a_kind_that_paddle_lacks_is_unsupported(
-        self, paddle: Paddle, text: str
-    ) -> None:
-        with pytest.raises(Unsupported, match=r"^paddle has no argument of the kind `"):
-            on_tensor(paddle, text)
-
-    def test_a_tensor_on_a_gpu_is_unsupported_where_there_is_none(self, paddle: Paddle) -> None:
-        if paddle._paddle.is_compiled_with_cuda():
-            pytest.skip("this paddle has a GPU")
-        with pytest.raises(Unsupported, match=r"^there is no device gpu here$"):
+        with pytest.raises(Unsupported, match=NO_GPU.format(device)):
+            on_tensor(paddle, f"device-name {device}")
+        for name in (device, "nonsense", "gpu:x"):
+            with pytest.raises(Unsupported, match=NO_GPU.format(f"object {name}")):
+                on_tensor(paddle, f"device {name}")
+        with pytest.raises(Unsupported, match=NO_GPU.format("gpu")):
+            on_receiver(paddle, "tensor", device="gpu")
+        with pytest.raises(Unsupported, match=NO_GPU.format("gpu")):
             on_tensor(paddle, "gpu-tensor float32")
 
-    def test_a_method_that_paddle_lacks_is_unsupported(self, paddle: Paddle) -> None:
-        with pytest.raises(Unsupported, match=r"^paddle's tensor has no method frobnicate$"):
-            on_tensor(paddle, method="frobnicate")
+    @pytest.mark.parametrize(
+        ("arguments", "error", "message"),
+        [
+            ({"flaot": "dtype-name float64"}, TypeError, "unexpected keyword argument"),
+            ({"method": "frobnicate"}, Unsupported, "^paddle's tensor has no method frobnicate$"),
+        ],
+    )
+    def test_a_wrong_call_is_an_error(
+        self, paddle: Paddle, arguments: Any, error: type[Exception], message: str
+    ) -> None:
+        with pytest.raises(error, match=message):
+            on_tensor(paddle, **arguments)
+
+    @pytest.mark.parametrize(
+        ("text", "error", "message"),
+        [
+            ("device-name nonsense", ValueError, "^The device "),
+            ("device-name xpu", ValueError, "^The device "),
+            ("dtype-name flaot64", ValueError, ""),
+            ("word list", ValueError, ""),
+            ("word bytes", ValueError, ""),
+            ("word true", ValueError, ""),
+            ("dtype int4", Unsupported, "^paddle has no dtype "),
+            ("tensor float4e2m1", Unsupported, "^paddle has no dtype "),
+            ("memory-format preserve", Unsupported, "^paddle has no argument of the kind `"),
+            ("input ", Unsupported, "^paddle has no argument of the kind `"),
+        ],
+    )
+    def test_a_wrong_argument_is_paddles_own_error_and_an_unknown_one_is_unsupported(
+        self, paddle: Paddle, text: str, error: type[Exception], message: str
+    ) -> None:
+        with pytest.raises(error, match=message):
+            on_tensor(paddle, text)
 
     def test_a_receiver_that_paddle_lacks_is_unsupported(self, paddle: Paddle) -> None:
-        call = Call("sharded-tensor", (Member("", "tensor", "float32"),), "to")
         with pytest.raises(Unsupported, match=r"no sharded-tensor"):
-            paddle.call(CASE, call, {"": bits_of("float32", [0])})
+            on_receiver(paddle, "sharded-tensor")
         with pytest.raises(Unsupported, match=r"no parameters of dtype uint32$"):
             on_layer(paddle, "dtype float64", members=(Member("w", "parameter", "uint32"),))
 

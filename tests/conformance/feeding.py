@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from conformance.kinds.asking import Ask
 from conformance.kinds.pair import judge_pair
 from conformance.kinds.subject import Settings, Subject
-from oracles.backend.client import BatchReply
-from oracles.backend.replies import Answered, Declined, Reply, attempt
+from oracles.backend.replies import Answered, BatchReply, Declined, Reply, attempt
 from oracles.backend.requests import Cast, CastBatch
 from oracles.claims import claims_of_every_document, parse_claim
 from reports.grading.allowed_answers import Expectations

@@ -11,7 +11,8 @@ import pytest
 
 from conformance.running import dask_executor
 from conformance.running.dask_cluster import Job
-from conformance.running.plan import PARTS, Sweep, Task
+from conformance.running.plan import PARTS, Task, sweep_tasks
+from conformance.sweep.plan import Sweep
 from oracles.reference.sweep_inputs import SAMPLE, SequenceKind
 from specs.selection import case_named
 
@@ -19,7 +20,7 @@ CASE = case_named("onnx-cast:25/float64/float32")
 
 
 def parts(road: str, way: SequenceKind = "sample") -> list[Task]:
-    return Sweep(road, (CASE,), way).tasks("planted")
+    return sweep_tasks("planted", Sweep(road, (CASE,), way))
 
 
 def calls(tasks: Sequence[Task]) -> list[tuple[Task, ...]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
-
 from conformance.suite.failures import Failures
 from oracles.protocol import Bits
 from oracles.reference.reference_oracle import Reference

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,18 +14,21 @@ import pytest
 from conformance.driver import BackendJudge
 from conformance.kinds.baseline import Baseline, baseline_of, candidates
 from conformance.kinds.drawn_probes import any_probe, drive
+from conformance.kinds.invariances import Invariances
 from conformance.kinds.probes import Probe, probes
-from conformance.kinds.shape_choice import LENGTHS, SHAPES, shapes_of
+from conformance.kinds.shape_choice import LENGTHS, SHAPES, shape_of_pair, shapes_of
 from conformance.kinds.subject import Settings
 from conformance.kinds.telling_inputs import MOST, telling_inputs
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
+from oracles.backend.requests import Cast, CastBatch
 from oracles.memory_layouts import Layout, layout_of, with_layout
 from oracles.registry import Backend, load_backend
 from reports.judgement import Judgement
 from reports.problem_words import words
 from specs.cases import Case
 from specs.selection import select
+from tests.conformance import feeding
 from tests.conformance.data import placed
 from tests.conformance.feeding import answering, feed, planted
 from tests.conformance.test_suite import FAILED, NOTHING, PASSED, suite
@@ -129,6 +133,10 @@ OTHERS = [
     ("RaisesOnScalarsUnclaimed", INT8, ("differs",), "shape (): ValueError: no such rank"),
     ("LacksScalars", INT8, ("conforms",), ""),
     ("Declines", INT8, ("unsupported",), "no such kernel"),
+    # A forbidden change counts for more than a tensor that is not answered, that more than a set.
+    ("RaisesLater", INT8, ("violates", "deviates"), "in one row"),
+    ("OpenRaisesLater", INT8, ("error",), "shape (): ValueError: no such rank"),
+    ("DiesOfScalars", INT8, ("crashed",), "SIGSEGV"),
 ]
 
 
@@ -152,6 +160,30 @@ def test_where_shapes_are_costly_a_pair_is_asked_in_one_and_over_all_pairs_in_ev
         reached.add(shape)
     assert reached == {(length,) for length in (*range(1, 71), 1023, 1024, 1025)} | set(SHAPES)
     assert shapes_of("any", few_shapes=False) == SHAPES
+
+
+COMPILES = planted(compiles_shapes=True, max_examples=20)
+
+
+def test_where_shapes_are_costly_one_more_shape_is_asked_in_two_layouts_at_most() -> None:
+    asked: list[Any] = []
+    feed(Invariances(COMPILES, cases(*INT8)).judge(), answering(cast=placed.Compiles().cast), asked)
+    [row] = [each.bits for each in asked if isinstance(each, Cast)]
+    batches = [each.batch for each in asked if isinstance(each, CastBatch)]
+    again = {(each.shape, each.strides) for batch in batches for each in batch.tensors()}
+    assert {shape for shape, _ in again} == {shape_of_pair("/".join(INT8)), row.shape}
+    assert len(again) <= 3
+
+
+def test_where_shapes_are_costly_a_refusal_is_awaited_in_a_shape_that_is_there() -> None:
+    asked: list[Any] = []
+    answer = answering(cast=placed.Compiles().cast)
+    found = feeding.judged("onnx-cast:25/float32/int4", answer, COMPILES, asked)
+    assert found.verdict != "error"
+    row = asked[0].bits.shape
+    asked.clear()
+    assert feeding.judged("onnx-cast:1/float32/int4", answer, COMPILES, asked).inputs == row[0]
+    assert [each.bits.shape for each in asked if isinstance(each, Cast)] == [row]
 
 
 def test_every_length_and_every_input_at_every_position() -> None:

@@ -17,13 +17,13 @@ from specs.loader import documents
 from specs.release import VERSION
 from tests.conformance.processes import (
     BOOL,
+    CAUSES,
     FULL,
     HALF,
     INT4,
     ONNX,
     ROOT,
     RUNNABLE,
-    CAUSES,
     TABLES,
     backend,
     castigate,

@@ -19,7 +19,7 @@ from oracles.backend.client import Client
 from oracles.backend.launch_config import LaunchConfig, launch_configs
 from oracles.backend.loading import close, load_isolated
 from oracles.protocol import Unsupported
-from oracles.registry import Backend, first_road
+from oracles.registry import Backend, first_variant
 from specs.errors import CastigateError
 from specs.selection import case_named
 from tests.conformance.processes import ROOT, castigate, run, verdicts
@@ -81,7 +81,7 @@ def test_a_road_names_what_the_answers_depend_on(program: Backend) -> None:
 
 
 def test_two_programs_are_not_variants_of_each_other() -> None:
-    assert not first_road([NAME, "exec:./other"], "exec:./other")
+    assert not first_variant([NAME, "exec:./other"], "exec:./other")
 
 
 def test_explain_and_backends_accept_a_program() -> None:

@@ -1,4 +1,4 @@
-"""Two roads of one framework must agree: eager and compiled, at run time and folded."""
+"""Two variants of one framework must agree: eager and compiled, at run time and folded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.kinds.asking import Ask, on_first_road
+from conformance.kinds.asking import Ask, on_first_variant
 from conformance.kinds.baseline import (
     NOTHING_TO_ASK,
     Baseline,
@@ -21,16 +21,16 @@ from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.judgement import Judgement
 from reports.problem_words import words
-from reports.problems import DiffersFromRoad, Note, Unoffered
+from reports.problems import DiffersFromVariant, Note, Unoffered
 from specs.cases import Case
 
 Baselines = Mapping[Case, Baseline | NoBaseline]
 
 
-def judge_roads(
+def judge_variants(
     first: Subject, second: Subject, cases: Sequence[Case], known: Baselines
 ) -> Ask[Judgement]:
-    """The verdict on the second road, under the first case that both answer.
+    """The verdict on the second variant, under the first case that both answer.
 
     ``known`` has its answers to cases that were judged before.
     """
@@ -54,10 +54,10 @@ def judge_roads(
 def _baselines(
     first: Subject, second: Subject, cases: Sequence[Case], known: Baselines
 ) -> Ask[tuple[Baseline, Baseline] | NoBaseline]:
-    """Both roads' answers to the first case that both answer."""
+    """Both variants' answers to the first case that both answer."""
     first_reason: NoBaseline | None = None
     for case in candidates(second, cases, calls=False):
-        there = yield from on_first_road(baseline_of(first, case))
+        there = yield from on_first_variant(baseline_of(first, case))
         here = there
         if isinstance(there, Baseline):
             here = known.get(case) or (yield from baseline_of(second, case))
@@ -69,7 +69,7 @@ def _baselines(
 
 def _difference(
     first: Subject, there: Baseline, here: Baseline, moved: NDArray[np.intp]
-) -> DiffersFromRoad:
+) -> DiffersFromVariant:
     """How many inputs differ, and the simplest of them."""
     source, target = there.rules.source, there.rules.target
     differs = np.zeros(there.inputs.size, bool)
@@ -79,7 +79,7 @@ def _difference(
     given = datum_with_value(source, datum_of(there.inputs[worst]))
     one, other = (datum_text(target, datum_of(each.answers[worst])) for each in (there, here))
     rule = branch.rule, branch.clause, branch.level
-    return DiffersFromRoad(*rule, first.name, moved.size, there.inputs.size, given, one, other)
+    return DiffersFromVariant(*rule, first.name, moved.size, there.inputs.size, given, one, other)
 
 
 def _on_same_inputs(one: Baseline, other: Baseline) -> tuple[Baseline, Baseline]:
