@@ -28,12 +28,12 @@ FEW_SECONDS = "import conformance.running.process_pool as pool; pool.SECONDS_OF_
 """So long may a worker be silent; what it does otherwise takes a fraction of it."""
 FEW_DEATHS = """
 from conformance.running.process_pool import ProcessPool
-bury, deaths = ProcessPool.bury, []
+bury, deaths = ProcessPool._bury, []
 def bury_few(pool, worker):
     deaths.append(worker)
     assert len(deaths) < 9
     bury(pool, worker)
-ProcessPool.bury = bury_few
+ProcessPool._bury = bury_few
 """
 """A run in which more workers die is given up."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.kinds.baseline import Baseline, baseline_of, candidates
-from conformance.kinds.drawn_probes import any_probe, drive
+from conformance.kinds.drawn_probes import any_probe, check_examples
 from conformance.kinds.invariances import Invariances
 from conformance.kinds.probes import Probe, probes
 from conformance.kinds.shape_choice import LENGTHS, SHAPES, shape_of_pair, shapes_of
@@ -233,7 +233,7 @@ def test_hypothesis_draws_the_same_again_and_shrinks() -> None:
     seen: list[list[Probe]] = []
     for _ in range(2):
         drawn: list[Probe] = []
-        drive(drawn.append, any_probe(5, (), True), 3, 20)
+        check_examples(drawn.append, any_probe(5, (), True), 3, 20)
         seen.append(drawn)
     assert seen[0] == seen[1]
     assert len(set(seen[0])) > 10
@@ -245,7 +245,7 @@ def test_hypothesis_draws_the_same_again_and_shrinks() -> None:
             raise ValueError
 
     with pytest.raises(ValueError):
-        drive(check, any_probe(5, (), True), 0, 50)
+        check_examples(check, any_probe(5, (), True), 0, 50)
     assert failing[-1] == Probe((9,), steps=(1,))
 
 

@@ -19,7 +19,7 @@ from reports.run_store.storage import folder_and_name, folder_at
 from reports.run_store.store import create, resume
 from specs.errors import CastigateError
 from tests.conformance.killed_store_run import kill_writers
-from tests.conformance.processes import CAUSES, ROOT, TABLES, castigate, castigate_in_process
+from tests.conformance.processes import ROOT, TABLES, castigate, castigate_in_process
 from tests.reports.common import record
 from tests.reports.killed_writers import TASKS, all_rows, judgements_of
 from tests.s3_server import BUCKET, Server, refused_keys, s3_server
@@ -48,7 +48,7 @@ def test_killed_writers_leave_no_wrong_run_and_no_wrong_report(
     kill_writers(server, 3, 1, tmp_path)
 
 
-@pytest.mark.parametrize("step", [1, 8, 9, 10])
+@pytest.mark.parametrize("step", [1, 8, 11, 12])
 def test_a_run_killed_while_it_is_finished_in_a_store_can_be_resumed(
     step: int, server: Server
 ) -> None:
@@ -63,11 +63,11 @@ def test_a_run_killed_while_it_is_finished_in_a_store_can_be_resumed(
     )
     assert died.returncode == 9
     store = resume(out, record())
-    assert store.record.complete == (step >= 9)
+    assert store.record.complete == (step >= 11)
     if not store.record.complete:
         assert store.finished() == set(TASKS)
         store = store.finish(all_rows(store), lambda: 1)
-    assert set(folder_at(out).names()) == {*TABLES, *CAUSES, "run.json"}
+    assert set(folder_at(out).names()) == {*TABLES, "problems.parquet", "run.json"}
     assert open_run(out).record == store.record
 
 

@@ -73,92 +73,46 @@ def test_kernels_are_proved(group: Group, statement: Statement) -> None:
 
 
 FAULTS = {
-    "ties away": (
-        "increment = guard & (sticky | lsb)",
-        "increment = guard",
-        ("float32", "float16", "nearest-even"),
-    ),
-    "ties to odd": (
-        "increment = guard & (sticky | lsb)",
-        "increment = guard & (sticky | (lsb ^ 1))",
-        ("float64", "float8e4m3fn", "nearest-even"),
-    ),
-    "shift capped one too low": (
-        "MORE_THAN_ALL = WIDTH + 1",
-        "MORE_THAN_ALL = WIDTH",
-        ("float32", "float16", "nearest-even"),
-    ),
-    "shift of a wide source capped one too low": (
-        "MORE_THAN_ALL = WIDTH + 1",
-        "MORE_THAN_ALL = WIDTH",
-        ("float64", "float32", "nearest-even"),
-    ),
-    "overflow one too late": (
-        "overflow = (code > largest) & (tiny ^ True)",
+    "ties away": ("increment = guard & (sticky | lsb)", "increment = guard",
+        ("float32", "float16", "nearest-even")),
+    "ties to odd": ("increment = guard & (sticky | lsb)",
+        "increment = guard & (sticky | (lsb ^ 1))", ("float64", "float8e4m3fn", "nearest-even")),
+    "shift capped one too low": ("MORE_THAN_ALL = WIDTH + 1", "MORE_THAN_ALL = WIDTH",
+        ("float32", "float16", "nearest-even")),
+    "shift of a wide source capped one too low": ("MORE_THAN_ALL = WIDTH + 1",
+        "MORE_THAN_ALL = WIDTH", ("float64", "float32", "nearest-even")),
+    "overflow one too late": ("overflow = (code > largest) & (tiny ^ True)",
+        "overflow = (code > largest + 1) & (tiny ^ True)", ("float32", "float16", "nearest-even")),
+    "overflow one too late without infinities": ("overflow = (code > largest) & (tiny ^ True)",
         "overflow = (code > largest + 1) & (tiny ^ True)",
-        ("float32", "float16", "nearest-even"),
-    ),
-    "overflow one too late without infinities": (
-        "overflow = (code > largest) & (tiny ^ True)",
-        "overflow = (code > largest + 1) & (tiny ^ True)",
-        ("float32", "float8e4m3fnuz", "nearest-even"),
-    ),
-    "an integer overflows one too late": (
-        "overflow = large | (rounded > bound)",
-        "overflow = large | (rounded > bound + 1)",
-        ("float32", "int16", "nearest-even"),
-    ),
+        ("float32", "float8e4m3fnuz", "nearest-even")),
+    "an integer overflows one too late": ("overflow = large | (rounded > bound)",
+        "overflow = large | (rounded > bound + 1)", ("float32", "int16", "nearest-even")),
     "the largest value beyond itself": (
         "beyond = ((truncated > largest) | ((truncated == largest) & inexact))",
         "beyond = ((truncated > largest) | (truncated == largest))",
-        ("float32", "float8e8m0", "toward-zero"),
-    ),
-    "odd without the sticky bit": (
-        "increment = (lsb ^ 1) & some",
-        "increment = (lsb ^ 1) & guard",
-        ("float32", "float16", "odd"),
-    ),
-    "wrap without mask": (
-        "code = select(parts.sign == 1, 0 - rounded, rounded) & target.mask",
-        "code = select(parts.sign == 1, 0 - rounded, rounded)",
-        ("int64", "int8", "toward-zero"),
-    ),
-    "a NaN lost": (
-        "nan = magnitude > source.infinity_code",
-        "nan = magnitude > source.infinity_code + 1",
-        ("float64", "float16", "nearest-even"),
-    ),
-    "another NaN": (
-        "nan = pattern == source.sign_bit",
-        "nan = pattern == source.sign_bit + 1",
-        ("float8e5m2fnuz", "float16", "toward-zero"),
-    ),
-    "floor as ceil": (
-        "increment = parts.sign & some",
-        "increment = (parts.sign ^ 1) & some",
-        ("int64", "float32", "floor"),
-    ),
-    "subnormals one binade low": (
-        "field = select(field == 0, 1, field)",
-        "field = select(field == 0, 0, field)",
-        ("float16", "float32", "toward-zero"),
-    ),
-    "a negative zero that is a NaN": (
-        "signed = signed & ((code == 0) ^ True)",
-        "signed = signed & ((code > 0) | True)",
-        ("float32", "float8e5m2fnuz", "nearest-even"),
-    ),
-    "fractions of one half missed": (
-        "shift = select(below_one, 0, parts.exponent - (OFFSET - 1))",
+        ("float32", "float8e8m0", "toward-zero")),
+    "odd without the sticky bit": ("increment = (lsb ^ 1) & some", "increment = (lsb ^ 1) & guard",
+        ("float32", "float16", "odd")),
+    "wrap without mask": ("code = select(parts.sign == 1, 0 - rounded, rounded) & target.mask",
+        "code = select(parts.sign == 1, 0 - rounded, rounded)", ("int64", "int8", "toward-zero")),
+    "a NaN lost": ("nan = magnitude > source.infinity_code",
+        "nan = magnitude > source.infinity_code + 1", ("float64", "float16", "nearest-even")),
+    "another NaN": ("nan = pattern == source.sign_bit", "nan = pattern == source.sign_bit + 1",
+        ("float8e5m2fnuz", "float16", "toward-zero")),
+    "floor as ceil": ("increment = parts.sign & some", "increment = (parts.sign ^ 1) & some",
+        ("int64", "float32", "floor")),
+    "subnormals one binade low": ("field = select(field == 0, 1, field)",
+        "field = select(field == 0, 0, field)", ("float16", "float32", "toward-zero")),
+    "a negative zero that is a NaN": ("signed = signed & ((code == 0) ^ True)",
+        "signed = signed & ((code > 0) | True)", ("float32", "float8e5m2fnuz", "nearest-even")),
+    "fractions of one half missed": ("shift = select(below_one, 0, parts.exponent - (OFFSET - 1))",
         "shift = select(below_one, 0, parts.exponent - (OFFSET - 2))",
-        ("float64", "int4", "toward-zero"),
-    ),
+        ("float64", "int4", "toward-zero")),
     "the lowest integer out of range": (
         "bound = select(parts.sign == 1, target.sign_bit, target.max_code)",
-        "bound = parts.sign - parts.sign + target.max_code",
-        ("int64", "int32", "toward-zero"),
-    ),
-}
+        "bound = parts.sign - parts.sign + target.max_code", ("int64", "int32", "toward-zero")),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -6,8 +6,8 @@ import re
 import subprocess
 import sys
 
-from reports.findings.causes import OPEN_INPUTS, OTHERWISE
 from reports.findings.finding import ExplainedCase
+from reports.findings.old_messages import OPEN_INPUTS, OTHERWISE
 from specs.formats import format_named
 
 RAISED = re.compile(r"(?:.*?: )?([A-Za-z]\w+): (.*)")

@@ -60,24 +60,15 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"tier": "full"}, "tier: quick before, full now"),
     ({"seed": 3}, {"seed": 4}, "seed: 3 before, 4 now"),
     ({"max_examples": 5}, {}, "random inputs: 5 before, 1000 now"),
-    (
-        {},
-        {"selection": Selection(documents=("a", "b:1"))},
-        "selected documents: all before, a b:1 now",
-    ),
+    ({}, {"selection": Selection(documents=("a", "b:1"))},
+        "selected documents: all before, a b:1 now"),
     ({"selection": Selection(source=("int8",))}, {}, "selected sources: int8 before, all now"),
     ({}, {"selection": Selection(target=("int8",))}, "selected targets: all before, int8 now"),
-    (
-        {"documents": {"a": "1"}},
-        {"documents": {"a": "2"}},
-        "a: Castigate's encoding of this document has changed",
-    ),
-    (
-        {"backends": (BackendRecord(name="ort", version="1"),)},
-        {"backends": (BackendRecord(name="ort", version="2"),)},
-        "ort: 1 before, 2 now",
-    ),
-]
+    ({"documents": {"a": "1"}}, {"documents": {"a": "2"}},
+        "a: Castigate's encoding of this document has changed"),
+    ({"backends": (BackendRecord(name="ort", version="1"),)},
+        {"backends": (BackendRecord(name="ort", version="2"),)}, "ort: 1 before, 2 now"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("before", "now", "expected"), DIFFERENT)

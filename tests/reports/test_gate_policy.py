@@ -123,12 +123,8 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("tier: quick\n", "", 1, "`tier` is missing"),
     ("onnx-cast:25']\nlevels", "onyx-cast']\nlevels", 3, "did you mean `onnx-cast`?"),
     ("['onnx-cast:25']\nlevels", "[claimed]\nlevels", 3, "write `documents: claimed`, without"),
-    (
-        "float32/**': 50",
-        "float32/float8e5m2': 50",
-        9,
-        "did you mean `onnx-cast:25/float32/float8e5m2/**`?",
-    ),
+    ("float32/**': 50", "float32/float8e5m2': 50", 9,
+        "did you mean `onnx-cast:25/float32/float8e5m2/**`?"),
     ("onnx-cast:25']\nlevels", "onnx-cast:26']\nlevels", 3, "has no version `26`"),
     ("/string/**", "/strings/**", 7, "`onnx-cast:25/strings/**` matches no case"),
     ("float32/**': 50", "float32/**': 101", 9, "less than or equal to 100"),
@@ -141,7 +137,7 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("'2027-01-31'", "'2027-02-31'", 15, "`2027-02-31` is not a date"),
     ("'2027-01-31'", "'20270131'", 15, "`20270131` is not a date"),
     ("'2027-01-31'", "2027-01-31", 15, "quote it"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), WRONG)

@@ -19,8 +19,8 @@ from tests.reports.killed_writers import TASKS, all_rows, judgements_of
 
 ROOT = Path(__file__).parents[2]
 KILLED_WRITER = [sys.executable, "-m", "tests.reports.killed_writers"]
-STEPS = 12
-"""Before and after each of four renames and the removal of the parts."""
+STEPS = 14
+"""Before and after each of five renames and the removal of the parts."""
 
 
 @pytest.mark.nightly
@@ -71,7 +71,7 @@ def test_a_run_killed_between_any_two_steps_of_finishing_can_be_resumed(
     died = subprocess.run([*KILLED_WRITER, "finish", str(folder), str(step)], cwd=ROOT, check=False)
     assert died.returncode == (9 if step < STEPS else 0)
     store = resume(str(folder), record())
-    assert store.record.complete == (step >= 9)
+    assert store.record.complete == (step >= 11)
     if not store.record.complete:
         assert store.finished() == set(TASKS)
         store = store.finish(all_rows(store), lambda: 1)
@@ -81,6 +81,7 @@ def test_a_run_killed_between_any_two_steps_of_finishing_can_be_resumed(
         "cases.parquet",
         "divergences.parquet",
         "pairs.parquet",
+        "problems.parquet",
         "run.json",
     ]
     assert table_bytes(folder) == tables_without_kill(tmp_path / "other")

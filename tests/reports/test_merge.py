@@ -72,49 +72,33 @@ def _with_different_shard(**changes: Any) -> Callable[[Path], Shards]:
 
 NOT_SAME_RUN = "F/s2 is no shard of the run of F/s1: "
 REFUSED: dict[str, tuple[Callable[[Path], Shards], str]] = {
-    "nothing": (
-        lambda folder: [],
-        "there is nothing to merge; give the folders of all shards of a run",
-    ),
-    "two of four": (
-        lambda folder: complete_shards(folder, 4)[1::2],
-        "shard 1/4, 3/4 of the run is missing; give the folders of all shards",
-    ),
-    "one twice": (
-        lambda folder: [*(few := complete_shards(folder, 2)), few[0]],
-        "F/s1 and F/s1 are both shard 1/2; give each shard once",
-    ),
-    "an unfinished one": (
-        _with_unfinished_shard,
-        "F/u is an unfinished shard; go on with it by `castigate run … --resume`",
-    ),
-    "a whole run": (
-        lambda folder: [create(str(folder / "w"), record()).finish([], lambda: 0)],
-        "F/w is a whole run; only shards can be merged",
-    ),
-    "another suite": (
-        _of_older_suite,
-        "F/s1 was made by castigate 0.0.9, this is 0.1.0; merge with the version that made it",
-    ),
+    "nothing": (lambda folder: [],
+        "there is nothing to merge; give the folders of all shards of a run"),
+    "two of four": (lambda folder: complete_shards(folder, 4)[1::2],
+        "shard 1/4, 3/4 of the run is missing; give the folders of all shards"),
+    "one twice": (lambda folder: [*(few := complete_shards(folder, 2)), few[0]],
+        "F/s1 and F/s1 are both shard 1/2; give each shard once"),
+    "an unfinished one": (_with_unfinished_shard,
+        "F/u is an unfinished shard; go on with it by `castigate run … --resume`"),
+    "a whole run": (lambda folder: [create(str(folder / "w"), record()).finish([], lambda: 0)],
+        "F/w is a whole run; only shards can be merged"),
+    "another suite": (_of_older_suite,
+        "F/s1 was made by castigate 0.0.9, this is 0.1.0; merge with the version that made it"),
     "another count": (
         lambda folder: [complete_shard(folder / "s1", 1, 2), complete_shard(folder / "s2", 3, 3)],
-        f"{NOT_SAME_RUN}--shard 1/2 there, --shard 3/3 here",
-    ),
+        f"{NOT_SAME_RUN}--shard 1/2 there, --shard 3/3 here"),
     "another seed": (_with_different_shard(seed=3), f"{NOT_SAME_RUN}--seed 0 there, --seed 3 here"),
-    "another tier": (
-        _with_different_shard(tier="full"),
-        f"{NOT_SAME_RUN}--tier quick there, --tier full here",
-    ),
+    "another tier": (_with_different_shard(tier="full"),
+        f"{NOT_SAME_RUN}--tier quick there, --tier full here"),
     "another backend": (
         _with_different_shard(backends=(BackendRecord(name="torch", version="2.13.0"),)),
-        f"{NOT_SAME_RUN}ort 1.31.1 there, torch 2.13.0 here",
-    ),
+        f"{NOT_SAME_RUN}ort 1.31.1 there, torch 2.13.0 here"),
     "another document": (
         _with_different_shard(documents={"onnx-cast": "cd"}),
         f"{NOT_SAME_RUN}document onnx-cast of sha256 {'ab' * 32} there, "
         "document onnx-cast of sha256 cd here",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", REFUSED)

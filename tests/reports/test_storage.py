@@ -56,6 +56,7 @@ def test_a_run_from_creation_to_completion(out: str, tmp_path: Path) -> None:
         "cases.parquet",
         "divergences.parquet",
         "pairs.parquet",
+        "problems.parquet",
         "run.json",
     ]
     done = open_run(out)

@@ -43,6 +43,7 @@ def test_a_run_from_creation_to_completion(out: str) -> None:
         "cases.parquet",
         "divergences.parquet",
         "pairs.parquet",
+        "problems.parquet",
         "run.json",
     ]
     (batch,) = read_batches(done, "divergences.parquet", ["first", "case"])

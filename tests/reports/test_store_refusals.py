@@ -69,79 +69,68 @@ def _record_text(**changes: Any) -> str:
 
 RESUME = "resume it as it was begun, or give another --out"
 REPAIR_ADVICE = "copy the whole folder again, or run again into another --out"
+CUT_SHORT = "OUT/cases.parquet is cut short or damaged: "
 NOT_JSON = "is cut short or damaged: it is not JSON; run again into another --out"
+
+
+def _nothing(_: str) -> None: ...
+
+
+def _a_file(out: str) -> None:
+    Path(out).touch()
+
+
+def _begin(out: str) -> None:
+    create(out, record())
+
+
+def _begin_selection(out: str) -> None:
+    chosen = Selection(documents=("a", "b:1"), source=("int8", "int4"))
+    create(out, record(selection=chosen))
+
+
+def _go_on(out: str) -> None:
+    resume(out, record())
+
+
 REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
-    "a complete run": (
-        complete,
-        lambda out: create(out, record()),
-        "OUT holds a complete run; give another --out",
-    ),
-    "an unfinished run": (
-        lambda out: create(out, record()),
-        lambda out: create(out, record()),
-        "OUT holds an unfinished run; go on with it by --resume, or give another --out",
-    ),
-    "a folder of something else": (
-        lambda out: (Path(out).mkdir(), Path(out, "thesis.tex").touch()),
-        lambda out: create(out, record()),
-        "OUT holds files and is no run (`thesis.tex`); give an empty folder or a new one as --out",
-    ),
-    "a file": (
-        lambda out: Path(out).touch(),
-        lambda out: create(out, record()),
-        "cannot read OUT: Not a directory",
-    ),
-    "a folder in a file": (
-        lambda out: Path(out).touch(),
-        lambda out: create(f"{out}/deeper", record()),
-        "cannot write OUT/deeper/run.json: Not a directory; give another --out",
-    ),
-    "an empty name": (
-        lambda out: None,
-        lambda out: create("", record()),
-        "`` does not name a folder; give a path or a URL",
-    ),
-    "a name with a NUL": (
-        lambda out: None,
-        lambda out: create("a\0b", record()),
-        r"`a\u0000b` does not name a folder; give a path or a URL",
-    ),
-    "a name that is no UTF-8": (
-        lambda out: None,
-        lambda out: create("a\udcff", record()),
-        "`a\\udcff` does not name a folder; give a path or a URL",
-    ),
+    "a complete run": (complete, _begin, "OUT holds a complete run; give another --out"),
+    "an unfinished run": (_begin, _begin,
+        "OUT holds an unfinished run; go on with it by --resume, or give another --out"),
+    "a folder of something else": (lambda out: (Path(out).mkdir(), Path(out, "thesis.tex").touch()),
+        _begin,
+        "OUT holds files and is no run (`thesis.tex`); give an empty folder or a new one as --out"),
+    "a file": (_a_file, _begin, "cannot read OUT: Not a directory"),
+    "a folder in a file": (_a_file, lambda out: create(f"{out}/deeper", record()),
+        "cannot write OUT/deeper/run.json: Not a directory; give another --out"),
+    "an empty name": (_nothing, lambda out: create("", record()),
+        "`` does not name a folder; give a path or a URL"),
+    "a name with a NUL": (_nothing, lambda out: create("a\0b", record()),
+        r"`a\u0000b` does not name a folder; give a path or a URL"),
+    "a name that is no UTF-8": (_nothing, lambda out: create("a\udcff", record()),
+        "`a\\udcff` does not name a folder; give a path or a URL"),
     "an unknown kind of URL": (
-        lambda out: None,
+        _nothing,
         lambda out: create("gopher://x/y", record()),
         "`gopher://x/y` has the unknown protocol `gopher`; give a path, or a URL such as "
         "s3://BUCKET/FOLDER",
     ),
-    "nothing to resume": (
-        lambda out: None,
-        lambda out: resume(out, record()),
-        "OUT is no run: it holds no run.json; give a run's folder",
-    ),
-    "another suite": (
-        lambda out: create(out, record(suite="0.0.9")),
+    "nothing to resume": (_nothing, _go_on,
+        "OUT is no run: it holds no run.json; give a run's folder"),
+    "another suite": (lambda out: create(out, record(suite="0.0.9")),
         lambda out: resume(out, record(suite="0.1.0")),
-        f"OUT was begun with castigate 0.0.9, now castigate 0.1.0; {RESUME}",
-    ),
+        f"OUT was begun with castigate 0.0.9, now castigate 0.1.0; {RESUME}"),
     "another document": (
-        lambda out: create(out, record()),
+        _begin,
         lambda out: resume(out, record(documents={"onnx-cast": "cd" * 32, "pypto": "ef"})),
         f"OUT was begun with document onnx-cast of sha256 {'ab' * 32}, now document onnx-cast of "
         f"sha256 {'cd' * 32}; no document pypto, now document pypto of sha256 ef; {RESUME}",
     ),
     "another backend's version": (
         lambda out: create(out, record(backends=(BackendRecord(name="ort", version="1.30.0"),))),
-        lambda out: resume(out, record()),
-        f"OUT was begun with ort 1.30.0, now ort 1.31.1; {RESUME}",
-    ),
+        _go_on, f"OUT was begun with ort 1.30.0, now ort 1.31.1; {RESUME}"),
     "another selection": (
-        lambda out: create(
-            out, record(selection=Selection(documents=("a", "b:1"), source=("int8", "int4")))
-        ),
+        _begin_selection,
         lambda out: resume(out, record(selection=Selection(target=("bool",)))),
         "OUT was begun with --document a --document b:1, now no --document; "
         f"--source int8 --source int4, now no --source; no --target, now --target bool; {RESUME}",
@@ -152,17 +141,12 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         "OUT was begun with --tier full, now --tier quick; --seed 0, now --seed 7; "
         f"--max-examples 1000, now --max-examples 5; --shard 1/4, now --shard 2/4; {RESUME}",
     ),
-    "a record that is cut short": (
-        _with_record_text(_record_text()[:-5]),
-        lambda out: resume(out, record()),
-        f"OUT/run.json {NOT_JSON}",
-    ),
+    "a record that is cut short": (_with_record_text(_record_text()[:-5]), _go_on,
+        f"OUT/run.json {NOT_JSON}"),
     "an empty record": (_with_record_text(""), open_run, f"OUT/run.json {NOT_JSON}"),
     "a record of no text": (
-        lambda out: (Path(out).mkdir(), Path(out, "run.json").write_bytes(b"\xff")),
-        open_run,
-        f"OUT/run.json {NOT_JSON}",
-    ),
+        lambda out: (Path(out).mkdir(), Path(out, "run.json").write_bytes(b"\xff")), open_run,
+        f"OUT/run.json {NOT_JSON}"),
     "an endless record": (
         _with_record_text("[" * 200_000),
         open_run,
@@ -175,65 +159,31 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         "OUT/run.json has format null, castigate 0.1.0 reads format 2; "
         "use the version that wrote it",
     ),
-    "another format": (
-        _with_record_text(_record_text(format=1)),
-        open_run,
-        "OUT/run.json has format 1, castigate 0.1.0 reads format 2; use the version that wrote it",
-    ),
-    "a record with another byte": (
-        _with_record_text(_record_text(seed=1)),
-        open_run,
-        f"OUT/run.json is damaged: its checksum is wrong; {REPAIR_ADVICE}",
-    ),
-    "an unknown word": (
-        _with_record_text(_record_text(colour="red")),
-        open_run,
-        "OUT/run.json is damaged: `colour`: Extra inputs are not permitted",
-    ),
-    "a shard beyond the last": (
-        _with_record_text(_record_text(shard={"index": 5, "count": 4})),
-        open_run,
-        "OUT/run.json is damaged: `shard`: Value error, there is no shard 5/4 of a run",
-    ),
-    "a folder for a record": (
-        lambda out: Path(out, "run.json").mkdir(parents=True),
-        open_run,
-        "cannot read OUT/run.json: Is a directory",
-    ),
-    "reading no run": (
-        lambda out: None,
-        open_run,
-        "OUT is no run: it holds no run.json; give a run's folder",
-    ),
-    "reading an unfinished run": (
-        lambda out: create(out, record()),
-        open_run,
-        "OUT holds an unfinished run; go on with it by `castigate run … --resume`",
-    ),
-    "reading a shard": (
-        _complete_shard,
-        open_run,
-        "OUT is shard 2/3 of a run; join all shards with `castigate merge` first",
-    ),
-    "merging a whole run": (
-        complete,
-        open_shard,
-        "OUT is a whole run; only shards can be merged",
-    ),
-    "a missing table": (
-        _without_table("divergences.parquet"),
-        open_run,
-        f"OUT/divergences.parquet is missing; {REPAIR_ADVICE}",
-    ),
-    "an empty table": (
-        _with_truncated_table("cases.parquet", 0),
-        open_run,
-        f"OUT/cases.parquet is cut short or damaged: Parquet file size is 0 bytes; {REPAIR_ADVICE}",
-    ),
+    "another format": (_with_record_text(_record_text(format=1)), open_run,
+        "OUT/run.json has format 1, castigate 0.1.0 reads format 2; use the version that wrote it"),
+    "a record with another byte": (_with_record_text(_record_text(seed=1)), open_run,
+        f"OUT/run.json is damaged: its checksum is wrong; {REPAIR_ADVICE}"),
+    "an unknown word": (_with_record_text(_record_text(colour="red")), open_run,
+        "OUT/run.json is damaged: `colour`: Extra inputs are not permitted"),
+    "a shard beyond the last": (_with_record_text(_record_text(shard={"index": 5, "count": 4})),
+        open_run, "OUT/run.json is damaged: `shard`: Value error, there is no shard 5/4 of a run"),
+    "a folder for a record": (lambda out: Path(out, "run.json").mkdir(parents=True), open_run,
+        "cannot read OUT/run.json: Is a directory"),
+    "reading no run": (_nothing, open_run,
+        "OUT is no run: it holds no run.json; give a run's folder"),
+    "reading an unfinished run": (_begin, open_run,
+        "OUT holds an unfinished run; go on with it by `castigate run … --resume`"),
+    "reading a shard": (_complete_shard, open_run,
+        "OUT is shard 2/3 of a run; join all shards with `castigate merge` first"),
+    "merging a whole run": (complete, open_shard, "OUT is a whole run; only shards can be merged"),
+    "a missing table": (_without_table("divergences.parquet"), open_run,
+        f"OUT/divergences.parquet is missing; {REPAIR_ADVICE}"),
+    "an empty table": (_with_truncated_table("cases.parquet", 0), open_run,
+        f"{CUT_SHORT}Parquet file size is 0 bytes; {REPAIR_ADVICE}"),
     "a table without its footer": (
         _with_truncated_table("cases.parquet", 1000),
         open_run,
-        "OUT/cases.parquet is cut short or damaged: Parquet magic bytes not found in footer. "
+        f"{CUT_SHORT}Parquet magic bytes not found in footer. "
         f"Either the file is corrupted or this is not a parquet file; {REPAIR_ADVICE}",
     ),
     "a table of something else": (
@@ -242,7 +192,7 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         "OUT/cases.parquet does not have the columns of castigate 0.1.0; "
         "read it with the version that wrote it",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -307,7 +257,7 @@ def test_a_full_disk_loses_only_the_file_that_was_being_written(
         assert message.startswith(f"cannot write {out}/parts/")
         assert message.endswith(f".part: No space left on device; {advice}")
         message = refusal(store.finish, ROWS, lambda: 0)
-        assert message == f"cannot write {out}/answers.parquet: No space left on device; {advice}"
+        assert message == f"cannot write {out}/problems.parquet: No space left on device; {advice}"
         message = refusal(create, f"{out}/new", record())
         assert message == (
             f"cannot write {out}/new/run.json: No space left on device; give another --out"

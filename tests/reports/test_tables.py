@@ -192,7 +192,7 @@ ONE_RUN = {
             "last_answer": MAX_WORD,
         },
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", ONE_RUN)

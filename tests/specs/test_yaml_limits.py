@@ -21,24 +21,17 @@ REFUSED = {
     "a chain of aliases": (CHAIN, f": {TOO_DEEP}"),
     "a list without end": ("a: " + "[" * 100_000, f":1: {TOO_DEEP}"),
     "lists in lists": ("- " * 100 + "x", f":1: {TOO_DEEP}"),
-    "a large file": (
-        "".join(f"r{n}: {{clause: a}}\n" for n in range(150_000)),
-        ": the file has more than 2 MiB; split it, or remove what is not needed",
-    ),
-    "an anchor twice": (
-        "a: &x 1\nb: &x 2\n",
-        ":2: anchor `x` is on line 1 already; rename one of the two",
-    ),
-    "half a surrogate pair": (
-        'a: "\\ud800"\n',
-        ":1: `\\ud800` holds the character U+D800",
-    ),
+    "a large file": ("".join(f"r{n}: {{clause: a}}\n" for n in range(150_000)),
+        ": the file has more than 2 MiB; split it, or remove what is not needed"),
+    "an anchor twice": ("a: &x 1\nb: &x 2\n",
+        ":2: anchor `x` is on line 1 already; rename one of the two"),
+    "half a surrogate pair": ('a: "\\ud800"\n', ":1: `\\ud800` holds the character U+D800"),
     "half a surrogate pair as key": ('"\\udfff": 1\n', ":1: `\\udfff` holds the character U+DFFF"),
     "an escape sequence": ('a: "\\e[31m"\n', ":1: `\\u001b[31m` holds the character U+001B"),
     "a character beyond Unicode": ('a: "\\U00110000"\n', ":1: not YAML: "),
     "a huge key twice": (f"? {'k' * 9_000}\n: 1\n? {'k' * 9_000}\n: 1\n", ":3: `kkk"),
     "a huge float": (f"a: {'1' * 9_000}.5\n", ":1: `111"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
