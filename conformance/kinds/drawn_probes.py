@@ -6,6 +6,7 @@ thread of its own, whose checks hand their requests to the judge and wait for th
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -14,7 +15,7 @@ from typing import TypeVar
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
-from hypothesis.errors import Flaky
+from hypothesis.errors import Flaky, HypothesisSideeffectWarning
 
 from conformance.kinds.asking import Ask, Requests
 from conformance.kinds.baseline import Baseline
@@ -131,4 +132,8 @@ def check_examples(
     def example(drawn: Drawn) -> None:
         check(drawn)
 
-    seed(number)(profile(given(strategy)(example)))()
+    with warnings.catch_warnings():
+        # A worker that was forked off a pytest which is still loading plugins seems to Hypothesis
+        # to load them itself, and it warns of slow work meanwhile.
+        warnings.simplefilter("ignore", HypothesisSideeffectWarning)
+        seed(number)(profile(given(strategy)(example)))()
