@@ -57,30 +57,26 @@ def pytest_collection_modifyitems(items):
         ("-q --tb=no -rA", "failed passed skipped xfailed"),
         ("--runxfail", "failed passed skipped"),
         ("-x", "failed passed skipped"),
-        ("--maxfail=2", "failed passed skipped"),
-        ("--junitxml=out.xml", "failed passed skipped xfailed"),
     ],
 )
 def test_pytest_shows_the_same_as_for_tests_with_phases(
     more: str, endings: str, tmp_path: Path
 ) -> None:
-    arguments = [*ALL_ENDINGS, *more.replace("out.xml", str(tmp_path / "out.xml")).split()]
+    xml = tmp_path / "out.xml"
     found, cases = [], []
     for plugin in ("", MARKS_ALL):
-        done = suite_with(plugin, tmp_path, *arguments)
+        done = suite_with(plugin, tmp_path, *ALL_ENDINGS, *more.split(), f"--junitxml={xml}")
         assert done.returncode == FAILED
         found.append(shown(done.stdout))
-        if "junitxml" in more:
-            cases.append(junit_cases(tmp_path / "out.xml"))
+        cases.append(junit_cases(xml))
     assert found[0] == found[1]
+    assert cases[0] == cases[1]
+    assert all(properties for _, _, properties in cases[0])
     last = done.stdout.splitlines()[-1]
     counts = {ending: int(count) for count, ending in re.findall(r"(\d+) (\w+)[, ]", last)}
     counts.pop("deselected")
     assert " ".join(sorted(counts)) == endings
-    if cases:
-        assert cases[0] == cases[1]
-        assert len(cases[0]) == sum(counts.values())
-        assert all(properties for _, _, properties in cases[0])
+    assert len(cases[0]) == sum(counts.values())
 
 
 def junit_cases(path: Path) -> list[tuple[str | None, list[str], list[str]]]:

@@ -123,13 +123,14 @@ def test_only_selected_cases_are_asked_and_a_check_may_ask_all_of_its_pair(
 
 
 class Found(NamedTuple):
-    """What a run of pytest shows: each item's record, and how its processes were started."""
+    """What a run of pytest shows: each item's record, and what its processes have noted."""
 
     code: int
     output: str
     records: list[str]
     loaded: int
     pids: list[int]
+    asked: list[str]
 
 
 def run(folder: Path, name: str, *arguments: str) -> Found:
@@ -138,9 +139,11 @@ def run(folder: Path, name: str, *arguments: str) -> Found:
         environment.setenv(noting.NOTES, str(notes))
         code, output = suite(f"--backend={NOTING}:{name}", "-q", f"--junitxml={xml}", *arguments)
     found = [str(one.get("value")) for one in ElementTree.parse(xml).iter("property")]
-    pids = [int(line.split()[-1]) for line in notes.read_text().splitlines() if "loaded" in line]
+    lines = notes.read_text().splitlines()
+    pids = [int(line.split()[-1]) for line in lines if line.startswith("loaded ")]
+    asked = [line for line in lines if line.startswith("asked ")]
     records = [each.replace(f":{name}", ":Noting") for each in found]
-    return Found(code, output, records, len(pids) // 2, pids)
+    return Found(code, output, records, len(pids) // 2, pids, asked)
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +172,8 @@ def test_workers_of_xdist_have_one_worker_each_and_find_the_same(
     found = run(tmp_path, "Noting", *MANY, "-n", "2")
     assert (found.code, found.loaded) == (FAILED, 2)
     assert sorted(found.records) == sorted(alone.records)
+    # No case is asked by two of them.
+    assert sorted(found.asked) == sorted(alone.asked)
 
 
 def test_the_pair_of_a_worker_that_was_killed_is_judged_again(alone: Found, tmp_path: Path) -> None:
