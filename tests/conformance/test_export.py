@@ -97,14 +97,11 @@ def test_onnxs_loader_finds_the_tests(narrow: tuple[Path, dict[str, Any]]) -> No
     assert {(test.rtol, test.atol) for test in found} == {(0, 0)}
 
 
-RIGHT = ("float32", "float16", "bfloat16", "float8e5m2_saturate_1", "int8", "int32")
-
-
 @pytest.mark.parametrize("run", [by_evaluator, by_ort])
 def test_correct_runtimes_pass(run: Any, narrow: tuple[Path, dict[str, Any]]) -> None:
     pytest.importorskip("onnxruntime")
     node, _ = narrow
-    for target in RIGHT[:3]:
+    for target in ("float32", "float16", "bfloat16"):
         assert failing(node / f"test_onnx_cast_25_float8e5m2_{target}", run) == []
 
 
