@@ -57,18 +57,12 @@ class TestBitcasts:
     @pytest.mark.parametrize(
         ("source", "target"),
         [
-            ("float64", "int64"),
-            ("uint32", "float32"),
-            ("float16", "bfloat16"),
-            ("uint8", "float8e4m3fn"),
-            ("float8e5m2fnuz", "float8e8m0"),
-            ("int8", "uint8"),
-            ("float6e2m3", "float6e3m2"),
-            ("uint4", "float4e2m1"),
-            ("int2", "uint2"),
+            ("float64", "int64"), ("uint32", "float32"), ("float16", "bfloat16"),
+            ("uint8", "float8e4m3fn"), ("float8e5m2fnuz", "float8e8m0"), ("int8", "uint8"),
+            ("float6e2m3", "float6e3m2"), ("uint4", "float4e2m1"), ("int2", "uint2"),
             ("bool", "bool"),
         ],
-    )
+    )  # fmt: skip
     def test_patterns_and_shape_stay(self, oracle: Any, source: str, target: str) -> None:
         assert isinstance(oracle, WithBitcast)
         bits = some_patterns(source)

@@ -114,15 +114,11 @@ def test_answers_in_another_array_of_the_same_form_are_passed_over() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        np.zeros(SIZE, np.float64),
-        np.zeros(SIZE - 1, np.uint32),
-        np.zeros((SIZE, 1), np.uint32),
-        np.zeros(2 * SIZE, np.uint32)[::2],
-        np.ma.zeros(SIZE, np.uint32),
-        [0] * SIZE,
+        np.zeros(SIZE, np.float64), np.zeros(SIZE - 1, np.uint32), np.zeros((SIZE, 1), np.uint32),
+        np.zeros(2 * SIZE, np.uint32)[::2], np.ma.zeros(SIZE, np.uint32), [0] * SIZE,
     ],
     ids=["dtype", "length", "rank", "strides", "subclass", "list"],
-)
+)  # fmt: skip
 def test_answers_of_another_form_are_given_out_to_be_examined(other: object) -> None:
     check = Check()
     sweep = bound(Oracle(4, lambda bits: other))

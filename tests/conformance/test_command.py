@@ -150,21 +150,16 @@ BAD_USAGE = [
     (["explain", "onnx-cast:25/int2/int8", "0x7"], "wider than the 2 bits of int2"),
     (["explain", "onnx-cast:25/float16/flaot32", "0x3c00"], f"did you mean `{HALF}`?"),
     (["explain", HALF, "0x3c00", "--backend=rot"], "unknown backend `rot`; did you mean `ort`?"),
-    (
-        ["explain", "onnx-cast:25/int32/bool/example:integer-36-to-bool", "0x00000001"],
-        "the example works out only 0x00000024",
-    ),
+    (["explain", "onnx-cast:25/int32/bool/example:integer-36-to-bool", "0x00000001"],
+        "the example works out only 0x00000024"),
     (["inputs", "nonsense"], "unknown case `nonsense`; castigate specs DOCUMENT:VERSION lists"),
     (["inputs", HALF, "nonsense"], "unknown case `nonsense`"),
     (["explain", HALF, "0x3c00", "0x3c"], "has 2 digits"),
     (["specs", "onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
     (["specs", "onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6,"),
-    (
-        ["specs", "onnx-cast", "a.yaml"],
-        "only `castigate specs lint` and",
-    ),
+    (["specs", "onnx-cast", "a.yaml"], "only `castigate specs lint` and"),
     (["specs", "lint", "/no/such.yaml"], "/no/such.yaml: cannot be read"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD_USAGE)

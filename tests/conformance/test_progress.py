@@ -205,14 +205,10 @@ def test_an_interrupt_at_any_moment_is_one_line(seed: int, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("spent", "done", "expected"),
     [
-        (1.0, 5, "begun"),
-        (100.0, 0, "begun"),
-        (10.0, 5, "10 s left"),
-        (600.0, 5, "10 min left"),
-        (36_000.0, 5, "10 h left"),
-        (36_000.0, 10, "done in 10 h"),
+        (1.0, 5, "begun"), (100.0, 0, "begun"), (10.0, 5, "10 s left"), (600.0, 5, "10 min left"),
+        (36_000.0, 5, "10 h left"), (36_000.0, 10, "done in 10 h"),
     ],
-)
+)  # fmt: skip
 def test_the_time_left_is_told_once_it_can_be_estimated(
     spent: float, done: int, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

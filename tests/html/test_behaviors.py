@@ -173,18 +173,13 @@ def test_a_case_that_its_document_no_longer_has_is_not_explained(run: str) -> No
 
 NOT_EXPLAINED = {
     "a document that is not shipped": {"document": "lost-cast"},
-    "a bitcast": {
-        "document": "cinn-bitcast-convert",
-        "version": "1.0",
-        "source": "bool",
-        "target": "bool",
-        "mode": "shape:scalar",
-    },
+    "a bitcast": {"document": "cinn-bitcast-convert", "version": "1.0", "source": "bool",
+        "target": "bool", "mode": "shape:scalar"},
     "a text target": {"source": "bool", "target": "string"},
     "a cast that the document rejects": {"target": "float6e2m3"},
     "no open inputs": {"open": 0},
     "no answers": {"asked": None, "answers": None},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", NOT_EXPLAINED.values(), ids=NOT_EXPLAINED)

@@ -140,14 +140,10 @@ def test_a_malformed_header_is_a_frame_error(header: bytes) -> None:
 @pytest.mark.parametrize(
     ("header", "payload", "part"),
     [
-        (MAX_HEADER + 1, 0, "header"),
-        (2**32 - 1, 0, "header"),
-        (2, MAX_PAYLOAD + 1, "payload"),
-        (2, 2**63, "payload"),
-        (2, 2**64 - 1, "payload"),
-        (2**32 - 1, 2**64 - 1, "header"),
+        (MAX_HEADER + 1, 0, "header"), (2**32 - 1, 0, "header"), (2, MAX_PAYLOAD + 1, "payload"),
+        (2, 2**63, "payload"), (2, 2**64 - 1, "payload"), (2**32 - 1, 2**64 - 1, "header"),
     ],
-)
+)  # fmt: skip
 def test_a_length_over_the_limit_is_refused_before_anything_is_read(
     header: int, payload: int, part: str
 ) -> None:

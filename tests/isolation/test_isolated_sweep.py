@@ -61,17 +61,11 @@ def judged(backend: Backend) -> Judgement:
 @pytest.mark.parametrize(
     ("name", "verdict"),
     [
-        ("Swept", "conforms"),
-        ("Bound", "conforms"),
-        ("Wrong", "violates"),
-        ("TooShort", "error"),
-        ("OtherStorage", "error"),
-        ("NoArray", "error"),
-        ("Raises", "error"),
-        ("Writes", "error"),
+        ("Swept", "conforms"), ("Bound", "conforms"), ("Wrong", "violates"), ("TooShort", "error"),
+        ("OtherStorage", "error"), ("NoArray", "error"), ("Raises", "error"), ("Writes", "error"),
         ("MakesTheInputs", "violates"),
     ],
-)
+)  # fmt: skip
 def test_an_isolated_sweep_is_judged_as_one_in_this_process(
     isolated: Load, name: str, verdict: str
 ) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oracles.backend import round_message
+from oracles.backend import isolated_oracle, round_message
 from oracles.backend.client import Client
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.replies import Answered, Crashed, Declined, Raised, Reply
-from oracles.backend.requests import Bitcast, Cast, CastAtOnce, CastBatch, Request, Road, Script
+from oracles.backend.requests import Bitcast, Cast, CastAtOnce, CastBatch, Road, Script
 from oracles.backend.round_message import MESSAGE_BYTES, round_messages
 from oracles.memory_layouts import Layout, with_layout
 from oracles.tensor_batch import TensorBatch
@@ -54,8 +54,9 @@ def calls(client: Client) -> int:
     return int(client.backend.oracle.cast(CASE, np.zeros(1, np.uint8))[0])
 
 
-def messages(client: Client, requests: list[Request], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Send requests; return the kinds of the messages that carried them."""
+@pytest.fixture
+def messages(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of the messages that are sent."""
     kinds: list[str] = []
     supervisor: Any = client.backend.oracle._supervisor
     send = supervisor.ask
@@ -65,16 +66,13 @@ def messages(client: Client, requests: list[Request], monkeypatch: pytest.Monkey
         return send(message, arrays, seconds)
 
     monkeypatch.setattr(supervisor, "ask", noting)
-    client.send(requests)
     return kinds
 
 
-def test_all_requests_of_a_round_are_one_message(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_requests_of_a_round_are_one_message(client: Client, messages: list[str]) -> None:
     batch = TensorBatch.of([ROW, THREE])
-    asked = [Cast(CASE, ROW), Cast(OTHER, ROW), CastBatch(CASE, batch)]
-    assert messages(client, asked, monkeypatch) == ["many"]
+    client.send([Cast(CASE, ROW), Cast(OTHER, ROW), CastBatch(CASE, batch)])
+    assert messages == ["many"]
 
 
 def test_each_request_is_made_by_a_call_of_its_own(client: Client) -> None:
@@ -119,9 +117,10 @@ def test_bitcasts_of_one_road_are_made_once(client: Client, answers: list[int]) 
 
 
 @adapter("ExitsOnItsRoads")
-def test_a_road_that_tries_to_exit_is_no_road(client: Client) -> None:
+def test_a_road_that_tries_to_exit_is_no_road(client: Client, messages: list[str]) -> None:
     assert values(client.send([Cast(CASE, ROW), Cast(OTHER, ROW)])) == [1, 2]
     assert values(client.send([Bitcast(case, THREE) for case in BITCASTS])) == [3, 4, 5]
+    assert messages == ["many", "many"]
     assert client.road(CASE) == ""
     assert not any(getattr(each, "value", "") for each in client.send([Road(CASE), Road(OTHER)]))
 
@@ -175,16 +174,20 @@ def test_an_error_is_the_reply_to_its_request_alone(client: Client) -> None:
 
 
 @adapter("RaisesAndDies")
-def test_a_crash_is_the_reply_to_the_guilty_request_alone(client: Client) -> None:
+def test_a_crash_is_the_reply_to_the_guilty_request_alone(
+    client: Client, messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolated_oracle, "MAX_LOST_MESSAGES", 1)
     guilty = np.array([1, GUILTY], np.uint8)
-    # Also once so many messages have ended the process that each request is sent alone.
-    for _ in range(5):
+    for _ in range(2):
         first, crash, last = client.send([Cast(CASE, ROW), Cast(CASE, guilty), Cast(OTHER, ROW)])
         assert isinstance(crash, Crashed)
         assert crash.death.inputs is not None
         assert crash.death.inputs.tolist() == [GUILTY]
         for reply in (first, last):
             assert reply.value.tolist() == ROW.tolist()
+    # Once so many messages have ended the process, each request is sent alone.
+    assert messages.count("many") == 1
 
 
 @adapter("RaisesAndDies")

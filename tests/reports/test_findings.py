@@ -191,20 +191,11 @@ def test_what_no_form_explains_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cases", "kind", "name", "says"),
     [
-        (
-            cases_of("onnx-cast:25/float16/int4"),
-            "wrong refusal",
-            "raises-ValueError",
-            "raises ValueError: no such kernel",
-        ),
-        (
-            cases_of("onnx-cast:6/float16/int4"),
-            None,
-            "",
-            "",
-        ),
+        (cases_of("onnx-cast:25/float16/int4"), "wrong refusal", "raises-ValueError",
+            "raises ValueError: no such kernel"),
+        (cases_of("onnx-cast:6/float16/int4"), None, "", ""),
     ],
-)
+)  # fmt: skip
 def test_an_error_is_wrong_only_where_an_answer_is_due(
     tmp_path: Path, cases: list[Case], kind: str | None, name: str, says: str
 ) -> None:

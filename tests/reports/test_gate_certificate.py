@@ -321,18 +321,11 @@ def test_floats_are_rejected(content: Any) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"[]\n",
-        b"{}",
-        b'{"a": 1}\n',
-        b'{\n "a": 1,\n "a": 1\n}\n',
-        b'{\n "a": 1.0\n}\n',
-        b'{\n "a": NaN\n}\n',
-        b"[" * 100_000,
-        b'{\n "\xc3\xa4": 1\n}\n',
+        b"", b"[]\n", b"{}", b'{"a": 1}\n', b'{\n "a": 1,\n "a": 1\n}\n', b'{\n "a": 1.0\n}\n',
+        b'{\n "a": NaN\n}\n', b"[" * 100_000, b'{\n "\xc3\xa4": 1\n}\n',
         b'{\n "a": ' + b"1" * 10_000 + b"\n}\n",
     ],
-)
+)  # fmt: skip
 def test_bytes_that_are_not_canonical_are_rejected(data: bytes) -> None:
     with pytest.raises(CastigateError):
         read_canonical(data, "x")

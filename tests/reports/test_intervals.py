@@ -50,26 +50,18 @@ def test_intervals_hold_the_failing_values_and_no_others(name: str, data: st.Dat
 @pytest.mark.parametrize(
     ("name", "codes", "words"),
     [
-        ("float8e4m3fn", range(0x7E, 0x7F), "x = 448"),
-        ("float8e4m3fn", [0x7E, 0xFE], "|x| = 448"),
-        ("float8e4m3fn", range(0x38, 0x7F), "x ≥ 1"),
-        ("float8e4m3fn", range(1, 0x38), "0 < x < 1"),
+        ("float8e4m3fn", range(0x7E, 0x7F), "x = 448"), ("float8e4m3fn", [0x7E, 0xFE], "|x| = 448"),
+        ("float8e4m3fn", range(0x38, 0x7F), "x ≥ 1"), ("float8e4m3fn", range(1, 0x38), "0 < x < 1"),
         ("float8e4m3fn", range(0x81, 0xB8), "-1 < x < 0"),
         ("float8e4m3fn", range(0xF0, 0xFF), "x ≤ -128"),
-        ("float8e4m3fn", range(0xB8, 0xC1), "-2 ≤ x ≤ -1"),
-        ("float8e4m3fn", [0x80], "-0"),
-        ("float8e4m3fn", [0, 0x80], "zeros"),
-        ("float8e4m3fn", [0x7F], "NaN"),
-        ("float8e5m2", [0x7C, 0xFC, 0], "infinities and 0"),
-        ("float8e5m2", [0x7D], "NaN"),
-        ("float8e8m0", [0], "x = 2^-127"),
-        ("int8", [0xFF, 1], "|x| = 1"),
-        ("int8", [0x80], "x = -128"),
-        ("uint8", range(16, 32), "16 ≤ x < 32"),
-        ("uint8", [1, 3, 5, 7], "4 intervals with 1 ≤ x ≤ 7"),
-        ("bool", [1], "x = 1"),
+        ("float8e4m3fn", range(0xB8, 0xC1), "-2 ≤ x ≤ -1"), ("float8e4m3fn", [0x80], "-0"),
+        ("float8e4m3fn", [0, 0x80], "zeros"), ("float8e4m3fn", [0x7F], "NaN"),
+        ("float8e5m2", [0x7C, 0xFC, 0], "infinities and 0"), ("float8e5m2", [0x7D], "NaN"),
+        ("float8e8m0", [0], "x = 2^-127"), ("int8", [0xFF, 1], "|x| = 1"),
+        ("int8", [0x80], "x = -128"), ("uint8", range(16, 32), "16 ≤ x < 32"),
+        ("uint8", [1, 3, 5, 7], "4 intervals with 1 ≤ x ≤ 7"), ("bool", [1], "x = 1"),
     ],
-)
+)  # fmt: skip
 def test_regions_read_well(name: str, codes: list[int], words: str) -> None:
     source = format_named(name)
     asked = every(source) if source.bits > 1 else np.array([0, 1], np.uint8)

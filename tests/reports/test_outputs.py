@@ -180,7 +180,10 @@ def test_markdown_lists_findings_by_kind_and_then_by_cases(tmp_path: Path) -> No
     assert lines[2] == f"{len(names)} cases, tier quick, ort 1.2."
     findings = [line.split("**") for line in lines if line.startswith("- **")]
     assert [kind for _, kind, _ in findings] == ["wrong value", "wrong refusal", "crash"]
-    assert [says.rstrip() for _, _, says in findings[1:]] == [": boom", ": its process dies: the process was ended"]
+    assert [says.rstrip() for _, _, says in findings[1:]] == [
+        ": boom",
+        ": its process dies: the process was ended",
+    ]
 
 
 def test_markdown_lists_differences_in_setup(tmp_path: Path) -> None:

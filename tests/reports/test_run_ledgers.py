@@ -43,18 +43,12 @@ def test_a_known_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     ("ledger", "found", "expected"),
     [
         (None, KNOWN, "new finding unexplained (): 1 case not listed; for instance "),
-        (
-            LISTED,
-            replace(KNOWN, verdict="conforms", problems=()),
-            "finding truncates (truncates): 1 case listed, but gone; for instance ",
-        ),
-        (
-            LISTED,
-            judgement(HALF, divergence(steps(4))),
-            "finding truncates (truncates): 1 case changed; for instance ",
-        ),
+        (LISTED, replace(KNOWN, verdict="conforms", problems=()),
+            "finding truncates (truncates): 1 case listed, but gone; for instance "),
+        (LISTED, judgement(HALF, divergence(steps(4))),
+            "finding truncates (truncates): 1 case changed; for instance "),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_as_listed_is_news(
     monkeypatch: pytest.MonkeyPatch, ledger: Ledger | None, found: Judgement, expected: str
 ) -> None:

@@ -62,20 +62,12 @@ def test_not_encoded_lines_include_their_repetitions(tmp_path: Path) -> None:
         ("lines: [4-5]", "lines: true", "lines:", "`True` is not a range of lines; write 57"),
         ("lines: [4-5]", "lines: [5, 9]", "lines:", "section of version 1, which has no such rule"),
         (", lines: 5}", "}", "overflow:", "rule cut: its clause has no `lines`; point at lines"),
-        (
-            'clause: "version 2, clamped", ',
-            "",
-            "overflow:",
-            "`lines` of an outcome go with a `clause`",
-        ),
+        ('clause: "version 2, clamped", ', "", "overflow:",
+            "`lines` of an outcome go with a `clause`"),
         ("    lines: none\n", "", "any-tensor:", "tensor rule any-tensor: its clause has no"),
         ("    lines: 6\n", "    lines: none\n", "seed:", "line 6 of page.txt (and 1 more) is not"),
-        (
-            "lines: 11, reason",
-            "lines: 9, reason",
-            "- {lines: 9",
-            "infinity-open encodes it; remove",
-        ),
+        ("lines: 11, reason", "lines: 9, reason", "- {lines: 9",
+            "infinity-open encodes it; remove"),
         (', reason: "headings"', "", "- {lines: [1, 3, 7]", "`reason` is missing"),
         ("[1, 3, 7]", "[]", "- {lines: []", "at least 1 item"),
         ("[1, 3, 7]", "[1, 3, 7, 99]", "- {lines: [1", "lines 99 are outside of page.txt"),
@@ -83,7 +75,7 @@ def test_not_encoded_lines_include_their_repetitions(tmp_path: Path) -> None:
         ("section: 7-10", "section: 7-12", "section:", "lines 7-12 are outside of page.txt, which"),
         ("    section: 3-6\n", "", "2:", "version 2 has no `section`, but other versions do"),
     ],
-)
+)  # fmt: skip
 def test_each_mistake_is_reported_with_its_line(
     tmp_path: Path, old: str, new: str, line_start: str, expected: str
 ) -> None:

@@ -63,21 +63,15 @@ def test_every_numeric_format_is_exact_in_itself() -> None:
 @pytest.mark.parametrize(
     ("source", "target", "expect_exact", "expect_rounds"),
     [
-        ("float32", "float64", True, False),
-        ("float64", "float32", False, True),
-        ("int32", "float64", True, False),
-        ("int32", "float32", False, True),
-        ("int64", "float64", False, True),
-        ("uint32", "int64", True, False),
-        ("int64", "uint64", False, False),
-        ("uint64", "int64", False, False),
-        ("float32", "int64", False, True),
-        ("float64", "float8e8m0", False, True),
-        ("int64", "float6e2m3", False, False),
-        ("int64", "float4e2m1", False, True),
+        ("float32", "float64", True, False), ("float64", "float32", False, True),
+        ("int32", "float64", True, False), ("int32", "float32", False, True),
+        ("int64", "float64", False, True), ("uint32", "int64", True, False),
+        ("int64", "uint64", False, False), ("uint64", "int64", False, False),
+        ("float32", "int64", False, True), ("float64", "float8e8m0", False, True),
+        ("int64", "float6e2m3", False, False), ("int64", "float4e2m1", False, True),
         ("uint32", "float8e8m0", False, True),
     ],
-)
+)  # fmt: skip
 def test_conditions_of_wide_pairs(
     source: str, target: str, expect_exact: bool, expect_rounds: bool
 ) -> None:
