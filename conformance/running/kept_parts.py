@@ -34,26 +34,15 @@ class KeptParts:
 
     def restore(self, store: RunStore) -> None:
         """Write all parts that belong to a run of these options into its folder."""
-        data = self.folder.read(FILE)
-        if data is None or BACKEND not in (each.name for each in store.record.backends):
-            return
-        try:
-            with ZipFile(BytesIO(data)) as archive:
-                if archive.read(KEY).decode() != key_of(store.record):
-                    return
-                for name in archive.namelist():
-                    if name != KEY:
-                        part = archive.read(name)
-                        store.write_part(read_task_name(part), part)
-        except (BadZipFile, KeyError, ValueError, DamagedPartError):
-            # What cannot be read is computed again, and then replaced.
-            return
+        if BACKEND in (each.name for each in store.record.backends):
+            for name, part in self._parts(key_of(store.record)).items():
+                store.write_part(name, part)
 
     def keep(self, store: RunStore) -> None:
         """Keep the parts of a run whose tasks are all done, if the file lacks them."""
         key, stream = key_of(store.record), BytesIO()
         names = [each for each in sorted(store.finished()) if each.startswith(f"{BACKEND}/")]
-        if not names or self._has(key):
+        if set(names) == set(self._parts(key)):
             return
         with ZipFile(stream, "w") as archive:
             archive.writestr(KEY, key)
@@ -61,12 +50,22 @@ class KeptParts:
                 archive.writestr(str(number), store.part(name))
         self.folder.write(FILE, stream.getvalue())
 
-    def _has(self, key: str) -> bool:
+    def _parts(self, key: str) -> dict[str, bytes]:
+        """The kept parts by the names of their tasks; none where the file is of other runs.
+
+        What cannot be read counts as lacking: it is computed again, and then replaced.
+        """
         data = self.folder.read(FILE)
+        if data is None:
+            return {}
         try:
-            return data is not None and ZipFile(BytesIO(data)).read(KEY).decode() == key
-        except (BadZipFile, KeyError, ValueError):
-            return False
+            with ZipFile(BytesIO(data)) as archive:
+                if archive.read(KEY).decode() != key:
+                    return {}
+                parts = [archive.read(name) for name in archive.namelist() if name != KEY]
+            return {read_task_name(part): part for part in parts}
+        except (BadZipFile, KeyError, ValueError, DamagedPartError):
+            return {}
 
 
 def key_of(record: RunRecord) -> str:

@@ -111,6 +111,8 @@ class ProcessPool:
         """How each task that crashed has ended its process."""
         self._hopeless: set[str] = set()
         """Tasks that also end a process that only searches for the input at fault."""
+        self._failure: Failure | None = None
+        """Why the pool cannot go on; raised when what was done before has been handed out."""
 
     def __enter__(self) -> ProcessPool:
         first = self._start()
@@ -196,10 +198,13 @@ class ProcessPool:
     @property
     def is_busy(self) -> bool:
         """Whether some tasks are not done yet."""
-        return bool(self._waiting) or any(each.tasks for each in self._workers)
+        is_waiting = bool(self._waiting) or self._failure is not None
+        return is_waiting or any(each.tasks for each in self._workers)
 
     def poll(self, seconds: float) -> list[tuple[Task, TaskDone]]:
         """Return the tasks that have been done; wait for so long if there are none."""
+        if self._failure is not None:
+            raise CastigateError(self._failure.message)
         self._feed_all()
         busy = {each.link: each for each in self._workers if each.tasks or not each.is_ready}
         found = []
@@ -220,11 +225,21 @@ class ProcessPool:
                     self._feed(worker)  # so that it works while the result is used
                     self.log.append(done.stderr)
                     found.append((task, done))
-                case Failure(message=reason):
-                    raise CastigateError(reason)
+                case Failure() as failure:
+                    self._do_without(worker, failure)
         for worker in busy.values():
             worker.check_silence()
         return found
+
+    def _do_without(self, worker: BackendWorker, failure: Failure) -> None:
+        """Leave a worker's tasks to the others, if only it cannot load the backend."""
+        if not failure.is_of_loading or len(self._workers) == 1:
+            self._failure = failure
+            return
+        self._listener.say(f"{failure.message}; the other workers go on")
+        self._waiting.extendleft(reversed(worker.tasks))
+        self._workers.remove(worker)
+        worker.end()
 
     def _feed_all(self) -> None:
         for worker in [*self._workers]:

@@ -56,6 +56,8 @@ class Failure:
     """A message of a worker that cannot go on: what is wrong, in one line."""
 
     message: str
+    is_of_loading: bool = False
+    """Whether this process could not load the backend, though another one may have."""
 
 
 @dataclass(eq=False)

@@ -128,12 +128,16 @@ def work(
                     seconds = monotonic() - begun, worker.waited - waited
                     link.send(TaskDone(part, worker.take_stderr(), *seconds))
     except CastigateError as error:
-        link.send(Failure(str(error)))
+        link.send(Failure(str(error), isinstance(error, NotLoadedError)))
     except ProcessDied as crash:
         # Without a road a case would not be swept, and could pass.
         link.send(Failure(f"backend `{named[0]}`: {crash}; it was asked for its `road`"))
     except EOFError:
         return
+
+
+class NotLoadedError(CastigateError):
+    """The backend could not be loaded in this process."""
 
 
 class TaskRunner:
@@ -171,7 +175,10 @@ class TaskRunner:
     def isolated(self) -> BackendJudge:
         """The backend in a process of its own."""
         broken = self._known.broken if self._known else None
-        judge = self._judge_of((self.name, self.config), broken)
+        try:
+            judge = self._judge_of((self.name, self.config), broken)
+        except CastigateError as error:
+            raise NotLoadedError(str(error)) from error
         self._require_known_version(judge.backend)
         return judge
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
@@ -14,11 +15,13 @@ from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
 from conformance.suite.judging import JudgedBackend, PooledJudging
 from conformance.suite.ledger_check import compared_with_ledger, complaint, excuse
+from conformance.suite.xdist_workers import is_worker, report_error
 from reports.counterexample.failure_text import failure_text
 from reports.judgement import Judgement
 from reports.ledger.listing import LedgerComparison
 from reports.outputs.totals import count_record
 from specs.cases import Case
+from specs.errors import CastigateError
 
 RECORD, INVARIANCE = "castigate", "castigate-invariance"
 """The properties of a report that hold the record of a case, and that of a check."""
@@ -48,7 +51,8 @@ class Suite(pytest.File):
     def collect(self) -> Iterator[BackendNode]:
         """One node per backend."""
         for backend in self.backends:
-            tasks = [*self.config.stash[JUDGING].tasks(backend.name)]
+            with ending_the_run(self.config):
+                tasks = [*self.config.stash[JUDGING].tasks(backend.name)]
             yield BackendNode.from_parent(self, name=backend.name, backend=backend, tasks=tasks)
 
 
@@ -88,7 +92,8 @@ class JudgedItem(pytest.Item):
 
     def judged(self) -> Ending:
         """Judge, record the judgement, and compare it with the ledger."""
-        case, judgement = self.config.stash[JUDGING].judgement((self.backend.name, self.name))
+        with ending_the_run(self.config):
+            case, judgement = self.config.stash[JUDGING].judgement((self.backend.name, self.name))
         self.config.stash[FAILURES].add(judgement)
         record = {"item": self.name, **count_record(case, judgement)}
         self.user_properties.append((INVARIANCE if judgement.check else RECORD, record))
@@ -128,18 +133,21 @@ class JudgedItem(pytest.Item):
         hook = self.ihook
         hook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
         call = pytest.CallInfo.from_call(self.judged, "call", reraise=ENDINGS)
-        hook.pytest_runtest_logreport(report=self._reported(call))
+        if call.excinfo is None and call.result.outcome == "failed":
+            raised = pytest.CallInfo.from_call(partial(_raise, call.result), "call")
+            raised.start, raised.stop, raised.duration = call.start, call.stop, call.duration
+            call = raised
+        report = hook.pytest_runtest_makereport(item=self, call=call)
+        hook.pytest_runtest_logreport(report=report)
         hook.pytest_runtest_logreport(report=self._report("passed"))
         hook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
 
-    def _reported(self, call: pytest.CallInfo[Ending]) -> pytest.TestReport:
-        """Report a call.
+    def report_of(self, call: pytest.CallInfo[Any]) -> pytest.TestReport | None:
+        """Report a call that ended without an exception.
 
-        Only a failure raises: pytest formats the traceback of every exception, a skip's too.
+        Only a failure raises one: pytest formats the traceback of each, a skip's too.
         """
-        if call.excinfo is not None:
-            return self._made_by_plugins(call)
-        match call.result:
+        match None if call.excinfo else call.result:
             case Ending("passed"):
                 return self._report("passed", call)
             case Ending("skipped", reason):
@@ -148,14 +156,7 @@ class JudgedItem(pytest.Item):
                 report = self._report("skipped", call, reason)
                 report.wasxfail = reason
                 return report
-            case ending:
-                raised = pytest.CallInfo.from_call(partial(_raise, ending), "call")
-                raised.start, raised.stop, raised.duration = call.start, call.stop, call.duration
-                return self._made_by_plugins(raised)
-
-    def _made_by_plugins(self, call: pytest.CallInfo[Any]) -> pytest.TestReport:
-        report: pytest.TestReport = self.ihook.pytest_runtest_makereport(item=self, call=call)
-        return report
+        return None
 
     def _report(
         self,
@@ -188,6 +189,17 @@ class JudgedItem(pytest.Item):
         assert self.parent is not None
         # Where a mark skips an item, pytest asks for a line.
         return self.path, 0, f"{self.parent.name} {self.name}"
+
+
+@contextmanager
+def ending_the_run(config: pytest.Config) -> Iterator[None]:
+    """End the whole run with one line where a backend cannot be judged at all."""
+    try:
+        yield
+    except CastigateError as error:
+        if is_worker(config):
+            report_error(config, str(error))
+        pytest.exit(f"castigate: {error}", pytest.ExitCode.USAGE_ERROR)
 
 
 def _raise(ending: Ending) -> Any:

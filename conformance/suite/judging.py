@@ -3,6 +3,9 @@
 pytest runs its items one after another. The pool does their pairs in the same order and a little
 ahead, so that an item finds its judgement, or waits for that of its own pair only. Nothing runs in
 a thread: each item, while it is collected and when it is run, takes what workers have done.
+
+A worker of xdist cannot know which of the items it will be sent. There a pair is judged when the
+first of its items is run. Judgements are kept to the end, because plugins run items again.
 """
 
 from __future__ import annotations
@@ -76,6 +79,9 @@ class PooledJudging:
         self._pools = self._stack.enter_context(opened)
         self._waiting: deque[tuple[ProcessPool, list[Task]]] = deque()
         """The pools that have not begun, each with the selected cases and checks of its pairs."""
+        self._on_demand: dict[Key, tuple[ProcessPool, Task]] = {}
+        """The pair of each item that is judged only when it is run."""
+        self._has_begun = False
         self._pool: ProcessPool | None = None
         """The pool that judges now."""
         self._pairs: dict[str, _Pair] = {}
@@ -97,23 +103,34 @@ class PooledJudging:
             self.poll(0)
             yield task
 
-    def begin(self, selected: Iterable[Key] | None = None) -> None:
+    def begin(self, selected: Iterable[Key] | None = None, on_demand: bool = False) -> None:
         """Judge these cases and checks of all pairs, or all of them; once only."""
-        if self._pool is not None:
+        if self._has_begun:
             return
+        self._has_begun = True
         names = None if selected is None else {*selected}
         for pool in self._pools:
             tasks = quick_tasks(pool.backend, self._names, self._cases)
-            chosen = (_chosen(pool.backend, task, names) for task in tasks)
-            self._waiting.append((pool, [each for each in chosen if each.cases or each.checks]))
-        self._begin_next()
+            chosen = [_chosen(pool.backend, task, names) for task in tasks]
+            chosen = [each for each in chosen if each.cases or each.checks]
+            if not on_demand:
+                self._waiting.append((pool, chosen))
+                continue
+            for task in chosen:
+                for name in (*(case.id for case in task.cases), *task.checks):
+                    self._on_demand[pool.backend, name] = pool, task
+        if self._waiting:
+            self._judge(*self._waiting.popleft())
 
     def judgement(self, key: Key) -> Judged:
         """Return a judgement, and wait for it if its pair is not done."""
         self.poll(0)
+        if key not in self._judged and key in self._on_demand:
+            pool, task = self._on_demand[key]
+            self._judge(pool, [task])
         while key not in self._judged:
             self.poll(SECONDS_BETWEEN_POLLS)
-        return self._judged.pop(key)
+        return self._judged[key]
 
     def poll(self, seconds: float) -> None:
         """Take what workers have done, and hand them more; wait for so long if there is nothing."""
@@ -123,15 +140,13 @@ class PooledJudging:
             self._take(self._pool, task, done)
         if not self._pool.is_busy and self._waiting:
             self._pool.close()
-            self._begin_next()
+            self._judge(*self._waiting.popleft())
 
-    def _begin_next(self) -> None:
-        """Begin to judge on the next backend."""
-        pool, pairs = self._waiting.popleft()
+    def _judge(self, pool: ProcessPool, pairs: list[Task]) -> None:
+        """Have a pool judge pairs; it has done all others that it was given."""
         full = [case for task in pairs for case in task.cases if self._settings.is_full(case)]
         roads = pool.roads(full) if full else {}
         tasks: list[Task] = []
-        self._pairs.clear()
         for task in pairs:
             own = [task]
             for sweep in sweeps([case for case in task.cases if case.id in roads], roads):

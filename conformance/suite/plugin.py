@@ -18,7 +18,14 @@ from conformance.kinds.subject import Settings
 from conformance.suite.durations import Durations, Stopwatch
 from conformance.suite.failures import Failures
 from conformance.suite.findings_summary import FindingsSummary
-from conformance.suite.items import FAILURES, JUDGING, SUMMARY, JudgedItem, Suite
+from conformance.suite.items import (
+    FAILURES,
+    JUDGING,
+    SUMMARY,
+    JudgedItem,
+    Suite,
+    ending_the_run,
+)
 from conformance.suite.judging import JudgedBackend, PooledJudging
 from conformance.suite.ledger_check import LEDGERS, Ledgers
 from conformance.suite.ledger_update import LedgerUpdate
@@ -29,7 +36,8 @@ from conformance.suite.xdist_workers import (
     gives_out_work,
     is_worker,
     names_and_versions,
-    report_to_controller,
+    report_error,
+    report_versions,
 )
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.resource_limits import collect_garbage_rarely
@@ -149,16 +157,15 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "--durations-castigate measures no workers of xdist; leave out -n, pytest has its own"
         )
-    message = ""
+    if is_worker(config):
+        report_versions(config, versions)
     try:
         _prepare(config, versions)
     except CastigateError as error:
         pytest_unconfigure(config)
         if not is_worker(config):
             raise pytest.UsageError(str(error)) from None
-        message = str(error)
-    if is_worker(config):
-        report_to_controller(config, versions, message)
+        report_error(config, str(error))
 
 
 def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
@@ -176,7 +183,7 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
         configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
         judging = PooledJudging(configs, _settings(config), cases, jobs, _stopwatch(config, jobs))
         config.stash[JUDGING] = judging
-        if not _selects(config):
+        if not _selects(config) and not is_worker(config):
             judging.begin()
         for backend in judging.backends:
             versions[backend.name] = backend.version
@@ -271,7 +278,9 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     """Have the pool judge the items that are left, once it is known which these are."""
     items = [item for item in session.items if isinstance(item, JudgedItem)]
     if items and not session.config.getoption("collectonly"):
-        session.config.stash[JUDGING].begin((item.backend.name, item.name) for item in items)
+        names = ((item.backend.name, item.name) for item in items)
+        with ending_the_run(session.config):
+            session.config.stash[JUDGING].begin(names, on_demand=is_worker(session.config))
     return (yield)
 
 
@@ -281,6 +290,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
         return None
     item.run()
     return True
+
+
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> pytest.TestReport | None:
+    """Report an item of the suite that did not fail; pytest itself reports all others."""
+    return item.report_of(call) if isinstance(item, JudgedItem) else None
 
 
 def pytest_terminal_summary(

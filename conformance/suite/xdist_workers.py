@@ -27,9 +27,14 @@ def gives_out_work(config: pytest.Config) -> bool:
     return is_shared and not is_worker(config) and not config.getoption("collectonly")
 
 
-def report_to_controller(config: pytest.Config, versions: dict[str, str], error: str) -> None:
-    """In a worker: pass on the backends' versions, or the error that kept them from loading."""
-    config.workeroutput[OUTPUT_KEY] = {"versions": versions, "failed": error}  # type: ignore[attr-defined]
+def report_versions(config: pytest.Config, versions: dict[str, str]) -> None:
+    """In a worker: pass on the backends' versions, as they are known when it ends."""
+    config.workeroutput[OUTPUT_KEY] = {"versions": versions, "failed": ""}  # type: ignore[attr-defined]
+
+
+def report_error(config: pytest.Config, error: str) -> None:
+    """In a worker: pass on why it cannot judge a backend."""
+    config.workeroutput[OUTPUT_KEY]["failed"] = error  # type: ignore[attr-defined]
 
 
 def failures_folder(config: pytest.Config) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ SECONDS_TO_END = 120
 TABLES = ["answers.parquet", "cases.parquet", "divergences.parquet", "pairs.parquet"]
 CAUSES = ["causes.json", "problems.parquet"]
 """What stands beside the tables: what is wrong as data, and its causes."""
+PROGRESS = re.compile(r"loading |.*\d tasks, .*(begun|left)$")
 PROC = Path("/proc")
 NO_WORKERS = (b"oracles.backend.server", b"multiprocessing.resource_tracker")
 
@@ -53,7 +55,7 @@ def start_castigate(*arguments: str, before: str = "", **more: Any) -> subproces
 
 
 def castigate(*arguments: str, **more: Any) -> tuple[int, str, str]:
-    """Run ``castigate``; return exit code, stdout and stderr, which hold no traceback."""
+    """Run ``castigate``; return exit code, stdout and stderr without progress and tracebacks."""
     process = start_castigate(*arguments, **more)
     try:
         out, err = process.communicate(timeout=10 * SECONDS_TO_END)
@@ -61,7 +63,13 @@ def castigate(*arguments: str, **more: Any) -> tuple[int, str, str]:
         process.kill()
         raise
     assert "Traceback" not in out + err, err
-    return process.returncode, out, err
+    return process.returncode, out, without_progress(err)
+
+
+def without_progress(err: str) -> str:
+    """All but the lines that tell of a long wait: how many depends on the machine's load."""
+    lines = err.splitlines(keepends=True)
+    return "".join(line for line in lines if not PROGRESS.match(line))
 
 
 def castigate_in_process(*arguments: str) -> tuple[int, str, str]:
@@ -75,7 +83,7 @@ def castigate_in_process(*arguments: str) -> tuple[int, str, str]:
         pytest.raises(SystemExit) as left,
     ):
         main()
-    return int(left.value.code or 0), out.getvalue(), err.getvalue()
+    return int(left.value.code or 0), out.getvalue(), without_progress(err.getvalue())
 
 
 def run(folder: Path, *arguments: str, **more: Any) -> int:

@@ -21,11 +21,11 @@ from oracles.registry import load_backend
 from reports.outputs.totals import count_record
 from specs.cases import Case
 from specs.selection import select
-from tests.conformance.data import hostile, noting
+from tests.conformance.data import hostile, noting, runnable
 from tests.conformance.processes import wait_for_ends
-from tests.conformance.test_suite import FAILED, suite
+from tests.conformance.test_suite import FAILED, USAGE, suite
 
-HOSTILE, NOTING = hostile.__file__, noting.__file__
+HOSTILE, NOTING, RUNNABLE = hostile.__file__, noting.__file__, runnable.__file__
 MANY = ("--document=tensorflow-bitcast", "--document=cinn-bitcast-convert")
 """Many pairs, which are judged quickly: bitcasts of few elements."""
 FEW = MANY[:1]
@@ -172,8 +172,9 @@ def test_workers_of_xdist_have_one_worker_each_and_find_the_same(
     found = run(tmp_path, "Noting", *MANY, "-n", "2")
     assert (found.code, found.loaded) == (FAILED, 2)
     assert sorted(found.records) == sorted(alone.records)
-    # No case is asked by two of them.
-    assert sorted(found.asked) == sorted(alone.asked)
+    # Only a pair whose items are split between them is judged by both.
+    assert {*found.asked} == {*alone.asked}
+    assert len(found.asked) < 1.5 * len(alone.asked)
 
 
 def test_the_pair_of_a_worker_that_was_killed_is_judged_again(alone: Found, tmp_path: Path) -> None:
@@ -216,3 +217,29 @@ def test_a_run_that_stops_early_ends_its_workers(option: str, items: int, tmp_pa
     assert (found.code, verdicts.count("violates"), verdicts[-1]) == (FAILED, items, "violates")
     assert "castigate: a worker" not in found.output
     assert wait_for_ends(found.pids) == []
+
+
+def test_an_item_that_is_collected_twice_is_judged_once(tmp_path: Path) -> None:
+    once = run(tmp_path, "Noting", *FEW)
+    twice = run(tmp_path, "Noting", *FEW, "--keep-duplicates", "conformance")
+    assert twice.records == once.records * 2
+    assert sorted(twice.asked) == sorted(once.asked)
+
+
+ENDINGS = [
+    ("SegfaultsOnItsRoad", ["--tier=full", "-k", "bool"], "it was asked for its `road`"),
+    ("SegfaultsOnItsRoad", ["--tier=full", "-k", "bool", "-n1"], "it was asked for its `road`"),
+    ("IsAnotherInEachProcess", ["-k", "int4"], "run again with one version"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "message"), ENDINGS)
+def test_a_backend_that_cannot_be_judged_ends_the_run_in_one_line(
+    name: str, arguments: list[str], message: str
+) -> None:
+    asked = [f"--backend={RUNNABLE}:{name}", "--document=onnx-cast:25", "-q", *arguments]
+    code, output = suite(*asked)
+    [line] = [line for line in output.splitlines() if message in line]
+    assert ": backend `" in line
+    assert " failed" not in output
+    assert code == USAGE
