@@ -7,10 +7,8 @@ from functools import cached_property
 from typing import TypeVar
 
 from conformance.kinds.asking import Ask, FirstVariant, Requests
-from conformance.kinds.invariances import Invariances
 from conformance.kinds.pair import judge_pair
 from conformance.kinds.subject import Settings, Subject
-from conformance.kinds.variants import judge_variants
 from oracles.backend.client import Client
 from oracles.backend.replies import Reply
 from oracles.protocol import compiles_per_shape, row_limits_of
@@ -100,13 +98,4 @@ class BackendJudge:
         if first is None:
             return drive(judge_pair(self.subject, judged, checks, cases), self.client)
         asked = judge_pair(self.subject, judged, checks, cases, first.subject)
-        return drive(asked, self.client, first.client)
-
-    def invariances(self, cases: Sequence[Case]) -> Judgement:
-        """Check the invariances of a pair alone."""
-        return drive(Invariances(self.subject, cases).judge(), self.client)
-
-    def roads(self, first: BackendJudge, cases: Sequence[Case]) -> Judgement:
-        """Compare this road on a pair with the first one of the same framework."""
-        asked = judge_variants(first.subject, self.subject, cases, {})
         return drive(asked, self.client, first.client)

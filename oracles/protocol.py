@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.calls import Call
 from specs.cases import Case
 
@@ -182,15 +181,6 @@ class WithDeviceSweep(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
-class WithCastBatch(Protocol, metaclass=Capability):
-    """An oracle that casts many tensors in one request, which saves a round trip for each."""
-
-    def cast_batch(self, case: Case, batch: TensorBatch) -> BatchAnswers:
-        """Answer the tensors in order, up to the first one that has no valid answer."""
-        ...
-
-
-@runtime_checkable
 class WithBitcastRoad(Protocol, metaclass=Capability):
     """An oracle that says which bitcasts are the same to it; for others each case is its own."""
 
@@ -305,7 +295,6 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "bind": WithBind,
     "sweep": WithSweep,
     "device_sweep": WithDeviceSweep,
-    "cast_batch": WithCastBatch,
     "bitcast": WithBitcast,
     "bitcast_road": WithBitcastRoad,
     "bitcast_shares_memory": WithBitcastMemory,

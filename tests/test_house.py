@@ -86,6 +86,21 @@ def test_no_circles_between_folders_of_the_suite() -> None:
     assert back == []
 
 
+def test_judges_import_no_process_no_backend_and_no_clock() -> None:
+    """They yield requests: what answers these is the business of the driver and its client."""
+    kinds = sorted((ROOT / "conformance" / "kinds").glob("*.py"))
+    direct = {module for path in kinds for module in imports(path)}
+    assert not direct & {"time", "subprocess", "multiprocessing", "threading", "socket", "asyncio"}
+    names = ", ".join(f"conformance.kinds.{path.stem}" for path in kinds)
+    code = f"import sys, {names}; print(*(n for n in sys.modules if n.startswith('oracles')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    backend = {each for each in done.stdout.split() if each.startswith("oracles.backend.")}
+    assert {each.rpartition(".")[2] for each in backend} == {
+        *("frames", "remote_errors", "replies", "requests"),
+    }
+    assert "oracles.registry" not in done.stdout.split()
+
+
 def test_frameworks_are_imported_by_their_adapter_alone_and_late() -> None:
     code = (
         "import sys, conformance.commands.main, conformance.suite.plugin, oracles.adapters.ort,"

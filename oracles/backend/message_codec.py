@@ -31,7 +31,7 @@ from specs.cases import Case
 CACHED_CASES = 64
 NOT_CALLED = {
     *("claims", "dtypes", "compiles_shapes", "row_limits"),
-    *("cast_batch", "sweep", "device_sweep", "bitcast_road"),
+    *("sweep", "device_sweep", "bitcast_road"),
 }
 """Members that are data, or that the server calls, or replaces, by itself."""
 OPTIONAL_METHODS = tuple(name for name in CAPABILITIES if name not in NOT_CALLED)

@@ -20,6 +20,7 @@ from reports.judgement import Verdict
 from specs.cases import Case
 from specs.formats import format_named
 from specs.selection import select
+from tests.conformance.feeding import compare_variants
 
 BUFFER_LENGTH = 101
 """Odd, so that packed answers end within a byte and vectors short of their end.
@@ -154,5 +155,5 @@ def compared(first: Any, second: Any, source: str, target: str) -> tuple[Verdict
         for number, oracle in enumerate((first, second))
     )
     cases = [case for case in select([]) if (case.source, case.target) == (source, target)]
-    judgement = other.roads(one, cases)
+    judgement = compare_variants(one, other, cases)
     return judgement.verdict, judgement.message

@@ -6,14 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from conformance.driver import BackendJudge, drive
 from conformance.kinds.asking import Ask
+from conformance.kinds.invariances import Invariances
 from conformance.kinds.pair import judge_pair
 from conformance.kinds.subject import Settings, Subject
+from conformance.kinds.variants import judge_variants
 from oracles.backend.replies import Answered, BatchReply, Declined, Reply, attempt
 from oracles.backend.requests import Cast, CastBatch
 from oracles.claims import claims_of_every_document, parse_claim
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
+from specs.cases import Case
 from specs.selection import case_named
 
 Result = TypeVar("Result")
@@ -72,3 +76,14 @@ def judged(
     """Judge a case of a planted backend."""
     [found] = feed(judge_pair(subject or planted(), [case_named(name)]), answer, asked)
     return found
+
+
+def check_invariances(judge: BackendJudge, cases: Sequence[Case]) -> Judgement:
+    """Check the invariances of a pair alone."""
+    return drive(Invariances(judge.subject, cases).judge(), judge.client)
+
+
+def compare_variants(first: BackendJudge, other: BackendJudge, cases: Sequence[Case]) -> Judgement:
+    """Compare the answers of two backends of one framework to a pair."""
+    asked = judge_variants(first.subject, other.subject, cases, {})
+    return drive(asked, other.client, first.client)

@@ -30,7 +30,13 @@ from specs.cases import Case
 from specs.selection import select
 from tests.conformance import feeding
 from tests.conformance.data import placed
-from tests.conformance.feeding import answering, feed, planted
+from tests.conformance.feeding import (
+    answering,
+    check_invariances,
+    compare_variants,
+    feed,
+    planted,
+)
 from tests.conformance.test_suite import FAILED, NOTHING, PASSED, suite
 
 PLACED = Path(__file__).with_name("data") / "placed.py"
@@ -52,7 +58,7 @@ def loaded(name: str) -> BackendJudge:
 
 
 def judged(name: str, pair: tuple[str, str] = INT8) -> Judgement:
-    return loaded(name).invariances(cases(*pair))
+    return check_invariances(loaded(name), cases(*pair))
 
 
 @pytest.fixture
@@ -67,7 +73,7 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[Backend]:
 def test_the_reference_answers_alike_everywhere(every: int) -> None:
     cases = select([ONNX])[::every]
     for (source, target), group in groupby(cases, lambda case: (case.source, case.target)):
-        found = judge_of(load_backend("reference")).invariances([*group])
+        found = check_invariances(judge_of(load_backend("reference")), [*group])
         assert found.verdict in ("conforms", "unsupported"), (source, target, found)
 
 
@@ -103,7 +109,7 @@ def test_a_specified_answer_that_changes_fails_at_the_smallest_place(
 )
 def test_layouts_reach_another_process_and_its_verdict_is_the_same(isolated: Backend) -> None:
     here = judged(isolated.name.rpartition(":")[2])
-    there = judge_of(isolated).invariances(cases(*INT8))
+    there = check_invariances(judge_of(isolated), cases(*INT8))
     assert (there.verdict, there.message) == (here.verdict, here.message)
 
 
@@ -259,7 +265,7 @@ ROADS = [
 
 @pytest.mark.parametrize(("name", "verdict", "message"), ROADS)
 def test_two_roads_are_compared_on_every_input(name: str, verdict: str, message: str) -> None:
-    found = loaded(name).roads(loaded("Honest"), cases(*INT8))
+    found = compare_variants(loaded("Honest"), loaded(name), cases(*INT8))
     assert found.verdict == verdict
     assert message in found.message
 

@@ -14,6 +14,7 @@ from oracles.backend.loading import close, load_isolated
 from oracles.registry import Backend
 from reports.verdicts import Verdict
 from tests.conformance.data.surprises import FAULTS, ONLY_FULL, REPLACED, UNSEEN, Surprising
+from tests.conformance.feeding import check_invariances
 from tests.conformance.test_invariances import HALF, cases
 
 SURPRISES = Path(__file__).with_name("data") / "surprises.py"
@@ -25,7 +26,7 @@ Tier = Literal["quick", "full"]
 def verdicts(backend: Backend, tier: Tier, pair: tuple[str, str] = HALF) -> list[Verdict]:
     judge = BackendJudge(backend, {}, Settings(max_examples=20, tier=tier))
     asked = cases(*pair)
-    return [judge.judge(asked[0]).verdict, judge.invariances(asked).verdict]
+    return [judge.judge(asked[0]).verdict, check_invariances(judge, asked).verdict]
 
 
 def test_the_reference_without_a_fault_conforms() -> None:
