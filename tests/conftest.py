@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes depends on the machine's load, and is nothing that a test may judge.
+settings.register_profile("castigate", settings(), deadline=None)
+settings.load_profile("castigate")
 
 LONG = (
     "test_docs.py",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.kinds import follow
@@ -55,7 +55,6 @@ def stretches(draw: st.DrawFn) -> list[int]:
     return found
 
 
-@settings(deadline=None)
 @given(stretches(), st.data())
 def test_every_stretch_with_a_known_input_is_found_whole(
     failing: list[int], data: st.DataObject

@@ -97,7 +97,7 @@ def is_flippable(case: Case) -> bool:
 FLIPPABLE = [case for case in CASES[::7] if is_flippable(case)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(FLIPPABLE), st.data())
 def test_an_answer_with_one_bit_flipped_fails(case: Case, data: st.DataObject) -> None:
     source, target = format_named(case.source), format_named(case.target)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.exchange.recorded_answers import Tally, judge_stream
@@ -277,7 +277,6 @@ CASES += [
 ]
 
 
-@settings(deadline=None)
 @given(st.sampled_from(CASES), VALUES, VALUES)
 def test_whatever_json_comes_gets_a_verdict_or_one_line(case: str, given: Any, output: Any) -> None:
     line = json.dumps({"case": case, "input": given, "output": output})

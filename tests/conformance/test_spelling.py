@@ -6,7 +6,7 @@ import struct
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conformance.exchange.value_spelling import JsonNumber, NestedDatum, TensorDatum, datum, tensor
@@ -76,7 +76,6 @@ def test_each_pattern_is_read_as_itself(name: str) -> None:
         assert datum(form, form.hexadecimal(code).upper(), "input") == code
 
 
-@settings(deadline=None)
 @given(st.sampled_from([form for form in NUMERIC if form.bits > 16]), st.data())
 def test_exact_decimals_and_patterns_of_wide_formats(form: Format, data: st.DataObject) -> None:
     code = data.draw(st.integers(0, form.mask), "code")
@@ -85,7 +84,6 @@ def test_exact_decimals_and_patterns_of_wide_formats(form: Format, data: st.Data
         assert read(form, plain(form, code)) == code
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**64 - 1))
 @example(1)
 @example(0x7FEFFFFFFFFFFFFF)
@@ -233,7 +231,6 @@ def test_an_endless_number_is_refused() -> None:
             assert "characters; a number has 1200 at most" in refusal(format_named(dtype), text)
 
 
-@settings(deadline=None)
 @given(st.sampled_from([*NUMERIC, format_named("complex64")]), st.text(max_size=30))
 def test_any_text_is_a_value_or_one_line(form: Format, text: str) -> None:
     try:
@@ -244,7 +241,6 @@ def test_any_text_is_a_value_or_one_line(form: Format, text: str) -> None:
         assert 0 <= code <= form.mask
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=4), st.data())
 def test_a_tensor_is_the_same_nested_and_with_its_shape(
     shape: list[int], data: st.DataObject

@@ -167,7 +167,7 @@ CUTS = {
 @pytest.mark.parametrize("raises", [False, True], ids=["answers", "raises where open"])
 @pytest.mark.parametrize("name", CUTS)
 @given(cuts=st.lists(st.floats(0, 1), max_size=5), density=st.sampled_from([2, 50, 3_000]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_the_parts_of_any_cut_make_up_the_whole(
     name: str, raises: bool, cuts: list[float], density: int
 ) -> None:
@@ -201,7 +201,6 @@ def test_a_swept_case_keeps_the_script_of_its_fault(
 
 
 @given(st.sampled_from(["float8e5m2", "int16", "float32", "uint64"]), st.data())
-@settings(deadline=None)
 def test_the_smallest_of_a_whole_range_is_known_without_a_walk(
     name: str, data: st.DataObject
 ) -> None:

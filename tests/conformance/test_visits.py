@@ -75,7 +75,7 @@ def visit(name: str) -> InputSequence:
 @pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("name", VISITS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_inputs_rise_and_do_not_depend_on_how_they_are_cut(name: str, data: st.DataObject) -> None:
     chosen = visit(name)
     size = data.draw(st.integers(1, min(3_000, chosen.size)))

@@ -79,7 +79,7 @@ def text_arrays(draw: st.DrawFn) -> Any:
     return array.reshape(shape)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.dictionaries(TEXTS, number_arrays() | text_arrays(), max_size=4))
 def test_arrays_survive_a_round_trip(arrays: dict[str, Any]) -> None:
     found = round_trip(arrays)
@@ -231,7 +231,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -86,7 +86,7 @@ CALLS = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(CALLS)
 def test_any_call_survives_a_round_trip(call: Call) -> None:
     assert decode_call(sent({"call": encode_call(call)})["call"]) == call
@@ -122,7 +122,7 @@ def plain(thing: Any) -> Any:
     return thing
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(RETURNED)
 def test_results_of_calls_survive_a_round_trip(returned: Returned) -> None:
     encoded, arrays = encode_returned(returned)

@@ -41,7 +41,7 @@ WIDE_OPEN = [n for n, r in RULINGS.items() if r.open_branches and r.source.bits 
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_open_inputs_of_a_narrow_source_are_counted(data: st.DataObject) -> None:
     rules = RULINGS[data.draw(st.sampled_from(NARROW_OPEN))]
     end = rules.source.mask + 1
@@ -51,7 +51,7 @@ def test_open_inputs_of_a_narrow_source_are_counted(data: st.DataObject) -> None
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_open_inputs_of_a_wide_source_are_counted(data: st.DataObject) -> None:
     rules = RULINGS[data.draw(st.sampled_from(WIDE_OPEN))]
     stairs = staircase(rules)
@@ -73,7 +73,6 @@ def test_open_inputs_of_all_of_float64_are_counted() -> None:
 
 
 @given(st.integers(0, 120), st.integers(0, 120), st.integers(0, 2))
-@settings(deadline=None)
 def test_open_steps_are_counted_anywhere_in_a_period(one: int, other: int, at: int) -> None:
     # No document has this today: an open step between others, and a last period cut short.
     steps = [Step(offset, 0, 7, 7, 0, 7, 7, 0) for offset in (0, 2, 5)]
@@ -89,7 +88,7 @@ def test_open_steps_are_counted_anywhere_in_a_period(one: int, other: int, at: i
 
 
 @given(st.sampled_from([*RULINGS]), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_all_inputs_of_one_step_are_allowed_the_same(name: str, data: st.DataObject) -> None:
     rules = RULINGS[name]
     stairs = staircase(rules)

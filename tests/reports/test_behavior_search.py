@@ -283,7 +283,7 @@ def mixed() -> NDArray[Any]:
 ANSWERS = mixed()
 
 
-@settings(deadline=None, max_examples=5)
+@settings(max_examples=5)
 @given(st.lists(st.integers(0, 1 << 16), max_size=4), st.randoms(use_true_random=False))
 def test_tallies_of_parts_merge_in_any_order_to_the_whole(cuts: list[int], chance: Any) -> None:
     search = behavior_search(SOURCE, TARGET, ROUNDING)
@@ -361,7 +361,6 @@ def test_marks_are_the_atoms_of_the_exact_definition(source: Format, rounding: R
             assert atoms_by_mark(source)[mark] == atom._replace(representable=False)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(NAMES), st.data())
 def test_phrases_name_exactly_the_atoms(name: str, data: st.DataObject) -> None:
     every = [atom for atom in atoms(format_named(name)) if not atom.representable]

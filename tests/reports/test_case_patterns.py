@@ -25,7 +25,7 @@ def escaped(piece: str) -> str:
     return re.escape(piece)
 
 
-@settings(deadline=None, max_examples=2000)
+@settings(max_examples=2000)
 @given(
     st.lists(st.sampled_from(["*", "**", "/", "a", "b", "ab", "{", "}", ",", "\n"]), max_size=9),
     st.text("ab/*{,}\n", max_size=9),

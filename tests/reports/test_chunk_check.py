@@ -156,7 +156,7 @@ NAMES = st.sampled_from([*DENSE])
 
 
 @given(NAMES, st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_flipped_bits_are_noticed_in_any_chunk(name: str, data: st.DataObject) -> None:
     rules = DENSE[name]
     layout = table(rules)

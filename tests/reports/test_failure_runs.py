@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -90,7 +90,6 @@ def runs_of_part(data: GradedAnswers, group: int, begin: int, end: int) -> Runs:
 
 
 @pytest.mark.parametrize("gather_variant", GATHERS, ids=["numpy", "numba"][: len(GATHERS)])
-@settings(deadline=None)
 @given(graded_answers())
 def test_gather_finds_the_same_runs_as_a_walk(gather_variant: Any, data: GradedAnswers) -> None:
     found = dict(gather_variant(*data))
@@ -100,7 +99,6 @@ def test_gather_finds_the_same_runs_as_a_walk(gather_variant: Any, data: GradedA
     assert all(same(runs, whole[group]) for group, runs in found.items())
 
 
-@settings(deadline=None)
 @given(st.integers(0, (1 << 64) - 100), st.integers(1, 100), st.integers(0, (1 << 64) - 1))
 def test_the_checksum_of_a_row_is_that_of_its_run(first: int, count: int, answer: int) -> None:
     inputs = np.arange(first, first + count, dtype=np.uint64)
@@ -109,7 +107,6 @@ def test_the_checksum_of_a_row_is_that_of_its_run(first: int, count: int, answer
         assert comparison.checksum_of_row(first, count, answer) == run.checksum
 
 
-@settings(deadline=None)
 @given(graded_answers().filter(lambda data: data[2].any()), st.data())
 def test_another_answer_anywhere_gives_another_checksum(
     data: GradedAnswers, choice: st.DataObject
@@ -128,7 +125,6 @@ def test_another_answer_anywhere_gives_another_checksum(
         }
 
 
-@settings(deadline=None)
 @given(
     graded_answers(), st.lists(st.integers(0, 40), max_size=4), st.sampled_from([1, 2, 3, 1 << 16])
 )
@@ -148,7 +144,6 @@ def test_joining_the_runs_of_parts_gives_the_runs_of_the_whole(
                 assert same(backward, whole)
 
 
-@settings(deadline=None)
 @given(graded_answers(), st.integers(1, 4))
 def test_the_cap_keeps_the_first_runs_and_the_last_and_counts_all(
     data: GradedAnswers, kept: int
@@ -169,7 +164,6 @@ def test_the_cap_keeps_the_first_runs_and_the_last_and_counts_all(
 TEXTS = st.lists(st.sampled_from(["1", "2", "inf"]), min_size=1, max_size=9)
 
 
-@settings(deadline=None)
 @given(TEXTS, st.data())
 def test_each_text_input_is_a_run_of_its_own(texts: list[str], data: st.DataObject) -> None:
     groups = data.draw(st.lists(st.sampled_from([0, 1]), min_size=len(texts), max_size=len(texts)))
@@ -188,7 +182,6 @@ def test_each_text_input_is_a_run_of_its_own(texts: list[str], data: st.DataObje
     assert same(joined, found)
 
 
-@settings(deadline=None)
 @given(TEXTS, st.integers(0, 9))
 def test_the_slope_of_text_answers_says_whether_they_change(texts: list[str], cut: int) -> None:
     size = len(texts)

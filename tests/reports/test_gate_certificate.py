@@ -129,7 +129,7 @@ def test_a_run_without_answers_is_not_certified(tmp_path: Path) -> None:
         )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_any_altered_byte_is_detected(
     data: st.DataObject, certificate: bytes, folder: Path
@@ -380,7 +380,7 @@ def test_a_signature_verifies_with_its_own_key_only(
 
 
 @needs_cryptography
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_any_altered_byte_of_a_signed_certificate_is_detected(
     data: st.DataObject, keys: tuple[Path, Path, Path], certificate: bytes, folder: Path

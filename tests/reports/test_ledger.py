@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.case_patterns import compress, expand, ids_of, matches
@@ -102,7 +102,6 @@ def test_compressed_patterns_stand_for_exactly_the_cases(patterns: list[str]) ->
     assert all(matches(pattern, case) for pattern in found for case in expand(pattern))
 
 
-@settings(deadline=None)
 @given(st.sets(st.sampled_from(expand("onnx-cast:2*/float*/float8e5m2/saturate:*")), min_size=1))
 def test_any_cases_are_compressed_to_exactly_these(cases: set[str]) -> None:
     expanded = [case for pattern in compress(cases) for case in expand(pattern)]

@@ -27,7 +27,7 @@ class Counted:
         return checksum_of_row(first, count, answer)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(CORNERS, COUNTS, st.sampled_from([0, 0x7F, 0xFFFF_FFFF]))
 def test_a_row_has_the_checksum_of_its_inputs(first: int, count: int, answer: int) -> None:
     checksums = UniformChecksums(checksum_of_row, None)

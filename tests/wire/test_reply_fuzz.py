@@ -19,13 +19,13 @@ from tests.wire.streams import MAX_PAYLOAD, TARGETS, read_all, stream
 MAX_MEMORY = 20 << 20
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.randoms(use_true_random=True))
 def test_any_malformed_stream_is_values_errors_or_a_frame_error(chance: Random) -> None:
     read_all(stream(chance))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_values_errors_or_a_frame_error(content: bytes) -> None:
     read_all(content)
