@@ -81,6 +81,7 @@ class Killer:
             self.cluster.restart()
 
 
+@pytest.mark.nightly
 def test_kills_in_a_cluster_change_no_byte(cluster: DaskCluster, tmp_path: Path) -> None:
     assert castigate("run", *GIVEN, "--jobs=2", f"--out={tmp_path / 'local'}")[0] == 1
     undisturbed = tables(tmp_path / "local")

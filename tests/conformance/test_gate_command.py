@@ -254,6 +254,7 @@ KNOWS_THE_QUICK_TIER = """\
 """
 
 
+@pytest.mark.nightly
 def test_a_backend_that_knows_the_inputs_of_seed_0_fails_a_gate(tmp_path: Path) -> None:
     backend = vendor(tmp_path, body=KNOWS_THE_QUICK_TIER)
     assert gate(tmp_path, backend, policy=f"{POLICY}seed: 0\n")[0] == 0

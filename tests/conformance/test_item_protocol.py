@@ -50,11 +50,12 @@ def pytest_collection_modifyitems(items):
 """Has every item go pytest's own way."""
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize(
     ("more", "endings"),
     [
-        ("-s", "failed passed skipped xfailed"),
         ("-q --tb=no -rA", "failed passed skipped xfailed"),
+        ("-s", "failed passed skipped xfailed"),
         ("--runxfail", "failed passed skipped"),
         ("-x", "failed passed skipped"),
     ],
@@ -107,6 +108,7 @@ def {hook}({argument}):
 """
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize(
     ("hook", "argument", "calls"),
     [
@@ -187,6 +189,7 @@ def pytest_collection_modifyitems(items):
 """
 
 
+@pytest.mark.nightly
 def test_items_may_be_in_any_order(tmp_path: Path) -> None:
     """Here the pairs are reversed, and those of the backends take turns."""
     xml, found = tmp_path / "out.xml", []

@@ -71,6 +71,7 @@ def test_the_same_night_again_leaves_the_same_bytes(
     assert Path("runs/20231114-221320/run.json") in one
 
 
+@pytest.mark.nightly
 def test_two_nights_of_one_second_have_a_run_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

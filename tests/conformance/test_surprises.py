@@ -33,6 +33,7 @@ def test_the_reference_without_a_fault_conforms() -> None:
     assert verdicts(Backend("none", Surprising("")), "full") == ["conforms", "conforms"]
 
 
+@pytest.mark.ci_runs_one_of(8)
 @pytest.mark.parametrize("name", sorted(({*FAULTS} | {*REPLACED}) - UNSEEN))
 def test_a_fault_is_found(name: str) -> None:
     tier: Tier = "full" if name in ONLY_FULL else "quick"
