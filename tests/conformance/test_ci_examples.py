@@ -64,6 +64,7 @@ def shell_lines(job: Any) -> list[str]:
     return [line for line in lines if "castigate" in line or line.startswith("exit")]
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("name", ["github_shards.yml", "gitlab_shards.yml"])
 def test_the_shards_are_run_merged_and_reported(name: str, tmp_path: Path) -> None:
     """Each job's commands as they stand, but on few cases."""

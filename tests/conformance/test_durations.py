@@ -15,6 +15,7 @@ from tests.conformance.test_suite import FAILED, USAGE, suite
 BACKEND = f"--backend={noting.__file__}:Noting"
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("cases", [FEW, MANY], ids=["few pairs", "many pairs"])
 def test_seconds_of_phases_backends_and_pairs(
     cases: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

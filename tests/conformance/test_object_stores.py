@@ -90,6 +90,7 @@ def test_every_folder_option_takes_a_url(server: Server, tmp_path: Path) -> None
     assert "index.html" in bucket.names("report")
 
 
+@pytest.mark.nightly
 def test_shards_in_a_store_are_merged_there(server: Server, tmp_path: Path) -> None:
     whole = str(tmp_path / "whole")
     assert castigate(*RUN, f"--out={whole}")[0] == 1

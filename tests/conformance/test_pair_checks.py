@@ -64,6 +64,7 @@ def test_the_finding_is_listed_and_has_a_page(
     assert "at length " in page.read_text()
 
 
+@pytest.mark.nightly
 def test_a_night_fails_by_a_check_alone(tmp_path: Path) -> None:
     asked = (f"--backend={WRONG}", "--document=pypto-cast:seed", f"--out={tmp_path}")
     code, out, _ = castigate_in_process("nightly", *asked)
