@@ -15,9 +15,9 @@ from conformance.running.fork_server import ForkServer
 from conformance.running.plan import Task
 from conformance.running.supervisor import (
     SECONDS_BETWEEN_SILENCE_CHECKS,
-    Failure,
     Worker,
     WorkerDiedError,
+    WorkerFailure,
     spawn,
 )
 from conformance.running.task_pool import Keep, Listener, Unheard
@@ -111,7 +111,7 @@ class ProcessPool:
         """How each task that crashed has ended its process."""
         self._hopeless: set[str] = set()
         """Tasks that also end a process that only searches for the input at fault."""
-        self._failure: Failure | None = None
+        self._failure: WorkerFailure | None = None
         """Why the pool cannot go on; raised when what was done before has been handed out."""
 
     def __enter__(self) -> ProcessPool:
@@ -160,7 +160,7 @@ class ProcessPool:
                 match self._next_message(worker):
                     case Roads(roads=roads):
                         return roads
-                    case Failure(message=message):
+                    case WorkerFailure(message=message):
                         raise CastigateError(message)
             except WorkerDiedError:
                 worker = self._replace(worker, BEFORE_ANY_TASK)
@@ -225,13 +225,13 @@ class ProcessPool:
                     self._feed(worker)  # so that it works while the result is used
                     self.log.append(done.stderr)
                     found.append((task, done))
-                case Failure() as failure:
+                case WorkerFailure() as failure:
                     self._do_without(worker, failure)
         for worker in busy.values():
             worker.check_silence()
         return found
 
-    def _do_without(self, worker: BackendWorker, failure: Failure) -> None:
+    def _do_without(self, worker: BackendWorker, failure: WorkerFailure) -> None:
         """Leave a worker's tasks to the others, if only it cannot load the backend."""
         if not failure.is_of_loading or len(self._workers) == 1:
             self._failure = failure
@@ -303,7 +303,7 @@ class ProcessPool:
             match self._next_message(worker):
                 case Ready() as ready:
                     self.admit(worker, ready)
-                case Failure(message=message):
+                case WorkerFailure(message=message):
                     raise CastigateError(message)
         except WorkerDiedError:
             return self._replace(worker, BEFORE_ANY_TASK)

@@ -52,7 +52,7 @@ class WorkerDiedError(Exception):
 
 
 @dataclass(frozen=True)
-class Failure:
+class WorkerFailure:
     """A message of a worker that cannot go on: what is wrong, in one line."""
 
     message: str

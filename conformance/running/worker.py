@@ -11,7 +11,7 @@ from time import monotonic
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
 from conformance.running.plan import Task
-from conformance.running.supervisor import Failure, live_with_parent
+from conformance.running.supervisor import WorkerFailure, live_with_parent
 from conformance.sweep.full_tier import swept
 from conformance.sweep.plan import is_swept
 from oracles.backend.launch_config import LaunchConfig
@@ -128,10 +128,10 @@ def work(
                     seconds = monotonic() - begun, worker.waited - waited
                     link.send(TaskDone(part, worker.take_stderr(), *seconds))
     except CastigateError as error:
-        link.send(Failure(str(error), isinstance(error, NotLoadedError)))
+        link.send(WorkerFailure(str(error), isinstance(error, NotLoadedError)))
     except ProcessDied as crash:
         # Without a road a case would not be swept, and could pass.
-        link.send(Failure(f"backend `{named[0]}`: {crash}; it was asked for its `road`"))
+        link.send(WorkerFailure(f"backend `{named[0]}`: {crash}; it was asked for its `road`"))
     except EOFError:
         return
 

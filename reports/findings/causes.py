@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reports import case_patterns
-from reports.findings.cells import BrokenRule, Cell
+from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import Kind
 from reports.findings.finding_text import shortened
 from reports.findings.shape_rules import SHAPE_RULES, followed_rules
@@ -51,7 +51,7 @@ class Failure(NamedTuple):
     """
 
     cell: Cell
-    broken: BrokenRule | None
+    broken: Divergence | None
     problem: Problem | None
 
 
@@ -134,7 +134,7 @@ def _cause(failure: Failure) -> tuple[Cause, str]:
     return Cause("wrong value", name), says
 
 
-def _lost_refusal(cell: Cell, broken: BrokenRule) -> tuple[Cause, str]:
+def _lost_refusal(cell: Cell, broken: Divergence) -> tuple[Cause, str]:
     """The cause of an answer where a document wants an error."""
     document, operation = cell.document, document_named(cell.document).entry.operation
     listed = edition(document_named(document), cell.version).listed

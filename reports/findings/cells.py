@@ -28,7 +28,7 @@ class ShownRun(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class BrokenRule:
+class Divergence:
     """A rule that a backend breaks in one case: the failing inputs, and the smallest of them.
 
     ``digest`` covers every failing input with its answer, so two broken rules with equal digests
@@ -75,7 +75,7 @@ class Cell:
     wrong: int
     runs: int
     reaches_ends: bool
-    broken: tuple[BrokenRule, ...]
+    broken: tuple[Divergence, ...]
     reproduction: str
     asked: str | None
     answers: str | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reports.findings.cells import BrokenRule, Cell, CellKey
+from reports.findings.cells import Cell, CellKey, Divergence
 from reports.run_store.record import RunRecord
 from reports.verdicts import NO_ANSWER
 
@@ -50,7 +50,7 @@ def run_changes(
     return {key: changes for key, changes in found.items() if changes}
 
 
-def is_known(before: Cell, now: Cell, broken: BrokenRule | None) -> bool:
+def is_known(before: Cell, now: Cell, broken: Divergence | None) -> bool:
     """Return whether an earlier run had the same divergence, or without one the same verdict."""
     if broken is None:
         return before.verdict == now.verdict
@@ -89,7 +89,7 @@ def _divergences(cell: Cell) -> dict[DivergenceKey, object]:
     return found
 
 
-def _region(broken: BrokenRule) -> object:
+def _region(broken: Divergence) -> object:
     return broken.digest, broken.wrong, broken.runs, broken.smallest, broken.answer
 
 

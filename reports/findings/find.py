@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oracles.reference import expect_by_exact
 from reports.findings.causes import REJECTED, Cause, Failure, failures_of, find_causes
-from reports.findings.cells import BrokenRule, Cell
+from reports.findings.cells import Cell, Divergence
 from reports.findings.failing_inputs import Mask
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words
@@ -119,7 +119,7 @@ def _drafts(cells: Iterable[Cell], stored: StoredArrays, mechanisms: MechanismSe
     return drafts
 
 
-def _refusal(cell: Cell, broken: BrokenRule | None) -> ExplainedCase:
+def _refusal(cell: Cell, broken: Divergence | None) -> ExplainedCase:
     """The share of a case that is refused, or that is not refused though it should be."""
     if broken is None:
         return ExplainedCase(cell, "", "", "", 0, True, "", "", cell.message, ())

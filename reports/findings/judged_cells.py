@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reports.findings.cells import BrokenRule, Cell
+from reports.findings.cells import Cell, Divergence
 from reports.findings.failing_inputs import FailingInputs
 from reports.judgement import Judgement
 from reports.problems import Note, WrongValues
@@ -27,11 +27,11 @@ def cell_of(case: Case, judgement: Judgement, digests: Sequence[str]) -> Cell:
     )
 
 
-def _broken_rules(judgement: Judgement, rows: Sequence[dict[str, object]]) -> Iterator[BrokenRule]:
+def _broken_rules(judgement: Judgement, rows: Sequence[dict[str, object]]) -> Iterator[Divergence]:
     for part, row in zip(judgement.broken_rules, rows, strict=True):
         failing = None
         if isinstance(part, WrongValues):
             listed = part.runs.listed
             failing = FailingInputs(part.count, listed, input_counts(listed))
         row["allowed"] = tuple(part.allowed) if isinstance(part, WrongValues) else ()
-        yield BrokenRule(**row, segments=(), shown_runs=(), failing=failing)  # type: ignore[arg-type]
+        yield Divergence(**row, segments=(), shown_runs=(), failing=failing)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from reports.problems import (
 )
 
 if TYPE_CHECKING:
-    from reports.findings.cells import BrokenRule, Cell
+    from reports.findings.cells import Cell, Divergence
 
 ERROR_CLASS = re.compile(r"(?:^|: )([A-Za-z_]\w*): (.*)", re.DOTALL)
 """The class of an error within a message, and its text."""
@@ -43,7 +43,7 @@ def problems_of_message(cell: Cell) -> list[Problem]:
     return [] if cell.broken else [_problem(cell, None)]
 
 
-def _problem(cell: Cell, broken: BrokenRule | None) -> Problem:
+def _problem(cell: Cell, broken: Divergence | None) -> Problem:
     message = cell.message
     rule = (broken.rule, broken.clause, broken.level) if broken is not None else ("", "", "")
     if cell.verdict == "crashed":

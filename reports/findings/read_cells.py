@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from reports.findings.cells import BrokenRule, Cell, CellKey, ShownRun
+from reports.findings.cells import Cell, CellKey, Divergence, ShownRun
 from reports.findings.failing_inputs import failing_inputs
 from reports.findings.number_line import segments
 from reports.findings.old_messages import problems_of_message
@@ -85,9 +85,9 @@ def _check(
 ) -> Cell:
     edition, source, target, *mode = case.split("/")
     document, _, version = edition.partition(":")
-    broken: tuple[BrokenRule, ...] = ()
+    broken: tuple[Divergence, ...] = ()
     if rule is not None and clause is not None and level is not None:
-        broken = (BrokenRule(rule, clause, level, 0, 0, "", None, None, (), (), ()),)
+        broken = (Divergence(rule, clause, level, 0, 0, "", None, None, (), (), ()),)
     return Cell(
         case=case,
         document=document,
@@ -154,14 +154,14 @@ def _owners(rows: Any) -> set[tuple[str, ...]]:
 
 def _broken_rule(
     row: dict[str, Any], columns: dict[str, Any], divergences: _DivergenceRows
-) -> BrokenRule:
+) -> Divergence:
     source, target = format_named(row["source"]), format_named(row["target"])
     columns["allowed"] = tuple(columns["allowed"])
     if not columns["runs"]:
-        return BrokenRule(**columns, segments=(), shown_runs=())
+        return Divergence(**columns, segments=(), shown_runs=())
     owner = row["backend"], row["case"], columns["rule"], columns["level"]
     listed = divergences.take(min(columns["runs"], MOST_RUNS), owner).drop_columns(list(OWNER))
-    return BrokenRule(
+    return Divergence(
         **columns,
         segments=_segments(source, listed),
         shown_runs=tuple(_shown_runs(source, target, listed)),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.findings.cells import BrokenRule, Cell
+from reports.findings.cells import Cell, Divergence
 from reports.findings.failing_inputs import FailingInputs, Mask, Samples
 from reports.findings.mechanism_answers import answered_ruling, explained, predicted_failures
 from reports.findings.mechanisms import (
@@ -45,7 +45,7 @@ class WrongAnswers:
 
     cell: Cell
     case: Case
-    broken: BrokenRule
+    broken: Divergence
     failing: FailingInputs
     samples: Samples
     left: Mask
@@ -56,7 +56,7 @@ class WrongAnswers:
 
     @classmethod
     def of(
-        cls, cell: Cell, broken: BrokenRule, failing: FailingInputs, stored: StoredArrays
+        cls, cell: Cell, broken: Divergence, failing: FailingInputs, stored: StoredArrays
     ) -> WrongAnswers:
         """The wrong answers of a broken rule, none of them explained."""
         asked, answers = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from reports.case_patterns import any_matches, document_of, matches
-from reports.findings.cells import BrokenRule, Cell
+from reports.findings.cells import Cell, Divergence
 from reports.findings.changes import is_known
 from reports.findings.finding_text import shortened
 from reports.gate.policy import AcceptedEntry, Policy
@@ -30,7 +30,7 @@ class PolicyDivergence:
     """
 
     cell: Cell
-    broken: BrokenRule | None
+    broken: Divergence | None
     status: str
     accepted_by: AcceptedEntry | None = None
 
@@ -186,7 +186,7 @@ def _divergences(
 ) -> Iterator[PolicyDivergence]:
     """Yield each divergence of a cell; a failure of the case as a whole has no broken rule."""
     before = baseline.get(cell.name) if baseline is not None else None
-    broken_rules: list[BrokenRule | None] = [*cell.broken]
+    broken_rules: list[Divergence | None] = [*cell.broken]
     if cell.verdict in NO_ANSWER or (cell.verdict in BREAKS_RULES and not broken_rules):
         broken_rules.append(None)
     for broken in broken_rules:

@@ -12,7 +12,7 @@ from typing import Any
 from reports.counterexample.drawing import DatumColumns, allowed_columns
 from reports.counterexample.drawing import datum_columns as drawn_line
 from reports.findings.case_rules import EVERY_INPUT, CaseRule
-from reports.findings.cells import BrokenRule, Cell
+from reports.findings.cells import Cell, Divergence
 from reports.findings.report import Report
 from reports.grading.failure_runs import MOST_RUNS
 from reports.html.rules_page import rules_page_file
@@ -108,7 +108,7 @@ def _cell(report: Report, cell: Cell, broken: SharedValues, texts: SharedValues)
     }
 
 
-def _broken_rule(cell: Cell, broken: BrokenRule) -> dict[str, Any]:
+def _broken_rule(cell: Cell, broken: Divergence) -> dict[str, Any]:
     source, target = format_named(cell.source), format_named(cell.target)
     return {
         "rule": broken.rule,

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from reports.findings.cells import BrokenRule, Cell
+from reports.findings.cells import Cell, Divergence
 from reports.findings.changes import cell_changes, setup_differences
 from reports.run_store.record import BackendRecord, Selection
 from tests.reports.common import record
 
 CASE = ("onnx-cast:25/float32/int8", "onnx-cast", "25", "float32", "int8", "")
-BROKEN = BrokenRule(
+BROKEN = Divergence(
     "rounds", "§ 1", "required", 3, 2, "0x00000001", "0x02", ("0x00",), "ab", (0, 1), ()
 )
 
 
-def cell(*broken: BrokenRule, verdict: str = "violates") -> Cell:
+def cell(*broken: Divergence, verdict: str = "violates") -> Cell:
     return Cell("ort", *CASE, verdict, "", 9, 0, 3, 2, False, broken, "", None, None)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.causes import Failure, find_causes
-from reports.findings.cells import BrokenRule, Cell
+from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import ExplainedCase
 from reports.findings.mechanism_answers import answered_ruling, explained
 from reports.findings.mechanisms import candidates
@@ -223,9 +223,9 @@ def parts_of(case: str) -> tuple[str, str, str, str, str]:
     return document, version, source, target, "/".join(modes)
 
 
-def broken(rule: str = "rule") -> BrokenRule:
+def broken(rule: str = "rule") -> Divergence:
     """A broken rule without values."""
-    return BrokenRule(rule, "§ 1", "required", 0, 0, "", None, None, (), (), ())
+    return Divergence(rule, "§ 1", "required", 0, 0, "", None, None, (), (), ())
 
 
 VIEW = "torch-view:2/int8/int16/shape:2"
@@ -268,7 +268,7 @@ def test_an_element_that_depends_on_the_shape_depends_on_layout() -> None:
 
 def shown_script(smallest: str, script: str) -> str:
     """The script of a finding's share in a case whose own script shows 0x3c00."""
-    one = BrokenRule("r", "", "required", 1, 1, "", "0x3c00", "0x01", ("0x02",), (), ())
+    one = Divergence("r", "", "required", 1, 1, "", "0x3c00", "0x01", ("0x02",), (), ())
     base = cell("onnx-cast:25/float16/float8e4m3fn/saturate:1")
     held = replace(base, broken=(one,), reproduction=script)
     share = ExplainedCase(held, "r", "", "required", 1, True, "", smallest, "0x01", ("0x02",))
