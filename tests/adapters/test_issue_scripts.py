@@ -74,6 +74,7 @@ CASES = {
 }
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("backend", CASES)
 def test_every_finding_has_a_script_that_shows_it(backend: str, tmp_path: Path) -> None:
     pytest.importorskip(PACKAGES.get(backend, backend))

@@ -70,6 +70,7 @@ def assert_same(
     return found
 
 
+@pytest.mark.ci_runs_one_of(6)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("pair", RANGES)
 def test_both_find_the_same_for_each_of_several_rulings(pair: str, change: str) -> None:
@@ -178,6 +179,7 @@ TORCH_CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.ci_runs_one_of(6)
 @pytest.mark.parametrize("start", PARTS.values(), ids=PARTS)
 @pytest.mark.parametrize("name", TORCH_CASES)
 def test_torch_on_a_device_gives_the_same_as_torch(

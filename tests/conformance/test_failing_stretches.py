@@ -90,6 +90,7 @@ def wrong_about_some(case: Case, inputs: Bits) -> Bits:
     return answers
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize(
     ("road", "is_shared"),
     [

@@ -230,6 +230,7 @@ OTHER_VERSION = """\
 """
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize(
     ("body", "message"), [(REWRITES_ITSELF, "file `vendor.py` was "), (OTHER_VERSION, "version")]
 )

@@ -170,6 +170,7 @@ LOAD_ERRORS = [
 ]  # fmt: skip
 
 
+@pytest.mark.ci_runs_one_of(4)
 @pytest.mark.parametrize(("name", "message"), LOAD_ERRORS)
 def test_a_backend_that_cannot_be_loaded_is_one_line_of_error(name: str, message: str) -> None:
     for load in (load_backend, partial(load_isolated, config=LaunchConfig())):

@@ -48,6 +48,7 @@ def test_killed_writers_leave_no_wrong_run_and_no_wrong_report(
     kill_writers(server, 3, 1, tmp_path)
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("step", [1, 8, 11, 12])
 def test_a_run_killed_while_it_is_finished_in_a_store_can_be_resumed(
     step: int, server: Server

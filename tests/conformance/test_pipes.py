@@ -76,6 +76,7 @@ def in_shell(code: str, *arguments: str, streams: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("streams", CLOSED)
 def test_the_exit_code_is_that_of_the_result_if_streams_are_closed(
     streams: str, tmp_path: Path

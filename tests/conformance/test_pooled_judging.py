@@ -149,7 +149,7 @@ def run(folder: Path, name: str, *arguments: str) -> Found:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """A run in a single worker: that of a single worker of xdist."""
-    found = run(tmp_path_factory.mktemp("alone"), "Noting", *MANY, "-n", "1")
+    found = run(tmp_path_factory.mktemp("alone"), "Noting", *FEW, "-n", "1")
     assert (found.code, found.loaded) == (FAILED, 1)
     assert {"conforms", "violates"} <= {literal_eval(each)["verdict"] for each in found.records}
     return found
@@ -158,7 +158,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Found:
 def test_a_run_with_several_workers_shows_the_same_in_the_same_order(
     alone: Found, tmp_path: Path
 ) -> None:
-    found = run(tmp_path, "Noting", *MANY)
+    found = run(tmp_path, "Noting", *FEW)
     assert (found.code, found.loaded) == (FAILED, JOBS)
     assert found.records == alone.records
     assert "castigate: a worker" not in found.output
@@ -169,7 +169,7 @@ def test_a_run_with_several_workers_shows_the_same_in_the_same_order(
 def test_workers_of_xdist_have_one_worker_each_and_find_the_same(
     alone: Found, tmp_path: Path
 ) -> None:
-    found = run(tmp_path, "Noting", *MANY, "-n", "2")
+    found = run(tmp_path, "Noting", *FEW, "-n", "2")
     assert (found.code, found.loaded) == (FAILED, 2)
     assert sorted(found.records) == sorted(alone.records)
     # Only a pair whose items are split between them is judged by both.
@@ -178,7 +178,7 @@ def test_workers_of_xdist_have_one_worker_each_and_find_the_same(
 
 
 def test_the_pair_of_a_worker_that_was_killed_is_judged_again(alone: Found, tmp_path: Path) -> None:
-    found = run(tmp_path, "LosesItsWorker", *MANY)
+    found = run(tmp_path, "LosesItsWorker", *FEW)
     assert (found.code, found.records) == (FAILED, alone.records)
     assert found.loaded == JOBS + 1
     [line] = [line for line in found.output.splitlines() if line.startswith("castigate: a worker")]
@@ -191,7 +191,7 @@ def test_the_pair_of_a_worker_that_was_killed_is_judged_again(alone: Found, tmp_
 def test_a_pair_that_ends_each_worker_has_crashed_and_all_others_are_judged(
     alone: Found, tmp_path: Path
 ) -> None:
-    found = run(tmp_path, "CrashesItsWorkers", *MANY)
+    found = run(tmp_path, "CrashesItsWorkers", *FEW)
     assert found.code == FAILED
     for before, now in zip(alone.records, found.records, strict=True):
         if "/int8/uint8" in literal_eval(now)["item"]:
@@ -205,7 +205,7 @@ def test_a_pair_that_ends_each_worker_has_crashed_and_all_others_are_judged(
 def test_workers_that_cannot_load_the_backend_are_done_without(
     alone: Found, tmp_path: Path
 ) -> None:
-    found = run(tmp_path, "OneAtATime", *MANY)
+    found = run(tmp_path, "OneAtATime", *FEW)
     assert (found.code, found.records) == (FAILED, alone.records)
     assert "the device is taken" in found.output
 

@@ -88,6 +88,7 @@ LONG_ROWS_FAIL = {"cast": ".astype(target if len(elements) < 9**6 else None.name
 WRONG_WIDTH = {"cast": '.astype("float32")'}
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize(
     ("replaced", "where", "result"),
     [

@@ -119,6 +119,7 @@ def project(tmp_path: Path) -> Path:
     return project_with(tmp_path, *PACKAGES)
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("pytest_command", [("pytest",), ("python", "-m", "pytest")])
 @pytest.mark.parametrize("conftest", [None, "import conformance, oracles, reports, specs"])
 def test_a_projects_own_tests_import_its_own_packages(

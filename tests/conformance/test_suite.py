@@ -165,6 +165,7 @@ def test_xdist_workers_find_the_same_counts() -> None:
     assert table(alone[1])[:2] == table(shared[1])[:2]
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("option", ["--dist=load", "-n0"])
 def test_without_xdist_workers_pytest_judges_itself(option: str) -> None:
     code, output = suite(REFERENCE, ONNX, "-k", SMALL, option)

@@ -140,6 +140,7 @@ def test_counts_are_exact_for_each_of_several_rulings(
         assert plain(tuple(alone)) == plain(tuple(found))
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("oracle_class", [Planted, Bound])
 @pytest.mark.parametrize("pair", ["float64/float8e8m0", "uint64/bfloat16", "int64/float4e2m1"])
 def test_counts_are_exact_on_the_steps_of_a_64_bit_source(

@@ -58,6 +58,7 @@ def judged(backend: Backend) -> Judgement:
     return found
 
 
+@pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize(
     ("name", "verdict"),
     [

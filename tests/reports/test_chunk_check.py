@@ -136,7 +136,7 @@ def chunk_starts(layout: Table, size: int, chance: np.random.Generator) -> list[
     return found
 
 
-@pytest.mark.ci_runs_one_of(6)
+@pytest.mark.ci_runs_one_of(16)
 @pytest.mark.parametrize("name", DENSE)
 def test_an_answer_made_wrong_by_a_flipped_bit_never_passes(name: str) -> None:
     rules, chance = DENSE[name], np.random.default_rng(SEED)
@@ -183,6 +183,7 @@ def test_every_answer_of_a_chunk_is_checked(name: str, first: int, indices: rang
     assert chunk.count_noticed((at, 0) for at in indices) == len(indices)
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("name", ["onnx-cast:13/float32/float16", "onnx-cast:1/float32/int64"])
 def test_answers_need_not_be_contiguous(name: str) -> None:
     chunk = Chunk(DENSE[name], 0x2000, 256, np.random.default_rng(SEED))

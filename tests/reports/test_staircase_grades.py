@@ -141,6 +141,7 @@ def test_an_answers_grade_does_not_depend_on_the_other_inputs(name: str, graded:
         assert np.array_equal(grades, whole[where])
 
 
+@pytest.mark.ci_runs_one_of(6)
 @pytest.mark.parametrize("name", RECOMMENDING[::9])
 def test_an_answer_that_is_allowed_but_not_recommended(name: str, graded: Any) -> None:
     rules = RULINGS[name]
