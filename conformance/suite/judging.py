@@ -30,6 +30,8 @@ from reports.run_store.task_file import decode_task
 from specs.cases import Case
 
 SECONDS_BETWEEN_POLLS = 1.0
+ITEMS_BETWEEN_POLLS = 16
+"""A poll takes as long as it takes to report an item; workers have further tasks at hand."""
 Key = tuple[str, str]
 """The names of a backend and of a case or a check."""
 Judged = tuple[Case, Judgement]
@@ -82,6 +84,8 @@ class PooledJudging:
         self._on_demand: dict[Key, tuple[ProcessPool, Task]] = {}
         """The pair of each item that is judged only when it is run."""
         self._has_begun = False
+        self._items = 0
+        """How many judgements have been asked for."""
         self._pool: ProcessPool | None = None
         """The pool that judges now."""
         self._pairs: dict[str, _Pair] = {}
@@ -124,7 +128,9 @@ class PooledJudging:
 
     def judgement(self, key: Key) -> Judged:
         """Return a judgement, and wait for it if its pair is not done."""
-        self.poll(0)
+        self._items += 1
+        if self._items % ITEMS_BETWEEN_POLLS == 0:
+            self.poll(0)
         if key not in self._judged and key in self._on_demand:
             pool, task = self._on_demand[key]
             self._judge(pool, [task])
