@@ -1,8 +1,11 @@
 """Does the tasks of a run on a Dask cluster. Only this process writes the run's folder.
 
-Each task is pinned to one checked worker, and each thread of a worker has one more task at hand. So
-a worker gets no task before its versions are checked, need not wait for the next one, and this
-process knows what a lost worker had.
+``distributed`` carries tasks and results, finds workers and notices when one is lost. What is done
+with a lost task is ours: its own retries would give a task that ends its process to one worker
+after the other, and could not say of which task a worker died. So each task is pinned to one
+checked worker, and each thread of a worker has one more task at hand. A worker gets no task before
+its versions are checked, need not wait for the next one, and this process knows what a lost worker
+had.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from specs.cases import Case
 from specs.errors import CastigateError
 
 SECONDS_FOR_WORKERS = 60.0
-"""So long is waited for a first worker, and for another one when none is left."""
+"""Seconds to wait for the first worker, and for another one when none is left."""
 SECONDS_TO_CLOSE = 5.0
 SECONDS_BEFORE_COPY = 5.0
 """A call that has run so long is given to an idle worker too, once no other task is left."""
