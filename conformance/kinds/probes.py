@@ -62,7 +62,7 @@ class Probe:
 
     @lru_cache(PICKS_KEPT)  # noqa: B019 (a probe is a handful of numbers, the same for all pairs)
     def picks(self, count: int) -> NDArray[np.intp]:
-        """Which of so many inputs stands at each place."""
+        """The index of the input at each place of the tensor, if a pair has ``count`` inputs."""
         size = prod(self.shape)
         if self.shuffling:
             chance = np.random.default_rng(self.shuffling)
@@ -178,7 +178,7 @@ class ProbePlan:
 
 
 def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
-    """All probes of a pair that has so many inputs to ask; a few where each shape is costly."""
+    """All probes of a pair with ``count`` inputs, or a few if each new shape is costly."""
     if few_shapes:
         yield from _few(count, pair)
         return

@@ -1,4 +1,4 @@
-"""What judges know of a backend without asking it, and what they were told about the run."""
+"""The facts about a backend that judges need not request, and the options of the run."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ Judged = tuple[Case, Judgement]
 
 @dataclass(frozen=True)
 class JudgedBackend:
-    """What a pool knows of its backend."""
+    """A backend that has been loaded: its name, its version and its claims."""
 
     name: str
     version: str
@@ -71,7 +71,7 @@ class PooledJudging:
         stopwatch: Stopwatch | None = None,
     ) -> None:
         self.messages: list[str] = []
-        """What a pool had to say, such as how a worker ended."""
+        """Messages of the pools for the end of the run, such as how a worker ended."""
         self._settings = settings
         self._cases = cases
         self._stopwatch = stopwatch

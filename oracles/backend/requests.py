@@ -21,7 +21,7 @@ from specs.cases import Case
 from specs.formats import format_named
 
 ANY_BYTE = 0xFF
-"""What a bool may hold after a bitcast, which moves bytes: no document says which."""
+"""The bits that a bool may have after a bitcast: bytes are moved, and no document limits them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ from specs.release import VERSION
 
 GOODBYE_SECONDS = 1.0
 SILENT_SECONDS = 10.0
-"""How long a program may take to say hello before that is told."""
+"""Seconds without a hello after which the user is told that the program is still starting."""
 GOODBYE_NUMBER = 1 << 40
 """The number of the last request, larger than any before."""
 MAX_BITCAST_GROWTH = 64

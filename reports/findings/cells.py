@@ -81,7 +81,7 @@ class Cell:
     answers: str | None
     check: str = ""
     problems: tuple[Problem, ...] = ()
-    """What is wrong besides values, if the cell fails."""
+    """The problems of a failing cell, except for wrong values."""
 
     @property
     def name(self) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from ast import literal_eval
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -14,12 +16,17 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
+from conformance.running.plan import quick_tasks
+from conformance.running.process_pool import BackendWorker, ProcessPool
+from conformance.running.supervisor import WorkerFailure
+from conformance.running.worker import TaskDone
 from conformance.suite.judging import Key, PooledJudging
 from conformance.suite.plugin import MAX_JOBS
 from oracles.backend.launch_config import launch_configs
 from oracles.registry import load_backend
 from reports.outputs.totals import count_record
 from specs.cases import Case
+from specs.errors import CastigateError
 from specs.selection import select
 from tests.conformance.data import hostile, noting, runnable
 from tests.conformance.processes import wait_for_ends
@@ -243,3 +250,27 @@ def test_a_backend_that_cannot_be_judged_ends_the_run_in_one_line(
     assert ": backend `" in line
     assert " failed" not in output
     assert code == USAGE
+
+
+class Running:
+    """A process that neither ends nor needs to be ended."""
+
+    exitcode = None
+
+    def kill(self) -> None: ...
+
+    def join(self) -> None: ...
+
+
+def test_a_task_that_is_done_is_kept_when_another_worker_fails() -> None:
+    [task] = quick_tasks("reference", ["reference"], cases_of("int8/int4"))
+    pool = ProcessPool("reference", launch_configs(["reference"]), Settings())
+    for message in (WorkerFailure("the device is gone"), TaskDone(b"part", b"")):
+        here, there = Pipe()
+        pool._workers.append(BackendWorker(Running(), here, is_ready=True, tasks=deque([task])))
+        there.send(message)
+    [(done, result)] = pool.poll(1)
+    assert (done.name, result.part) == (task.name, b"part")
+    assert pool.is_busy
+    with pytest.raises(CastigateError, match=r"^the device is gone$"):
+        pool.poll(0)
