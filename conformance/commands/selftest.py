@@ -105,12 +105,16 @@ def _speeds(tested: SelfTest, backend: Backend, config: LaunchConfig) -> Iterato
 
 
 def _lines(results: Iterable[CheckResult]) -> Iterator[str]:
-    """Lines for a terminal; subjects with one result share a line."""
-    groups: dict[tuple[str, str, bool], list[str]] = {}
+    """Lines for a terminal; subjects with one result share a line, but for speeds.
+
+    Two speeds that are equal are so by chance.
+    """
+    groups: dict[tuple[str, str, str, bool], list[str]] = {}
     for each in results:
-        groups.setdefault((each.check, each.result, each.is_broken), []).append(each.subject)
+        alone = each.subject if each.check == "speed" else ""
+        groups.setdefault((each.check, alone, each.result, each.is_broken), []).append(each.subject)
     before = ""
-    for (check, result, is_broken), subjects in groups.items():
+    for (check, _, result, is_broken), subjects in groups.items():
         title = check if check != before else ""
         before = check
         text = ": ".join(filter(None, (", ".join(subjects), result)))

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
@@ -45,9 +45,10 @@ class KeptParts:
         if set(names) == set(self._parts(key)):
             return
         with ZipFile(stream, "w") as archive:
-            archive.writestr(KEY, key)
+            # A ZipInfo names no time of day: the same parts make the same file.
+            archive.writestr(ZipInfo(KEY), key)
             for number, name in enumerate(names):
-                archive.writestr(str(number), store.part(name))
+                archive.writestr(ZipInfo(str(number)), store.part(name))
         self.folder.write(FILE, stream.getvalue())
 
     def _parts(self, key: str) -> dict[str, bytes]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from multiprocessing.connection import Connection
 from time import monotonic
 
+import conformance.kinds.drawn_probes  # noqa: F401 (before the fork: a worker will want Hypothesis)
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
 from conformance.running.plan import Task

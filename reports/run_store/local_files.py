@@ -13,8 +13,6 @@ from secrets import token_hex
 from shutil import rmtree
 from typing import Any
 
-import pyarrow as pa
-
 UNFINISHED = ".unfinished"
 """The suffix of a file that is still being written, or whose writer was killed."""
 
@@ -58,6 +56,8 @@ class LocalFiles:
 
     def open_file(self, path: str) -> Any:
         """Open a file for reading at any position."""
+        import pyarrow as pa  # Here, for most commands read no table.
+
         return pa.OSFile(path)
 
     @contextmanager

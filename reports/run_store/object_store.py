@@ -14,8 +14,6 @@ from functools import cached_property
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
-
 from specs.errors import CastigateError
 
 MEMORY = "memory"
@@ -92,6 +90,8 @@ class ObjectStore:
 
     def open_file(self, path: str) -> Any:
         """Open an object for reading at any position; only what is read is downloaded."""
+        import pyarrow as pa  # Here, for most commands read no table.
+
         with _explained(self.protocol):
             return pa.PythonFile(_Reader(self.protocol, self.system.open(path, "rb")), mode="r")
 

@@ -37,6 +37,20 @@ def test_another_night_of_the_same_options_has_the_parts(kept: KeptParts, tmp_pa
     assert second.finished() == {*PARTS}
 
 
+def test_the_same_parts_make_the_same_file_at_any_time(
+    kept: KeptParts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "kept" / FILE
+    first = file.read_bytes()
+    file.unlink()
+    monkeypatch.setattr("time.time", lambda: 1e9)
+    again = store(tmp_path / "again")
+    for name in PARTS:
+        again.write(name, [Judgement(CASE, "reference", "conforms")])
+    kept.keep(again)
+    assert file.read_bytes() == first
+
+
 @pytest.mark.parametrize(
     "changes", [{"seed": 1}, {"backends": [{"name": "ort", "version": "1"}]}], ids=str
 )

@@ -81,6 +81,17 @@ def test_a_correct_program_is_ready(planted: Test) -> None:
     }  # fmt: skip
 
 
+def test_speeds_that_happen_to_be_equal_have_lines_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(self_test, "_rate", lambda ask: "7")
+    _, out, _ = castigate("selftest", f"exec:{shlex.quote(sys.executable)} {PROGRAM}")
+    lines = [line.removeprefix("speed").lstrip() for line in out.splitlines()]
+    assert [line for line in lines if line.endswith("/s")] == [
+        "single elements: 7 requests/s", "rows: 7 elements/s", "sweeps: 7 elements/s",
+    ]  # fmt: skip
+
+
 BYTES_SWAPPED = {"payload": "values.byteswap().tobytes()"}
 SCALAR_AS_ROW = {"shape": '(request.get("shape") or [values.size])'}
 SHORT_SWEEP = {"inputs": 'request["first"] + request["count"] - 1'}
