@@ -84,6 +84,7 @@ def test_rows_that_are_wrong_only_after_the_gate_are_found_by_a_replay(certified
     assert "conforms was certified, with fresh inputs it is violates" in err
 
 
+@pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("backend", ["WrongInRows", "OverwritesItsInputs"])
 def test_a_backend_that_is_wrong_in_some_requests_fails(backend: str, tmp_path: Path) -> None:
     code, out, err = gate(tmp_path, backend)

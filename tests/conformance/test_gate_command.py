@@ -399,6 +399,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_a_policy_chooses_cases_and_the_tier_of_each(chosen: Path) -> None:
     rows = certificate(chosen)["cases"]["table"]["onnx-cast:25"]
     assert set(rows) == {"uint32/bool", "int4/int2", "int4/int8"}
@@ -411,6 +412,7 @@ def test_a_policy_chooses_cases_and_the_tier_of_each(chosen: Path) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_no_adapter_reaches_the_judge_of_a_gate(chosen: Path) -> None:
     wrong = int(certificate(chosen)["cases"]["table"]["onnx-cast:25"]["uint32/bool"].split()[3])
     first, last = RANGES["uint32"]
@@ -419,6 +421,7 @@ def test_no_adapter_reaches_the_judge_of_a_gate(chosen: Path) -> None:
     assert failure["kind"] == "divergence"
 
 
+@pytest.mark.nightly
 def test_a_certificate_of_chosen_cases_is_verified_and_replayed(chosen: Path) -> None:
     code, out, err = verify(chosen, "--replay=1")
     assert (code, "the certificate holds" in out) == (1, True), out + err
