@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.abc import SourceLoader
+from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -190,12 +192,13 @@ def _instantiate(name: str) -> Any:
         factory = getattr(importlib.import_module(builtin.module), builtin.attribute)
         return factory(right or None)
     if left in (others := third_party()):
+        _module_named(others[left].module)
         factory = others[left].load()
         return factory(right) if right else factory()
     if left.endswith(".py") and right:
         return _attribute(_module_from(Path(left)), right, name)()
     if right and _is_importable(left):
-        return _attribute(importlib.import_module(left), right, name)()
+        return _attribute(_module_named(left), right, name)()
     raise CastigateError(
         f"unknown backend `{name}`; {did_you_mean(name, BUILTINS)}{available_backends()}"
     )
@@ -213,10 +216,34 @@ def _module_from(path: Path) -> ModuleType:
         raise CastigateError(f"backend file {path} does not exist")
     spec = importlib.util.spec_from_file_location(f"castigate_backend_{path.stem}", path)
     assert spec is not None
-    assert spec.loader is not None
+    return _module_from_source(spec)
+
+
+def _module_named(name: str) -> ModuleType:
+    """Return a module; its packages are imported in any case, because they may set a path."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or name in sys.modules or not isinstance(spec.loader, SourceLoader):
+        return importlib.import_module(name)
+    return _module_from_source(spec)
+
+
+def _module_from_source(spec: ModuleSpec) -> ModuleType:
+    """Compile and execute a module's file itself.
+
+    A certificate names the digest of this file. Python would execute what lies compiled beside it
+    if that has the file's time and size, whatever the code in it is.
+    """
+    loader, origin = spec.loader, spec.origin
+    assert isinstance(loader, SourceLoader)
+    assert origin is not None
+    code = loader.source_to_code(loader.get_data(origin), origin)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    try:
+        exec(code, module.__dict__)
+    except BaseException:
+        del sys.modules[spec.name]  # as Python does: the next attempt shall fail alike
+        raise
     return module
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import py_compile
 import subprocess
 import sys
 from ast import literal_eval
@@ -197,6 +199,30 @@ def test_a_file_or_module_that_cannot_be_loaded_is_one_line_of_error(
         with pytest.raises(CastigateError, match=r"castigate_unloadable.*Error: ") as caught:
             load_backend(name)
         assert "\n" not in str(caught.value)
+
+
+ADAPTER = """\
+class Adapter:
+    name, version = "adapter", "{version}"
+    def cast(self, case, bits): return bits
+"""
+
+
+@pytest.mark.parametrize("name", ["{}/pyc_beside.py:Adapter", "pyc_beside:Adapter"])
+def test_what_lies_compiled_beside_an_adapter_is_not_executed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "pyc_beside.py"
+    file.write_text(ADAPTER.format(version="2"))
+    compiled = py_compile.compile(str(file), doraise=True)
+    assert compiled is not None
+    other = Path(compiled).read_bytes()
+    file.write_text(ADAPTER.format(version="1"))
+    os.utime(file, (stamp := int.from_bytes(other[8:12], "little"), stamp))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "pyc_beside", raising=False)
+    assert load_backend(name.format(tmp_path)).version == "1"
+
 
 
 def test_a_missing_file_is_named() -> None:
