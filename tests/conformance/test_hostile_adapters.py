@@ -224,7 +224,6 @@ def test_what_lies_compiled_beside_an_adapter_is_not_executed(
     assert load_backend(name.format(tmp_path)).version == "1"
 
 
-
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(CastigateError, match=r"backend file /no/such\.py does not exist"):
         load_backend("/no/such.py:A")
