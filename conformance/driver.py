@@ -13,7 +13,7 @@ from oracles.backend.client import Client
 from oracles.backend.replies import Reply
 from oracles.protocol import compiles_per_shape, row_limits_of
 from oracles.reference.reference_oracle import Reference
-from oracles.registry import Backend
+from oracles.registry import Backend, is_builtin
 from oracles.smoke_check import smoke
 from reports.grading.allowed_answers import Expectations
 from reports.judgement import Judgement
@@ -76,11 +76,16 @@ class BackendJudge:
             self.backend.name,
             self.backend.claimed,
             self.broken,
-            compiles_per_shape(oracle),
+            compiles_per_shape(oracle) and self._is_believed,
             row_limits_of(oracle),
             self.settings,
             Expectations(independent=isinstance(oracle, Reference)),
         )
+
+    @property
+    def _is_believed(self) -> bool:
+        """Whether an adapter may say that few tensors will do: in a gate only one of our own."""
+        return not self.settings.isolates_sweeps or is_builtin(self.backend.name)
 
     def judge(self, case: Case) -> Judgement:
         """Judge one case."""

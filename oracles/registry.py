@@ -48,6 +48,11 @@ def framework_of(name: str) -> str:
     return name if is_program(name) else name.partition(":")[0]
 
 
+def is_builtin(name: str) -> bool:
+    """Return whether a backend's adapter ships with the suite."""
+    return framework_of(name) in BUILTINS
+
+
 def forkable_package(name: str) -> str:
     """Return the package that a process may import before it is forked; empty if there is none."""
     builtin = BUILTINS.get(framework_of(name))

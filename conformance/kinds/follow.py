@@ -1,9 +1,12 @@
 """Follows failing inputs to the ends of their stretches, so that the quick tier knows regions.
 
 The quick tier asks a selection of a wide source. Around each of them that fails, every pattern is
-asked, outward until a stretch of them is answered right. Sources of at most 16 bits need no
-following, as every pattern was asked. Those of more than 32 bits are not followed: no sweep could
-check what is then called exact.
+asked, outward until a stretch of them is answered right. What fails may also be scattered: the
+integers among floats, say, have a million right answers between one and the next. So a leap is
+made from both ends of each stretch, over every power of two of patterns, and what fails there is
+followed in turn, until nothing new fails. Sources of at most 16 bits need no following, as every
+pattern was asked. Those of more than 32 bits are not followed: no sweep could check what is then
+called exact.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ MANY = 1 << 21
 MOST_FOLLOWED = 1 << 24
 """Inputs that are asked of one case: as many as float32 has NaNs."""
 FIRST_REACH = 8
+MOST_LEAPED = 1024
+"""Stretches from whose ends leaps are made; of more, so many are spread over all."""
 WIDEST_BITS = 32
 
 
@@ -68,6 +73,8 @@ class Ranges:
 
     def inputs(self, storage: Any) -> Bits:
         """All inputs of one range after the other."""
+        if (self.sizes == 1).all():
+            return self.firsts.astype(storage)
         inputs = np.empty(self.sizes.sum(), storage)
         ends = np.cumsum(self.sizes)
         bounds = zip(self.firsts.tolist(), self.sizes.tolist(), ends.tolist(), strict=True)
@@ -80,8 +87,55 @@ AskRanges = Callable[[Ranges], Ask[GradedAnswers]]
 """Asks further inputs."""
 
 
+def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
+    """The known answers, and those of all stretches of failing inputs that can be reached.
+
+    None if one has no end, or if they are too many. What is right after a leap is left out.
+    """
+    whole = yield from follow_stretches(known, ask_ranges)
+    before = np.zeros(0, np.int64)
+    while whole is not None:
+        firsts, lasts = _stretches(whole)
+        is_new = ~np.isin(firsts, before)
+        if is_new.sum() > MOST_LEAPED and before.size:
+            return None
+        before = firsts
+        leaps = _leaps(whole, _spread(firsts[is_new]), _spread(lasts[is_new]))
+        found = yield from ask_ranges(Ranges(leaps, np.ones_like(leaps)))
+        if not found.fails.any():
+            return whole
+        joined = _merged([(whole, _sizes_of_ranges(whole.inputs)), (found, np.ones_like(leaps))])
+        whole = yield from follow_stretches(joined, ask_ranges)
+    return None
+
+
+def _stretches(whole: GradedAnswers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the last input of each stretch of failing ones."""
+    failing = whole.inputs[whole.fails].astype(np.int64)
+    begins = np.diff(failing, prepend=-2) != 1
+    return failing[begins], failing[np.append(begins[1:], True)]
+
+
+def _spread(stretches: NDArray[np.int64]) -> NDArray[np.int64]:
+    """As many of the stretches as leaps are made from."""
+    places = np.linspace(0, stretches.size - 1, min(MOST_LEAPED, stretches.size))
+    return stretches[places.astype(np.intp)]
+
+
+def _leaps(
+    whole: GradedAnswers, firsts: NDArray[np.int64], lasts: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The inputs not asked yet that lie a power of two below or above a stretch."""
+    codes = whole.inputs.astype(np.int64)
+    distances = 1 << np.arange(int(codes[-1]).bit_length())
+    far = np.unique([firsts - each for each in distances] + [lasts + each for each in distances])
+    inside = far[(codes[0] <= far) & (far <= codes[-1])]
+    unknown: NDArray[np.int64] = inside[~np.isin(inside, codes)]
+    return unknown
+
+
 def follow_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[GradedAnswers | None]:
-    """The known answers, and those of all stretches of failing inputs; None if one has no end."""
+    """The known answers, and those of the stretches around them; None if one has no end."""
     parts = [(known, _sizes_of_ranges(known.inputs))]
     codes, fails = known.inputs.astype(np.int64), known.fails
     gaps = np.diff(codes) - 1
@@ -185,7 +239,7 @@ def follow(case: Case, rules: Ruling, known: GradedAnswers) -> Ask[Followed]:
         return GradedAnswers(inputs, answers, *graded)
 
     try:
-        whole = yield from follow_stretches(known, ask_ranges)
+        whole = yield from follow_all_stretches(known, ask_ranges)
     except (Unanswered, DepartedError):
         whole = None
     if whole is None:

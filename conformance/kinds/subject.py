@@ -21,7 +21,8 @@ class Settings:
     asked_for: frozenset[str] = frozenset()
     tier: str = "quick"
     isolates_sweeps: bool = False
-    """Whether no backend answers in the process that judges it, at the tier ``full`` either."""
+    """Whether backends are trusted in nothing, as in a gate: none answers in the process that
+    judges it, at the tier ``full`` either."""
     selection: Selection = field(default_factory=Selection)
     hides_unclaimed: bool = False
     """Whether nobody sees scripts for documents that the backend does not claim."""

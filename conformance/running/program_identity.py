@@ -12,6 +12,7 @@ from typing import Any
 
 from oracles.backend.launch_config import launch_configs
 from oracles.backend.loading import close, load_isolated
+from oracles.protocol import compiles_per_shape, row_limits_of
 from oracles.registry import BUILTINS, is_program, third_party
 from oracles.wire.program_client import parse_command
 
@@ -19,7 +20,7 @@ BLOCK = 1 << 20
 
 
 def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dict[str, Any]:
-    """Start a backend, and return its own name, version and claims, and its files' digests."""
+    """Start a backend, and return what it says of itself, and its files' digests."""
     [config] = launch_configs([name], pythons, seconds).values()
     backend = load_isolated(name, config)
     try:
@@ -27,6 +28,8 @@ def program_identity(name: str, pythons: tuple[str, ...], seconds: float) -> dic
             "name": backend.oracle.name,
             "version": backend.version,
             "claims": list(map(str, backend.claimed)),
+            "compiles_shapes": compiles_per_shape(backend.oracle),
+            "row_limits": list(row_limits_of(backend.oracle)),
         }
     finally:
         close(backend)
@@ -48,7 +51,8 @@ def identity_differences(before: dict[str, Any], now: dict[str, Any]) -> Iterato
     """Yield a line for each part of a backend's identity that is another now."""
     for part in ("hello", "files"):
         one, other = before[part], now[part]
-        for name in sorted(one.keys() | other.keys()):
+        # Earlier versions did not record all of a hello.
+        for name in sorted(one if part == "hello" else one.keys() | other.keys()):
             old, new = (_shown(each.get(name)) for each in (one, other))
             if one.get(name) != other.get(name):
                 what = f"file `{name}`" if part == "files" else f"its {name}"
@@ -58,7 +62,7 @@ def identity_differences(before: dict[str, Any], now: dict[str, Any]) -> Iterato
 def _shown(value: Any) -> str:
     if value is None:
         return "missing"
-    return ", ".join(value) if isinstance(value, list) else str(value)[:80]
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)[:80]
 
 
 def _files(name: str) -> Iterator[tuple[str, Path]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference import expect_by_exact
+from reports.case_patterns import INVARIANCES
 from reports.findings.causes import REJECTED, Cause, Failure, failures_of, find_causes
 from reports.findings.cells import Cell, Divergence
 from reports.findings.failing_inputs import Mask
@@ -72,7 +73,7 @@ class FindingsSearch:
             for backend, failing in by_backend.items()
         }
 
-    def _drafts(self, cells: Iterable[Cell]) -> Drafts:
+    def _drafts(self, cells: Sequence[Cell]) -> Drafts:
         return _drafts(cells, self._stored, self._mechanisms)
 
 
@@ -92,8 +93,12 @@ def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
     )
 
 
-def _drafts(cells: Iterable[Cell], stored: StoredArrays, mechanisms: MechanismSearch) -> Drafts:
+def _drafts(cells: Sequence[Cell], stored: StoredArrays, mechanisms: MechanismSearch) -> Drafts:
     drafts: Drafts = {}
+    # Where answers depend on the tensor, those in one row are not all that are wrong.
+    unsteady = {
+        (cell.source, cell.target) for cell in cells if cell.check.startswith(f"{INVARIANCES}/")
+    }
     wrong: list[WrongAnswers] = []
     others: list[Failure] = []
     for cell in cells:
@@ -108,14 +113,15 @@ def _drafts(cells: Iterable[Cell], stored: StoredArrays, mechanisms: MechanismSe
         draft.explained.append(_refusal(each.cell, each.broken))
     explain_wrong_answers(wrong, mechanisms)
     for answers in wrong:
+        is_steady = (answers.cell.source, answers.cell.target) not in unsteady
         for mechanism, runs in answers.explained.items():
             cause = Cause("wrong value", mechanism.name)
             draft = drafts.setdefault(cause, _Draft(mechanism.says, mechanism))
-            draft.explained.append(_explained_case(answers, runs, stored))
+            draft.explained.append(_explained_case(answers, runs, stored, is_steady))
         if answers.left.any():
             says = "gives wrong values that no closed form explains"
             draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
-            draft.explained.append(_explained_case(answers, answers.left, stored))
+            draft.explained.append(_explained_case(answers, answers.left, stored, is_steady))
     return drafts
 
 
@@ -138,8 +144,13 @@ def _refusal(cell: Cell, broken: Divergence | None) -> ExplainedCase:
     )
 
 
-def _explained_case(wrong: WrongAnswers, runs: Mask, stored: StoredArrays) -> ExplainedCase:
-    """The share of a case that lies in some runs of inputs, with the simplest of them."""
+def _explained_case(
+    wrong: WrongAnswers, runs: Mask, stored: StoredArrays, is_steady: bool
+) -> ExplainedCase:
+    """The share of a case that lies in some runs of inputs, with the simplest of them.
+
+    If answers are not steady, in other tensors other inputs are wrong.
+    """
     cell, failing, samples = wrong.cell, wrong.failing.at(runs), wrong.samples.of_runs(runs)
     source, target = format_named(cell.source), format_named(cell.target)
     knows_ends = cell.reaches_ends or _is_exhaustive(source)
@@ -153,7 +164,7 @@ def _explained_case(wrong: WrongAnswers, runs: Mask, stored: StoredArrays) -> Ex
         wrong.broken.clause,
         wrong.broken.level,
         int(failing.count.sum()),
-        failing.is_complete and knows_ends,
+        failing.is_complete and knows_ends and is_steady,
         region_words(source, failing, None if knows_ends else _asked(cell, stored)),
         given if isinstance(given, str) else source.hexadecimal(given),
         answer if isinstance(answer, str) else target.hexadecimal(answer),

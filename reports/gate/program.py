@@ -13,13 +13,15 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class ProgramHello(StrictModel):
-    """The name, version and claims that a backend states."""
+    """What a backend says of itself; earlier versions recorded name, version and claims only."""
 
     model_config = ConfigDict(strict=True)
 
     name: str
     version: str
     claims: list[str]
+    compiles_shapes: bool = False
+    row_limits: list[int] = Field(default_factory=list)
 
 
 class Program(StrictModel):

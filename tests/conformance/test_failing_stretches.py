@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conformance.kinds import follow
 from conformance.kinds.asking import Ask
-from conformance.kinds.follow import GradedAnswers, Ranges, follow_stretches
+from conformance.kinds.follow import GradedAnswers, Ranges, follow_all_stretches, follow_stretches
 from conformance.kinds.pair import judge_pair
 from oracles.backend.requests import Cast
 from oracles.protocol import Bits
@@ -30,8 +30,10 @@ def graded(inputs: Bits, failing: Any) -> GradedAnswers:
     return GradedAnswers(inputs, inputs.copy(), grades, np.zeros(inputs.size, np.uint8))
 
 
-def followed(known: list[int], failing: Any) -> tuple[GradedAnswers | None, list[int]]:
-    """What following finds from known inputs, and all inputs that it asks."""
+def feed_ranges(
+    follows: Any, start: GradedAnswers, failing: Any
+) -> tuple[GradedAnswers | None, list[int]]:
+    """What following finds from known answers, and all inputs that it asks."""
     asked: list[int] = []
 
     def ask_ranges(ranges: Ranges) -> Ask[GradedAnswers]:
@@ -40,8 +42,13 @@ def followed(known: list[int], failing: Any) -> tuple[GradedAnswers | None, list
         asked.extend(inputs.tolist())
         return graded(inputs, failing)
 
+    return feed(follows(start, ask_ranges), answering()), asked
+
+
+def followed(known: list[int], failing: Any) -> tuple[GradedAnswers | None, list[int]]:
+    """What following finds around known inputs alone, and all inputs that it asks."""
     start = graded(np.array(known, np.uint32), failing)
-    return feed(follow_stretches(start, ask_ranges), answering()), asked
+    return feed_ranges(follow_stretches, start, failing)
 
 
 @st.composite
@@ -69,6 +76,29 @@ def test_every_stretch_with_a_known_input_is_found_whole(
     assert whole.inputs[whole.fails].tolist() == failing
     assert (np.diff(whole.inputs.astype(np.int64)) > 0).all()
     assert sorted(asked) == sorted(set(whole.inputs.tolist()) - known)
+
+
+INTEGERS = [0x44000000 + 0x2000 * step for step in range(40)]
+"""Float32 patterns far from one another: 512 and every half from there."""
+BETWEEN = [code + beside for code in INTEGERS for beside in (-1, 1)]
+"""The answers to these are right, and known."""
+
+
+@pytest.mark.parametrize("known", [INTEGERS[:1], INTEGERS[::13]])
+def test_failing_inputs_that_lie_scattered_are_reached_by_leaps(known: list[int]) -> None:
+    start = graded(np.array(sorted({0, *known, *BETWEEN, 0xFFFFFFFF}), np.uint32), INTEGERS)
+    whole, _ = feed_ranges(follow_all_stretches, start, INTEGERS)
+    assert whole is not None
+    assert whole.inputs[whole.fails].tolist() == INTEGERS
+
+
+def test_scattered_inputs_that_are_too_many_are_not_called_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follow, "MOST_LEAPED", 5)
+    known = sorted({0, *INTEGERS[::13], *BETWEEN, 0xFFFFFFFF})
+    start = graded(np.array(known, np.uint32), INTEGERS)
+    assert feed_ranges(follow_all_stretches, start, INTEGERS)[0] is None
 
 
 @pytest.mark.parametrize("known", [[0, 100, 2999, SIZE - 1], [0, 1500, SIZE - 1]])

@@ -84,6 +84,13 @@ def test_rows_that_are_wrong_only_after_the_gate_are_found_by_a_replay(certified
     assert "conforms was certified, with fresh inputs it is violates" in err
 
 
+def test_a_backend_that_asks_for_few_shapes_is_asked_all_of_them(tmp_path: Path) -> None:
+    code, out, _ = gate(tmp_path, "SaysThatItCompiles")
+    assert (code, "depends on layout" in out) == (1, True)
+    certificate = json.loads((tmp_path / "gate" / "certificate.json").read_bytes())
+    assert certificate["program"]["hello"]["compiles_shapes"]
+
+
 @pytest.mark.ci_runs_one_of(2)
 @pytest.mark.parametrize("backend", ["WrongInRows", "OverwritesItsInputs"])
 def test_a_backend_that_is_wrong_in_some_requests_fails(backend: str, tmp_path: Path) -> None:

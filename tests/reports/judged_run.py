@@ -54,9 +54,13 @@ def judged_run(
 
 
 def run_of(
-    folder: Path, backends: Sequence[Backend], cases: Sequence[Case], seed: int = 0
+    folder: Path,
+    backends: Sequence[Backend],
+    cases: Sequence[Case],
+    seed: int = 0,
+    checks: Sequence[str] = (),
 ) -> RunStore:
-    """A complete run of these backends, which claim every document."""
+    """A complete run of these backends, which claim every document; checks are of one pair."""
     settings = Settings(seed=seed, max_examples=100, asked_for=frozenset(documents()))
     records = tuple(BackendRecord(name=each.name, version="1") for each in backends)
     store = create(str(folder), record(backends=records, seed=seed))
@@ -64,6 +68,8 @@ def run_of(
     for backend in backends:
         judge = BackendJudge(backend, {}, settings)
         rows += [(backend.name, case, judge.judge(case)) for case in cases]
+        found = judge.judge_pair((), checks, cases)
+        rows += [(backend.name, cases[0], judgement) for judgement in found]
     return store.finish(rows, lambda: 1)
 
 

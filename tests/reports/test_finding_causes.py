@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oracles.registry import Backend
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
@@ -21,7 +22,7 @@ from reports.judgement import NEXT_SCRIPT
 from reports.problems import ChangesWithShape, Refused, WrongShape
 from specs.cases import Case
 from specs.formats import format_named
-from tests.reports.judged_run import RIGHT, Answer, cases_of, judged_run
+from tests.reports.judged_run import RIGHT, Answer, Faulty, cases_of, judged_run, run_of
 
 INT32 = (-(2**31), 2**31 - 1)
 
@@ -75,6 +76,25 @@ def magnitudes(case: Case, bits: Any) -> Any:
     """The patterns without the sign bit."""
     form = format_named(case.source)
     return bits & bits.dtype.type(form.mask ^ form.sign_bit)
+
+
+@pytest.mark.parametrize("is_steady", [True, False])
+def test_a_count_is_exact_only_where_answers_do_not_depend_on_the_tensor(
+    is_steady: bool, tmp_path: Path
+) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        answers = RIGHT.cast(case, bits).copy()
+        wrong = bits == 0x4200
+        if not is_steady:
+            wrong.reshape(-1)[bits.size - bits.size % 8 :] = True
+        answers[wrong] ^= 1
+        return answers
+
+    cases = cases_of("onnx-cast:25/float16/int8/")
+    faulty = Backend("faulty", Faulty(cast))
+    store = run_of(tmp_path, [faulty], cases, checks=["invariances/float16/int8"])
+    found = [each for each in read_findings(store)["faulty"] if each.kind == "wrong value"]
+    assert {each.is_exact for each in found} == {is_steady}
 
 
 def test_subnormals_that_become_zero_are_one_finding(tmp_path: Path) -> None:

@@ -34,6 +34,12 @@ class WrongInRows(Few):
             answers ^= 1
 
 
+class SaysThatItCompiles(WrongInRows):
+    """The same, and says that new shapes are costly, so that it should be asked few of them."""
+
+    compiles_shapes = True
+
+
 class WrongInRowsLater(WrongInRows):
     """The same, once ``CHEATS_SWITCH`` is set in the environment."""
 
