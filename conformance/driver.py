@@ -76,7 +76,8 @@ class BackendJudge:
             self.backend.name,
             self.backend.claimed,
             self.broken,
-            compiles_per_shape(oracle) and self._is_believed,
+            self._is_believed,
+            compiles_per_shape(oracle),
             row_limits_of(oracle),
             self.settings,
             Expectations(independent=isinstance(oracle, Reference)),
@@ -84,7 +85,7 @@ class BackendJudge:
 
     @property
     def _is_believed(self) -> bool:
-        """Whether an adapter may say that few tensors will do: in a gate only one of our own."""
+        """Whether what an adapter says of itself counts; in a gate only that of our own ones."""
         return not self.settings.isolates_sweeps or is_builtin(self.backend.name)
 
     def judge(self, case: Case) -> Judgement:

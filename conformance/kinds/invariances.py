@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from conformance.kinds.asking import Ask
+from conformance.kinds.asking import Ask, in_step
 from conformance.kinds.baseline import (
     NOTHING_TO_ASK,
     Baseline,
@@ -33,12 +33,14 @@ from conformance.kinds.probes import (
     drawn,
     lasting,
     probes,
+    road_probes,
 )
 from conformance.kinds.shape_choice import SHORT, shape_of_pair
 from conformance.kinds.subject import Subject
 from conformance.kinds.telling_inputs import telling_inputs
 from conformance.kinds.verdicts import crashed, problem_of
-from oracles.backend.replies import Crashed, Unanswered
+from oracles.backend.replies import Answered, Crashed, Unanswered
+from oracles.backend.requests import Road
 from oracles.protocol import Bits
 from reports.counterexample.drawing import datum_text, datum_with_value
 from reports.grading.divergences import datum_of, simplicity
@@ -50,6 +52,7 @@ from specs.tensor_rules import tensor_rule
 
 SHOWN_ANSWERS = 4
 PLANS_KEPT = 64
+ROAD_PLANS_KEPT = 256
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,12 @@ class Invariances:
             rows_of_chance = (row, *(yield from self._call_rows()))
             asked += [(by, _plan(by, drawn(by.inputs.size, chance))) for by in rows_of_chance]
         asked.append((whole, _plan(whole, [Probe(whole.inputs.shape, shuffling=1)])))
+        if not few_shapes:
+            for by in (yield from self._other_roads(whole.case)):
+                few = _few(by)
+                asked.append(
+                    (few, _road_plan(few.inputs.size, crc32(by.case.id.encode()), _Kept.of(few)))
+                )
         for by, probe, answer in (yield from changed_answers(asked)):
             found.note(by, probe, answer)
 
@@ -256,7 +265,7 @@ class Invariances:
         shapes = [shape_of_pair(self.pair)] if self.subject.few_shapes else []
         if any(0 in shape for shape in shapes):
             return
-        rows = [row, *(yield from self._call_rows())]
+        rows = [*{id(one.row): one.row for one in found.forbidden}.values()]
 
         def is_forbidden(by: Baseline, probe: Probe) -> Ask[bool]:
             if not _keeps(by, probe):
@@ -272,6 +281,26 @@ class Invariances:
         is_laid = row.rules.source.kind != "text" and not shapes
         number = crc32(self.pair.encode()) + self.subject.settings.seed
         yield from find_smallest(rows, shapes, is_laid, number, is_forbidden)
+
+    def _other_roads(self, first: Case) -> Ask[list[Baseline]]:
+        """The answers in a row of one case for each other road: another mode, or an older version.
+
+        Where nothing is believed, cases share no road.
+        """
+        cases = candidates(self.subject, self.cases, calls=False)
+        roads: dict[str, Case] = {}
+        if self.subject.is_believed:
+            replies = yield [Road(case) for case in (first, *cases)]
+            named = [reply.value if isinstance(reply, Answered) else "" for reply in replies]
+            for case, road in zip((first, *cases), named, strict=True):
+                roads.setdefault(road or case.id, case)
+        else:
+            roads = {case.id: case for case in (first, *cases)}
+        others = [case for case in roads.values() if case != first]
+        found = yield from in_step({case: self._baseline(case) for case in others})
+        return [
+            each for each in found.values() if isinstance(each, Baseline) and not each.rules.is_open
+        ]
 
     def _call_rows(self) -> Ask[list[Baseline]]:
         """The answers to telling inputs of the pair's calls that a backend makes."""
@@ -328,6 +357,13 @@ def _keeps(row: Baseline, probe: Probe) -> bool:
 def _plan(row: Baseline, chosen: Iterable[Probe]) -> ProbePlan:
     """The plan of those probes that can be made and are to keep their shape."""
     return ProbePlan.of([probe for probe in chosen if _keeps(row, probe)], row.inputs.size)
+
+
+@lru_cache(ROAD_PLANS_KEPT)
+def _road_plan(count: int, number: int, kept: _Kept) -> ProbePlan:
+    """The few probes of a further road."""
+    chosen = [probe for probe in road_probes(count, number) if kept.keeps(probe)]
+    return ProbePlan.of(chosen, count)
 
 
 @lru_cache(PLANS_KEPT)

@@ -25,7 +25,20 @@ SHUFFLED = 64
 """Shufflings in one row: any two inputs stand side by side, and in one vector, in some of them."""
 AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in (-1, 0, 1))
 """Lengths at which loops over blocks of vectors begin and end."""
-RANKED: tuple[Shape, ...] = ((2, 2, 2, 2, 3), (1, 2, 1, 2, 1, 2), (0, 0), (0, 65536))
+RANKED: tuple[Shape, ...] = (
+    (2, 2, 2, 2, 3), (1, 2, 1, 2, 1, 2), (2, 1, 2, 1, 2, 1, 3), (1, 2, 1, 2, 1, 2, 1, 3),
+    (0, 0), (0, 65536), (3, 0, 5), (2, 3, 0),
+)  # fmt: skip
+MATRICES: tuple[Shape, ...] = ((3, 17), (9, 129), (1030, 3), (65, 257), (2, 4097))
+"""Matrices as models have them: wide, tall, and more than one block in both directions."""
+PITCHED, TURNED_MATRIX, CHANNELS = (17, 129), (129, 17), (3, 17, 33)
+"""Shapes of matrices that lie otherwise: rows apart, columns first, channels last."""
+SPARSE = 10
+"""In a sparse row one element in so many is not the first input, which is zero for numbers."""
+MASKS = 8
+"""Rows of two inputs."""
+SEVENTH = 7
+"""A length that no vector fills: such a row is answered by what is left over of longer ones."""
 LONGEST = (1 << 20) + 3
 """More than fits into a cache."""
 REPEATED = 1500
@@ -33,8 +46,10 @@ REPEATED = 1500
 AT_ONCE = 12
 AT_ONCE_FULL = 100
 """Rows that two threads ask at the same time."""
+AT_ONCE_FEW = 2
 PAIRS_AT_ONCE = 16
-"""At the tier quick, one pair in sixteen is asked so: what is unsafe for one is so for most."""
+"""At the tier quick, one pair in sixteen is asked so: what is unsafe for one is so for most. All
+others are asked ``AT_ONCE_FEW`` rows, one from each thread, for neither is the usual one."""
 DRAWN = 10
 PICKS_KEPT = 1024
 
@@ -57,6 +72,10 @@ class Probe:
     offset: int = 0
     order: tuple[int, ...] = ()
     shuffling: int = 0
+    sparse: bool = False
+    """Whether most elements are the first input."""
+    masked: bool = False
+    """Whether the elements are two inputs, as in a mask: that at ``first`` and the one after."""
     is_at_once: bool = False
     """Whether another thread asks other tensors meanwhile."""
 
@@ -68,8 +87,13 @@ class Probe:
             chance = np.random.default_rng(self.shuffling)
             deals = [chance.permutation(count) for _ in range(-(-size // count))]
             flat = np.concatenate([*deals, np.zeros(0, np.intp)])[:size].astype(np.intp)
+        elif self.masked:
+            flat = (self.first + np.random.default_rng(size).integers(0, 2, size)) % count
         else:
             flat = (self.first + self.stride * np.arange(size)) % count
+        if self.sparse:
+            places = np.arange(size)
+            flat = np.where(places % SPARSE == SPARSE - 1, places // SPARSE % count, 0)
         picked = flat.reshape(self.shape)
         for dimension, step in enumerate(self.steps):
             if step == 0:
@@ -113,7 +137,7 @@ class Probe:
         rank = abs(len(self.shape) - 1)
         is_laid = self.layout is not None
         size = prod(self.shape)
-        laid = is_laid, size, steps, self.offset, rank, self.shape, self.shuffling
+        laid = is_laid, size, steps, self.offset, rank, self.shape, self.shuffling, self.sparse
         return self.is_at_once, *laid
 
     def __str__(self) -> str:
@@ -124,6 +148,10 @@ class Probe:
             words.append(f"dimensions in memory {self.order}")
         if self.offset:
             words.append(f"{self.offset} elements past a boundary")
+        if self.sparse:
+            words.append("nine of ten elements the first input")
+        if self.masked:
+            words.append("of two inputs")
         if self.is_at_once:
             words.append("while another thread asks")
         return ", ".join(words)
@@ -193,8 +221,24 @@ def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
     yield from (Probe((count + 1,), stride=stride) for stride in (1, 2, 3))
     yield Probe((SHUFFLED * count + 3,), shuffling=1)
     yield from (Probe((), first) for first in _spread(count, SCALARS))
-    yield from (Probe(shape) for shape in RANKED)
+    yield from (Probe(shape) for shape in (*RANKED, *MATRICES))
+    yield from _contents(count)
     yield from _laid_out()
+
+
+def road_probes(count: int, number: int) -> Iterator[Probe]:
+    """A few probes for each further road of a pair; ``number`` chooses among some of them."""
+    yield from (Probe((SEVENTH,), first) for first in range(0, count, SEVENTH))
+    yield Probe((8 * count + 3,), shuffling=1 + number % MASKS)
+    for some in ([Probe(shape) for shape in MATRICES], [*_contents(count)], [*_laid_out()]):
+        yield some[number % len(some)]
+
+
+def _contents(count: int) -> Iterator[Probe]:
+    """Rows of mostly one input, of two inputs, and of one alone."""
+    yield Probe((SPARSE * count,), sparse=True)
+    yield from (Probe((TURNED,), first, masked=True) for first in _spread(count, MASKS))
+    yield Probe((LENGTHS[-1],), count // 2, stride=0)
 
 
 def _laid_out() -> Iterator[Probe]:
@@ -208,6 +252,9 @@ def _laid_out() -> Iterator[Probe]:
     for shape, order in (((5, 13), (1, 0)), ((3, 5, 7), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1))):
         yield Probe(shape, order=order)
     yield Probe((3, 4, 9), steps=(-1, 1, 2), offset=5)
+    yield Probe(PITCHED, steps=(2, 1))
+    yield Probe(TURNED_MATRIX, order=(1, 0))
+    yield Probe(CHANNELS, order=(0, 2, 1))
 
 
 def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
@@ -236,7 +283,7 @@ def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[
     shape = shape_of_pair(pair) if few_shapes else (TURNED,)
     number = AT_ONCE_FULL if is_full else AT_ONCE
     if not is_full and crc32(pair.encode()) % PAIRS_AT_ONCE:
-        return
+        number = AT_ONCE_FEW
     for first in range(number):
         yield Probe(shape, first * count // number, is_at_once=True)
     if is_full and not few_shapes:

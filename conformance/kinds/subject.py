@@ -45,6 +45,9 @@ class Subject:
     name: str
     claimed: tuple[Claim, ...]
     broken: Mapping[str, str]
+    is_believed: bool
+    """Whether what the adapter says of itself counts: that shapes are costly, and which cases are
+    one kernel's."""
     compiles_shapes: bool
     row_limits: tuple[int, ...]
     settings: Settings
@@ -53,7 +56,7 @@ class Subject:
     @property
     def few_shapes(self) -> bool:
         """Whether the backend compiles for each shape, and the tier has no time for many shapes."""
-        return self.settings.tier == "quick" and self.compiles_shapes
+        return self.settings.tier == "quick" and self.compiles_shapes and self.is_believed
 
     def claims(self, case: Case) -> bool:
         """Whether a broken rule counts: the backend claims the edition, or the user named it."""

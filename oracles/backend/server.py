@@ -206,8 +206,12 @@ class Server:
         return case
 
     def _cast_batch(self, case: Case, batch: TensorBatch) -> Answer:
-        """Answer one tensor after another, up to one without an answer of its shape."""
+        """Answer one tensor after another, up to one without an answer of its shape.
+
+        Each answer is kept as a user would keep it, while the next one is made, and copied then.
+        """
         answers: list[Bits] = []
+        kept: Bits | None = None
         for tensor in batch.tensors():
             shape = tensor.shape
             try:
@@ -216,10 +220,13 @@ class Server:
                 break
             if not is_sendable(answer) or answer.shape != shape:
                 break
-            if answers and answer.dtype != answers[0].dtype:
-                break
-            # A copy: an oracle may use one buffer for all its answers.
-            answers.append(answer.flatten())
+            if kept is not None:
+                if answer.dtype != kept.dtype:
+                    break
+                answers.append(kept.flatten())
+            kept = answer
+        if kept is not None:
+            answers.append(kept.flatten())
         elements = np.concatenate(answers) if answers else np.zeros(0, np.uint8)
         return {"count": len(answers)}, {"": elements}
 

@@ -67,7 +67,7 @@ def planted(
     claimed = claims_of_every_document() if claims is None else tuple(map(parse_claim, claims))
     expectations = Expectations(independent=False)
     options = Settings(**settings)
-    return Subject("planted", claimed, {}, compiles_shapes, row_limits, options, expectations)
+    return Subject("planted", claimed, {}, True, compiles_shapes, row_limits, options, expectations)
 
 
 def judged(

@@ -195,6 +195,17 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[Client]:
     close(backend)
 
 
+@pytest.mark.parametrize("isolated", [f"{ADAPTERS}:OneBuffer"], indirect=True)
+def test_an_answer_in_a_batch_is_kept_while_the_next_one_is_made(isolated: Client) -> None:
+    """A user keeps it, too."""
+    rows = [np.zeros(3, np.uint16), np.full(3, 0x3C00, np.uint16)]
+    [reply] = isolated.send(
+        [CastBatch(case_named("onnx-cast:25/float16/float32"), TensorBatch.of(rows))]
+    )
+    first, second = (answer.value.tolist() for answer in reply.value.each())
+    assert first == second
+
+
 @pytest.mark.parametrize("isolated", [f"{ADAPTERS}:WideScalars"], indirect=True)
 def test_answers_that_come_together_are_checked_as_single_ones_are(isolated: Client) -> None:
     batch = TensorBatch.of([ROW, ROW[0], ROW])

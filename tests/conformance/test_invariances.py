@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.requests import Cast, CastBatch
 from oracles.memory_layouts import Layout, layout_of, with_layout
+from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend, load_backend
 from reports.judgement import Judgement
 from reports.problem_words import words
@@ -41,6 +43,7 @@ from tests.conformance.test_suite import FAILED, NOTHING, PASSED, suite
 
 PLACED = Path(__file__).with_name("data") / "placed.py"
 ONNX = "onnx-cast:25"
+RIGHT = Reference()
 INT8 = ("float32", "int8")
 HALF = ("float32", "float16")
 
@@ -88,6 +91,45 @@ FORBIDDEN = [
     ("Scalar", "at shape (), position 0"),
     ("IgnoresStrides", "at length 2, steps (2,), position 1"),
 ]
+
+
+@pytest.mark.parametrize("is_believed", [True, False])
+@pytest.mark.parametrize(
+    ("spoils", "where"),
+    [
+        (lambda case, bits: bits.ndim > 1 and bits.shape[-1] > 16, "shape (3, 17)"),
+        (lambda case, bits: 7 <= bits.size <= 3000, "length 7, "),
+    ],
+)
+@pytest.mark.parametrize("name", ["saturate:0", "13"])
+def test_a_fault_of_another_mode_or_of_an_old_version_is_found(
+    name: str, spoils: Any, where: str, is_believed: bool
+) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        answers = RIGHT.cast(case, bits)
+        is_other = name in (case.version, *case.id.split("/"))
+        return answers ^ 1 if is_other and spoils(case, bits) else answers
+
+    pair = ("float32", "float8e4m3fn") if ":" in name else HALF
+    asked = [case for case in select(["onnx-cast"]) if (case.source, case.target) == pair]
+    subject = replace(planted(max_examples=20), is_believed=is_believed)
+    answer = answering(cast=cast, road=lambda case: case.id)
+    found = feed(Invariances(subject, asked).judge(), answer)
+    assert found.verdict in ("violates", "deviates"), found
+    assert name in (found.case.split("/")[0].partition(":")[2], *found.case.split("/"))
+
+
+@pytest.mark.parametrize(("is_believed", "roads"), [(True, 2), (False, 9)])
+def test_cases_of_one_road_are_asked_once_where_the_adapter_is_believed(
+    is_believed: bool, roads: int
+) -> None:
+    asked: list[Any] = []
+    pair = [case for case in select(["onnx-cast"]) if (case.source, case.target) == HALF]
+    subject = replace(planted(max_examples=20), is_believed=is_believed)
+    answer = answering(cast=RIGHT.cast, road=lambda case: str(int(case.version) > 13))
+    assert feed(Invariances(subject, pair).judge(), answer, asked).verdict == "conforms"
+    batches = {each.case.id for each in asked if isinstance(each, CastBatch)}
+    assert len(batches) == roads
 
 
 @pytest.mark.ci_runs_one_of(3)

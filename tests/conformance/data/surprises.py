@@ -204,12 +204,22 @@ FAULTS: dict[str, Fault] = {
         lambda bits, past: bits.size > 64 and zero(bits).mean() > 0.9 and not zero(bits).all(),
     "rank_5": lambda bits, past: bits.ndim == 5 and bits.size > 4,
     "rank_6": lambda bits, past: bits.ndim == 6,
+    "rank_7": lambda bits, past: bits.ndim == 7,
+    "rank_8": lambda bits, past: bits.ndim == 8,
+    "wide_rows_of_a_matrix": lambda bits, past: bits.ndim > 1 and bits.shape[-1] > 16,
+    "a_matrix_of_a_thousand_rows": lambda bits, past: bits.ndim > 1 and bits.shape[0] > 1000,
+    "a_matrix_of_seven_thousand_elements": lambda bits, past: bits.ndim > 1 and bits.size > 7000,
+    "a_row_of_two_values": lambda bits, past: bits.size > 4 and np.unique(bits).size == 2,
     # Memory.
     "channels_last":
         lambda bits, past: bits.ndim == 4 and bits.strides[1] == bits.itemsize
         and bits.shape[1] > 1,
     "columns_of_rank_3": lambda bits, past: bits.ndim == 3 and is_column_major(bits),
     "columns_of_rank_2": lambda bits, past: bits.ndim == 2 and is_column_major(bits),
+    "columns_of_a_large_matrix":
+        lambda bits, past: bits.ndim == 2 and is_column_major(bits) and bits.size > 1000,
+    "wide_rows_apart":
+        lambda bits, past: bits.ndim == 2 and bits.shape[1] > 16 and steps(bits) > bits.shape[1],
     "a_broadcast_row":
         lambda bits, past: bits.ndim == 2 and bits.strides[0] == 0 and bits.shape[0] > 1,
     "a_broadcast_element": lambda bits, past: bits.ndim == 1 < bits.size and bits.strides[0] == 0,
@@ -238,6 +248,8 @@ REPLACED: dict[str, Replacement] = {
     "reads_equal_neighbors_once": reads_equal_neighbors_once,
     "two_dimensions_of_no_element":
         lambda bits, answers, past: answers.reshape(-1) if bits.shape == (0, 0) else answers,
+    "no_element_in_the_middle":
+        lambda bits, answers, past: answers.reshape(-1) if 0 in bits.shape[1:-1] else answers,
     "a_large_dimension_beside_none": lacks_room,
     "cached_by_length": cached(lambda flat: 0),
     "cached_by_its_first": cached(lambda flat: flat[:1].tobytes()),
@@ -248,7 +260,7 @@ REPLACED: dict[str, Replacement] = {
 }  # fmt: skip
 ONLY_FULL = {"from_a_million_on", "every_1000th_call"}
 """The faults that only the tier full finds."""
-UNSEEN = {"length_111", "mostly_zeros", "cached_by_its_first_sixteen"}
+UNSEEN = {"length_111", "cached_by_its_first_sixteen"}
 """The faults that no tier finds; docs/limitations.md names them."""
 
 
