@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from conformance.kinds.subject import Subject
 from conformance.kinds.verdicts import refusal, without_answer
 from oracles.backend.replies import Answered, Declined, NoAnswer, Raised
 from oracles.backend.requests import Bitcast, Request, SharesMemory
+from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits
 from oracles.reference.bitcast_bits import by_integer
 from reports.judgement import Judgement
@@ -31,12 +34,19 @@ from reports.problems import (
 )
 from reports.verdicts import Verdict
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
+from specs.bitcast_shapes import format_shape, shapes_between
+from specs.calls import SHAPE
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.loader import document_named
 from specs.model.document import NOT_COPIED, PromiseEntry
 
 CONTENTS_KEPT = 256
+LAID = 67
+"""The length of what is also asked in other layouts."""
+LARGER = ((1, 31), (1, LAID), (1, 1025), (1, 4099), (2, LAID), (2, 1030))
+"""Ranks of larger tensors, and how long the first dimension is at least."""
+MOST_IN_SCRIPTS = 256
 Fault = WrongShape | WrongElement | NotRefused | WrongByAnyReading
 
 
@@ -83,6 +93,20 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
                     return (yield from _no_bitcast(subject, case, rules, missing, None))
     if len(declined) == len(tensors):
         return (yield from _no_bitcast(subject, case, rules, declined[0], None))
+    if fault is None and not declined and not subject.few_shapes:
+        larger = [*larger_tensors(subject, case, rules)] if subject.claims(case) else []
+        of_larger = yield [Bitcast(each, bits) for each, bits in larger]
+        for (each, bits), reply in zip(larger, of_larger, strict=True):
+            match reply:
+                case Answered(answer):
+                    inputs += bits.size
+                    fault, shown = fault_of(bitcast_ruling(each), bits, answer), bits
+                case Declined():
+                    continue
+                case missing:
+                    return (yield from _no_bitcast(subject, case, rules, missing, bits))
+            if fault is not None:
+                break
     problems += [fault] if fault is not None else map(Note, notes.values())
     if declined:
         left_out = f"{len(declined)} of {len(tensors)} tensors not asked: {declined[0].text}"
@@ -106,8 +130,56 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
         tuple(problems),
         inputs=inputs,
         open_inputs=inputs if is_open else 0,
-        reproduction=(yield from script(subject, case, shown)) if broken else "",
+        reproduction=(yield from script(subject, case, shown))
+        if broken and shown.size <= MOST_IN_SCRIPTS
+        else "",
     )
+
+
+def larger_tensors(
+    subject: Subject, case: Case, rules: BitcastRuling
+) -> Iterator[tuple[Case, Bits]]:
+    """Tensors like a case's, but of many elements, or lying otherwise, each with a case like it.
+
+    The first dimension grows, and in a row the last one, which stays divisible as it is. Of the
+    cases of a pair one row and one matrix may be asked so; at the tier quick it is asked one
+    length. A view may refuse a layout, so one that must not copy is asked none.
+    """
+    if rules.result is None or not rules.keeps_bits or not _is_first_of_rank(case, rules):
+        return
+    first, *others = rules.shape
+    number = crc32(f"{case.source}/{case.target}".encode())
+    asked = LARGER if subject.settings.is_full(case) else LARGER[number % len(LARGER) :][:1]
+    for rank, length in asked:
+        if rank != len(rules.shape):
+            continue
+        shape = (-(-length // first) * first, *others)
+        larger = replace(case, modes=((SHAPE, format_shape(shape)),))
+        ruling = bitcast_ruling(larger)
+        if ruling.rule != rules.rule:
+            continue
+        *_, bits = contents(ruling, subject.settings.seed)
+        yield larger, bits
+        if length == LAID and promised_memory(case, ruling) is None:
+            yield from ((larger, with_layout(bits, each)) for each in _layouts(shape))
+
+
+def _is_first_of_rank(case: Case, rules: BitcastRuling) -> bool:
+    """Whether this is the pair's first row, or its first matrix."""
+    entry = document_named(case.document).entry.bitcast
+    assert entry is not None
+    if not 1 <= len(rules.shape) <= 2 or case.example is not None:
+        return False
+    shapes = shapes_between(entry.shapes, rules.widths)
+    alike = (each for each in shapes if len(each) == len(rules.shape) and 0 not in each)
+    return rules.shape == next(alike, None)
+
+
+def _layouts(shape: tuple[int, ...]) -> list[Layout]:
+    """Steps of two and an odd beginning for a row; columns first for others."""
+    if len(shape) == 1:
+        return [Layout((2,)), Layout((-1,)), Layout((1,), offset=1)]
+    return [Layout(tuple(prod(shape[:place]) for place in range(len(shape))))]
 
 
 def _no_bitcast(

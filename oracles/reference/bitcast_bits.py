@@ -1,8 +1,8 @@
-"""Bitcasts computed in two independent ways: through one large integer, and through memory."""
+"""Bitcasts computed in two independent ways: through integers, and through memory."""
 
 from __future__ import annotations
 
-from math import prod
+from math import lcm
 
 import numpy as np
 
@@ -12,15 +12,21 @@ from specs.formats import Format
 
 
 def by_integer(ruling: BitcastRuling, bits: Bits) -> Bits:
-    """Bitcast by joining all elements to one integer, the first lowest, and splitting it anew."""
+    """Bitcast by joining elements to an integer, the first lowest, and splitting it anew.
+
+    As many are joined as make whole elements of both dtypes; what follows does not depend on them.
+    """
     assert ruling.result is not None
     width, new_width = ruling.widths.source, ruling.widths.target
-    whole = 0
-    for index, code in enumerate(codes_of(bits)):
-        whole |= code << (index * width)
-    codes = [
-        whole >> (index * new_width) & (1 << new_width) - 1 for index in range(prod(ruling.result))
-    ]
+    joined = lcm(width, new_width) // width
+    given, codes = codes_of(bits), list[int]()
+    for first in range(0, len(given), joined):
+        part = given[first : first + joined]
+        whole = sum(code << (index * width) for index, code in enumerate(part))
+        codes += [
+            whole >> (index * new_width) & (1 << new_width) - 1
+            for index in range(len(part) * width // new_width)
+        ]
     return elements(ruling.target, codes).reshape(ruling.result)
 
 
