@@ -273,7 +273,7 @@ def test_a_fault_in_larger_tensors_or_another_layout_is_found(name: str, tier: s
         return honest(case, bits) ^ LARGER_FAULTS[name](bits)
 
     # At the tier quick a pair is asked a part of them; at full a single pair will do.
-    targets = ("uint8",) if tier == "full" else tuple(formats())
+    targets = ("uint8", "int16") if tier == "full" else tuple(formats())
     asked = [case for case in select([XLA]) if case.source == "int8" and case.target in targets]
     subject, answer = planted(tier=tier), answering(bitcast=bitcast)
     assert any(feeding.judged(case.id, answer, subject).faults for case in asked)
