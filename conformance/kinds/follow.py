@@ -111,9 +111,10 @@ def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[Gra
 
 def _stretches(whole: GradedAnswers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first and the last input of each stretch of failing ones."""
-    failing = whole.inputs[whole.fails].astype(np.int64)
-    begins = np.diff(failing, prepend=-2) != 1
-    return failing[begins], failing[np.append(begins[1:], True)]
+    failing = whole.inputs[whole.fails]
+    begins = np.append(True, failing[1:] - failing[:-1] != 1)
+    ends = np.append(begins[1:], True)
+    return failing[begins].astype(np.int64), failing[ends].astype(np.int64)
 
 
 def _spread(stretches: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -126,11 +127,12 @@ def _leaps(
     whole: GradedAnswers, firsts: NDArray[np.int64], lasts: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """The inputs not asked yet that lie a power of two below or above a stretch."""
-    codes = whole.inputs.astype(np.int64)
+    codes = whole.inputs
     distances = 1 << np.arange(int(codes[-1]).bit_length())
     far = np.unique([firsts - each for each in distances] + [lasts + each for each in distances])
     inside = far[(codes[0] <= far) & (far <= codes[-1])]
-    unknown: NDArray[np.int64] = inside[~np.isin(inside, codes)]
+    nearest = codes[np.searchsorted(codes, inside.astype(codes.dtype))]
+    unknown: NDArray[np.int64] = inside[nearest != inside]
     return unknown
 
 

@@ -29,7 +29,7 @@ RANKED: tuple[Shape, ...] = (
     (2, 2, 2, 2, 3), (1, 2, 1, 2, 1, 2), (2, 1, 2, 1, 2, 1, 3), (1, 2, 1, 2, 1, 2, 1, 3),
     (0, 0), (0, 65536), (3, 0, 5), (2, 3, 0),
 )  # fmt: skip
-MATRICES: tuple[Shape, ...] = ((3, 17), (9, 129), (1030, 3), (65, 257), (2, 4097))
+MATRICES: tuple[Shape, ...] = ((3, 17), (9, 129), (1030, 3), (65, 129), (2, 4097))
 """Matrices as models have them: wide, tall, and more than one block in both directions."""
 PITCHED, TURNED_MATRIX, CHANNELS = (17, 129), (129, 17), (3, 17, 33)
 """Shapes of matrices that lie otherwise: rows apart, columns first, channels last."""
@@ -228,7 +228,8 @@ def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
 
 def road_probes(count: int, number: int) -> Iterator[Probe]:
     """A few probes for each further road of a pair; ``number`` chooses among some of them."""
-    yield from (Probe((SEVENTH,), first) for first in range(0, count, SEVENTH))
+    rows = [Probe((SEVENTH,), first) for first in range(0, count, SEVENTH)]
+    yield from (rows[number % len(rows)], rows[number // len(rows) % len(rows)])
     yield Probe((8 * count + 3,), shuffling=1 + number % MASKS)
     for some in ([Probe(shape) for shape in MATRICES], [*_contents(count)], [*_laid_out()]):
         yield some[number % len(some)]

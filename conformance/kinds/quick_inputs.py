@@ -34,8 +34,18 @@ LITERALS = (
     "Infinity", "-Infinity", "+NaN", "-NaN", "nan(1)", "true", "True", "false",
     "\u0663", "\uff11", "1\u00a0",
 )  # fmt: skip
+EXTREMES = (
+    "1e99999", "-1e99999", "1e-99999", "-1e-99999", "1e9223372036854775808",
+    "1e-9223372036854775808", "1e" + "9" * 400, "0e99999999999", "-0e-99999999999999999999",
+    "1" + "0" * 5000, "-0." + "0" * 5000 + "1", "1" * 5000 + "e-4998", "0" * 400 + "1",
+    "-" + "0" * 5000 + "12.5", "+0000001e+0000002", "1e+00000000000000000000001",
+    "0." + "0" * 400 + "1e401", "12500" + "0" * 400 + "e-403", "0" * 40 + "." + "5" * 40,
+)  # fmt: skip
+"""Texts that the grammar allows at any length: exponents beyond any width, thousands of digits,
+zeros before a number, and digits that an exponent moves back."""
 NEAR_TIES = 40
 LONGEST = 340
+"""Characters of the other texts."""
 
 
 def texts(target: Format, chance: np.random.Generator, max_examples: int) -> list[str]:
@@ -46,7 +56,8 @@ def texts(target: Format, chance: np.random.Generator, max_examples: int) -> lis
             found.extend(_around_midpoint(target, code))
     for _ in range(min(max_examples, 200)):
         found.append(_random_number(chance))
-    return list(dict.fromkeys(text for text in found if len(text) <= LONGEST))
+    short = [text for text in found if len(text) <= LONGEST]
+    return list(dict.fromkeys([*short, *EXTREMES]))
 
 
 def _around_midpoint(target: Format, code: int) -> list[str]:
@@ -78,10 +89,16 @@ UNSWEPT_BITS = 64
 """Sources of this width are swept at no tier, so that the selection looks closer."""
 RANGES = 8
 """Equal parts of each binade, in each of which an unswept source has inputs."""
-FLIPPED = 64
-"""Breakpoints of an unswept source that are asked with each single bit flipped."""
+FLIPPED, FLIPPED_SWEPT = 64, 16
+"""Breakpoints of an unswept source, and of one of 32 bits, with each single bit flipped."""
 SAMPLED_STEPS = 512
 """Breakpoints that are sampled where a wide target has too many to visit all."""
+COARSE, COARSE_INTEGER = 1, 4
+"""Binary digits after the first of floats that are all asked, and all digits of integers."""
+GRIDS = (7, 10)
+"""Digits of bfloat16 and float16 after the first: some values of each are asked."""
+ON_GRIDS = 128
+SMALL_INTEGERS = 257
 AROUND = 12
 """Patterns per breakpoint: a value and a midpoint, each with both neighbors, of both signs."""
 
@@ -146,8 +163,13 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     parts = [_specials(source)]
     if target.is_numeric:
         parts.append(breakpoints(source, target, _steps(source, target, chance)))
+        # Of the others a chance of their own, so that the random inputs stay what they were.
         if source.bits >= UNSWEPT_BITS:
-            parts.append(_with_flipped_bits(source, parts[-1], chance))
+            parts.append(_with_flipped_bits(source, parts[-1], FLIPPED, chance))
+        else:
+            own = np.random.default_rng([seed, 1])
+            parts.append(_with_flipped_bits(source, parts[-1], FLIPPED_SWEPT, own))
+            parts.append(_coarse(source, seed))
     if source.bits >= UNSWEPT_BITS and source.is_integral:
         codes = _even_and_odd(source, RANGES, chance)
         parts += [codes, source.mask - codes] if source.is_signed else [codes]
@@ -206,12 +228,37 @@ def _even_and_odd(target: Format, ranges: int, chance: np.random.Generator) -> N
 
 
 def _with_flipped_bits(
-    source: Format, codes: NDArray[np.uint64], chance: np.random.Generator
+    source: Format, codes: NDArray[np.uint64], count: int, chance: np.random.Generator
 ) -> NDArray[np.uint64]:
     """Flip each bit of some patterns, one at a time, so that one bit alone decides near a tie."""
-    some = chance.choice(codes, min(FLIPPED, codes.size), replace=False)
+    some = chance.choice(codes, min(count, codes.size), replace=False)
     bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
     return np.asarray(some[:, None] ^ bits, np.uint64).ravel()
+
+
+@lru_cache(maxsize=4)
+def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
+    """Values of a source of 32 bits with few digits, as data has them: most low bits are zero.
+
+    Of a float each value of a binade with ``COARSE`` digits, of each sign; some on the grids of
+    narrower floats; small integers. Of an integer, small ones at each place.
+    """
+    if source.is_integral:
+        odd = np.arange(1, 1 << COARSE_INTEGER, 2, dtype=np.uint64)
+        places = np.arange(source.bits - COARSE_INTEGER, dtype=np.uint64)
+        values = (odd[:, None] << places).ravel()
+        return np.concatenate([values, np.uint64(source.mask) - values + np.uint64(1)])
+    mantissa = source.entry.mantissa
+    rows = np.arange((source.max_code >> mantissa) + 1 << COARSE, dtype=np.uint64)
+    parts = [rows << np.uint64(mantissa - COARSE)]
+    chance = np.random.default_rng([seed, 2])
+    for digits in GRIDS:
+        some = chance.integers(0, source.max_code, ON_GRIDS, np.uint64)
+        parts.append(some >> np.uint64(mantissa - digits) << np.uint64(mantissa - digits))
+    whole = np.arange(SMALL_INTEGERS)
+    parts.append(whole.astype(np.float32).view(source.storage).astype(np.uint64))
+    codes = np.concatenate(parts)
+    return np.concatenate([codes, codes | np.uint64(source.sign_bit)])
 
 
 @cache

@@ -16,6 +16,7 @@ from specs.ruling import Ruling
 
 MOST = 40
 LEAST_OF_A_RULE = 3
+LONGEST_TEXT = 400
 PAIRS_KEPT = 4
 TARGET_STEPS = 5
 """Target values at which, and halfway after which, an input is chosen."""
@@ -26,9 +27,13 @@ def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[n
 
     How many there are of each does not depend on the seed from which the inputs were drawn.
     """
+    told = np.ones(inputs.size, bool)
+    if rules.source.kind == "text":
+        # numpy gives each text of an array as much room as its longest one takes.
+        told = np.array([len(text) <= LONGEST_TEXT for text in inputs])
     branches = [
-        np.flatnonzero(expected.branch_indices == index)
-        for index in np.unique(expected.branch_indices)
+        np.flatnonzero(told & (expected.branch_indices == index))
+        for index in np.unique(expected.branch_indices[told])
     ]
     found = {index: None for members in branches for index in _spread(members, LEAST_OF_A_RULE)}
     if rules.source.is_numeric and not rules.worked:
