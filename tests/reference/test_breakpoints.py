@@ -113,6 +113,23 @@ def test_quick_inputs_of_a_wide_source_hold_both_sides_of_a_tie() -> None:
     assert {0xC77FEFFF, 0xC77FF000, 0xC77FF001} <= inputs
 
 
+def test_each_bit_below_a_tie_decides_alone_in_some_input_of_a_swept_source() -> None:
+    inputs = quick_inputs("float32", "float16", 0, 0)
+    for place in range(12):
+        assert (inputs & 0x1FFF == 0x1000 | 1 << place).any(), place
+
+
+@pytest.mark.parametrize("target", ["bfloat16", "int8", "float16"])
+def test_quick_inputs_hold_values_as_data_has_them(target: str) -> None:
+    inputs = quick_inputs("float32", target, 0, 0)
+    known = set(inputs.tolist())
+    integers = np.arange(-256, 257).astype(np.float32).view(np.uint32)
+    assert {*integers.tolist()} - {0x80000000} <= known
+    powers = np.float32(1.5) * np.float32(2) ** np.arange(-126, 128, dtype=np.float32)
+    assert {*powers.astype(np.float32).view(np.uint32).tolist()} <= known
+    assert np.count_nonzero(inputs & 0xFFFF == 0) > 500  # values of bfloat16
+
+
 def test_quick_inputs_depend_on_the_seed_only() -> None:
     first = quick_inputs("int64", "float32", 1, 500).copy()
     quick_inputs.cache_clear()
