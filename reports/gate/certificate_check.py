@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from reports.gate.canonical_json import digest_of
@@ -125,7 +125,19 @@ def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
         else:
             what = "was altered" if name in sealed else "is not of the gate"
         raise CastigateError(_damage(folder / name, what))
+    for name in sorted(folders):
+        _check_kinds(folder, name, sealed)
     return sealed
+
+
+def _check_kinds(folder: Path, name: str, sealed: Iterable[str]) -> None:
+    """Raise an error for what is neither a sealed file nor a folder of one: a link, say."""
+    parents = {parent for each in sealed for parent in map(str, PurePosixPath(each).parents)}
+    for path in sorted((folder / name).rglob("*")):
+        relative = path.relative_to(folder).as_posix()
+        is_known = relative in parents if path.is_dir() else path.is_file()
+        if path.is_symlink() or not is_known:
+            raise CastigateError(_damage(path, "is not of the gate"))
 
 
 def _damage(path: Path, what: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,20 @@ def test_a_file_that_was_added_to_the_run_is_named(name: str, copied: Path) -> N
     (copied / name).parent.mkdir(exist_ok=True)
     (copied / name).write_text("x")
     assert f"{copied / name} is not of the gate" in refusal(copied)
+
+
+ADDED: dict[str, Callable[[Path], object]] = {
+    "a link to a folder": lambda path: path.symlink_to(path.parent.parent / "run"),
+    "a link to a file": lambda path: path.symlink_to(path.parent / "index.html"),
+    "an empty folder": lambda path: path.mkdir(),
+    "a FIFO": os.mkfifo,
+}
+
+
+@pytest.mark.parametrize("kind", ADDED)
+def test_what_is_no_file_and_was_added_to_the_report_is_named(kind: str, copied: Path) -> None:
+    ADDED[kind](path := copied / "report" / "more.html")
+    assert f"{path} is not of the gate" in refusal(copied)
 
 
 HELLO = {"name": "few", "version": "1", "claims": []}
