@@ -85,7 +85,7 @@ class BackendJudge:
 
     @property
     def _is_believed(self) -> bool:
-        """Whether what an adapter says of itself counts; in a gate only that of our own ones."""
+        """Whether judges rely on the adapter's words; a gate relies on built-in adapters only."""
         return not self.settings.isolates_sweeps or is_builtin(self.backend.name)
 
     def judge(self, case: Case) -> Judgement:

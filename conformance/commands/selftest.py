@@ -26,7 +26,7 @@ from specs.errors import CastigateError
 from specs.formats import formats
 
 TIMEOUT = 10.0
-"""Seconds for one answer: the rows are short, and nobody waits for a run."""
+"""Seconds that one answer may take; the rows are short."""
 WIDTH, INDENT = 98, 13
 BROKEN, NOTHING_ANSWERED = 1, 3
 

@@ -43,7 +43,7 @@ from specs.model.document import NOT_COPIED, PromiseEntry
 
 CONTENTS_KEPT = 256
 LAID = 67
-"""The length of what is also asked in other layouts."""
+"""Tensors of this length are also asked in other layouts."""
 LARGER = ((1, 31), (1, LAID), (1, 1025), (1, 4099), (2, LAID), (2, 1030))
 """Ranks of larger tensors, and how long the first dimension is at least."""
 MOST_IN_SCRIPTS = 256
@@ -139,7 +139,7 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
 def larger_tensors(
     subject: Subject, case: Case, rules: BitcastRuling
 ) -> Iterator[tuple[Case, Bits]]:
-    """Tensors like a case's, but of many elements, or lying otherwise, each with a case like it.
+    """Yield larger tensors, and ones in other layouts, each with the case that has its shape.
 
     The first dimension grows, and in a row the last one, which stays divisible as it is. Of the
     cases of a pair one row and one matrix may be asked so; at the tier quick it is asked one
@@ -176,7 +176,7 @@ def _is_first_of_rank(case: Case, rules: BitcastRuling) -> bool:
 
 
 def _layouts(shape: tuple[int, ...]) -> list[Layout]:
-    """Steps of two and an odd beginning for a row; columns first for others."""
+    """Layouts with steps and an odd beginning for a row; columns first for a matrix."""
     if len(shape) == 1:
         return [Layout((2,)), Layout((-1,)), Layout((1,), offset=1)]
     return [Layout(tuple(prod(shape[:place]) for place in range(len(shape))))]

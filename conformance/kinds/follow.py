@@ -44,7 +44,7 @@ MOST_FOLLOWED = 1 << 24
 """Inputs that are asked of one case: as many as float32 has NaNs."""
 FIRST_REACH = 8
 MOST_LEAPED = 1024
-"""Stretches from whose ends leaps are made; of more, so many are spread over all."""
+"""Leaps start from at most this many stretches; where there are more, from a spread of them."""
 WIDEST_BITS = 32
 
 
@@ -118,7 +118,7 @@ def _stretches(whole: GradedAnswers) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def _spread(stretches: NDArray[np.int64]) -> NDArray[np.int64]:
-    """As many of the stretches as leaps are made from."""
+    """Pick at most ``MOST_LEAPED`` stretches, evenly spread."""
     places = np.linspace(0, stretches.size - 1, min(MOST_LEAPED, stretches.size))
     return stretches[places.astype(np.intp)]
 

@@ -38,7 +38,7 @@ SPARSE = 10
 MASKS = 8
 """Rows of two inputs."""
 SEVENTH = 7
-"""A length that no vector fills: such a row is answered by what is left over of longer ones."""
+"""Shorter than a vector: a kernel answers such a row with the loop for the rest of a row."""
 LONGEST = (1 << 20) + 3
 """More than fits into a cache."""
 REPEATED = 1500
@@ -48,8 +48,8 @@ AT_ONCE_FULL = 100
 """Rows that two threads ask at the same time."""
 AT_ONCE_FEW = 2
 PAIRS_AT_ONCE = 16
-"""At the tier quick, one pair in sixteen is asked so: what is unsafe for one is so for most. All
-others are asked ``AT_ONCE_FEW`` rows, one from each thread, for neither is the usual one."""
+"""At the tier quick one pair in sixteen is asked many rows by two threads, because a fault of this
+kind concerns most pairs. Every other pair is asked ``AT_ONCE_FEW`` rows, one by each thread."""
 DRAWN = 10
 PICKS_KEPT = 1024
 

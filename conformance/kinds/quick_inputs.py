@@ -163,7 +163,7 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     parts = [_specials(source)]
     if target.is_numeric:
         parts.append(breakpoints(source, target, _steps(source, target, chance)))
-        # Of the others a chance of their own, so that the random inputs stay what they were.
+        # The others have a generator of their own, so that the random inputs stay what they were.
         if source.bits >= UNSWEPT_BITS:
             parts.append(_with_flipped_bits(source, parts[-1], FLIPPED, chance))
         else:

@@ -46,8 +46,8 @@ class Subject:
     claimed: tuple[Claim, ...]
     broken: Mapping[str, str]
     is_believed: bool
-    """Whether what the adapter says of itself counts: that shapes are costly, and which cases are
-    one kernel's."""
+    """Whether judges rely on the adapter's own words: that shapes are costly, and which cases
+    share a kernel."""
     compiles_shapes: bool
     row_limits: tuple[int, ...]
     settings: Settings

@@ -33,7 +33,7 @@ def cast_at_once(oracle: Oracle, case: Case, tensors: Mapping[str, Bits]) -> dic
             for place, name in enumerate(own):
                 if place < len(names) // 2:
                     both.wait()
-                # Turns take long: of two tensors alone, none.
+                # Taking turns is slow, so a request of two tensors does without.
                 is_by_turns = place % 2 == 0 and len(names) > 2
                 with caller.calling(place, by_turns=is_by_turns):
                     # A copy: an oracle may use one buffer for all its answers.

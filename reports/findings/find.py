@@ -95,7 +95,7 @@ def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
 
 def _drafts(cells: Sequence[Cell], stored: StoredArrays, mechanisms: MechanismSearch) -> Drafts:
     drafts: Drafts = {}
-    # Where answers depend on the tensor, those in one row are not all that are wrong.
+    # If answers depend on the tensor, other tensors have further wrong answers.
     unsteady = {
         (cell.source, cell.target) for cell in cells if cell.check.startswith(f"{INVARIANCES}/")
     }

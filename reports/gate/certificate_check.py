@@ -131,7 +131,7 @@ def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
 
 
 def _check_kinds(folder: Path, name: str, sealed: Iterable[str]) -> None:
-    """Raise an error for what is neither a sealed file nor a folder of one: a link, say."""
+    """Raise an error for a link, an empty folder or a special file in a sealed folder."""
     parents = {parent for each in sealed for parent in map(str, PurePosixPath(each).parents)}
     for path in sorted((folder / name).rglob("*")):
         relative = path.relative_to(folder).as_posix()
