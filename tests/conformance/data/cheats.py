@@ -36,7 +36,7 @@ class WrongInRows(Few):
 
 
 class SaysThatItCompiles(WrongInRows):
-    """The same, but right in the one shape that it is asked if new shapes are costly, as it says."""
+    """The same, but right in the one shape that it asks for by calling new shapes costly."""
 
     compiles_shapes = True
 
