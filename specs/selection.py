@@ -72,5 +72,14 @@ def _hint(case_id: str) -> str:
 
 
 @cache
+def first_cases(document: str, version: str) -> dict[tuple[str, str], Case]:
+    """Return the first case of each pair of dtypes that a version of a document has."""
+    found: dict[tuple[str, str], Case] = {}
+    for case in _ids(document, version).values():
+        found.setdefault((case.source, case.target), case)
+    return found
+
+
+@cache
 def _ids(document: str, version: str) -> dict[str, Case]:
     return {case.id: case for case in select([f"{document}:{version}"])}

@@ -45,6 +45,7 @@ COMMANDS = {
     "verify": "verify_command",
     "inputs": "inputs_command",
     "judge": "judge_command",
+    "mutants": "mutants_command",
 }
 """The commands in the order of ``--help``, and what the module of each command exports."""
 MODULES = {"merge": "run"}

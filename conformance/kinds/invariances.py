@@ -18,9 +18,11 @@ from conformance.kinds.baseline import (
     candidates,
     judgement_on_pair,
 )
+from conformance.kinds.neighbors import in_turn
 from conformance.kinds.probe_answers import (
     ProbeFailedError,
     answers_at_once,
+    answers_in_turn,
     answers_to,
     changed_answers,
 )
@@ -241,6 +243,9 @@ class Invariances:
                 )
         for by, probe, answer in (yield from changed_answers(asked)):
             found.note(by, probe, answer)
+        if not few_shapes and (turns := in_turn(row, is_full)):
+            for probe, answer in (yield from answers_in_turn(row, turns)):
+                found.note(row, probe, answer)
 
     def _judged(self, row: Baseline, found: Changes, failure: Problem | None) -> Ask[Judgement]:
         if found.forbidden:

@@ -68,6 +68,26 @@ def changed_answers(
     return _changed(asked, [*map(len, requests)], replies)
 
 
+def answers_in_turn(row: Baseline, turns: Sequence[tuple[Request, ProbePlan]]) -> Ask[Answers]:
+    """Ask plans, each immediately after a request whose reply does not matter; see ``answers_to``.
+
+    What is wrong about that request itself is a matter of its own pair.
+    """
+    requests = [[before, *_requests(row, plan)] for before, plan in turns]
+    replies = iter((yield [each for turn in requests for each in turn]))
+    return _in_turn(row, turns, [[next(replies) for _ in turn][1:] for turn in requests])
+
+
+def _in_turn(
+    row: Baseline,
+    turns: Sequence[tuple[Request, ProbePlan]],
+    replies: Sequence[Sequence[Reply]],
+) -> Answers:
+    for (_, plan), own in zip(turns, replies, strict=True):
+        for part, answers in _answered_parts(row, plan, own):
+            yield from part.split(answers)
+
+
 def _changed(
     asked: Sequence[tuple[Baseline, ProbePlan]], sizes: Sequence[int], replies: Sequence[Reply]
 ) -> Iterator[tuple[Baseline, Probe, Bits]]:

@@ -78,6 +78,8 @@ class Probe:
     """Whether the elements are two inputs, as in a mask: that at ``first`` and the one after."""
     is_at_once: bool = False
     """Whether another thread asks other tensors meanwhile."""
+    after: str = ""
+    """The pair of dtypes that is cast immediately before."""
 
     @lru_cache(PICKS_KEPT)  # noqa: B019 (a probe is a handful of numbers, the same for all pairs)
     def picks(self, count: int) -> NDArray[np.intp]:
@@ -138,7 +140,7 @@ class Probe:
         is_laid = self.layout is not None
         size = prod(self.shape)
         laid = is_laid, size, steps, self.offset, rank, self.shape, self.shuffling, self.sparse
-        return self.is_at_once, *laid
+        return self.is_at_once, self.after, *laid
 
     def __str__(self) -> str:
         words = [f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"]
@@ -154,6 +156,8 @@ class Probe:
             words.append("of two inputs")
         if self.is_at_once:
             words.append("while another thread asks")
+        if self.after:
+            words.append(f"right after a cast of {self.after}")
         return ", ".join(words)
 
 

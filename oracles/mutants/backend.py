@@ -1,0 +1,15 @@
+"""Makes each mutant a backend: ``--backend oracles.mutants.backend:NAME``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from oracles.mutants.mutant import MutantOracle, mutant_named
+
+
+def __getattr__(name: str) -> Any:
+    """Return what makes the mutant of a name."""
+    if "@" not in name:
+        raise AttributeError(name)
+    return partial(MutantOracle, mutant_named(name))

@@ -1,0 +1,89 @@
+"""Faults of bitcasts: the order of bytes and elements, the shape, and bits that change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from oracles.mutants.fault import Past, Replaces, TensorFault
+from oracles.protocol import Bits
+
+CAUSES = (
+    "*order*", "*shape*", "*byte*", "*nibble*", "*bitcast*", "*nan*", "*zero*", "appends*",
+    "changes-with-layout", "shape-*", "raises-*", "malformed", "keeps-*", "bits-*",
+)  # fmt: skip
+
+
+def faults() -> Iterator[TensorFault]:
+    """Yield the faults of bitcasts."""
+    for name, replaces in BITCASTS.items():
+        yield TensorFault(name, "bitcasts", replaces, CAUSES)
+
+
+def _shaped(flat: Bits, like: Bits) -> Bits:
+    return flat.reshape(like.shape)
+
+
+def _grouped(size: int, answer: Bits) -> Bits:
+    """Reverse the elements in groups."""
+    flat, whole = answer.reshape(-1).copy(), answer.size // size * size
+    flat[:whole] = flat[:whole].reshape(-1, size)[:, ::-1].reshape(-1)
+    return _shaped(flat, answer)
+
+
+def _quieted(bits: Bits, answer: Bits, past: Past) -> Bits:
+    """Quiet NaNs as a move through a register of floats does."""
+    ieee = {2: (0x7C00, 0x0200), 4: (0x7F800000, 0x00400000), 8: (0x7FF0 << 48, 0x0008 << 48)}
+    if answer.dtype.itemsize not in ieee:
+        return answer
+    infinity, quiet = (answer.dtype.type(each) for each in ieee[answer.dtype.itemsize])
+    magnitude = answer & answer.dtype.type((1 << (8 * answer.dtype.itemsize - 1)) - 1)
+    return np.where(magnitude > infinity, answer | quiet, answer)
+
+
+def _first_repeated(bits: Bits, answer: Bits, past: Past) -> Bits:
+    return np.full_like(answer, answer.reshape(-1)[0]) if answer.size else answer
+
+
+def _without_negative_zero(bits: Bits, answer: Bits, past: Past) -> Bits:
+    sign = answer.dtype.type(1 << (8 * answer.dtype.itemsize - 1))
+    return np.where(answer == sign, answer ^ sign, answer)
+
+
+BITCASTS: dict[str, Replaces] = {
+    "reverses-the-bytes": lambda bits, answer, past: answer.byteswap(),
+    "exchanges-pairs-of-elements": lambda bits, answer, past: _grouped(2, answer),
+    "reverses-groups-of-four": lambda bits, answer, past: _grouped(4, answer),
+    "reverses-all-elements": lambda bits, answer, past: _shaped(answer.reshape(-1)[::-1], answer),
+    "quiets-nans": _quieted,
+    "loses-the-sign-of-zero": _without_negative_zero,
+    "clears-the-lowest-bit": lambda bits, answer, past: answer & ~answer.dtype.type(1),
+    "flattens": lambda bits, answer, past: answer.reshape(-1),
+    "adds-a-dimension": lambda bits, answer, past: answer[..., np.newaxis],
+    "turns-the-shape": lambda bits, answer, past: answer.reshape(answer.shape[::-1]),
+    "loses-the-last-element": lambda bits, answer, past: answer.reshape(-1)[:-1],
+    "repeats-the-first-element": _first_repeated,
+    "gives-zeros": lambda bits, answer, past: np.zeros_like(answer),
+    "gives-zeros-from-31-elements": lambda bits, answer, past: (
+        np.zeros_like(answer) if bits.size > 30 else answer
+    ),
+    "gives-zeros-from-1000-elements": lambda bits, answer, past: (
+        np.zeros_like(answer) if bits.size > 1000 else answer
+    ),
+    "gives-zeros-for-strides": lambda bits, answer, past: (
+        answer if bits.flags.c_contiguous else np.zeros_like(answer)
+    ),
+    "gives-zeros-for-rank-3": lambda bits, answer, past: (
+        np.zeros_like(answer) if bits.ndim == 3 else answer
+    ),
+    "loses-the-shape-of-empty-tensors": lambda bits, answer, past: (
+        answer.reshape(-1) if not answer.size else answer
+    ),
+    "loses-the-shape-of-scalars": lambda bits, answer, past: (
+        answer.reshape(-1) if not bits.ndim else answer
+    ),
+    "spoils-every-second-call": lambda bits, answer, past: (
+        answer ^ answer.dtype.type(1) if past.calls % 2 else answer
+    ),
+}

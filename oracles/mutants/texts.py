@@ -1,0 +1,126 @@
+"""Faults of texts: how a number is read, and how it is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from oracles.mutants.fault import Fault, Row
+from oracles.protocol import Bits
+from specs.formats import Format
+
+UNEXPLAINED = "unexplained"
+NUMBER = re.compile(r"([+-]?)(\d*)(\.?)(\d*)(?:([eE])([+-]?\d+))?")
+Change = Callable[[str], str]
+
+
+def faults() -> Iterator[Fault]:
+    """Yield the faults of texts."""
+    for name, change in READ.items():
+        yield Fault(name, "reading texts", partial(_read, change), TEXT_CAUSES, _from_texts)
+    for name, change in WRITTEN.items():
+        yield Fault(name, "writing texts", partial(_written, change), TEXT_CAUSES, _to_texts)
+
+
+TEXT_CAUSES = (
+    "*text*", "*sign*", "*plus*", "*digit*", "*exponent*", "printf-*", "rounds-twice-*",
+    "unchanged", "zero", "minus-zero", "one", "nan", "infinity", "maximum", "minimum", "raises-*",
+    UNEXPLAINED,
+)  # fmt: skip
+
+
+def _from_texts(source: Format, target: Format) -> bool:
+    return source.kind == "text" and target.is_numeric
+
+
+def _to_texts(source: Format, target: Format) -> bool:
+    return source.is_numeric and target.kind == "text"
+
+
+def _read(change: Change, row: Row) -> Bits:
+    """Read other texts."""
+    return row.answered(np.array([_of_number(change, each) for each in row.bits.tolist()], object))
+
+
+def _of_number(change: Change, text: str) -> str:
+    return change(text) if NUMBER.fullmatch(text) else text
+
+
+def _written(change: Change, row: Row) -> Bits:
+    return np.array([change(each) for each in row.right.tolist()], object)
+
+
+def _parts(text: str) -> tuple[str, str, str, str, str, str]:
+    found = NUMBER.fullmatch(text)
+    assert found is not None
+    sign, whole, point, fraction, letter, exponent = (each or "" for each in found.groups())
+    return sign, whole, point, fraction, letter, exponent
+
+
+def _digits_kept(most: int) -> Change:
+    """Read only so many digits; the others count as zeros or are left out after the point."""
+
+    def change(text: str) -> str:
+        sign, whole, point, fraction, letter, exponent = _parts(text)
+        kept = whole[:most] + "0" * max(len(whole) - most, 0)
+        return sign + kept + point + fraction[: max(most - len(whole), 0)] + letter + exponent
+
+    return change
+
+
+READ: dict[str, Change] = {
+    "reads-no-sign": lambda text: text.lstrip("+-"),
+    "reads-no-minus-of-an-exponent": lambda text: re.sub(r"([eE])-", r"\1", text),
+    "reads-no-exponent": lambda text: re.split("[eE]", text)[0] or "0",
+    "reads-no-fraction": lambda text: re.sub(r"\.\d*", "", text),
+    "reads-no-exponent-beyond-99": lambda text: re.sub(r"([eE][+-]?\d\d)\d+", r"\1", text),
+    "reads-no-large-letter": lambda text: text.split("E")[0] or "0",
+    "reads-seven-digits": _digits_kept(7),
+    "reads-seventeen-digits": _digits_kept(17),
+    "reads-nineteen-digits": _digits_kept(19),
+    "reads-255-characters": lambda text: text[:255] if text[254:255].isdigit() else text,
+    "reads-leading-zeros-as-octal": lambda text: (
+        str(int(text, 8)) if re.fullmatch(r"0[0-7]+", text) else text
+    ),
+    "reads-negative-zero-as-zero": lambda text: text.lstrip("-") if not text.strip("-0.") else text,
+    "reads-one-more": lambda text: text + "1" if re.fullmatch(r"[+-]?\d+\.\d+", text) else text,
+    "reads-plus-as-zero": lambda text: "0" if text.startswith("+") else text,
+    "reads-a-leading-point-as-zero": lambda text: (
+        "0" if text.lstrip("+-").startswith(".") else text
+    ),
+}
+
+
+def _digits_written(most: int) -> Change:
+    def change(text: str) -> str:
+        digits = re.sub(r"[eE].*|[^0-9]", "", text).strip("0")
+        return text if len(digits) <= most else f"{float(text):.{most}g}"
+
+    return change
+
+
+WRITTEN: dict[str, Change] = {
+    "writes-no-sign": lambda text: text.lstrip("-"),
+    "writes-a-plus": lambda text: (
+        text if text.startswith("-") or text[:1].isalpha() else f"+{text}"
+    ),
+    "writes-six-digits": _digits_written(6),
+    "writes-eight-digits": _digits_written(8),
+    "writes-fifteen-digits": _digits_written(15),
+    "writes-no-fraction": lambda text: text.split(".")[0] if "e" not in text.lower() else text,
+    "writes-a-comma": lambda text: text.replace(".", ","),
+    "writes-no-exponent-sign": lambda text: text.replace("e-", "e").replace("E-", "E"),
+    "writes-infinity-in-small-letters": lambda text: (
+        text.lower() if "INF" in text.upper() else text
+    ),
+    "writes-nan-as-zero": lambda text: "0" if "nan" in text.lower() else text,
+    "writes-a-space": lambda text: f" {text}",
+    "writes-negative-zero-as-zero": lambda text: (
+        text.lstrip("-") if not text.strip("-0.") else text
+    ),
+    "loses-a-zero-inside": lambda text: re.sub(r"(\d)0(\d)", r"\1\2", text, count=1),
+    "writes-hexadecimal": lambda text: hex(int(text)) if re.fullmatch(r"\d+", text) else text,
+}

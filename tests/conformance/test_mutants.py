@@ -1,0 +1,144 @@
+"""Mutants: they can be loaded, are wrong where they say, and are found as a run finds faults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conformance.surveys import mutants
+from conformance.surveys.mutant_space import chosen, combinations, has_witness
+from conformance.surveys.mutants import judge_mutant
+from oracles.mutants.mutant import (
+    MutantOracle,
+    all_conditions,
+    bitcast_faults,
+    faults,
+    mutant_named,
+    tensor_faults,
+)
+from oracles.reference.reference_oracle import Reference
+from oracles.registry import load_backend
+from specs.errors import CastigateError
+from specs.selection import case_named
+from tests.conformance.processes import castigate
+
+HALF = "onnx-cast:25/float32/float16"
+
+
+def test_there_are_at_least_160_faults_under_at_least_80_conditions() -> None:
+    assert len({*faults(), *tensor_faults(), *bitcast_faults()}) >= 160
+    assert len(all_conditions()) >= 80
+
+
+def test_no_name_is_given_twice() -> None:
+    assert not {*faults()} & {*tensor_faults()}
+
+
+def test_a_mutant_is_a_backend_by_its_name() -> None:
+    name = f"oracles.mutants.backend:rounds-floor+of-negative-values@{HALF}"
+    backend = load_backend(name)
+    # 1 + 2^-12 and its negative lie between two values of float16.
+    bits = np.array([0x3F800800, 0xBF800800], np.uint32)
+    assert backend.oracle.cast(case_named(HALF), bits).tolist() == [0x3C00, 0xBC01]
+    other = case_named("onnx-cast:25/float32/bfloat16")
+    assert np.array_equal(backend.oracle.cast(other, bits), Reference().cast(other, bits))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (f"rounds-flor@{HALF}", "unknown fault `rounds-flor` of a mutant; did you mean"),
+        (f"rounds-floor+sometimes@{HALF}", "unknown condition `sometimes` of a mutant"),
+        ("rounds-floor@onnx-cast:25/float32/flaot16", "unknown case"),
+        ("flattens@onnx-bitcast:26/int8/uint8/shape:9", "unknown case"),
+    ],
+)
+def test_an_unknown_part_of_a_name_is_refused_in_one_line(name: str, words: str) -> None:
+    with pytest.raises(CastigateError) as refused:
+        mutant_named(name)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_mutant_that_is_wrong_nowhere_has_no_witness() -> None:
+    # No cast to bool rounds, and the largest int8 fits into int16.
+    assert not has_witness(mutant_named("one-becomes-one@onnx-cast:25/float32/bool"))
+    assert not has_witness(mutant_named("the-largest-answer-becomes-zero@onnx-cast:25/int8/int16"))
+    assert has_witness(mutant_named("zero-becomes-one@onnx-cast:25/int8/int16"))
+
+
+def test_only_the_case_itself_is_wrong_if_the_name_says_so() -> None:
+    case = "onnx-cast:25/float32/float8e5m2/saturate:0"
+    alone, whole = (MutantOracle(mutant_named(f"always-one@{case}{end}")) for end in ("!", ""))
+    saturating = case_named("onnx-cast:25/float32/float8e5m2/saturate:1")
+    two = np.array([0x40000000], np.uint32)
+    assert alone.cast(case_named(case), two).tolist() == [0x3C]
+    assert alone.cast(saturating, two).tolist() == [0x40]
+    assert whole.cast(saturating, two).tolist() == [0x3C]
+
+
+FOUND = {
+    f"ties-toward-zero@{HALF}": "values",
+    f"drops-the-lowest-bit@{HALF}": "values",
+    "overflows-one-pattern-early+of-negative-values@onnx-cast:25/float64/float32": "values",
+    "negative-zero-becomes-zero@pypto-cast:seed/float16/float32": "values",
+    "writes-no-sign@onnx-cast:25/int8/string": "values",
+    "reads-no-fraction@onnx-cast:25/string/float32": "values",
+    "flattens-empty-tensors@onnx-cast:25/float32/float16": "bits and shapes",
+    "exchanges-pairs-of-elements@onnx-bitcast:26/int16/float16/shape:3": "bits and shapes",
+    f"always-zero+of-17-to-31-elements@{HALF}": "invariances",
+    f"always-zero+after-another-dtype@{HALF}": "invariances",
+    f"overwrites-the-last-answer@{HALF}": "shapes",
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_mutant_is_found_by_the_check_for_its_kind(name: str) -> None:
+    found = judge_mutant(name)
+    assert found.killed_by == FOUND[name], found
+
+
+def test_a_mutant_that_only_a_minute_brings_out_survives() -> None:
+    assert not judge_mutant("always-zero+after-a-minute@onnx-cast:25/int8/int16").is_killed
+
+
+def test_a_name_is_right_only_if_every_finding_is_the_planted_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "reverses-the-bytes-of-answers@onnx-cast:25/float32/int32"
+    assert judge_mutant(name).is_named
+    right = "reversed-bytes-of-answers"
+    monkeypatch.setattr(mutants, "_findings", lambda failing: (right, "zero"))
+    assert not judge_mutant(name).is_named
+
+
+def test_the_same_seed_chooses_the_same_mutants() -> None:
+    def names(seed: int) -> list[str]:
+        some = list(combinations(seed))[::400]
+        return [each.name for each in map(chosen, some) if each is not None]
+
+    assert names(1) == names(1) != names(2)
+
+
+def test_the_command_tells_what_became_of_a_mutant() -> None:
+    survivor = "always-zero+behind-a-million@onnx-cast:25/int8/int16"
+    found = "always-zero@onnx-cast:25/int8/int16"
+    assert castigate("mutants", found, survivor) == (
+        1,
+        f"{found}: killed by values; zero\n{survivor}: survives; no finding\n",
+        "",
+    )
+    code, out, _ = castigate("mutants", found, "--json")
+    assert (code, json.loads(out)["killed_by"]) == (0, "values")
+
+
+def test_the_command_refuses_a_page_of_some_mutants(tmp_path: Path) -> None:
+    assert castigate("mutants", "--every", "100", "--page", str(tmp_path / "mutants.md")) == (
+        2,
+        "",
+        "castigate: --page needs all mutants; leave out the names and --every\n",
+    )
+    assert not list(tmp_path.iterdir())
