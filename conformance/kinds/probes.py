@@ -20,7 +20,8 @@ LARGE = (1 << 16) + 3
 """More than frameworks leave to one thread, and no multiple of what they cut it into."""
 TURNED = 67
 """The length at which every input stands at every position: a prime, and longer than a vector."""
-SCALARS = 8
+SCALARS = 16
+"""Inputs that are asked alone, as tensors without dimensions and of one element."""
 SHUFFLED = 64
 """Shufflings in one row: any two inputs stand side by side, and in one vector, in some of them."""
 AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in (-1, 0, 1))
@@ -46,7 +47,7 @@ REPEATED = 1500
 AT_ONCE = 12
 AT_ONCE_FULL = 100
 """Rows that two threads ask at the same time."""
-AT_ONCE_FEW = 2
+AT_ONCE_FEW, LARGE_AT_ONCE = 2, 8
 PAIRS_AT_ONCE = 16
 """At the tier quick one pair in sixteen is asked many rows by two threads, because a fault of this
 kind concerns most pairs. Every other pair is asked ``AT_ONCE_FEW`` rows, one by each thread."""
@@ -221,10 +222,12 @@ def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
     for first in range(count):
         yield Probe((TURNED,), first)
     yield from (Probe((TURNED,), first, stride=0) for first in range(count))
+    # A row after each scalar shows whether that has left anything behind.
+    for place, first in enumerate(_spread(count, SCALARS)):
+        yield from (Probe((1,), first), Probe((), first), Probe((SEVENTH,), place))
     # The same length, first and last input, and others between: what is remembered by its ends.
     yield from (Probe((count + 1,), stride=stride) for stride in (1, 2, 3))
     yield Probe((SHUFFLED * count + 3,), shuffling=1)
-    yield from (Probe((), first) for first in _spread(count, SCALARS))
     yield from (Probe(shape) for shape in (*RANKED, *MATRICES))
     yield from _contents(count)
     yield from _laid_out()
@@ -292,7 +295,7 @@ def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[
     for first in range(number):
         yield Probe(shape, first * count // number, is_at_once=True)
     if is_full and not few_shapes:
-        yield from (Probe((LARGE,), first, is_at_once=True) for first in range(SCALARS))
+        yield from (Probe((LARGE,), first, is_at_once=True) for first in range(LARGE_AT_ONCE))
 
 
 def _few(count: int, pair: str) -> Iterator[Probe]:

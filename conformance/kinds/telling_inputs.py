@@ -54,8 +54,9 @@ def _spread(members: NDArray[np.intp], most: int) -> list[int]:
 
 @lru_cache(PAIRS_KEPT)
 def _telling_codes(source: Format, target: Format) -> Bits:
-    """NaNs, ties and ends."""
-    telling = [*_nans(source), *_ties(source, target), *_ends(source)]
+    """NaNs, ties, the ends of both ranges, and one."""
+    telling = [*_nans(source), *_ties(source, target), *_ends(source), source.one_code]
+    telling += _ends_of_answers(source, target)
     return np.array(telling, source.storage)
 
 
@@ -73,6 +74,20 @@ def _ties(source: Format, target: Format) -> list[int]:
     found = [code for code in near if 1 < code < source.max_code]
     ties = found[1::3]  # Breakpoints come in threes; the middle one is the tie.
     return ties if source.is_integral else [*ties, *(code | source.sign_bit for code in ties[:1])]
+
+
+def _ends_of_answers(source: Format, target: Format) -> list[int]:
+    """Inputs at which answers become the smallest and the largest, and those just beyond.
+
+    Of the largest ones both signs, because a backend may treat overflow of one sign otherwise.
+    """
+    if not target.is_numeric:
+        return []
+    near = breakpoints(source, target, [1, target.max_code]).tolist()
+    found = [code for code in near if 1 < code < source.max_code]
+    ends = [*found[1::3], *found[2::3]]
+    largest = sorted(ends)[-2:] if source.kind == "float" and source.is_signed else []
+    return [*ends, *(code | source.sign_bit for code in largest)]
 
 
 def _ends(source: Format) -> Iterator[int]:
