@@ -59,7 +59,7 @@ def _rulings() -> Iterator[tuple[str, Ruling]]:
 
 
 TIME_LIMIT = 300.0
-"""Seconds for one obligation of the solver; the slowest takes half a minute."""
+"""Seconds for one obligation of the solver; the slowest takes about one minute."""
 
 Half = Literal["solver", "exhaustion", "order"]
 """The parts of the proof."""
