@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from oracles.proof.exhaustion import prove_by_exhaustion
-from oracles.proof.obligations import Obligation
+from oracles.proof.obligations import TIME_LIMIT, Obligation
 from oracles.proof.page import write_page
-from oracles.proof.smt_queries import TIME_LIMIT, prove_by_solver
+from oracles.proof.smt_order import prove_order
+from oracles.proof.smt_queries import prove_by_solver
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, help=__doc__
@@ -25,18 +26,24 @@ def main(
     exhaustion: Annotated[
         bool, typer.Option("--exhaustion", help="only prove by exhaustion")
     ] = False,
+    order: Annotated[
+        bool, typer.Option("--order", help="only prove that casts keep the order of values")
+    ] = False,
     jobs: Annotated[int, typer.Option(help="processes")] = os.cpu_count() or 1,
     timeout: Annotated[float, typer.Option(help="seconds per obligation")] = TIME_LIMIT,
     page: Annotated[
-        Path | None, typer.Option(help="write the page that lists every obligation")
+        Path | None,
+        typer.Option(help="the page to write; parts that were not proved stay as they are"),
     ] = None,
 ) -> None:
     """Prove and print one line per obligation; exit with 0 if everything is proved, else 1."""
-    both = solver == exhaustion
+    every = not (solver or exhaustion or order)
     obligations: list[Obligation] = []
-    if both or solver:
+    if every or solver:
         obligations += prove_by_solver(jobs, timeout, _print)
-    if both or exhaustion:
+    if every or order:
+        obligations += prove_order(jobs, timeout, _print)
+    if every or exhaustion:
         obligations += prove_by_exhaustion(jobs, _print)
     counts = Counter(obligation.verdict for obligation in obligations)
     if page is not None:

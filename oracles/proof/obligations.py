@@ -58,7 +58,11 @@ def _rulings() -> Iterator[tuple[str, Ruling]]:
                     yield case.id, rules
 
 
-Half = Literal["solver", "exhaustion"]
+TIME_LIMIT = 300.0
+"""Seconds for one obligation of the solver; the slowest takes about one minute."""
+
+Half = Literal["solver", "exhaustion", "order"]
+"""The parts of the proof."""
 Verdict = Literal["proved", "counterexample", "open"]
 
 

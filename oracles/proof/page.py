@@ -31,44 +31,52 @@ HALVES: dict[Half, tuple[str, str]] = {
         " solver's own conversions where SMT-LIB has the formats and the rounding. One obligation"
         " covers all rulings that round a pair in one way.",
     ),
+    "order": (
+        "The order of values",
+        "The solver is asked for two inputs `x <= y` to which the kernels answer numbers in the"
+        " other order. Not compared are NaNs, integers that wrap, and what a document leaves open;"
+        " casts to bool keep no order. [reference.md](reference.md) says what follows from it.",
+    ),
     "exhaustion": (
         "By exhaustion",
         "Every input of the source was answered both ways and compared.",
     ),
 }
 PACKAGES = ("numpy", "numba", "bitwuzla")
+HEADING = "\n## "
 
 
 def write_page(obligations: Sequence[Obligation], path: Path) -> None:
-    """Write the page about the obligations of both halves."""
-    path.write_text("\n".join(_lines(obligations)), encoding="utf-8")
+    """Write the page about some obligations; a part of which there are none stays as it was."""
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    kept = {part.partition("\n")[0]: part for part in before.split(HEADING)[1:]}
+    parts = [INTRODUCTION]
+    for half, (title, _) in HALVES.items():
+        here = [obligation for obligation in obligations if obligation.half == half]
+        part = "\n".join(_part(half, here)) if here else kept.get(title, "")
+        parts += [part.rstrip() + "\n"] if part else []
+    path.write_text(HEADING.join(parts), encoding="utf-8")
 
 
-def _lines(obligations: Sequence[Obligation]) -> Iterator[str]:
-    yield INTRODUCTION
-    yield from _table(("", *HALVES), _counts(obligations))
+def _part(half: Half, obligations: Sequence[Obligation]) -> Iterator[str]:
+    """The part of a half: when it was proved, what is not proved, and a table of all pairs."""
+    title, explanation = HALVES[half]
+    yield from (title, "", explanation, "")
+    yield from _table(("", ""), _counts(obligations))
     yield from ("", *_unproved(obligations), "")
     versions = [f"Python {platform.python_version()}", f"castigate {VERSION}"]
     versions += [f"{package} {_version(package)}" for package in PACKAGES]
     today = datetime.now(UTC).date().isoformat()
     yield f"{today}, with {', '.join(versions)}, on {os.cpu_count()} cores."
-    for half, (title, explanation) in HALVES.items():
-        here = [obligation for obligation in obligations if obligation.half == half]
-        if here:
-            yield from ("", f"## {title}", "", explanation, "")
-            yield from _pairs(here)
     yield ""
+    yield from _pairs(obligations)
 
 
-def _counts(obligations: Sequence[Obligation]) -> Iterator[tuple[str, ...]]:
-    counted = Counter((obligation.half, obligation.verdict) for obligation in obligations)
+def _counts(obligations: Sequence[Obligation]) -> Iterator[tuple[str, str]]:
+    counted = Counter(obligation.verdict for obligation in obligations)
     for verdict in ("proved", "counterexample", "open"):
-        yield verdict, *(str(counted[half, verdict]) for half in HALVES)
-    seconds = {
-        half: sum(obligation.seconds for obligation in obligations if obligation.half == half)
-        for half in HALVES
-    }
-    yield "seconds of one core", *(f"{seconds[half]:.0f}" for half in HALVES)
+        yield verdict, str(counted[verdict])
+    yield "seconds of one core", f"{sum(obligation.seconds for obligation in obligations):.0f}"
 
 
 def _unproved(obligations: Sequence[Obligation]) -> Iterator[str]:
@@ -78,7 +86,7 @@ def _unproved(obligations: Sequence[Obligation]) -> Iterator[str]:
         yield "Nothing is open and nothing contradicted."
     for one in unproved:
         found = f": {one.found}" if one.found else ""
-        yield f"- **{one.verdict}** ({one.half}): {one.name} ({one.rulings}){found}"
+        yield f"- **{one.verdict}**: {one.name} ({one.rulings}){found}"
 
 
 def _pairs(obligations: Sequence[Obligation]) -> Iterator[str]:

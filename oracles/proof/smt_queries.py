@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 from oracles.proof import smt_floats
 from oracles.proof.bit_vectors import NoAnswer, Solving, Truth, Vector
 from oracles.proof.obligations import (
+    TIME_LIMIT,
     Group,
     Obligation,
     Verdict,
@@ -16,25 +17,14 @@ from oracles.proof.obligations import (
     prove_in_parallel,
 )
 from oracles.proof.smt_statement import Answer, holds
+from oracles.proof.smt_traces import traced
 from oracles.proof.smt_values import DecodedPattern
 from oracles.reference import expect_by_exact, expect_by_kernels
-from oracles.reference.kernel_terms import Node, Term, Trace, select_terms
 from oracles.reference.machine_words import WIDTH, Word, select_words
 from specs.ruling import Ruling
 
 Statement = Literal["exact integers", "smt-lib"]
 """The two definitions with which kernels are compared: ours, and SMT-LIB's conversions."""
-
-OPERATORS = {
-    "add": "BV_ADD",
-    "subtract": "BV_SUB",
-    "left": "BV_SHL",
-    "right": "BV_SHR",
-    "equal": "EQUAL",
-    "less": "BV_ULT",
-    "select": "ITE",
-}
-CONNECTIVES = {"and": "AND", "or": "OR", "xor": "XOR"}
 
 
 def statements(group: Group) -> Iterator[Statement]:
@@ -110,44 +100,6 @@ def _questions(
     )
 
 
-def traced(group: Group, pattern: Vector, simplify: bool = False) -> list[Answer]:
-    """Trace the kernels' decision under each ruling of a group, as terms of the solver."""
-    trace = Trace(group.source.bits, simplify)
-    term = trace.input()
-    results = [expect_by_kernels.decide(ruling, term, select_terms) for _, ruling in group.rulings]
-    terms = translated(trace, pattern)
-
-    def vector(result: Term) -> Vector:
-        return Vector(pattern.solving, terms[result.index], WIDTH)
-
-    return [Answer(*map(vector, result)) for result in results]
-
-
-def translated(trace: Trace, pattern: Vector) -> list[Any]:
-    """Translate every node of a trace to a term of the solver, with ``pattern`` as the input."""
-    terms: list[Any] = []
-    for node in trace.nodes:
-        terms.append(_translated(pattern, node, terms))
-    return terms
-
-
-def _translated(pattern: Vector, node: Node, terms: list[Any]) -> Any:
-    solving = pattern.solving
-    match node.operation:
-        case "input":
-            return pattern.wide(WIDTH).term
-        case "constant" if node.truth:
-            return solving.truth(bool(node.bounds[0])).term
-        case "constant":
-            return solving.vector(node.bounds[0], WIDTH).term
-        case "and" | "or" | "xor":
-            connective = CONNECTIVES[node.operation]
-            kind = connective if node.truth else f"BV_{connective}"
-        case _:
-            kind = OPERATORS[node.operation]
-    return solving.make(kind, *(terms[index] for index in node.arguments))
-
-
 def _shown(group: Group, code: int) -> str:
     """Describe a counterexample: the input, and the differing answers of kernels and definition."""
     shown = group.source.hexadecimal(code)
@@ -179,9 +131,6 @@ def _answer(ruling: Ruling, branch_index: int, first: int, second: int) -> str:
     )
     return f"{name} {' or '.join(codes)}"
 
-
-TIME_LIMIT = 60.0
-"""Seconds for one obligation; the slowest takes a few."""
 
 Task = tuple[int, Statement, float]
 

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from conformance.kinds.quick_inputs import RANGES, quick_inputs
+from oracles.proof.obligations import groups
+from oracles.proof.smt_order import number_branches
 from oracles.protocol import Bits
+from oracles.reference import expect_by_kernels
+from oracles.reference.expectations import has_branch
 
 MANTISSA = {"float32": 23, "float64": 52}
 DROPPED = (1 << 29) - 1
@@ -114,3 +118,36 @@ def test_each_bit_alone_decides_beside_a_tie(source: str, dropped: int) -> None:
             found = (inputs & (unit - np.uint64(1))) == (tie | np.uint64(1 << place))
             found &= (tie > 1 << place) & (inputs < 1 << 62)
         assert found.any(), place
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("float64", "float8e4m3fn"),
+        ("float64", "float8e8m0"),
+        ("float32", "float16"),
+        ("float32", "uint8"),
+        ("float32", "int4"),
+        ("int32", "bfloat16"),
+        ("uint64", "float8e5m2"),
+    ],
+)
+def test_both_ends_of_every_step_are_asked(source: str, target: str) -> None:
+    """So a backend that keeps the order of values and is right there is right everywhere."""
+    inputs = quick_inputs(source, target, 0, 0)
+    are_neighbors = np.diff(inputs) == 1
+    rulings = [
+        rules
+        for group in groups()
+        if (group.source.name, group.target.name) == (source, target)
+        for _, rules in group.rulings
+    ]
+    assert rulings
+    assert {0, rulings[0].source.mask} <= {int(inputs[0]), int(inputs[-1])}
+    for rules in rulings:
+        expected = expect_by_kernels.expect(rules, inputs)
+        is_number = has_branch(expected.branch_indices, number_branches(rules))
+        other = (expected.codes[1:] != expected.codes[:-1]) & is_number[1:] & is_number[:-1]
+        other |= is_number[1:] != is_number[:-1]
+        assert are_neighbors[other].all()
+        assert other.sum() > 10

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from oracles.proof import smt_statement
 from oracles.proof.bit_vectors import Solving, Truth, Vector
 from oracles.proof.obligations import Group, Obligation, groups
-from oracles.proof.smt_queries import Statement, prove, prove_by_solver, statements, translated
+from oracles.proof.smt_queries import Statement, prove, prove_by_solver, statements
+from oracles.proof.smt_traces import translated
 from oracles.reference import expect_by_exact, expect_by_kernels, kernel_terms
 from oracles.reference.kernel_terms import Trace, select_terms
 from oracles.reference.machine_words import WIDTH, Word, select_words
