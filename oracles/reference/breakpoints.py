@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference.kernels import OFFSET, TOP, Unpacked, convert, unpack
-from oracles.reference.machine_words import select_arrays
-from specs.formats import Format
+from oracles.reference.machine_words import WIDTH, select_arrays
+from specs.formats import Format, format_named
 
 Words = NDArray[np.uint64]
 LEADING_ONE = np.uint64(1 << TOP)
@@ -39,6 +39,8 @@ def breakpoints(source: Format, target: Format, target_codes: Any) -> Words:
         _plus(values, np.where(places > 0, np.uint64(1) << (places - np.uint64(1)), np.uint64(0))),
         _at(_plus(values, np.uint64(1) << places), is_last),
     ]
+    if is_last.any() and target.is_integral and target.is_signed and target.bits < WIDTH:
+        found.append(_below_lowest(target))
     if is_zero.any():
         [smallest] = np.array([[1]], np.uint64)
         least = unpack(target, smallest, select_arrays)
@@ -56,6 +58,17 @@ def distinct(codes: Words) -> Words:
     ordered = np.sort(codes)
     once: Words = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     return once
+
+
+def _below_lowest(target: Format) -> Unpacked:
+    """The magnitudes half a unit and a unit beyond the lowest integer, which ends the last step.
+
+    There is one negative integer more than positive ones, so that it is two units beyond the
+    largest. Twice these magnitudes are whole.
+    """
+    doubled = np.array([2 * target.max_code + 3, 2 * target.max_code + 4], np.uint64)
+    parts = unpack(format_named("uint64"), doubled, select_arrays)
+    return replace(parts, exponent=parts.exponent - np.uint64(1))
 
 
 def _lowest_places(target: Format, values: Unpacked) -> Words:

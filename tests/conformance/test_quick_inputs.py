@@ -128,6 +128,8 @@ def test_each_bit_alone_decides_beside_a_tie(source: str, dropped: int) -> None:
         ("float32", "float16"),
         ("float32", "uint8"),
         ("float32", "int4"),
+        ("float32", "int8"),
+        ("float64", "int16"),
         ("int32", "bfloat16"),
         ("uint64", "float8e5m2"),
     ],

@@ -55,6 +55,8 @@ def by_definition(source: Format, target: Format, codes: list[int]) -> list[int]
         value = exact_value(target, code)
         above = value_above(target, code)
         points += [value, (value + above) / 2, *([above] if code == target.max_code else [])]
+        if code == target.max_code and target.is_integral and target.is_signed and target.bits < 64:
+            points += [above + Fraction(1, 2), above + 1]  # where the step of the lowest one ends
     near = {0, 1}
     for point in points:
         if not 0 < point <= exact_value(source, source.max_code):
