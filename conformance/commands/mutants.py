@@ -15,7 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from conformance.commands.options import JobsOption, SeedOption
 from conformance.surveys.mutant_space import combinations
-from conformance.surveys.mutants import follow_survivors, judge_mutant, run_mutants
+from conformance.surveys.mutants import (
+    MutantResult,
+    follow_survivors,
+    judge_mutant,
+    run_mutants,
+)
 from conformance.surveys.mutants_page import page, summary_lines
 from specs.errors import CastigateError
 
@@ -39,33 +44,43 @@ def mutants_command(
 
     Exit codes: 0 all are found, 1 some survive, 2 bad usage.
     """
-    workers = jobs or os.cpu_count() or 1
     if page_file is not None and (name or every > 1):
         raise CastigateError("--page needs all mutants; leave out the names and --every")
+    workers, show = jobs or os.cpu_count() or 1, _as_json if as_json else _survivor
     if name:
         results = [judge_mutant(each, seed) for each in name]
+        typer.echo("\n".join(map(_as_json if as_json else _outcome, results)))
     else:
+        results = []
         with _progress() as bar:
-            total = -(-len(list(combinations(seed))) // every)
-            task = bar.add_task("mutants", total=total)
-            results = run_mutants(seed, workers, every, lambda: bar.advance(task))
-            if page_file is not None:
-                left = sum(not each.is_killed for each in results)
-                task = bar.add_task("survivors", total=left)
-                survivors = follow_survivors(results, workers, seed, lambda: bar.advance(task))
-                date = f"{datetime.now(UTC):%Y-%m-%d}"
-                page_file.write_text(page(results, survivors, date, seed))
-    for each in results:
-        if as_json:
-            typer.echo(json.dumps(asdict(each)))
-        elif name:
-            found = f"killed by {each.killed_by}" if each.is_killed else "survives"
-            typer.echo(f"{each.name}: {found}; {', '.join(each.findings) or 'no finding'}")
-        elif not each.is_killed:
-            typer.echo(f"survives: {each.name}")
-    if not (as_json or name):
-        typer.echo("\n".join(summary_lines(results)))
-    raise typer.Exit(0 if all(each.is_killed for each in results) else 1)
+            total = -(-sum(1 for _ in combinations(seed)) // every)
+            for each in bar.track(run_mutants(seed, workers, every), total, description="mutants"):
+                if each is not None:
+                    results.append(each)
+                    if as_json or not each.is_killed:
+                        typer.echo(show(each))
+        if not as_json:
+            typer.echo("\n".join(summary_lines(results)))
+    left = [each for each in results if not each.is_killed]
+    if page_file is not None:
+        with _progress() as bar:
+            followed = follow_survivors(left, workers, seed)
+            survivors = [*bar.track(followed, len(left), description="survivors")]
+        page_file.write_text(page(results, survivors, f"{datetime.now(UTC):%Y-%m-%d}", seed))
+    raise typer.Exit(1 if left else 0)
+
+
+def _as_json(result: MutantResult) -> str:
+    return json.dumps(asdict(result))
+
+
+def _survivor(result: MutantResult) -> str:
+    return f"survives: {result.name}"
+
+
+def _outcome(result: MutantResult) -> str:
+    found = f"killed by {result.killed_by}" if result.is_killed else "survives"
+    return f"{result.name}: {found}; {', '.join(result.findings) or 'no finding'}"
 
 
 def _progress() -> Progress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -70,31 +70,24 @@ class Survivor:
     is_found_at_full: bool
 
 
-def run_mutants(
-    seed: int, jobs: int, part: int = 1, progress: Callable[[], None] = lambda: None
-) -> list[MutantResult]:
-    """Judge the mutants that a seed chooses, or every so many-th combination of them."""
-    numbers = range(0, len(list(combinations(seed))), part)
-    found: dict[str, MutantResult] = {}
+def run_mutants(seed: int, jobs: int, every: int = 1) -> Iterator[MutantResult | None]:
+    """Judge the mutants that a seed chooses, or one in so many of their combinations.
+
+    Yields None for a combination that is wrong nowhere, or whose mutant was judged before.
+    """
+    numbers = range(0, len(_known_combinations(seed)), every)
+    seen: set[str] = set()
     with _pool(jobs) as pool:
         for result in pool.map(_judge_combination, [(seed, number) for number in numbers]):
-            progress()
-            if result is not None:
-                found.setdefault(result.name, result)
-    return list(found.values())
+            is_new = result is not None and result.name not in seen
+            seen |= {result.name} if result is not None else set()
+            yield result if is_new else None
 
 
-def follow_survivors(
-    results: Iterable[MutantResult], jobs: int, seed: int, progress: Callable[[], None]
-) -> list[Survivor]:
-    """Judge the survivors with other seeds, and at the tier full."""
-    left = [each for each in results if not each.is_killed]
-    found = []
+def follow_survivors(survivors: Sequence[MutantResult], jobs: int, seed: int) -> Iterator[Survivor]:
+    """Judge survivors with other seeds, and at the tier full."""
     with _pool(jobs) as pool:
-        for each in pool.map(_follow, left, [seed] * len(left)):
-            progress()
-            found.append(each)
-    return found
+        yield from pool.map(_follow, survivors, [seed] * len(survivors))
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
