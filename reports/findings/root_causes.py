@@ -1,0 +1,173 @@
+"""Chooses the few mechanisms that explain the wrong answers of a backend."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from reports.findings.evidence import bits_of_choice
+from reports.findings.failing_inputs import Mask
+from reports.findings.mechanism_search import Claim, MechanismSearch, Reach
+from reports.findings.mechanisms import ClosedForm, Mechanism, Undecided
+from reports.findings.wrong_answers import WrongAnswers
+
+BITS_OF_MECHANISM = 6.0
+"""What it costs to name one of some 64 mechanisms."""
+
+
+class Share(NamedTuple):
+    """The runs of a case that a mechanism explains, and the words for its region, if any."""
+
+    runs: Mask
+    region: str
+
+
+@dataclass
+class Explanation:
+    """What explains the wrong answers under one broken rule.
+
+    ``claims`` are those of each mechanism, ``shares`` what was given to those that were chosen.
+    """
+
+    wrong: WrongAnswers
+    claims: dict[Mechanism, Claim] = field(default_factory=dict)
+    shares: dict[Mechanism | Undecided, Share] = field(default_factory=dict)
+
+    def claimed(self, mechanism: Mechanism, reach: Reach) -> Claim | None:
+        """What a mechanism claims of the runs left, if it reaches no less far; None if nothing."""
+        claim = self.claims.get(mechanism)
+        if claim is None or claim.forecast.reach > reach:
+            return None
+        return claim if (claim.runs & self.wrong.left).any() else None
+
+    def take(self, mechanism: Mechanism, reach: Reach, cause: Mechanism | Undecided) -> None:
+        """Give a cause all runs that a mechanism claims and that are still unexplained."""
+        if claim := self.claimed(mechanism, reach):
+            runs = claim.runs & self.wrong.left
+            self.wrong.left &= ~runs
+            if known := self.shares.get(cause):
+                runs = runs | known.runs
+            self.shares[cause] = Share(runs, claim.forecast.region)
+
+    def reset(self) -> None:
+        """Forget what was chosen."""
+        self.shares.clear()
+        self.wrong.left[:] = True
+
+
+def explain_wrong_answers(
+    wrong: Sequence[WrongAnswers], search: MechanismSearch
+) -> list[Explanation]:
+    """Choose the mechanisms that explain most: first those that hold everywhere.
+
+    Such a mechanism is a cause, and explains what it can in other cases too.
+    """
+    found = [Explanation(each, dict(search.claims(each))) for each in wrong]
+    _choose_all(found)
+    unexplained = {each.wrong.cell.case for each in found if each.wrong.left.any()}
+    for each in found:
+        each.reset()
+        if each.wrong.cell.case in unexplained:
+            each.claims |= dict(search.claims(each.wrong, costly=True))
+    chosen = _choose_all(found)
+    for each in found:
+        # Of many runs only some were tried: what is left may have further explanations.
+        if each.wrong.left.any():
+            each.claims = dict(search.claims(each.wrong))
+    _choose(found, chosen, Reach.INTERVALS)
+    return found
+
+
+def _choose_all(found: Sequence[Explanation]) -> list[Mechanism]:
+    """Choose mechanisms that hold everywhere, then others; returns them."""
+    chosen: list[Mechanism] = []
+    _choose(found, chosen, Reach.EVERYWHERE)
+    for mechanism in chosen:
+        for each in found:
+            each.take(mechanism, Reach.REGION, mechanism)
+    _choose(found, chosen, Reach.INTERVALS)
+    return chosen
+
+
+def _choose(found: Sequence[Explanation], chosen: list[Mechanism], reach: Reach) -> None:
+    """Explain by one mechanism after the other, until none explains more."""
+    while best := _best(found, reach, chosen):
+        rivals = _rivals(found, best, reach) if best not in chosen else []
+        chosen.append(best)
+        for each in found:
+            each.take(best, reach, Undecided((best.says, *rivals)) if rivals else best)
+
+
+def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list[str]:
+    """The sentences of others that explain the same, if that is a single input in a single case.
+
+    Forms that are not constant are no rivals: on one input, many of them agree.
+    """
+    own = {each.wrong.kind: each for each in found if each.claimed(best, reach) is not None}
+    [(_, first), *more] = own.items()
+    runs = first.claims[best].runs & first.wrong.left
+    if more or first.wrong.failing.count[runs].sum() != 1:
+        return []
+    others = (
+        mechanism
+        for mechanism, claim in first.claims.items()
+        if (claim.runs & runs).any()
+        and (claim.forecast.reach < Reach.INTERVALS or _is_constant(mechanism))
+    )
+    return list(dict.fromkeys(each.says for each in others if each.says != best.says))
+
+
+def _is_constant(mechanism: Mechanism) -> bool:
+    return isinstance(mechanism, ClosedForm) and mechanism.is_constant
+
+
+def _best(
+    found: Sequence[Explanation], reach: Reach, chosen: Collection[Mechanism]
+) -> Mechanism | None:
+    """The mechanism that explains the largest share of what is left.
+
+    Of equals it is one that explains something else already, or else the simplest. A closed form
+    that holds everywhere for less than half of the answers that it gives does so by chance: a
+    source may not reach the values at which another one shows the difference.
+    """
+    gains: dict[Mechanism, float] = defaultdict(float)
+    elsewhere: dict[Mechanism, float] = defaultdict(float)
+    ranks: dict[Mechanism, int] = defaultdict(int)
+    for each in found:
+        if not each.wrong.left.any():
+            continue
+        for rank, (mechanism, claim) in enumerate(each.claims.items()):
+            share = each.wrong.share(claim.runs & each.wrong.left)
+            if claim.forecast.reach > reach:
+                if isinstance(mechanism, ClosedForm):
+                    elsewhere[mechanism] += share
+                continue
+            ranks[mechanism] = max(rank, ranks[mechanism])
+            gains[mechanism] += share
+
+    def merit(mechanism: Mechanism) -> tuple[float, bool, int]:
+        return round(gains[mechanism], 6), mechanism in chosen, -ranks[mechanism]
+
+    possible = (
+        each
+        for each, gain in gains.items()
+        if gain and gain >= elsewhere[each] and is_worth_its_cost(found, each, reach, chosen)
+    )
+    return max(possible, key=merit, default=None)
+
+
+def is_worth_its_cost(
+    found: Sequence[Explanation], mechanism: Mechanism, reach: Reach, chosen: Collection[Mechanism]
+) -> bool:
+    """Whether a mechanism explains more than one among many would by chance."""
+    worth = {
+        each.wrong.kind: claim.forecast.bits
+        for each in found
+        if (claim := each.claimed(mechanism, reach)) is not None
+    }
+    cost = bits_of_choice(len(worth), len({each.wrong.kind for each in found}))
+    if mechanism not in chosen:
+        cost += BITS_OF_MECHANISM
+    return sum(worth.values()) > cost
