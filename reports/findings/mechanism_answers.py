@@ -65,8 +65,8 @@ REFERENCE = Reference()
 """One for all cases: it keeps its answers to all patterns of narrow dtypes."""
 KEPT = 64
 """Expectations that are remembered: many mechanisms are tried on the same inputs."""
-REMEMBERED = 1 << 17
-"""Patterns whose values are remembered: versions of a document and numbers of digits share them."""
+PRINTED = 8
+"""Arrays of patterns whose values are remembered: all numbers of digits are tried on each."""
 INNER_ZEROS = re.compile(r"(?<=[0-9])0+(?=[1-9])")
 """The zeros of a number in plain notation that have other digits on both sides."""
 ROUNDED_FIRST = {
@@ -115,10 +115,15 @@ def explained(
         case Exponent():
             plain = np.array([_without_exponent(each) for each in answers], object)
             return _allowed(case, inputs, plain, level)
-        case Printf() | LosesInnerZeros():
-            texts, _ = _texts(mechanism, case, inputs)
-            written: Mask = texts == answers
+        case Printf():
+            written = np.array([_may_print(mechanism, each) for each in answers], bool)
+            texts, _ = _texts(mechanism, case, inputs[written])
+            written[written] = texts == answers[written]
             return written
+        case LosesInnerZeros():
+            texts, _ = _texts(mechanism, case, inputs)
+            shortened: Mask = texts == answers
+            return shortened
         case ClosedForm() | ConvertsAsC():
             codes, defined = _codes_of_form(mechanism, source, target, inputs)
             # Of a NaN that comes out as a NaN only the sign can be wrong.
@@ -135,11 +140,16 @@ def explained(
 
 
 def predicted_failures(
-    mechanism: Mechanism, case: Case, inputs: NDArray[Any], answers: NDArray[Any]
+    mechanism: Mechanism,
+    case: Case,
+    inputs: NDArray[Any],
+    answers: NDArray[Any],
+    fails: Mask,
 ) -> Mask | None:
     """On which inputs a mechanism breaks a rule of its own case; None if that is not computed.
 
-    Only where a backend writes an exponent is not predicted: the answers say it.
+    ``answers`` are those of the backend, and ``fails`` tells which of them are wrong. Where it
+    writes an exponent is not predicted: the answers say it.
     """
     source, target = format_named(case.source), format_named(case.target)
     rules = answered_ruling(case)
@@ -250,7 +260,9 @@ def _texts(
     """The texts that a mechanism writes, and of which inputs it writes any."""
     source = format_named(case.source)
     if isinstance(mechanism, Printf):
-        written = [_printf(source, code, mechanism) for code in inputs.tolist()]
+        how = f".{mechanism.digits}{mechanism.conversion}"
+        values = _values(source, inputs.tobytes())
+        written = ["" if value is None else format(value, how) for value in values]
     else:
         wholes = (code - ((code & source.sign_bit) << 1) for code in inputs.tolist())
         written = [INNER_ZEROS.sub("", str(whole)) for whole in wholes]
@@ -428,15 +440,20 @@ def _without_exponent(text: Any) -> Any:
     return f"{Decimal(text):f}"
 
 
-def _printf(dtype: Format, code: int, how: Printf) -> str:
-    """A number as ``printf`` writes it; empty for NaNs and infinities."""
-    value = _number(dtype, code)
-    return "" if value is None else f"{value:.{how.digits}{how.conversion}}"
+def _may_print(how: Printf, text: str) -> bool:
+    """Whether a text has as many digits as ``printf`` writes, which is faster than writing it."""
+    if how.conversion == "g":
+        return True
+    return len(text.partition(".")[2]) == how.digits and "e" not in text
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(PRINTED)
+def _values(dtype: Format, inputs: bytes) -> tuple[float | None, ...]:
+    """The values of patterns as floats; None for NaNs and infinities."""
+    return tuple(_number(dtype, code) for code in np.frombuffer(inputs, dtype.storage).tolist())
+
+
 def _number(dtype: Format, code: int) -> float | None:
-    """The value of a pattern as a float; None for NaNs and infinities."""
     number = decode(dtype, code)
     if not isinstance(number, Number):
         return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from math import log2
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,12 +58,27 @@ class Forecast:
     elsewhere: frozenset[Hashable] = frozenset()
 
 
-@dataclass(frozen=True)
-class Claim:
-    """The runs of failing inputs that a mechanism explains in one case, and where it says so."""
+class Placed(NamedTuple):
+    """Runs of failing inputs that a mechanism explains, where it also tells that they fail."""
 
     runs: Mask
     forecast: Forecast
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """The runs of failing inputs that a mechanism explains in one case.
+
+    Whether it tells where they are is computed only for what may be chosen: it takes longest.
+    """
+
+    explained: Mask
+    place: Callable[[], Placed | None]
+
+    @cached_property
+    def placed(self) -> Placed | None:
+        """What the mechanism explains where it tells that inputs fail; None if it does not."""
+        return self.place()
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +120,7 @@ class MechanismSearch:
     def claims(
         self, wrong: WrongAnswers, *, costly: bool = False
     ) -> Iterator[tuple[Mechanism, Claim]]:
-        """Yield what each mechanism explains of the runs left, if it also tells where they are."""
+        """Yield what each mechanism explains of the runs left, if that is anything."""
         source, target = format_named(wrong.case.source), format_named(wrong.case.target)
         for mechanism in (costly_candidates if costly else candidates)(wrong.case):
             other = other_case(mechanism, wrong.case)
@@ -114,18 +129,21 @@ class MechanismSearch:
                 continue
             meaning = rules.meaning if rules is not None else (source, target, wrong.broken.rule)
             runs = self._explained_runs(mechanism, wrong, meaning)
-            if not runs.any():
-                continue
-            forecast = self._forecast(mechanism, wrong, meaning)
-            if forecast is None and not mechanism.tells_where:
-                forecast = self._forecast_intervals(wrong, runs)
-            elif forecast is not None and forecast.reach == Reach.REGION:
-                runs = runs & ~_runs_with(wrong, forecast.elsewhere)
-            is_evident = forecast is not None and (
-                forecast.reach == Reach.EVERYWHERE or forecast.bits > 0
-            )
-            if forecast is not None and is_evident and runs.any():
-                yield mechanism, Claim(runs, forecast)
+            if runs.any():
+                yield mechanism, Claim(runs, partial(self._placed, mechanism, wrong, meaning, runs))
+
+    def _placed(
+        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object, runs: Mask
+    ) -> Placed | None:
+        found = self._forecast(mechanism, wrong, meaning)
+        if found is None and not mechanism.tells_where:
+            found = self._forecast_intervals(wrong, runs)
+        elif found is not None and found.reach == Reach.REGION:
+            runs = runs & ~_runs_with(wrong, found.elsewhere)
+        if found is None or not runs.any():
+            return None
+        is_evident = found.reach == Reach.EVERYWHERE or found.bits > 0
+        return Placed(runs, found) if is_evident else None
 
     def _explained_runs(self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object) -> Mask:
         """Which of the runs left a mechanism explains; of many runs, some are tried first."""
@@ -199,7 +217,7 @@ def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> F
     fault as well.
     """
     case, level, target = wrong.case, wrong.broken.level, asked.target
-    predicted = predicted_failures(mechanism, case, asked.inputs, asked.answers)
+    predicted = predicted_failures(mechanism, case, asked.inputs, asked.answers, asked.fails)
     if predicted is None or not predicted.any():
         return None
     inputs, answers = asked.inputs[predicted], asked.answers[predicted]

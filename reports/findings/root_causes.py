@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from reports.findings.evidence import bits_of_choice
 from reports.findings.failing_inputs import Mask
-from reports.findings.mechanism_search import Claim, MechanismSearch, Reach
+from reports.findings.mechanism_search import Claim, MechanismSearch, Placed, Reach
 from reports.findings.mechanisms import ClosedForm, Mechanism, Undecided
 from reports.findings.wrong_answers import WrongAnswers
 
@@ -35,21 +35,24 @@ class Explanation:
     claims: dict[Mechanism, Claim] = field(default_factory=dict)
     shares: dict[Mechanism | Undecided, Share] = field(default_factory=dict)
 
-    def claimed(self, mechanism: Mechanism, reach: Reach) -> Claim | None:
-        """What a mechanism claims of the runs left, if it reaches no less far; None if nothing."""
+    def placed(self, mechanism: Mechanism, reach: Reach) -> Placed | None:
+        """What a mechanism explains of the runs left, if it reaches that far; None if nothing."""
         claim = self.claims.get(mechanism)
-        if claim is None or claim.forecast.reach > reach:
+        if claim is None or not (claim.explained & self.wrong.left).any():
             return None
-        return claim if (claim.runs & self.wrong.left).any() else None
+        placed = claim.placed
+        if placed is None or placed.forecast.reach > reach:
+            return None
+        return placed if (placed.runs & self.wrong.left).any() else None
 
     def take(self, mechanism: Mechanism, reach: Reach, cause: Mechanism | Undecided) -> None:
-        """Give a cause all runs that a mechanism claims and that are still unexplained."""
-        if claim := self.claimed(mechanism, reach):
-            runs = claim.runs & self.wrong.left
+        """Give a cause all runs that a mechanism explains and that are still unexplained."""
+        if placed := self.placed(mechanism, reach):
+            runs = placed.runs & self.wrong.left
             self.wrong.left &= ~runs
             if known := self.shares.get(cause):
                 runs = runs | known.runs
-            self.shares[cause] = Share(runs, claim.forecast.region)
+            self.shares[cause] = Share(runs, placed.forecast.region)
 
     def reset(self) -> None:
         """Forget what was chosen."""
@@ -105,16 +108,19 @@ def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list
 
     Forms that are not constant are no rivals: on one input, many of them agree.
     """
-    own = {each.wrong.kind: each for each in found if each.claimed(best, reach) is not None}
-    [(_, first), *more] = own.items()
-    runs = first.claims[best].runs & first.wrong.left
+    own = {each.wrong.kind: each for each in found if each.placed(best, reach) is not None}
+    [first, *more] = own.values()
+    placed = first.placed(best, reach)
+    assert placed is not None
+    runs = placed.runs & first.wrong.left
     if more or first.wrong.failing.count[runs].sum() != 1:
         return []
     others = (
         mechanism
-        for mechanism, claim in first.claims.items()
-        if (claim.runs & runs).any()
-        and (claim.forecast.reach < Reach.INTERVALS or _is_constant(mechanism))
+        for mechanism in first.claims
+        if (other := first.placed(mechanism, Reach.INTERVALS)) is not None
+        and (other.runs & runs).any()
+        and (other.forecast.reach < Reach.INTERVALS or _is_constant(mechanism))
     )
     return list(dict.fromkeys(each.says for each in others if each.says != best.says))
 
@@ -128,34 +134,42 @@ def _best(
 ) -> Mechanism | None:
     """The mechanism that explains the largest share of what is left.
 
-    Of equals it is one that explains something else already, or else the simplest. A closed form
-    that holds everywhere for less than half of the answers that it gives does so by chance: a
-    source may not reach the values at which another one shows the difference.
+    Of equals it is one that explains something else already, or else the simplest.
     """
-    gains: dict[Mechanism, float] = defaultdict(float)
-    elsewhere: dict[Mechanism, float] = defaultdict(float)
-    ranks: dict[Mechanism, int] = defaultdict(int)
+    at_most: dict[Mechanism, float] = defaultdict(float)
     for each in found:
-        if not each.wrong.left.any():
+        if each.wrong.left.any():
+            for mechanism, claim in each.claims.items():
+                at_most[mechanism] += each.wrong.share(claim.explained & each.wrong.left)
+    best: Mechanism | None = None
+    most = (0.0, False, 0)
+    for mechanism, share in sorted(at_most.items(), key=lambda item: -item[1]):
+        if round(share, 6) < most[0] or not share:
+            break
+        gain, rank = _gain(found, mechanism, reach)
+        merit = round(gain, 6), mechanism in chosen, -rank
+        is_better = gain > 0 and (best is None or merit > most)
+        if is_better and is_worth_its_cost(found, mechanism, reach, chosen):
+            best, most = mechanism, merit
+    return best
+
+
+def _gain(found: Sequence[Explanation], mechanism: Mechanism, reach: Reach) -> tuple[float, int]:
+    """How much of what is left a mechanism explains, and how many in a case are simpler than it.
+
+    A closed form that holds everywhere for less than half of the answers that it gives does so by
+    chance: a source may not reach the values at which another one shows the difference.
+    """
+    gain, elsewhere, rank = 0.0, 0.0, 0
+    for each in found:
+        if mechanism not in each.claims or not each.wrong.left.any():
             continue
-        for rank, (mechanism, claim) in enumerate(each.claims.items()):
-            share = each.wrong.share(claim.runs & each.wrong.left)
-            if claim.forecast.reach > reach:
-                if isinstance(mechanism, ClosedForm):
-                    elsewhere[mechanism] += share
-                continue
-            ranks[mechanism] = max(rank, ranks[mechanism])
-            gains[mechanism] += share
-
-    def merit(mechanism: Mechanism) -> tuple[float, bool, int]:
-        return round(gains[mechanism], 6), mechanism in chosen, -ranks[mechanism]
-
-    possible = (
-        each
-        for each, gain in gains.items()
-        if gain and gain >= elsewhere[each] and is_worth_its_cost(found, each, reach, chosen)
-    )
-    return max(possible, key=merit, default=None)
+        if placed := each.placed(mechanism, reach):
+            gain += each.wrong.share(placed.runs & each.wrong.left)
+            rank = max(rank, list(each.claims).index(mechanism))
+        elif isinstance(mechanism, ClosedForm):
+            elsewhere += each.wrong.share(each.claims[mechanism].explained & each.wrong.left)
+    return (gain, rank) if gain >= elsewhere or reach > Reach.EVERYWHERE else (0.0, rank)
 
 
 def is_worth_its_cost(
@@ -163,9 +177,9 @@ def is_worth_its_cost(
 ) -> bool:
     """Whether a mechanism explains more than one among many would by chance."""
     worth = {
-        each.wrong.kind: claim.forecast.bits
+        each.wrong.kind: placed.forecast.bits
         for each in found
-        if (claim := each.claimed(mechanism, reach)) is not None
+        if (placed := each.placed(mechanism, reach)) is not None
     }
     cost = bits_of_choice(len(worth), len({each.wrong.kind for each in found}))
     if mechanism not in chosen:
