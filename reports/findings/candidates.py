@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 from reports.behaviors.closed_forms import applies_to, has_behaviors
 from reports.findings.mechanisms import (
@@ -44,6 +44,8 @@ DIGITS = range(6, 18)
 """How many significant digits a backend may write."""
 DECIMALS = range(10)
 """How many digits after the point a backend may write."""
+KEPT = 1 << 12
+"""Cases whose mechanisms are remembered."""
 Modes = tuple[tuple[str, str], ...]
 
 
@@ -97,6 +99,12 @@ def costly_candidates(case: Case) -> Iterator[Mechanism]:
     """Further mechanisms, so many that they are tried only on what no other explains."""
     taken = _taken_for(format_named(case.source), format_named(case.target))
     yield from (each for each in taken if each.name == ANOTHER_DTYPE)
+
+
+@lru_cache(KEPT)
+def every_candidate(case: Case) -> frozenset[Mechanism]:
+    """All mechanisms that can explain answers to a case."""
+    return frozenset((*candidates(case), *costly_candidates(case)))
 
 
 @cache

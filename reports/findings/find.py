@@ -28,11 +28,11 @@ from reports.findings.mechanisms import (
 )
 from reports.findings.number_line import segments
 from reports.findings.root_causes import explain_wrong_answers
-from reports.findings.wrong_answers import StoredArrays, WrongAnswers
+from reports.findings.wrong_answers import StoredArrays, WrongAnswers, is_exhaustive
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.verdicts import FAILING
-from specs.formats import EXHAUSTIVE_BITS, Format, format_named
+from specs.formats import Format, format_named
 
 
 @dataclass
@@ -171,7 +171,7 @@ def _explained_case(
     """
     cell, failing, samples = wrong.cell, wrong.failing.at(runs), wrong.samples.of_runs(runs)
     source, target = format_named(cell.source), format_named(cell.target)
-    knows_ends = cell.reaches_ends or _is_exhaustive(source)
+    knows_ends = cell.reaches_ends or is_exhaustive(source)
     at = index_of_simplest(source, samples.inputs, np.ones(samples.inputs.shape, bool))
     given, answer = (datum_of(column[at]) for column in (samples.inputs, samples.answers))
     if isinstance(given, str) and source.kind != "text":
@@ -201,11 +201,6 @@ def _allowed(wrong: WrongAnswers, given: int | str) -> tuple[str, ...]:
         return wrong.broken.allowed
     allowed = expect_by_exact.allow(rules, given)
     return describe_allowed(rules, allowed, given, wrong.broken.level)
-
-
-def _is_exhaustive(source: Format) -> bool:
-    """Whether every tier asks all inputs."""
-    return source.is_numeric and source.bits <= EXHAUSTIVE_BITS
 
 
 def _asked(cell: Cell, stored: StoredArrays) -> NDArray[Any] | None:

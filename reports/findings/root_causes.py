@@ -7,11 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from reports.findings.candidates import every_candidate
 from reports.findings.evidence import bits_of_choice
 from reports.findings.failing_inputs import Mask
 from reports.findings.mechanism_search import Claim, MechanismSearch, Placed, Reach
 from reports.findings.mechanisms import ClosedForm, Mechanism, Undecided
-from reports.findings.wrong_answers import WrongAnswers
+from reports.findings.wrong_answers import WrongAnswers, is_exhaustive
+from specs.formats import format_named
 
 BITS_OF_MECHANISM = 6.0
 """What it costs to name one of some 64 mechanisms."""
@@ -106,6 +108,7 @@ def _choose(found: Sequence[Explanation], chosen: list[Mechanism], reach: Reach)
 def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list[str]:
     """The sentences of others that explain the same, if that is a single input in a single case.
 
+    If all inputs were asked, others must hold as far; if not, further inputs may refute the best.
     Forms that are not constant are no rivals: on one input, many of them agree.
     """
     own = {each.wrong.kind: each for each in found if each.placed(best, reach) is not None}
@@ -115,10 +118,12 @@ def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list
     runs = placed.runs & first.wrong.left
     if more or first.wrong.failing.count[runs].sum() != 1:
         return []
+    asks_all = is_exhaustive(format_named(first.wrong.cell.source))
+    farthest = placed.forecast.reach if asks_all else Reach.INTERVALS
     others = (
         mechanism
         for mechanism in first.claims
-        if (other := first.placed(mechanism, Reach.INTERVALS)) is not None
+        if (other := first.placed(mechanism, farthest)) is not None
         and (other.runs & runs).any()
         and (other.forecast.reach < Reach.INTERVALS or _is_constant(mechanism))
     )
@@ -181,7 +186,9 @@ def is_worth_its_cost(
         for each in found
         if (placed := each.placed(mechanism, reach)) is not None
     }
-    cost = bits_of_choice(len(worth), len({each.wrong.kind for each in found}))
+    kinds = {each.wrong.kind: each.wrong.case for each in found}
+    possible = sum(mechanism in every_candidate(case) for case in kinds.values())
+    cost = bits_of_choice(len(worth), possible)
     if mechanism not in chosen:
         cost += BITS_OF_MECHANISM
     return sum(worth.values()) > cost

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from reports.findings.cells import Cell, Divergence
 from reports.findings.failing_inputs import FailingInputs, Mask, Samples
 from specs.cases import Case
+from specs.formats import EXHAUSTIVE_BITS, Format
 
 StoredArrays = Callable[[str], NDArray[Any]]
 """Reads the inputs or answers that a run stores under a digest."""
@@ -47,3 +48,8 @@ class WrongAnswers:
     def share(self, runs: Mask) -> float:
         """The share of the wrong answers that lie in some runs."""
         return float(self.failing.count[runs].sum()) / float(self.failing.count.sum())
+
+
+def is_exhaustive(source: Format) -> bool:
+    """Whether every tier asks all inputs."""
+    return source.is_numeric and source.bits <= EXHAUSTIVE_BITS
