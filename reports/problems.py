@@ -49,7 +49,11 @@ class WrongShape:
 
 @dataclass(frozen=True)
 class WrongElement:
-    """A bitcast changes bits: the first element of the answer that has other ones."""
+    """A bitcast changes bits: the first element of the answer that has other ones.
+
+    ``followed`` are the mechanisms that give all answers of the case. Runs of earlier versions have
+    none.
+    """
 
     rule: str
     clause: str
@@ -58,6 +62,7 @@ class WrongElement:
     index: int
     got: str
     wanted: str
+    followed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

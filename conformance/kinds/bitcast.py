@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
@@ -21,6 +21,7 @@ from oracles.backend.requests import Bitcast, Request, SharesMemory
 from oracles.memory_layouts import Layout, with_layout
 from oracles.protocol import Bits
 from oracles.reference.bitcast_bits import by_integer
+from reports.findings.bitcast_mechanisms import followed_mechanisms
 from reports.judgement import Judgement
 from reports.problems import (
     BrokenPromise,
@@ -47,7 +48,10 @@ LAID = 67
 LARGER = ((1, 31), (1, LAID), (1, 1025), (1, 4099), (2, LAID), (2, 1030))
 """Ranks of larger tensors, and how long the first dimension is at least."""
 MOST_IN_SCRIPTS = 256
-Fault = WrongShape | WrongElement | NotRefused | WrongByAnyReading
+FaultByOne = WrongShape | WrongElement | NotRefused
+Fault = FaultByOne | WrongByAnyReading
+Answers = Sequence[tuple[BitcastRuling, Bits, Bits]]
+"""Rulings, tensors, and the answers to them."""
 
 
 def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
@@ -71,6 +75,11 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
     declined: list[Declined] = []
     fault: Fault | None = None
     inputs, shown = 0, tensors[0]
+    answered = [
+        (rules, bits, reply.value)
+        for bits, (reply, *_) in zip(tensors, rounds, strict=True)
+        if isinstance(reply, Answered)
+    ]
     for shown, own in zip(tensors, rounds, strict=True):
         reply, again = own[0], own[1:]
         if isinstance(reply, Declined):
@@ -100,14 +109,19 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
             match reply:
                 case Answered(answer):
                     inputs += bits.size
-                    fault, shown = fault_of(bitcast_ruling(each), bits, answer), bits
+                    ruling, shown = bitcast_ruling(each), bits
+                    fault = fault_of(ruling, bits, answer)
+                    answered.append((ruling, bits, answer))
                 case Declined():
                     continue
                 case missing:
                     return (yield from _no_bitcast(subject, case, rules, missing, bits))
             if fault is not None:
                 break
-    problems += [fault] if fault is not None else map(Note, notes.values())
+    if fault is not None:
+        problems.append(_with_mechanisms(fault, answered))
+    else:
+        problems += map(Note, notes.values())
     if declined:
         left_out = f"{len(declined)} of {len(tensors)} tensors not asked: {declined[0].text}"
         problems.append(Note(left_out))
@@ -260,9 +274,26 @@ def fault_of(ruling: BitcastRuling, bits: Bits, answer: Bits) -> Fault | None:
     return WrongByAnyReading(first.rule, first.clause, first.level, tuple(found))
 
 
-def _fault_by(
-    ruling: BitcastRuling, bits: Bits, answer: Bits
-) -> WrongShape | WrongElement | NotRefused | None:
+def _with_mechanisms(fault: Fault, answered: Answers) -> Fault:
+    """The fault, with the mechanisms that give all these answers, by each reading."""
+    if not isinstance(fault, WrongByAnyReading):
+        return _with_mechanisms_of_bits(fault, answered)
+    readings = (
+        _with_mechanisms_of_bits(
+            each, [(rules.readings[index], bits, answer) for rules, bits, answer in answered]
+        )
+        for index, each in enumerate(fault.readings)
+    )
+    return replace(fault, readings=tuple(readings))
+
+
+def _with_mechanisms_of_bits(fault: FaultByOne, answered: Answers) -> FaultByOne:
+    if not isinstance(fault, WrongElement):
+        return fault
+    return replace(fault, followed=followed_mechanisms(answered))
+
+
+def _fault_by(ruling: BitcastRuling, bits: Bits, answer: Bits) -> FaultByOne | None:
     """Return the fault of an answer by one reading; None if it has none."""
     rule = ruling.rule, ruling.clause
     if ruling.is_rejection:

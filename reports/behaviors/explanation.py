@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from reports.behaviors.regions import phrases_for
+from reports.behaviors.regions import PHRASES, phrases_for
 from reports.behaviors.tally import BehaviorSearch, CountedInputs, Example, Tally
 from specs.behaviors import behaviors
 from specs.model.vocabulary import Atom
@@ -124,7 +124,7 @@ def _explanation(
     inputs = _sum((tally.inputs[atom] for atom in atoms), tally)
     shown = _sum((tally.misses[atom, nearest] for atom in atoms), tally) if nearest else inputs
     return Explanation(
-        phrases_for(atoms, tally.inputs),
+        phrases_for(atoms, tally.inputs, PHRASES),
         behavior,
         inputs.count,
         shown.examples,

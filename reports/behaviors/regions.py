@@ -5,9 +5,9 @@ An atom is a class of inputs that a document can tell apart: kind, sign, zone an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from oracles.reference.expect_by_kernels import Facts
 from oracles.reference.kernels import Select, convert, has_fraction, unpack
@@ -72,16 +72,23 @@ PHRASES: dict[str, Callable[[Atom], bool]] = {
 }
 
 
-def phrases_for(some: Iterable[Atom], among: Iterable[Atom]) -> tuple[str, ...]:
-    """Few phrases that name exactly ``some`` of the atoms ``among``, the widest first.
+Class = TypeVar("Class")
 
-    Atoms that no phrase names are written out.
+
+def phrases_for(
+    some: Iterable[Class],
+    among: Iterable[Class],
+    phrases: Mapping[str, Callable[[Class], bool]],
+) -> tuple[str, ...]:
+    """Few phrases that name exactly ``some`` of the classes ``among``, the widest first.
+
+    Classes that no phrase names are written out.
     """
     left, every = set(some), set(among)
     chosen: list[str] = []
     candidates = {
         phrase: covered
-        for phrase, holds in PHRASES.items()
+        for phrase, holds in phrases.items()
         if (covered := {atom for atom in every if holds(atom)}) and covered <= left
     }
     while left:

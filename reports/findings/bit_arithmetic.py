@@ -15,22 +15,29 @@ from specs.formats import Format, format_named
 FRACTION_BITS = 23
 """Bits of a float32's fraction. The bias and the halfway fraction below are a float32's too."""
 HALF = 1 << 22
+LARGEST_EXPONENT = 254
 SHIFT_MODULUS = 64
 """On x86-64, the count of a 64-bit shift is taken modulo this."""
 
 
-def rounded_exponents(patterns: NDArray[Any], mode: str) -> NDArray[np.uint16]:
+def rounded_exponents(patterns: NDArray[Any], mode: str, saturates: bool) -> NDArray[np.uint16]:
     """The exponent bits of float32 patterns, plus one where the fraction bits round up.
 
-    Of negative numbers, which have no such bits, the code is out of range.
+    In the mode `nearest`, a tie rounds up unless the exponent bits are zero. What saturates does
+    not round up from the largest finite exponent. Of negative numbers, which have no such bits, the
+    code is out of range.
     """
     exponents = patterns >> np.uint32(FRACTION_BITS)
     fractions = patterns & np.uint32((1 << FRACTION_BITS) - 1)
     if mode == "half-even":
         rounds_up = fractions + (exponents & np.uint32(1)) > np.uint32(HALF)
+    elif mode == "nearest":
+        rounds_up = fractions + (exponents > 0) > np.uint32(HALF)
     else:
         least = {"up": 1, "down": 1 << FRACTION_BITS}.get(mode, HALF)
         rounds_up = fractions >= np.uint32(least)
+    if saturates:
+        rounds_up &= exponents != LARGEST_EXPONENT
     return (exponents + rounds_up).astype(np.uint16)
 
 
@@ -82,6 +89,14 @@ def subnormals(source: Format, target: Format, patterns: NDArray[Any]) -> Mask:
     return found
 
 
+def flushed(target: Format, codes: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
+    """Make subnormal results zeros of their signs; the second result tells which these are."""
+    sign = _type(target)(target.sign_bit)
+    magnitudes = codes & ~sign
+    affected = (magnitudes != 0) & (magnitudes < 1 << target.entry.mantissa)
+    return np.where(affected, codes & sign, codes), affected
+
+
 def clamped_in_source(
     source: Format, target: Format, patterns: NDArray[Any]
 ) -> tuple[NDArray[Any], Mask]:
@@ -123,6 +138,22 @@ def with_wrapped_shifts(target: Format, patterns: NDArray[Any]) -> tuple[NDArray
     shifts = target.lowest_exponent - (exponents - format_named("float32").entry.bias)
     wraps = shifts >= SHIFT_MODULUS
     return patterns + np.where(wraps, np.uint32(SHIFT_MODULUS << FRACTION_BITS), 0), wraps
+
+
+def negated(target: Format, codes: NDArray[Any]) -> NDArray[Any]:
+    """The numbers of the other sign; the lowest integer stays, and a zero that has no sign."""
+    if target.kind == "float":
+        sign = _type(target)(target.sign_bit)
+        has_sign = (target.entry.zero == "signed") | ((codes & ~sign) != 0)
+        return np.where(has_sign, codes ^ sign, codes)
+    negative: NDArray[Any] = (~codes + _type(target)(1)) & _type(target)(target.mask)
+    return negative
+
+
+def doubled(target: Format, codes: NDArray[Any]) -> NDArray[Any]:
+    """Positive normal floats times two; infinities and NaNs stay as they are."""
+    larger = codes + _type(target)(1 << target.entry.mantissa)
+    return np.where(codes <= target.max_code, larger, codes)
 
 
 def _type(dtype: Format) -> Any:

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reports import case_patterns
+from reports.findings.bitcast_mechanisms import BIT_MECHANISMS
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import Kind
 from reports.findings.finding_text import shortened
-from reports.findings.shape_rules import SHAPE_RULES, followed_rules
+from reports.findings.shape_rules import SHAPE_RULES, Shape, followed_rules, shape_words
 from reports.problems import (
     BrokenAdapter,
     ChangesWithShape,
@@ -20,9 +21,11 @@ from reports.problems import (
     Problem,
     Refused,
     WrongByAnyReading,
+    WrongElement,
     WrongForm,
     WrongShape,
 )
+from specs.bitcast_shapes import shape_of
 from specs.editions import edition
 from specs.formats import format_named
 from specs.loader import document_named
@@ -76,36 +79,48 @@ def failures_of(cell: Cell) -> Iterator[Failure]:
 def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
     """Yield the cause of each failure of one backend, and a sentence.
 
-    Of the rules that the shape of an answer may follow it is the one that most answers follow.
+    Of the rules that the shape of an answer may follow, and of the mechanisms that give its bits,
+    it is the one that most answers follow.
     """
-    followed = Counter(rule for each in failures for rule in _shape_rules(each))
+    followed = [_followed(each) for each in failures]
+    counts = Counter(name for names in followed for name in names)
+    chosen = [max(names, key=lambda name: counts[name], default="") for names in followed]
+    shapes: dict[str, set[Shape]] = {}
+    for name, failure in zip(chosen, failures, strict=True):
+        shapes.setdefault(name, set()).add(shape_of(failure.cell.as_case) if name else ())
     raised = {
         cause.name: (cause, says)
         for cell, _, problem in failures
         if not cell.check and isinstance(problem, Refused | BrokenAdapter)
         for cause, says in [_cause_of_error(problem)]
     }
-    for each in failures:
+    for each, name in zip(failures, chosen, strict=True):
         if each.cell.check:
             yield _cause_of_check(each, raised)
-        elif rules := _shape_rules(each):
-            name = max(rules, key=lambda rule: followed[rule])
-            yield Cause("wrong value", name), SHAPE_RULES[name].says
+        elif name in SHAPE_RULES:
+            says = SHAPE_RULES[name].says + shape_words(shapes[name])
+            yield Cause("wrong value", name), says
+        elif name:
+            yield Cause("wrong value", name), BIT_MECHANISMS[name].says
         else:
             yield _cause(each)
 
 
-def _shape_rules(failure: Failure) -> Sequence[str]:
-    """The rules that explain the shape of a bitcast between widths."""
+def _followed(failure: Failure) -> Sequence[str]:
+    """What explains a bitcast: rules of its shape between widths, or mechanisms of its bits."""
     cell, _, problem = failure
-    source, target = format_named(cell.source), format_named(cell.target)
-    if source.bits == target.bits or not is_bitcast(cell.as_case):
+    if not is_bitcast(cell.as_case):
         return ()
+    source, target = format_named(cell.source), format_named(cell.target)
     if isinstance(problem, WrongByAnyReading):
         problem = problem.readings[0]
     match problem:
-        case WrongShape(given=given, got=got):
-            return followed_rules(given, got)
+        case WrongElement(followed=followed):
+            return followed
+        case _ if source.bits == target.bits:
+            return ()
+        case WrongShape(given=given, got=got, wanted=wanted):
+            return followed_rules(given, got, wanted)
         case NotRefused(given=given, got=got) if given is not None and got is not None:
             return followed_rules(given, got)
     return ()
@@ -127,6 +142,10 @@ def _cause(failure: Failure) -> tuple[Cause, str]:
             return Cause("wrong value", "malformed"), says
         case ChangesWithShape():
             return CHANGES_WITH_LAYOUT
+        case WrongElement():
+            return Cause("wrong value", "changes-bits"), "bitcasts give other bits"
+        case WrongShape() if is_bitcast(cell.as_case):
+            return Cause("wrong value", "other-shape"), "bitcasts give another shape"
     if broken is None:
         return Cause("wrong refusal", "no-answer"), shortened(cell.message)
     says = shortened(_without_dtypes(cell))

@@ -16,30 +16,42 @@ from reports.findings.cells import Cell, Divergence
 from reports.findings.failing_inputs import Mask
 from reports.findings.finding import KINDS, UNEXPLAINED, ExplainedCase, Finding
 from reports.findings.intervals import region_words
-from reports.findings.mechanism_answers import known_ruling
-from reports.findings.mechanisms import Mechanism
-from reports.findings.number_line import segments
-from reports.findings.wrong_answers import (
-    MechanismSearch,
-    StoredArrays,
-    WrongAnswers,
-    explain_wrong_answers,
+from reports.findings.mechanism_answers import is_negative, known_ruling
+from reports.findings.mechanism_search import MechanismSearch
+from reports.findings.mechanisms import (
+    ClosedForm,
+    Mechanism,
+    MovesBits,
+    TakenFor,
+    Undecided,
+    taken_words,
 )
+from reports.findings.number_line import segments
+from reports.findings.root_causes import explain_wrong_answers
+from reports.findings.wrong_answers import StoredArrays, WrongAnswers, is_exhaustive
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.verdicts import FAILING
-from specs.formats import EXHAUSTIVE_BITS, Format, format_named
+from specs.formats import Format, format_named
 
 
 @dataclass
 class _Draft:
-    """A finding while its cases are collected."""
+    """A finding while its cases are collected.
+
+    Of wrong values these are the mechanisms, the regions to which they are limited, and whether
+    inputs are negative.
+    """
 
     says: str
-    mechanism: Mechanism | None = None
+    mechanisms: list[Mechanism | Undecided] = field(default_factory=list)
+    regions: set[str] = field(default_factory=set)
+    signs: set[bool] = field(default_factory=set)
     explained: list[ExplainedCase] = field(default_factory=list)
 
 
+MOST_REGIONS = 2
+"""Regions that a sentence names; a mechanism that is limited to more has them only in its cases."""
 Drafts = dict[Cause, _Draft]
 
 
@@ -60,7 +72,8 @@ class FindingsSearch:
         for broken in cell.broken:
             if broken.failing is not None and broken.allowed != REJECTED:
                 wrong = WrongAnswers.of(cell, broken, broken.failing, self._stored)
-                self._mechanisms.fill_options(wrong)
+                for _ in self._mechanisms.claims(wrong):
+                    pass
 
     def find(self, cells: Iterable[Cell]) -> dict[str, tuple[Finding, ...]]:
         """The findings of each backend that fails, the most severe first."""
@@ -111,13 +124,18 @@ def _drafts(cells: Sequence[Cell], stored: StoredArrays, mechanisms: MechanismSe
         # Of several messages the shortest, so that the order of cases does not matter.
         draft.says = min(draft.says, says, key=lambda text: (len(text), text))
         draft.explained.append(_refusal(each.cell, each.broken))
-    explain_wrong_answers(wrong, mechanisms)
-    for answers in wrong:
+    for explanation in explain_wrong_answers(wrong, mechanisms):
+        answers = explanation.wrong
         is_steady = (answers.cell.source, answers.cell.target) not in unsteady
-        for mechanism, runs in answers.explained.items():
+        for mechanism, share in explanation.shares.items():
             cause = Cause("wrong value", mechanism.name)
-            draft = drafts.setdefault(cause, _Draft(mechanism.says, mechanism))
-            draft.explained.append(_explained_case(answers, runs, stored, is_steady))
+            draft = drafts.setdefault(cause, _Draft(mechanism.says))
+            draft.mechanisms.append(mechanism)
+            draft.regions.add(share.region)
+            source = format_named(answers.cell.source)
+            given = answers.samples.of_runs(share.runs).inputs
+            draft.signs |= set(is_negative(source, given).tolist())
+            draft.explained.append(_explained_case(answers, share.runs, stored, is_steady))
         if answers.left.any():
             says = "gives wrong values that no closed form explains"
             draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
@@ -153,7 +171,7 @@ def _explained_case(
     """
     cell, failing, samples = wrong.cell, wrong.failing.at(runs), wrong.samples.of_runs(runs)
     source, target = format_named(cell.source), format_named(cell.target)
-    knows_ends = cell.reaches_ends or _is_exhaustive(source)
+    knows_ends = cell.reaches_ends or is_exhaustive(source)
     at = index_of_simplest(source, samples.inputs, np.ones(samples.inputs.shape, bool))
     given, answer = (datum_of(column[at]) for column in (samples.inputs, samples.answers))
     if isinstance(given, str) and source.kind != "text":
@@ -185,30 +203,39 @@ def _allowed(wrong: WrongAnswers, given: int | str) -> tuple[str, ...]:
     return describe_allowed(rules, allowed, given, wrong.broken.level)
 
 
-def _is_exhaustive(source: Format) -> bool:
-    """Whether every tier asks all inputs."""
-    return source.is_numeric and source.bits <= EXHAUSTIVE_BITS
-
-
 def _asked(cell: Cell, stored: StoredArrays) -> NDArray[Any] | None:
     return stored(cell.asked) if cell.asked is not None else None
 
 
 def _sentence(draft: _Draft) -> str:
-    """The sentence of a finding, with the region where the mechanism does not tell it."""
-    if draft.mechanism is None or draft.mechanism.tells_where:
+    """The sentence of a finding, with the region if it has one."""
+    if not draft.mechanisms:
         return draft.says
-    region = _common_region(
+    mechanism, regions = draft.mechanisms[0], sorted(draft.regions)
+    where = f", {' or '.join(regions)}" if len(regions) <= MOST_REGIONS and regions[0] else ""
+    match mechanism:
+        case TakenFor():
+            says = taken_words(each for each in draft.mechanisms if isinstance(each, TakenFor))
+        case MovesBits() if where:
+            says = mechanism.says_in_part
+        case ClosedForm() if draft.signs == {True}:
+            says = mechanism.says_of_negative
+        case _:
+            says = mechanism.says
+    if mechanism.tells_where:
+        return f"{says}{where}"
+    exact = _common_region(
         {each.region for each in draft.explained if each.is_exact and each.region}
     )
     required = {
-        _required_words(format_named(each.cell.target), each.allowed) for each in draft.explained
+        _required_words(format_named(each.cell.target), each.allowed, draft.signs)
+        for each in draft.explained
     }
-    where = f", for {region}" if region else ""
     wants = (
         f", where {words} is required" if len(required) == 1 and (words := required.pop()) else ""
     )
-    return f"{draft.says}{where}{wants}"
+    where = f", for {exact}" if exact else where
+    return f"{says}{where}{wants}"
 
 
 def _common_region(regions: Collection[str]) -> str:
@@ -224,20 +251,25 @@ def _common_region(regions: Collection[str]) -> str:
     return words.popitem()[1] if len(words) == 1 else ""
 
 
-def _required_words(target: Format, allowed: tuple[str, ...]) -> str:
-    """Name what is required by a word that fits several dtypes; empty if there is none."""
+def _required_words(target: Format, allowed: tuple[str, ...], signs: Collection[bool]) -> str:
+    """Name what is required by a word that fits several dtypes; empty if there is none.
+
+    The words have no sign if the inputs have both signs; ``allowed`` is then that of one input.
+    """
     match allowed:
         case ["any-nan" | "+nan" | "-nan"]:
             return "NaN"
         case [code] if code.startswith("0x") and target.kind in ("float", "integer"):
-            magnitude = int(code, 16) & ~(target.sign_bit if target.kind == "float" else 0)
-            if (
-                target.kind == "float"
-                and target.entry.infinity
-                and magnitude == target.infinity_code
-            ):
-                return "infinity"
+            pattern = int(code, 16)
+            is_float = target.kind == "float"
+            magnitude = pattern & ~(target.sign_bit if is_float else 0)
+            minus = "-" if magnitude != pattern and len(signs) == 1 else ""
+            if is_float and target.entry.infinity and magnitude == target.infinity_code:
+                return f"{minus}infinity"
+            if minus and pattern == target.lowest_code:
+                return "the lowest value"
             if magnitude == target.max_code:
                 return "the largest value"
-            return "zero" if magnitude == 0 and target.has_zero else ""
+            if magnitude == 0 and target.has_zero:
+                return "-0" if minus else "zero"
     return ""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from oracles.reference.exact_text import PLAIN
 from reports.counterexample.drawing import datum_with_value
 from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, Findings, Kind
 from specs.formats import format_named
@@ -23,6 +24,7 @@ OUTCOME_WORDS = {
     "parses-to-input": "a text of that value",
 }
 """The words for outcomes that are not patterns."""
+PLAIN_OUTCOMES = {"plain-text", "plain-value"}
 
 LONGEST_TEXT = 90
 """Characters of a message within a sentence."""
@@ -92,7 +94,12 @@ def example_words(explained: ExplainedCase) -> str:
 
 
 def allowed_words(explained: ExplainedCase) -> str:
-    """Name what is allowed for the simplest input of a case."""
+    """Name what is allowed for the simplest input of a case.
+
+    Of a number in plain notation it is the value that is wrong.
+    """
+    if PLAIN.fullmatch(explained.answer) and set(explained.allowed) & PLAIN_OUTCOMES:
+        return OUTCOME_WORDS["parses-to-input"]
     return " or ".join(datum_words(explained.cell.target, each) for each in explained.allowed)
 
 

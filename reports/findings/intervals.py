@@ -19,6 +19,8 @@ MOST_INTERVALS = 3
 """More intervals than this are not written out."""
 MOST_TEXTS = 3
 """More texts than this are not written out."""
+MANY_RUNS = 16
+"""Runs of failing inputs beyond this are not gathered to intervals only to count these."""
 ONE = np.uint64(1)
 NEGATIVE = "-x"
 """The name of the magnitude of negative values."""
@@ -89,17 +91,48 @@ def region_words(source: Format, failing: FailingInputs, asked: NDArray[Any] | N
         return _texts(failing.runs.first.tolist())
     if not (source.is_numeric and failing.are_words):
         return ""
-    words = list(_special_values(source, failing))
+    words = list(_special_values(source, failing, asked))
+    for name, intervals in _intervals_by_name(source, failing, asked).items():
+        words = _interval_words(source, intervals, name) + words
+    return _listed(words)
+
+
+def count_regions(source: Format, failing: FailingInputs, asked: NDArray[Any]) -> tuple[int, int]:
+    """How many single values fail, and how many intervals of values, of those asked.
+
+    Zeros, infinities and NaNs count as single values. Of many runs of inputs the number is returned
+    as it is.
+    """
+    runs = failing.runs
+    if runs.first.size > MANY_RUNS and not failing.are_words:
+        return runs.first.size, 0
+    if source.kind == "text" or not (source.is_numeric and failing.are_words):
+        return runs.first.size, 0
+    begin, end = (np.searchsorted(asked, column) for column in (runs.first, runs.last))
+    apart = 1 + int((begin[1:] > end[:-1] + 1).sum())
+    if apart > MANY_RUNS:
+        return apart, 0
+    found = [
+        each.low == each.high
+        for intervals in _intervals_by_name(source, failing, asked).values()
+        for each in intervals
+    ]
+    return found.count(True) + len(list(_special_values(source, failing, asked))), found.count(
+        False
+    )
+
+
+def _intervals_by_name(
+    source: Format, failing: FailingInputs, asked: NDArray[Any] | None
+) -> dict[str, Intervals]:
+    """The failing intervals by what they are of: `x`, `-x`, or `|x|` if both signs fail alike."""
     finite = {
         sign: _intervals(source, patterns, failing, asked)
         for sign, patterns in _finite(source).items()
     }
     if "-" in finite and finite["-"].is_alike(finite["+"]):
-        words = _interval_words(source, finite["+"], "|x|") + words
-    else:
-        for sign, intervals in finite.items():
-            words = _interval_words(source, intervals, "x" if sign == "+" else NEGATIVE) + words
-    return _listed(words)
+        return {"|x|": finite["+"]}
+    return {"x" if sign == "+" else NEGATIVE: intervals for sign, intervals in finite.items()}
 
 
 def _finite(source: Format) -> dict[str, PatternRange]:
@@ -113,7 +146,9 @@ def _finite(source: Format) -> dict[str, PatternRange]:
     return found
 
 
-def _special_values(source: Format, failing: FailingInputs) -> Iterator[str]:
+def _special_values(
+    source: Format, failing: FailingInputs, asked: NDArray[Any] | None
+) -> Iterator[str]:
     """Yield the words for zeros, infinities and NaNs that fail."""
     zeros = [0] if source.entry.zero != "none" else []
     if source.entry.zero == "signed":
@@ -123,8 +158,52 @@ def _special_values(source: Format, failing: FailingInputs) -> Iterator[str]:
         codes = [source.infinity_code]
         codes += [source.infinity_code | source.sign_bit] if source.is_signed else []
         yield from _words_of_signs("infinities", "infinity", _failing_codes(failing, codes))
-    if any(_overlaps(failing, codes[0], codes[-1]) for codes in source.nan_codes):
-        yield "NaN"
+    yield from _nans(source, failing, asked)
+
+
+def _nans(source: Format, failing: FailingInputs, asked: NDArray[Any] | None) -> Iterator[str]:
+    """Yield the words for NaNs that fail: by sign, by payload, or by the first and the last."""
+    found = [
+        _intervals(source, PatternRange(codes[0], codes[-1]), failing, asked)
+        for codes in source.nan_codes
+    ]
+    if len(found) > 1 and found[0].is_alike(found[1]):
+        yield from _nan_words(source, found[0], "NaN")
+    elif len(found) > 1:
+        for sign, each in zip("+-", found, strict=True):
+            yield from _nan_words(source, each, f"{sign}NaN", source.sign_bit if sign == "-" else 0)
+    elif found:
+        yield from _nan_words(source, found[0], "NaN")
+
+
+def _nan_words(source: Format, intervals: Intervals, name: str, sign: int = 0) -> Iterator[str]:
+    match [*intervals]:
+        case []:
+            return
+        case [Interval(below=None, above=None)]:
+            yield name
+        case [Interval(below=None, high=high, above=int() as above)] if (
+            width := _payload(source, high).bit_length()
+        ) < _payload(source, above).bit_length():
+            lowest = "lowest bit" if width == 1 else f"lowest {width} bits"
+            yield f"{name} whose payload is in the {lowest}"
+        case [Interval(low=low, below=int() as below, above=None)] if _is_quiet(
+            source, low
+        ) and not _is_quiet(source, below):
+            yield f"quiet {name}"
+        case [*several]:
+            ends = several[0].low, several[-1].high
+            first, last = (source.hexadecimal(code | sign) for code in ends)
+            gaps = ", in part" if len(several) > 1 else ""
+            yield f"{name} {first}" if first == last else f"{name} from {first} to {last}{gaps}"
+
+
+def _payload(source: Format, code: int) -> int:
+    return code & ((1 << source.entry.mantissa) - 1)
+
+
+def _is_quiet(source: Format, code: int) -> bool:
+    return bool(_payload(source, code) >> (source.entry.mantissa - 1))
 
 
 def _failing_codes(failing: FailingInputs, codes: Sequence[int]) -> list[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
@@ -16,17 +17,22 @@ from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import NUMBER
 from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference
-from reports.behaviors.closed_forms import applies_to, evaluate
+from reports.behaviors.closed_forms import applies_to, evaluate, real_format, real_patterns
+from reports.behaviors.steps import constant
 from reports.findings.bit_arithmetic import (
     clamped_first,
     clamped_in_source,
+    doubled,
+    flushed,
     moved_bits,
     nan_as_float32,
     nearest,
+    negated,
     rounded_exponents,
     subnormals,
     with_wrapped_shifts,
 )
+from reports.findings.candidates import other_case
 from reports.findings.failing_inputs import Mask
 from reports.findings.mechanisms import (
     ClosedForm,
@@ -34,6 +40,7 @@ from reports.findings.mechanisms import (
     Exponent,
     ExponentBits,
     Flawed,
+    LosesInnerZeros,
     Mechanism,
     MovesBits,
     NanSign,
@@ -42,13 +49,13 @@ from reports.findings.mechanisms import (
     Printf,
     ReversedBytes,
     RoundsTwice,
+    TakenFor,
     Unchanged,
     is_small,
-    other_case,
 )
 from reports.grading.allowed_answers import grade_answers, is_nan
 from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
-from specs.behaviors import behaviors
+from specs.behaviors import Answer, behaviors
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
@@ -58,8 +65,10 @@ REFERENCE = Reference()
 """One for all cases: it keeps its answers to all patterns of narrow dtypes."""
 KEPT = 64
 """Expectations that are remembered: many mechanisms are tried on the same inputs."""
-REMEMBERED = 1 << 17
-"""Patterns whose values are remembered: versions of a document and numbers of digits share them."""
+PRINTED = 8
+"""Arrays of patterns whose values are remembered: all numbers of digits are tried on each."""
+INNER_ZEROS = re.compile(r"(?<=[0-9])0+(?=[1-9])")
+"""The zeros of a number in plain notation that have other digits on both sides."""
 ROUNDED_FIRST = {
     "nearest": "via-float32-nearest",
     "nearest-clamp": "via-float32-nearest-clamp",
@@ -74,7 +83,7 @@ def explained(
     """Which answers a mechanism gives, so that by it they break no rule of that level."""
     source, target = format_named(case.source), format_named(case.target)
     match mechanism:
-        case RoundsTwice() | OtherMode() | OtherVersion():
+        case RoundsTwice() | OtherMode() | OtherVersion() | TakenFor():
             other = other_case(mechanism, case)
             given = _inputs_of_other(mechanism, case, inputs)
             if other is None or given is None:
@@ -106,47 +115,71 @@ def explained(
         case Exponent():
             plain = np.array([_without_exponent(each) for each in answers], object)
             return _allowed(case, inputs, plain, level)
-        case Printf(digits):
-            texts = [_printf(source, code, digits) for code in inputs.tolist()]
-            printed: Mask = np.array(texts, object) == answers
-            return printed
+        case Printf():
+            written = np.array([_may_print(mechanism, each) for each in answers], bool)
+            texts, _ = _texts(mechanism, case, inputs[written])
+            written[written] = texts == answers[written]
+            return written
+        case LosesInnerZeros():
+            texts, _ = _texts(mechanism, case, inputs)
+            shortened: Mask = texts == answers
+            return shortened
         case ClosedForm() | ConvertsAsC():
-            behavior = mechanism.behavior_of(source, target)
-            codes, defined = evaluate(behaviors()[behavior], source, target, inputs)
+            codes, defined = _codes_of_form(mechanism, source, target, inputs)
             # Of a NaN that comes out as a NaN only the sign can be wrong.
-            both_nan = is_nan(source, inputs) & is_nan(target, answers)
-            if mechanism.is_constant and target.is_signed and target.kind == "float":
-                # Whatever the sign, it is the same constant.
-                magnitude = np.dtype(target.storage).type(target.mask ^ target.sign_bit)
-                codes, answers = codes & magnitude, answers & magnitude
+            both_nan = _is_nan(source, inputs) & is_nan(target, answers)
             found = defined & _equal(target, codes, answers) & ~both_nan
-            if behavior in ROUNDED_FIRST:
+            if isinstance(mechanism, ClosedForm) and mechanism.has_sign_of_input:
+                # A constant may have any sign where the input is a NaN.
+                found |= _is_nan(source, inputs) & _equal(target, negated(target, codes), answers)
+            behavior = mechanism.behavior_of(source, target)
+            if behavior in ROUNDED_FIRST and source.is_numeric:
                 again, _ = evaluate(behaviors()[ROUNDED_FIRST[behavior]], source, target, inputs)
                 found |= _at_end(target, again) & _equal(target, again, answers) & ~both_nan
             return found
 
 
-def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> Mask | None:
-    """On which inputs a mechanism breaks a rule of its own case; None if that is not computed."""
+def predicted_failures(
+    mechanism: Mechanism,
+    case: Case,
+    inputs: NDArray[Any],
+    answers: NDArray[Any],
+    fails: Mask,
+) -> Mask | None:
+    """On which inputs a mechanism breaks a rule of its own case; None if that is not computed.
+
+    ``answers`` are those of the backend, and ``fails`` tells which of them are wrong. Where it
+    writes an exponent is not predicted: the answers say it.
+    """
     source, target = format_named(case.source), format_named(case.target)
     rules = answered_ruling(case)
-    if rules is None or not (source.is_numeric and target.is_numeric):
+    if rules is None:
         return None
     match mechanism:
-        case RoundsTwice() | OtherMode() | OtherVersion():
+        case Exponent():
+            codes, defined = answers, np.array(["e" in each.lower() for each in answers], bool)
+            some = inputs[defined], answers[defined]
+            defined[defined] = explained(mechanism, case, *some, "recommended")
+        case Printf() | LosesInnerZeros():
+            codes, defined = _texts(mechanism, case, inputs)
+        case NanSign():
+            codes, defined = negated(target, REFERENCE.cast(case, inputs)), _is_nan(source, inputs)
+        case RoundsTwice() | OtherMode() | OtherVersion() | TakenFor():
             other = other_case(mechanism, case)
             given = _inputs_of_other(mechanism, case, inputs)
             if other is None or given is None or answered_ruling(other) is None:
                 return None
             codes, defined = REFERENCE.cast(other, given), np.ones(inputs.shape, bool)
         case ClosedForm() | ConvertsAsC():
-            behavior = behaviors()[mechanism.behavior_of(source, target)]
-            codes, defined = evaluate(behavior, source, target, inputs)
+            codes, defined = _codes_of_form(mechanism, source, target, inputs)
         case ExponentBits():
             rounded = _rounded_exponents(mechanism, case, inputs)
             if rounded is None:
                 return None
             codes, defined = rounded.astype(target.storage), rounded <= target.mask
+            if mechanism.rounding and source.kind == "float" and source.entry.infinity:
+                # Which way it rounds says nothing about infinity.
+                defined = defined & (inputs != source.infinity_code)
         case MovesBits():
             patterns = _moved_to_float32(case, inputs)
             if patterns is None:
@@ -168,12 +201,73 @@ def predicted_failures(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -
             defined = np.ones(inputs.shape, bool)
         case Unchanged():
             codes, defined = inputs, np.ones(inputs.shape, bool)
-        case _:
-            return None
-    is_wrong = grade_answers(rules, inputs, expected_of(rules, inputs), codes) != ALLOWED
-    # No mechanism says which of several NaNs comes out.
-    failures: Mask = defined & is_wrong & ~is_nan(source, inputs)
+    if not isinstance(mechanism, NanSign):
+        # No other mechanism says which of several NaNs comes out, or rounds NaNs.
+        both_nan = _is_nan(source, inputs) & is_nan(target, codes)
+        defined = (
+            defined
+            & ~both_nan
+            & (~_is_nan(source, inputs) | (not isinstance(mechanism, RoundsTwice)))
+        )
+    if target.is_numeric:
+        # All mechanisms share what is expected of all inputs.
+        grades = grade_answers(rules, inputs, expected_of(rules, inputs), codes)
+        failures: Mask = defined & (grades != ALLOWED)
+        return failures
+    failures = np.zeros(inputs.shape, bool)
+    some = inputs[defined]
+    failures[defined] = (
+        grade_answers(rules, some, expected_of(rules, some), codes[defined]) != ALLOWED
+    )
     return failures
+
+
+def _is_nan(dtype: Format, patterns: NDArray[Any]) -> Mask:
+    """Which patterns are NaNs; no text is one."""
+    return is_nan(dtype, patterns) if dtype.nan_codes else np.zeros(patterns.shape, bool)
+
+
+def _codes_of_form(
+    mechanism: ClosedForm | ConvertsAsC, source: Format, target: Format, inputs: NDArray[Any]
+) -> tuple[NDArray[Any], Mask]:
+    """The answers of a behavior, and for which inputs they are defined."""
+    behavior = behaviors()[mechanism.behavior_of(source, target)]
+    if source.kind == "text":
+        [code] = [
+            constant(target, step.answer) for step in behavior.steps if isinstance(step, Answer)
+        ]
+        codes = np.full(inputs.shape, code, target.storage)
+        defined = np.ones(inputs.shape, bool)
+    else:
+        codes, defined = evaluate(behavior, source, target, inputs)
+    if isinstance(mechanism, ClosedForm) and mechanism.has_sign_of_input:
+        codes = np.where(is_negative(source, inputs), negated(target, codes), codes)
+    return codes, defined
+
+
+def is_negative(source: Format, inputs: NDArray[Any]) -> Mask:
+    """Which inputs have a minus sign; of complex numbers, which real parts."""
+    if source.kind == "text":
+        return np.array([text.startswith("-") for text in inputs.tolist()], bool)
+    signs = real_patterns(source, inputs) & np.uint64(real_format(source).sign_bit)
+    found: Mask = signs != 0
+    return found
+
+
+def _texts(
+    mechanism: Printf | LosesInnerZeros, case: Case, inputs: NDArray[Any]
+) -> tuple[NDArray[Any], Mask]:
+    """The texts that a mechanism writes, and of which inputs it writes any."""
+    source = format_named(case.source)
+    if isinstance(mechanism, Printf):
+        how = f".{mechanism.digits}{mechanism.conversion}"
+        values = _values(source, inputs.tobytes())
+        written = ["" if value is None else format(value, how) for value in values]
+    else:
+        wholes = (code - ((code & source.sign_bit) << 1) for code in inputs.tolist())
+        written = [INNER_ZEROS.sub("", str(whole)) for whole in wholes]
+    texts = np.array(written, object)
+    return texts, texts != ""
 
 
 def _without_example(case: Case) -> Case:
@@ -188,7 +282,8 @@ def _rounded_exponents(
     patterns = _converted(case, "float32", inputs)
     if patterns is None:
         return None
-    return rounded_exponents(patterns, mechanism.rounding or case.mode.get("round_mode", ""))
+    mode = mechanism.rounding or case.mode.get("round_mode", "")
+    return rounded_exponents(patterns, mode, case.mode.get("saturate") == "1")
 
 
 def _flawed_codes(
@@ -203,9 +298,20 @@ def _flawed_codes(
         case "flushes-subnormals":
             if answered_ruling(case) is None:
                 return None
+            if source.kind == "text":
+                return flushed(target, REFERENCE.cast(case, inputs))
             affected = subnormals(source, target, inputs)
             zeros = inputs & np.dtype(source.storage).type(source.sign_bit)
             return REFERENCE.cast(case, np.where(affected, zeros, inputs)), affected
+        case "halves-large-integers":
+            if answered_ruling(case) is None:
+                return None
+            halves = REFERENCE.cast(_without_example(case), inputs >> inputs.dtype.type(1))
+            return doubled(target, halves), inputs > inputs.dtype.type(source.mask >> 1)
+        case "wrong-sign":
+            if answered_ruling(case) is None:
+                return None
+            return negated(target, REFERENCE.cast(case, inputs)), ~_is_nan(source, inputs)
         case "clamps-in-the-source-dtype":
             codes, affected = clamped_in_source(source, target, inputs)
             return codes, affected & ~is_nan(source, inputs)
@@ -334,15 +440,20 @@ def _without_exponent(text: Any) -> Any:
     return f"{Decimal(text):f}"
 
 
-def _printf(dtype: Format, code: int, digits: int) -> str:
-    """A number as text with so many significant digits; empty for NaNs and infinities."""
-    value = _number(dtype, code)
-    return "" if value is None else f"{value:.{digits}g}"
+def _may_print(how: Printf, text: str) -> bool:
+    """Whether a text has as many digits as ``printf`` writes, which is faster than writing it."""
+    if how.conversion == "g":
+        return True
+    return len(text.partition(".")[2]) == how.digits and "e" not in text
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(PRINTED)
+def _values(dtype: Format, inputs: bytes) -> tuple[float | None, ...]:
+    """The values of patterns as floats; None for NaNs and infinities."""
+    return tuple(_number(dtype, code) for code in np.frombuffer(inputs, dtype.storage).tolist())
+
+
 def _number(dtype: Format, code: int) -> float | None:
-    """The value of a pattern as a float; None for NaNs and infinities."""
     number = decode(dtype, code)
     if not isinstance(number, Number):
         return None

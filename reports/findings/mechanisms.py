@@ -2,29 +2,18 @@
 
 Most say what the backend does instead of what the document wants: it rounds twice, ignores a
 parameter, or follows another version. The others are the closed forms of ``specs/behaviors.yaml``.
-``mechanism_answers`` computes which answers each of them gives.
+``candidates`` chooses those that a case can have, and ``mechanism_answers`` computes which answers
+each of them gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
-from reports.behaviors.closed_forms import applies_to, has_behaviors
-from specs.behaviors import Answer, Via, behaviors
-from specs.cases import Case
-from specs.editions import edition
-from specs.formats import Format, format_named
-from specs.loader import document_named
-
-BETWEEN = ("float32", "float16", "bfloat16", "float64")
-"""The dtypes through which a backend may convert."""
-BYTE = 8
-WRAPPED_FROM = -64
-"""Only numbers of larger exponents have others 2^64 below them among normal float32 numbers."""
-DIGITS = range(6, 18)
-"""How many significant digits a backend may write."""
+from specs.behaviors import Answer, behaviors
+from specs.formats import Format
 
 
 @dataclass(frozen=True)
@@ -95,11 +84,21 @@ class OtherVersion:
         return f"answers as {self.document}:{self.version} requires, in other versions too"
 
 
+NEGATIVE: Mapping[str, str] = {
+    "zero": "-0",
+    "one": "-1",
+    "maximum": "the lowest value",
+    "infinity": "-infinity",
+}
+"""What constants are that have the sign of a negative input, in words."""
+
+
 @dataclass(frozen=True)
 class ClosedForm:
-    """Answers what a behavior answers."""
+    """Answers what a behavior answers; a constant may have the sign of the input."""
 
     behavior: str
+    has_sign_of_input: bool = False
     tells_where = False
 
     @property
@@ -119,6 +118,12 @@ class ClosedForm:
     def says(self) -> str:
         return behaviors()[self.behavior].says
 
+    @property
+    def says_of_negative(self) -> str:
+        """The sentence where all inputs are negative."""
+        of_negative = NEGATIVE.get(self.behavior) if self.has_sign_of_input else None
+        return f"gives {of_negative}" if of_negative else self.says
+
 
 @dataclass(frozen=True)
 class Exponent:
@@ -131,18 +136,104 @@ class Exponent:
 
 @dataclass(frozen=True)
 class Printf:
-    """Writes numbers as text with so many significant digits, like C's ``printf``."""
+    """Writes numbers as text as C's ``printf`` does.
+
+    ``g`` counts significant digits, ``f`` digits after the point.
+    """
 
     digits: int
+    conversion: Literal["g", "f"] = "g"
     tells_where = True
 
     @property
     def name(self) -> str:
-        return f"printf-{self.digits}g"
+        return f"printf-{self.digits}{self.conversion}"
 
     @property
     def says(self) -> str:
-        return f"writes numbers as printf does with %.{self.digits}g"
+        return f"writes numbers as printf does with %.{self.digits}{self.conversion}"
+
+
+@dataclass(frozen=True)
+class LosesInnerZeros:
+    """Writes numbers as text without the zeros between other digits."""
+
+    tells_where = True
+    name = "loses-inner-zeros"
+    says = "loses the zeros between the other digits of a number"
+
+
+ANOTHER_DTYPE = "as-another-dtype"
+"""The name of a finding of dtypes that are taken for others of the same width."""
+
+
+@dataclass(frozen=True)
+class TakenFor:
+    """Answers as if source and target were other dtypes of the same widths."""
+
+    pair: tuple[str, str]
+    """The source and the target of the case."""
+    other: tuple[str, str]
+    tells_where = True
+
+    @property
+    def name(self) -> str:
+        return _TWINS.get(self._twins, (ANOTHER_DTYPE, ""))[0]
+
+    @property
+    def says(self) -> str:
+        words = _TWINS.get(self._twins, ("", ""))[1]
+        return words or f"takes {' and '.join(self.mistaken)}"
+
+    @property
+    def mistaken(self) -> tuple[str, ...]:
+        """The dtypes that are taken for others."""
+        pairs = zip(self.pair, self.other, strict=True)
+        return tuple(f"{one} for {other}" for one, other in pairs if one != other)
+
+    @property
+    def _twins(self) -> tuple[str, str]:
+        """For source and target, which integers are taken for their twins of other signedness."""
+        source, target = map(_twin_words, self.pair, self.other)
+        return source, target
+
+
+MOST_MISTAKEN = 3
+"""Dtypes that a sentence names before it counts the others."""
+
+
+def taken_words(mechanisms: Iterable[TakenFor]) -> str:
+    """One sentence for all dtypes that are taken for others."""
+    several = list(mechanisms)
+    if several[0].name != ANOTHER_DTYPE:
+        return several[0].says
+    mistaken = sorted({each for one in several for each in one.mistaken})
+    shown, others = mistaken[:MOST_MISTAKEN], len(mistaken) - MOST_MISTAKEN
+    more = f" and {others} more" if others > 0 else ""
+    return f"takes dtypes for others of the same width: {', '.join(shown)}{more}"
+
+
+_TWINS: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("unsigned as signed", ""): ("reads-unsigned-as-signed", "reads unsigned integers as signed"),
+    ("signed as unsigned", ""): ("reads-signed-as-unsigned", "reads signed integers as unsigned"),
+    ("", "unsigned as signed"): (
+        "converts-to-signed",
+        "converts to signed integers where unsigned ones are wanted",
+    ),
+    ("", "signed as unsigned"): (
+        "converts-to-unsigned",
+        "converts to unsigned integers where signed ones are wanted",
+    ),
+}
+"""Names and sentences by which integers are taken for their twins: of the source, the target."""
+
+
+def _twin_words(one: str, other: str) -> str:
+    if one == other:
+        return ""
+    if other == f"u{one}":
+        return "signed as unsigned"
+    return "unsigned as signed" if one == f"u{other}" else "another dtype"
 
 
 @dataclass(frozen=True)
@@ -179,6 +270,9 @@ class MovesBits:
     says = (
         "converts small floats by moving their bits, through float32, zeros, subnormal numbers,"
         " infinities, NaNs and what is out of range as if they were normal"
+    )
+    says_in_part = (
+        "converts small floats by moving their bits, through float32, as if they were normal"
     )
 
 
@@ -220,7 +314,12 @@ class ReversedBytes:
 
 
 Flaw = Literal[
-    "flushes-subnormals", "clamps-in-the-source-dtype", "clamps-before-rounding", "wraps-the-shift"
+    "flushes-subnormals",
+    "clamps-in-the-source-dtype",
+    "clamps-before-rounding",
+    "wraps-the-shift",
+    "halves-large-integers",
+    "wrong-sign",
 ]
 FLAWS: Mapping[Flaw, str] = {
     "flushes-subnormals": "flushes subnormal inputs and results to zero",
@@ -235,6 +334,11 @@ FLAWS: Mapping[Flaw, str] = {
         "makes subnormal numbers by a shift modulo 64, so that values 2^64 below them do not become"
         " zero"
     ),
+    "halves-large-integers": (
+        "halves unsigned integers beyond the signed range before it converts them, and loses their"
+        " lowest bit"
+    ),
+    "wrong-sign": "gives the right magnitude with the wrong sign",
 }
 """The sentences of the flaws in a conversion's arithmetic."""
 
@@ -251,8 +355,21 @@ class Flawed:
         return FLAWS[self.name]
 
 
-FOLLOWS_OTHER_RULES = (OtherMode, OtherVersion)
-"""Mechanisms that are a cause only if in some case they also tell where the answers are wrong."""
+@dataclass(frozen=True)
+class Undecided:
+    """Gives a wrong answer to a single input, which several mechanisms explain alike."""
+
+    sentences: tuple[str, ...]
+    tells_where = True
+    name = "one-input"
+
+    @property
+    def says(self) -> str:
+        *most, last = self.sentences
+        words = f"{', '.join(most)}, or {last}"
+        return f"gives one input a wrong value, which is not enough to tell the cause: {words}"
+
+
 Mechanism = (
     NanSign
     | RoundsTwice
@@ -262,86 +379,14 @@ Mechanism = (
     | ClosedForm
     | Exponent
     | Printf
+    | LosesInnerZeros
+    | TakenFor
     | ExponentBits
     | MovesBits
     | ConvertsAsC
     | ReversedBytes
     | Flawed
 )
-
-
-def candidates(case: Case) -> Iterator[Mechanism]:
-    """The mechanisms that can explain answers to a case; of two that explain alike, the first."""
-    source, target = format_named(case.source), format_named(case.target)
-    document = document_named(case.document)
-    if target.kind == "text":
-        if source.kind != "text":
-            yield from map(Printf, DIGITS)
-        yield Exponent()
-        return
-    if target.has_signed_nan:
-        yield NanSign()
-    if target.is_integral and has_behaviors(source, target):
-        yield ConvertsAsC()
-    forms = list(_closed_forms(source, target))
-    yield from (form for form in forms if form.is_constant)
-    yield from (RoundsTwice(each) for each in BETWEEN if each not in (case.source, case.target))
-    if target.name == "float8e8m0":
-        yield from (ExponentBits(), ExponentBits("half-even"), ExponentBits("half-up"))
-    if source == target:
-        yield Unchanged()
-    for name, parameter in edition(document, case.version).parameters():
-        for value in parameter.values:
-            if case.mode.get(name, value) != value:
-                yield OtherMode(name, value)
-    for version in document.entry.versions:
-        if version != case.version:
-            yield OtherVersion(case.document, version)
-    yield from (form for form in forms if not form.is_constant)
-    if is_small(source) or (is_small(target) and target.entry.mantissa):
-        yield MovesBits()
-    if target.bits > BYTE:
-        yield ReversedBytes("answers")
-    if source.bits > BYTE:
-        yield ReversedBytes("inputs")
-    yield from map(Flawed, _flaws(source, target))
-
-
-def _flaws(source: Format, target: Format) -> Iterator[Flaw]:
-    """The flaws that a conversion of a pair can have."""
-    if source.kind == "float" and source.entry.zero == "signed":
-        yield "flushes-subnormals"
-    if source.kind == "float" and target.kind == "integer":
-        yield "clamps-in-the-source-dtype"
-    if target.kind == "float" and target.bits <= 8 and target.max_code + 1 < target.sign_bit:
-        yield "clamps-before-rounding"
-    is_wide = target.lowest_exponent <= WRAPPED_FROM
-    if source.kind == target.kind == "float" and target.nan_codes and not is_wide:
-        yield "wraps-the-shift"
-
-
-def _closed_forms(source: Format, target: Format) -> Iterator[ClosedForm]:
-    if has_behaviors(source, target):
-        for name, behavior in behaviors().items():
-            # ``RoundsTwice`` says more than a form that rounds to another float first.
-            is_double = any(isinstance(step, Via) for step in behavior.steps)
-            if applies_to(behavior, source, target) and not is_double:
-                yield ClosedForm(name)
-
-
-def other_case(mechanism: Mechanism, case: Case) -> Case | None:
-    """The case whose rules a mechanism follows instead, if it is one of that kind."""
-    # A worked example belongs to one case; the other case has no example of that name.
-    case = replace(case, example=None)
-    match mechanism:
-        case RoundsTwice(through):
-            return replace(case, source=through)
-        case OtherMode(parameter, value):
-            modes = tuple((name, value if name == parameter else old) for name, old in case.modes)
-            return replace(case, modes=modes)
-        case OtherVersion(_, version):
-            return replace(case, version=version)
-    return None
 
 
 def is_small(dtype: Format) -> bool:

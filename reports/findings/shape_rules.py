@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 Shape = tuple[int, ...]
@@ -22,7 +22,7 @@ SHAPE_RULES: Mapping[str, ShapeRule] = {
     ),
     "adds-or-drops-an-axis": ShapeRule(
         "bitcasts between widths add an axis or drop the last",
-        lambda given, answer: given in (answer[:-1], answer) or answer == given[:-1],
+        lambda given, answer: given == answer[:-1] or answer == given[:-1],
     ),
     "keeps-the-shape": ShapeRule(
         "bitcasts between widths keep the shape", lambda given, answer: given == answer
@@ -31,6 +31,17 @@ SHAPE_RULES: Mapping[str, ShapeRule] = {
 """By the names that findings have."""
 
 
-def followed_rules(given: Shape, answer: Shape) -> tuple[str, ...]:
-    """The rules by which an answer to a tensor has its shape."""
-    return tuple(name for name, rule in SHAPE_RULES.items() if rule.holds(given, answer))
+def followed_rules(given: Shape, answer: Shape, wanted: Shape | None = None) -> tuple[str, ...]:
+    """The rules by which an answer to a tensor has its shape, but not the shape that is wanted."""
+    return tuple(
+        name
+        for name, rule in SHAPE_RULES.items()
+        if rule.holds(given, answer) and (wanted is None or not rule.holds(given, wanted))
+    )
+
+
+def shape_words(shapes: Collection[Shape]) -> str:
+    """The words for what tensors have in common, after a comma; empty if that is nothing."""
+    if all(0 in shape for shape in shapes):
+        return ", for tensors without elements"
+    return ", for scalars" if all(shape == () for shape in shapes) else ""

@@ -33,7 +33,8 @@ SAME_RESULTS: Mapping[str, str] = {
 """Earlier suites whose certificates this one recomputes, by their digest, with their version.
 
 Only a suite belongs here whose tables were shown to be equal byte by byte to those of this one, for
-every document. Then all but the suite's own name must come out as it was certified.
+every document. Then all but the suite's own name, and the words for causes, must come out as it was
+certified.
 """
 SHOWN_CHARACTERS = 80
 """How much of a value a message quotes."""
@@ -93,7 +94,8 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
     """List where a certificate differs from what its evidence gives; empty if it holds."""
     recomputed = certificate_body(evidence, evidence.judged())
     if _gives_same_results(certificate["suite"]):
-        recomputed["suite"] = certificate["suite"]
+        # It reached the same verdicts, but may have named their causes otherwise.
+        recomputed |= {name: certificate[name] for name in ("suite", "findings")}
     found = list(_differences(without_seals(certificate), recomputed, ""))
     if len(found) <= SHOWN_DIFFERENCES:
         return found

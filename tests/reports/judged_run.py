@@ -24,13 +24,13 @@ Answer = Callable[[Case, Any], Any]
 
 
 class Faulty:
-    """An oracle that answers by a function, and otherwise as the reference does."""
+    """An oracle that answers casts by a function, and bitcasts by the same one."""
 
     name = "faulty"
     version = "1"
 
     def __init__(self, answer: Answer) -> None:
-        self.cast = answer
+        self.cast = self.bitcast = answer
 
 
 def cases_of(*patterns: str) -> list[Case]:

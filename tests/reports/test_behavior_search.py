@@ -192,7 +192,9 @@ def tally_of(inputs: dict[str, int], misses: dict[str, dict[str, int]]) -> Tally
     search = replace(
         every, candidates=tuple(each for each in every.candidates if each.name in misses)
     )
-    regions = {phrases_for([atom], atoms(search.source))[0]: atom for atom in atoms(search.source)}
+    regions = {
+        phrases_for([atom], atoms(search.source), PHRASES)[0]: atom for atom in atoms(search.source)
+    }
     return Tally(
         search,
         {regions[name]: CountedInputs(count, ((0, 0),)) for name, count in inputs.items()},
@@ -366,7 +368,7 @@ def test_phrases_name_exactly_the_atoms(name: str, data: st.DataObject) -> None:
     every = [atom for atom in atoms(format_named(name)) if not atom.representable]
     among = data.draw(st.sets(st.sampled_from(every), min_size=1))
     some = data.draw(st.sets(st.sampled_from(sorted(among)), min_size=1))
-    phrases = phrases_for(some, among)
+    phrases = phrases_for(some, among, PHRASES)
     by_name = {str(atom): {atom} for atom in every}
     meant: list[set[Atom]] = [
         {atom for atom in among if PHRASES[each](atom)} if each in PHRASES else by_name[each]

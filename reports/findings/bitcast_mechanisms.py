@@ -1,0 +1,194 @@
+"""Mechanisms of bitcasts: how a backend may have come to other bits.
+
+Each is a sentence and the answer that it gives to a tensor. The judge of bitcasts tries them,
+because it has the whole answers; a run stores only the first wrong element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.bitcast_bits import by_integer
+from reports.findings.bit_arithmetic import flushed
+from reports.grading.allowed_answers import is_nan
+from specs.bitcast_ruling import BitcastRuling
+from specs.formats import Format, format_named
+
+BYTE = 8
+Patterns = NDArray[Any]
+Change = Callable[[Format, Patterns], Patterns | None]
+"""Changes the patterns of one format; None if it does not concern the format."""
+
+
+Answer = Callable[[BitcastRuling, Patterns], Patterns | None]
+
+
+class BitMechanism(NamedTuple):
+    """A sentence, and the answer to a tensor; None if the mechanism does not concern its pair.
+
+    Where a byte is not filled, another answer may be as good.
+    """
+
+    says: str
+    answer: Answer
+    or_answer: Answer | None = None
+
+
+def _of_inputs(change: Change, ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
+    changed = change(ruling.source, bits)
+    return None if changed is None else by_integer(ruling, changed)
+
+
+def _of_answers(change: Change, ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
+    return change(ruling.target, by_integer(ruling, bits))
+
+
+def _in_groups(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
+    """Reverse the narrower elements that make up one wider element."""
+    widths = ruling.widths.source, ruling.widths.target
+    narrow, wide = sorted(widths)
+    if narrow == wide or wide % narrow:
+        return None
+    reverse = partial(_reversed_groups, wide // narrow)
+    if narrow == ruling.widths.source:
+        return by_integer(ruling, reverse(bits))
+    return reverse(by_integer(ruling, bits))
+
+
+def _reversed_groups(size: int, patterns: Patterns, *, is_filled: bool = False) -> Patterns:
+    """Reverse each group of so many elements; a last group stays, or is filled up by zeros."""
+    flat = patterns.reshape(-1)
+    missing = -flat.size % size if is_filled else 0
+    filled = np.concatenate([flat, np.zeros(missing, flat.dtype)])
+    whole = filled.size - filled.size % size
+    filled[:whole] = filled[:whole].reshape(-1, size)[:, ::-1].reshape(-1)
+    return filled[: flat.size].reshape(patterns.shape)
+
+
+def _in_bytes(is_filled: bool, ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
+    """Reverse the elements that share a byte, of the narrower dtype."""
+    narrow = min(ruling.widths.source, ruling.widths.target)
+    if narrow >= BYTE or BYTE % narrow:
+        return None
+    reverse = partial(_reversed_groups, BYTE // narrow, is_filled=is_filled)
+    if ruling.widths.source < ruling.widths.target:
+        return by_integer(ruling, reverse(bits))
+    return reverse(by_integer(ruling, bits))
+
+
+def _without_unfilled(ruling: BitcastRuling, bits: Patterns) -> Patterns | None:
+    """Make the elements zero that do not fill a byte."""
+    narrow, right = ruling.widths.target, by_integer(ruling, bits)
+    if narrow >= BYTE or BYTE % narrow:
+        return None
+    flat = right.reshape(-1).copy()
+    flat[flat.size - flat.size % (BYTE // narrow) :] = 0
+    return flat.reshape(right.shape)
+
+
+def _with_bytes_reversed(form: Format, patterns: Patterns) -> Patterns | None:
+    if form.bits <= BYTE or patterns.dtype.kind == "V":
+        return None
+    return patterns.byteswap()
+
+
+def _in_floats(
+    change: Callable[[Format, Patterns], Patterns], form: Format, patterns: Patterns
+) -> Patterns | None:
+    """Change floats, or the two parts of complex numbers."""
+    part = format_named(form.entry.part) if form.kind == "complex" else form
+    if part.kind != "float":
+        return None
+    flat = np.ascontiguousarray(patterns).reshape(-1).view(part.storage)
+    return change(part, flat).astype(part.storage).view(patterns.dtype).reshape(patterns.shape)
+
+
+def _quieted(form: Format, patterns: Patterns) -> Patterns:
+    if form.entry.nan != "ieee" or not form.entry.mantissa:
+        return patterns
+    quiet = patterns.dtype.type(1 << (form.entry.mantissa - 1))
+    return np.where(is_nan(form, patterns), patterns | quiet, patterns)
+
+
+def _with_one_nan(form: Format, patterns: Patterns) -> Patterns:
+    if form.entry.nan != "ieee" or not form.entry.mantissa:
+        return patterns
+    one = form.infinity_code | 1 << (form.entry.mantissa - 1)
+    return np.where(is_nan(form, patterns), patterns.dtype.type(one), patterns)
+
+
+def _flushed(form: Format, patterns: Patterns) -> Patterns:
+    return flushed(form, patterns)[0] if form.entry.zero == "signed" else patterns
+
+
+def _without_minus_zero(form: Format, patterns: Patterns) -> Patterns:
+    if form.entry.zero != "signed":
+        return patterns
+    return np.where(patterns == form.sign_bit, patterns.dtype.type(0), patterns)
+
+
+CHANGES_OF_FLOATS: Mapping[str, tuple[str, Callable[[Format, Patterns], Patterns]]] = {
+    "quiets-nans": ("bitcasts make signaling NaNs of the {} quiet", _quieted),
+    "replaces-nans": ("bitcasts replace all NaNs of the {} by one", _with_one_nan),
+    "flushes-bits": ("bitcasts flush subnormal numbers of the {} to zero", _flushed),
+    "loses-minus-zero": ("bitcasts turn -0 of the {} into 0", _without_minus_zero),
+}
+"""What arithmetic does to floats that should only be moved."""
+BIT_MECHANISMS: Mapping[str, BitMechanism] = {
+    "reverses-elements-in-bytes": BitMechanism(
+        "bitcasts put elements of less than 8 bits that share a byte in reverse order",
+        partial(_in_bytes, True),
+        partial(_in_bytes, False),
+    ),
+    "loses-unfilled-bytes": BitMechanism(
+        "bitcasts give zeros for the last elements of less than 8 bits if these fill no byte",
+        _without_unfilled,
+    ),
+    "reverses-elements": BitMechanism(
+        "bitcasts between widths put the elements that make up a wider one in reverse order",
+        _in_groups,
+    ),
+    "reversed-bytes-of-answers": BitMechanism(
+        "gives its answers with their bytes in reverse order",
+        partial(_of_answers, _with_bytes_reversed),
+    ),
+    "reversed-bytes-of-inputs": BitMechanism(
+        "reads its inputs with their bytes in reverse order",
+        partial(_of_inputs, _with_bytes_reversed),
+    ),
+    **{
+        f"{name}-of-{place}": BitMechanism(
+            says.format(place), partial(where, partial(_in_floats, change))
+        )
+        for name, (says, change) in CHANGES_OF_FLOATS.items()
+        for place, where in (("source", _of_inputs), ("target", _of_answers))
+    },
+}
+"""By the names that findings have; of two that explain a fault alike, the first."""
+
+
+def followed_mechanisms(
+    answered: Iterable[tuple[BitcastRuling, Patterns, Patterns]],
+) -> tuple[str, ...]:
+    """The mechanisms that give every answer: rulings, tensors, and the answers to them."""
+    every = list(answered)
+    return tuple(
+        name
+        for name, mechanism in BIT_MECHANISMS.items()
+        if all(_gives(mechanism, *each) for each in every)
+    )
+
+
+def _gives(
+    mechanism: BitMechanism, ruling: BitcastRuling, bits: Patterns, answer: Patterns
+) -> bool:
+    ways = (way for way in (mechanism.answer, mechanism.or_answer) if way is not None)
+    return any(
+        given is not None and given.shape == answer.shape and bool((given == answer).all())
+        for given in (way(ruling, bits) for way in ways)
+    )

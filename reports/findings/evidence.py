@@ -1,0 +1,41 @@
+"""How much better a mechanism explains failures than chance does, in bits.
+
+Without a mechanism, the failing inputs of a case are any among those asked, and each gets any wrong
+answer. A mechanism says both: the more it says that nobody could guess, the more bits it is worth.
+What it takes to describe it costs bits: which mechanism, in which cases, on which inputs. A cause
+is worth more than it costs, so that random answers have none.
+"""
+
+from __future__ import annotations
+
+from math import lgamma, log, log2
+
+from specs.formats import Format
+
+MOST_BITS_OF_ANSWER = 8.0
+"""What one answer is worth at most: wrong answers are more often zero, or a NaN, than others."""
+
+
+def bits_of_choice(some: float, among: float) -> float:
+    """How many bits it takes to say which ``some`` of ``among`` things are meant."""
+    if not 0 < some < among:
+        return 0.0
+    return (lgamma(among + 1) - lgamma(some + 1) - lgamma(among - some + 1)) / log(2)
+
+
+def bits_of_answer(target: Format) -> float:
+    """What it is worth to say which wrong answer an input gets."""
+    if not target.is_numeric:
+        return MOST_BITS_OF_ANSWER
+    return min(MOST_BITS_OF_ANSWER, log2((1 << target.bits) - 1))
+
+
+def worth(target: Format, asked: int, failing: int, predicted: int, hits: int) -> float:
+    """What a mechanism is worth in one case: it tells which inputs fail, and how.
+
+    Of the inputs asked some are failing; it predicts that these fail, which they do, and of so many
+    it gives the answer.
+    """
+    where = bits_of_choice(failing, asked)
+    where -= bits_of_choice(failing - predicted, asked - predicted)
+    return where + hits * bits_of_answer(target) - bits_of_choice(hits, predicted)

@@ -1,0 +1,184 @@
+"""Regions of inputs in words: where a mechanism holds that does not hold everywhere.
+
+Inputs are classified by what a conversion can tell apart: sign, kind, and where the result lies in
+the target's range; texts by how they are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Hashable, Mapping
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference.machine_words import select_arrays
+from reports.behaviors.closed_forms import real_format, real_patterns
+from reports.behaviors.regions import atoms_by_mark, mark_of, phrases_for
+from reports.findings.bit_arithmetic import nearest
+from specs.formats import Format, format_named
+from specs.model.vocabulary import Atom
+
+LARGE = 256
+"""Added to the mark of a large number; marks have 8 bits."""
+INFINITE = 0xFF000000
+"""The pattern of an infinity in float32 without its sign, shifted to the left."""
+MOST_PHRASES = 2
+"""A region that takes more phrases is not stated."""
+OUT = ("beyond", "overflow")
+KEPT = 1 << 14
+"""Texts whose spelling is remembered: many mechanisms are tried on the same ones."""
+TEXT = re.compile(r"([+-]?)(?:([0-9]*)(\.?)[0-9]*)(?:[eE]([+-]?)[0-9]+)?", re.ASCII)
+
+
+class Spelling(NamedTuple):
+    """How a text is written: its kind, its sign, and what a number has."""
+
+    kind: str
+    sign: str
+    has_point: bool
+    exponent: str
+    leads_with_zero: bool
+
+
+class NumberClass(NamedTuple):
+    """What is known of a number: its atom, and whether it is so large that it needs more bits.
+
+    A float does if it becomes infinite in float32, an unsigned integer if its highest bit is set.
+    """
+
+    atom: Atom
+    is_large: bool
+
+
+class Classes(NamedTuple):
+    """The class of each input as a number, and the classes by these numbers."""
+
+    numbers: NDArray[np.intp]
+    by_number: Mapping[int, Hashable]
+
+
+def _is_out(atom: Atom) -> bool:
+    return atom.kind == "infinity" or atom.zone in OUT
+
+
+def _is_number(atom: Atom) -> bool:
+    return atom.kind in ("finite", "infinity")
+
+
+OF_ATOMS: dict[str, Callable[[Atom], bool]] = {
+    "for negative values": lambda atom: _is_number(atom) and atom.sign == "-",
+    "for positive values": lambda atom: _is_number(atom) and atom.sign != "-",
+    "for finite values": lambda atom: atom.is_finite,
+    "for values out of range": _is_out,
+    "for values above the range": lambda atom: _is_out(atom) and atom.sign != "-",
+    "for values below the range": lambda atom: _is_out(atom) and atom.sign == "-",
+    "for values in range": lambda atom: atom.is_finite and not _is_out(atom),
+    "for values that round into the range": lambda atom: atom.is_finite and atom.zone != "overflow",
+    "where the result is subnormal": lambda atom: atom.zone in ("tiny", "subnormal"),
+    "for values below the smallest positive one": lambda atom: atom.zone == "tiny",
+    "where the result is normal": lambda atom: atom.zone == "inside",
+    "for subnormal inputs": lambda atom: atom.subnormal,
+    "for zeros and subnormal inputs": lambda atom: atom.subnormal or atom.kind == "zero",
+    "for NaN": lambda atom: atom.kind == "nan",
+    "for +NaN": lambda atom: atom.kind == "nan" and atom.sign == "+",
+    "for -NaN": lambda atom: atom.kind == "nan" and atom.sign == "-",
+    "for infinities": lambda atom: atom.kind == "infinity",
+    "for infinity": lambda atom: atom.kind == "infinity" and atom.sign != "-",
+    "for -infinity": lambda atom: atom.kind == "infinity" and atom.sign == "-",
+    "for zeros": lambda atom: atom.kind == "zero",
+    "for 0": lambda atom: atom.kind == "zero" and atom.sign != "-",
+    "for -0": lambda atom: atom.kind == "zero" and atom.sign == "-",
+}
+"""Regions of numbers by their atoms, and the words that end a sentence."""
+
+
+def _of_atom(holds: Callable[[Atom], bool], number: NumberClass) -> bool:
+    return holds(number.atom)
+
+
+OF_NUMBERS: dict[str, Callable[[NumberClass], bool]] = {
+    **{words: partial(_of_atom, holds) for words, holds in OF_ATOMS.items()},
+    "for values in the range of float32": lambda number: (
+        number.atom.is_finite and not number.is_large
+    ),
+    "for values beyond the signed range": lambda number: number.is_large,
+}
+"""Regions of numbers, by the words that end a sentence."""
+OF_TEXTS: dict[str, Callable[[Spelling], bool]] = {
+    "for numbers": lambda spelling: spelling.kind == "number",
+    "for texts that are no numbers": lambda spelling: spelling.kind == "word",
+    "for texts with a leading plus sign": lambda spelling: spelling.sign == "+",
+    "for texts with a minus sign": lambda spelling: spelling.sign == "-",
+    "for texts with a point": lambda spelling: spelling.has_point,
+    "for texts with an exponent": lambda spelling: spelling.exponent != "",
+    "for texts with a negative exponent": lambda spelling: spelling.exponent == "-",
+    "for texts with a leading zero": lambda spelling: spelling.leads_with_zero,
+}
+"""Regions of texts, by the words that end a sentence."""
+
+
+def classify(source: Format, target: Format, inputs: NDArray[Any]) -> Classes:
+    """Classify the inputs of a cast."""
+    if source.kind == "text":
+        spellings = list(map(spelling_of, inputs.tolist()))
+        number_of = {each: number for number, each in enumerate(dict.fromkeys(spellings))}
+        places = np.array([number_of[each] for each in spellings], np.intp)
+        return Classes(places, {number: each for each, number in number_of.items()})
+    real = real_format(source)
+    into = target if target.is_numeric else real
+    patterns = real_patterns(source, inputs)
+    marks = mark_of(real, into, "nearest-even", patterns, select_arrays)
+    numbers = np.broadcast_to(marks, inputs.shape).astype(np.intp)
+    numbers[_are_large(real, patterns)] += LARGE
+    return Classes(numbers, _number_classes(real))
+
+
+def _are_large(source: Format, patterns: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which numbers are infinite in float32, or have the highest bit of an unsigned integer."""
+    if source.kind == "float" and source.entry.exponent > format_named("float32").entry.exponent:
+        single = nearest(source, format_named("float32"), patterns)
+        large: NDArray[np.bool_] = single << np.uint32(1) == INFINITE
+    elif source.kind == "integer" and not source.is_signed:
+        large = patterns > np.uint64(source.mask >> 1)
+    else:
+        large = np.zeros(patterns.shape, bool)
+    return large
+
+
+@cache
+def _number_classes(source: Format) -> Mapping[int, NumberClass]:
+    return {
+        mark + LARGE * is_large: NumberClass(atom, is_large)
+        for mark, atom in atoms_by_mark(source).items()
+        for is_large in (False, True)
+    }
+
+
+@lru_cache(KEPT)
+def spelling_of(text: str) -> Spelling:
+    """How a text is written."""
+    match = TEXT.fullmatch(text)
+    if match is None or not any(each.isdigit() for each in text):
+        sign = text[:1] if text[:1] in ("+", "-") else ""
+        return Spelling("word", sign, False, "", False)
+    sign, whole, point, power = match.groups()
+    exponent = "" if power is None else power or "+"
+    leads = len(whole) > 1 and whole.startswith("0")
+    return Spelling("number", sign, bool(point), exponent, leads)
+
+
+def region_phrase(source: Format, some: Collection[Any], among: Collection[Any]) -> str | None:
+    """Name some classes among those that a mechanism could spoil; None if that takes many words.
+
+    The words end a sentence. They are empty if all classes are named.
+    """
+    if len(some) == len(among):
+        return ""
+    phrases: Mapping[str, Callable[[Any], bool]] = OF_TEXTS if source.kind == "text" else OF_NUMBERS
+    found = phrases_for(some, among, phrases)
+    if len(found) > MOST_PHRASES or not all(each in phrases for each in found):
+        return None
+    return " and ".join(found)

@@ -1,0 +1,280 @@
+"""Tries mechanisms on wrong answers: which of these each gives, and whether it tells where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property, partial
+from math import log2
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.findings.candidates import candidates, costly_candidates, other_case
+from reports.findings.evidence import worth
+from reports.findings.failing_inputs import Mask
+from reports.findings.input_regions import Classes, classify, region_phrase
+from reports.findings.intervals import count_regions
+from reports.findings.mechanism_answers import answered_ruling, explained, predicted_failures
+from reports.findings.mechanisms import Mechanism
+from reports.findings.wrong_answers import StoredArrays, WrongAnswers
+from specs.formats import Format, format_named
+
+FIRST_TRIED = 1024
+"""Runs on which a mechanism is tried first; only if it explains some of them, on all."""
+FIRST_PREDICTED = 1024
+"""Failing inputs, and others, for which it is computed first where a mechanism would fail."""
+NEARLY_ALL = 0.9
+"""The share of the answers that a mechanism must give where it fails; other faults hide some."""
+BITS_OF_PHRASE = 4.0
+"""What it costs to name a region by one of some twenty phrases."""
+MOST_REGIONS = 4
+"""Values and intervals of them that make a region, of values that fail alike."""
+
+
+class Reach(IntEnum):
+    """On which inputs that a mechanism would answer wrong the backend does so."""
+
+    EVERYWHERE = 0
+    REGION = 1
+    """On all inputs of a region that has a name."""
+    INTERVALS = 2
+    """On a few intervals of values: those that fail."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Where a mechanism tells that inputs fail, and what that is worth, in bits.
+
+    ``elsewhere`` are the classes of inputs out of a region that has a name, where the mechanism
+    would be wrong, but the backend is not.
+    """
+
+    reach: Reach
+    bits: float
+    region: str = ""
+    elsewhere: frozenset[Hashable] = frozenset()
+
+
+class Placed(NamedTuple):
+    """Runs of failing inputs that a mechanism explains, where it also tells that they fail."""
+
+    runs: Mask
+    forecast: Forecast
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """The runs of failing inputs that a mechanism explains in one case.
+
+    Whether it tells where they are is computed only for what may be chosen: it takes longest.
+    """
+
+    explained: Mask
+    place: Callable[[], Placed | None]
+
+    @cached_property
+    def placed(self) -> Placed | None:
+        """What the mechanism explains where it tells that inputs fail; None if it does not."""
+        return self.place()
+
+
+@dataclass(frozen=True, eq=False)
+class AskedInputs:
+    """The inputs of a cast that were asked, their answers, and which of them fail."""
+
+    source: Format
+    target: Format
+    inputs: NDArray[Any]
+    answers: NDArray[Any]
+    fails: Mask
+
+    @cached_property
+    def few(self) -> AskedInputs:
+        """Some of those that fail, and of the others."""
+        chosen = [
+            places[:: max(1, -(-places.size // FIRST_PREDICTED))]
+            for places in (np.flatnonzero(self.fails), np.flatnonzero(~self.fails))
+        ]
+        some = np.sort(np.concatenate(chosen))
+        columns = (self.inputs[some], self.answers[some], self.fails[some])
+        return AskedInputs(self.source, self.target, *columns)
+
+    @cached_property
+    def classes(self) -> Classes:
+        """The class of each input."""
+        return classify(self.source, self.target, self.inputs)
+
+
+class MechanismSearch:
+    """Evaluates mechanisms on wrong answers; cases with equal rules and answers share results."""
+
+    def __init__(self, stored: StoredArrays) -> None:
+        self._stored = stored
+        self._runs: dict[object, Mask] = {}
+        self._forecasts: dict[object, Forecast | None] = {}
+        self._last_asked: tuple[object, AskedInputs] | None = None
+
+    def claims(
+        self, wrong: WrongAnswers, *, costly: bool = False
+    ) -> Iterator[tuple[Mechanism, Claim]]:
+        """Yield what each mechanism explains of the runs left, if that is anything."""
+        source, target = format_named(wrong.case.source), format_named(wrong.case.target)
+        for mechanism in (costly_candidates if costly else candidates)(wrong.case):
+            other = other_case(mechanism, wrong.case)
+            rules = answered_ruling(other) if other is not None else None
+            if other is not None and rules is None:
+                continue
+            meaning = rules.meaning if rules is not None else (source, target, wrong.broken.rule)
+            runs = self._explained_runs(mechanism, wrong, meaning)
+            if runs.any():
+                yield mechanism, Claim(runs, partial(self._placed, mechanism, wrong, meaning, runs))
+
+    def _placed(
+        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object, runs: Mask
+    ) -> Placed | None:
+        found = self._forecast(mechanism, wrong, meaning)
+        if found is None and not mechanism.tells_where:
+            found = self._forecast_intervals(wrong, runs)
+        elif found is not None and found.reach == Reach.REGION:
+            runs = runs & ~_runs_with(wrong, found.elsewhere)
+        if found is None or not runs.any():
+            return None
+        is_evident = found.reach == Reach.EVERYWHERE or found.bits > 0
+        return Placed(runs, found) if is_evident else None
+
+    def _explained_runs(self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object) -> Mask:
+        """Which of the runs left a mechanism explains; of many runs, some are tried first."""
+        broken, left = wrong.broken, wrong.left
+        key = (mechanism, meaning, broken.digest, broken.level, left.tobytes())
+        if key not in self._runs:
+            few = np.zeros_like(left)
+            few[np.random.default_rng(0).permutation(np.flatnonzero(left))[:FIRST_TRIED]] = True
+            found = _explained_among(mechanism, wrong, few)
+            if found.any() and not np.array_equal(few, left):
+                found = _explained_among(mechanism, wrong, left)
+            self._runs[key] = found
+        return self._runs[key]
+
+    def _forecast(
+        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object
+    ) -> Forecast | None:
+        """Where a mechanism tells that inputs fail; None if it does so nowhere."""
+        rules, level = answered_ruling(wrong.case), wrong.broken.level
+        if rules is None or wrong.cell.asked is None or wrong.cell.answers is None:
+            return None
+        key = (mechanism, meaning, rules.meaning, wrong.cell.asked, _digests(wrong), level)
+        if key not in self._forecasts:
+            asked = self._asked(wrong)
+            found = forecast(mechanism, wrong, asked.few)
+            if found is not None and asked.few.inputs.size < asked.inputs.size:
+                found = forecast(mechanism, wrong, asked)
+            self._forecasts[key] = found
+        return self._forecasts[key]
+
+    def _forecast_intervals(self, wrong: WrongAnswers, runs: Mask) -> Forecast | None:
+        """The forecast that just some runs of inputs fail, if these are few intervals of values."""
+        if wrong.cell.asked is None or wrong.cell.answers is None:
+            return None
+        key = (wrong.cell.asked, _digests(wrong), wrong.broken.digest, runs.tobytes())
+        if key not in self._forecasts:
+            source, target = format_named(wrong.case.source), format_named(wrong.case.target)
+            asked, failing = self._asked(wrong), wrong.failing.at(runs)
+            single, intervals = count_regions(source, failing, asked.inputs)
+            self._forecasts[key] = None
+            if single + intervals <= MOST_REGIONS:
+                here = int(_within(failing.holds, failing.runs.first, asked.inputs).sum())
+                size, fails = asked.inputs.size, int(asked.fails.sum())
+                bits = worth(target, size, fails, here, here)
+                bits -= (single + 2 * intervals) * log2(size)
+                self._forecasts[key] = Forecast(Reach.INTERVALS, bits)
+        return self._forecasts[key]
+
+    def _asked(self, wrong: WrongAnswers) -> AskedInputs:
+        """The inputs of a case that were asked; remembered for the mechanisms tried next."""
+        cell = wrong.cell
+        assert cell.asked is not None
+        assert cell.answers is not None
+        key = (cell.asked, cell.answers, _digests(wrong))
+        if self._last_asked is None or self._last_asked[0] != key:
+            inputs = self._stored(cell.asked)
+            fails = np.zeros(inputs.shape, bool)
+            for broken in cell.broken:
+                if broken.failing is not None:
+                    fails |= _within(broken.failing.holds, broken.failing.runs.first, inputs)
+            pair = format_named(cell.source), format_named(cell.target)
+            columns = inputs, self._stored(cell.answers), fails
+            self._last_asked = key, AskedInputs(*pair, *columns)
+        return self._last_asked[1]
+
+
+def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> Forecast | None:
+    """Where a mechanism tells which of the inputs asked fail, and nearly always how.
+
+    It must not say that an input fails which conforms. What fails by another answer has another
+    fault as well.
+    """
+    case, level, target = wrong.case, wrong.broken.level, asked.target
+    predicted = predicted_failures(mechanism, case, asked.inputs, asked.answers, asked.fails)
+    if predicted is None or not predicted.any():
+        return None
+    inputs, answers = asked.inputs[predicted], asked.answers[predicted]
+    hits = explained(mechanism, case, inputs, answers, level)
+    # Not every run of failing inputs is listed.
+    fails = asked.fails[predicted] | hits
+    size, failing = asked.inputs.size, int(asked.fails.sum() + fails.sum())
+    failing -= int(asked.fails[predicted].sum())
+    if fails.all() and hits.mean() >= NEARLY_ALL:
+        return Forecast(Reach.EVERYWHERE, worth(target, size, failing, hits.size, int(hits.sum())))
+    numbers, by_number = asked.classes.numbers[predicted], asked.classes.by_number
+    among = np.unique(numbers)
+    count, failed, hit = (
+        np.bincount(numbers, weights, minlength=among[-1] + 1)[among]
+        for weights in (None, fails, hits)
+    )
+    good = among[(failed == count) & (hit >= NEARLY_ALL * count)]
+    some = frozenset(by_number[number] for number in good.tolist())
+    every = [by_number[number] for number in among.tolist()]
+    region = region_phrase(asked.source, some, every) if some else None
+    if not region:
+        return None
+    here = np.isin(numbers, good)
+    bits = worth(target, size, failing, int(here.sum()), int(hits[here].sum()))
+    bits -= BITS_OF_PHRASE * (1 + region.count(" and "))
+    return Forecast(Reach.REGION, bits, region, frozenset(every) - some)
+
+
+def _digests(wrong: WrongAnswers) -> tuple[str, ...]:
+    return tuple(each.digest for each in wrong.cell.broken)
+
+
+def _within(
+    holds: Callable[[NDArray[np.uint64]], Mask], listed: NDArray[Any], inputs: NDArray[Any]
+) -> Mask:
+    """Which inputs lie in runs: texts, which are listed one by one, or patterns."""
+    if listed.dtype == object:
+        texts = set(listed.tolist())
+        return np.array([each in texts for each in inputs.tolist()], bool)
+    return holds(inputs.astype(np.uint64))
+
+
+def _runs_with(wrong: WrongAnswers, some: Collection[Hashable]) -> Mask:
+    """The runs of failing inputs with a sample that belongs to one of some classes."""
+    source, target = format_named(wrong.case.source), format_named(wrong.case.target)
+    inputs, _ = wrong.samples.stored_as(source, target)
+    classes = classify(source, target, inputs)
+    these = [number for number, each in classes.by_number.items() if each in some]
+    return ~wrong.samples.whole_runs(~np.isin(classes.numbers, these))
+
+
+def _explained_among(mechanism: Mechanism, wrong: WrongAnswers, some: Mask) -> Mask:
+    """Which of some runs a mechanism explains: those of which it gives every known answer."""
+    samples = wrong.samples.of_runs(some)
+    source, target = format_named(wrong.case.source), format_named(wrong.case.target)
+    inputs, answers = samples.stored_as(source, target)
+    holds = explained(mechanism, wrong.case, inputs, answers, wrong.broken.level)
+    found = np.zeros_like(some)
+    found[some] = samples.whole_runs(holds)
+    return found

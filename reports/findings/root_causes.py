@@ -1,0 +1,194 @@
+"""Chooses the few mechanisms that explain the wrong answers of a backend."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from reports.findings.candidates import every_candidate
+from reports.findings.evidence import bits_of_choice
+from reports.findings.failing_inputs import Mask
+from reports.findings.mechanism_search import Claim, MechanismSearch, Placed, Reach
+from reports.findings.mechanisms import ClosedForm, Mechanism, Undecided
+from reports.findings.wrong_answers import WrongAnswers, is_exhaustive
+from specs.formats import format_named
+
+BITS_OF_MECHANISM = 6.0
+"""What it costs to name one of some 64 mechanisms."""
+
+
+class Share(NamedTuple):
+    """The runs of a case that a mechanism explains, and the words for its region, if any."""
+
+    runs: Mask
+    region: str
+
+
+@dataclass
+class Explanation:
+    """What explains the wrong answers under one broken rule.
+
+    ``claims`` are those of each mechanism, ``shares`` what was given to those that were chosen.
+    """
+
+    wrong: WrongAnswers
+    claims: dict[Mechanism, Claim] = field(default_factory=dict)
+    shares: dict[Mechanism | Undecided, Share] = field(default_factory=dict)
+
+    def placed(self, mechanism: Mechanism, reach: Reach) -> Placed | None:
+        """What a mechanism explains of the runs left, if it reaches that far; None if nothing."""
+        claim = self.claims.get(mechanism)
+        if claim is None or not (claim.explained & self.wrong.left).any():
+            return None
+        placed = claim.placed
+        if placed is None or placed.forecast.reach > reach:
+            return None
+        return placed if (placed.runs & self.wrong.left).any() else None
+
+    def take(self, mechanism: Mechanism, reach: Reach, cause: Mechanism | Undecided) -> None:
+        """Give a cause all runs that a mechanism explains and that are still unexplained."""
+        if placed := self.placed(mechanism, reach):
+            runs = placed.runs & self.wrong.left
+            self.wrong.left &= ~runs
+            if known := self.shares.get(cause):
+                runs = runs | known.runs
+            self.shares[cause] = Share(runs, placed.forecast.region)
+
+    def reset(self) -> None:
+        """Forget what was chosen."""
+        self.shares.clear()
+        self.wrong.left[:] = True
+
+
+def explain_wrong_answers(
+    wrong: Sequence[WrongAnswers], search: MechanismSearch
+) -> list[Explanation]:
+    """Choose the mechanisms that explain most: first those that hold everywhere.
+
+    Such a mechanism is a cause, and explains what it can in other cases too.
+    """
+    found = [Explanation(each, dict(search.claims(each))) for each in wrong]
+    _choose_all(found)
+    unexplained = {each.wrong.cell.case for each in found if each.wrong.left.any()}
+    for each in found:
+        each.reset()
+        if each.wrong.cell.case in unexplained:
+            each.claims |= dict(search.claims(each.wrong, costly=True))
+    chosen = _choose_all(found)
+    for each in found:
+        # Of many runs only some were tried: what is left may have further explanations.
+        if each.wrong.left.any():
+            each.claims = dict(search.claims(each.wrong))
+    _choose(found, chosen, Reach.INTERVALS)
+    return found
+
+
+def _choose_all(found: Sequence[Explanation]) -> list[Mechanism]:
+    """Choose mechanisms that hold everywhere, then others; returns them."""
+    chosen: list[Mechanism] = []
+    _choose(found, chosen, Reach.EVERYWHERE)
+    for mechanism in chosen:
+        for each in found:
+            each.take(mechanism, Reach.REGION, mechanism)
+    _choose(found, chosen, Reach.INTERVALS)
+    return chosen
+
+
+def _choose(found: Sequence[Explanation], chosen: list[Mechanism], reach: Reach) -> None:
+    """Explain by one mechanism after the other, until none explains more."""
+    while best := _best(found, reach, chosen):
+        rivals = _rivals(found, best, reach) if best not in chosen else []
+        chosen.append(best)
+        for each in found:
+            each.take(best, reach, Undecided((best.says, *rivals)) if rivals else best)
+
+
+def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list[str]:
+    """The sentences of others that explain the same, if that is a single input in a single case.
+
+    If all inputs were asked, others must hold as far; if not, further inputs may refute the best.
+    Forms that are not constant are no rivals: on one input, many of them agree.
+    """
+    own = {each.wrong.kind: each for each in found if each.placed(best, reach) is not None}
+    [first, *more] = own.values()
+    placed = first.placed(best, reach)
+    assert placed is not None
+    runs = placed.runs & first.wrong.left
+    if more or first.wrong.failing.count[runs].sum() != 1:
+        return []
+    asks_all = is_exhaustive(format_named(first.wrong.cell.source))
+    farthest = placed.forecast.reach if asks_all else Reach.INTERVALS
+    others = (
+        mechanism
+        for mechanism in first.claims
+        if (other := first.placed(mechanism, farthest)) is not None
+        and (other.runs & runs).any()
+        and (other.forecast.reach < Reach.INTERVALS or _is_constant(mechanism))
+    )
+    return list(dict.fromkeys(each.says for each in others if each.says != best.says))
+
+
+def _is_constant(mechanism: Mechanism) -> bool:
+    return isinstance(mechanism, ClosedForm) and mechanism.is_constant
+
+
+def _best(
+    found: Sequence[Explanation], reach: Reach, chosen: Collection[Mechanism]
+) -> Mechanism | None:
+    """The mechanism that explains the largest share of what is left.
+
+    Of equals it is one that explains something else already, or else the simplest.
+    """
+    at_most: dict[Mechanism, float] = defaultdict(float)
+    for each in found:
+        if each.wrong.left.any():
+            for mechanism, claim in each.claims.items():
+                at_most[mechanism] += each.wrong.share(claim.explained & each.wrong.left)
+    best: Mechanism | None = None
+    most = (0.0, False, 0)
+    for mechanism, share in sorted(at_most.items(), key=lambda item: -item[1]):
+        if round(share, 6) < most[0] or not share:
+            break
+        gain, rank = _gain(found, mechanism, reach)
+        merit = round(gain, 6), mechanism in chosen, -rank
+        is_better = gain > 0 and (best is None or merit > most)
+        if is_better and is_worth_its_cost(found, mechanism, reach, chosen):
+            best, most = mechanism, merit
+    return best
+
+
+def _gain(found: Sequence[Explanation], mechanism: Mechanism, reach: Reach) -> tuple[float, int]:
+    """How much of what is left a mechanism explains, and how many in a case are simpler than it.
+
+    A closed form that holds everywhere for less than half of the answers that it gives does so by
+    chance: a source may not reach the values at which another one shows the difference.
+    """
+    gain, elsewhere, rank = 0.0, 0.0, 0
+    for each in found:
+        if mechanism not in each.claims or not each.wrong.left.any():
+            continue
+        if placed := each.placed(mechanism, reach):
+            gain += each.wrong.share(placed.runs & each.wrong.left)
+            rank = max(rank, list(each.claims).index(mechanism))
+        elif isinstance(mechanism, ClosedForm):
+            elsewhere += each.wrong.share(each.claims[mechanism].explained & each.wrong.left)
+    return (gain, rank) if gain >= elsewhere or reach > Reach.EVERYWHERE else (0.0, rank)
+
+
+def is_worth_its_cost(
+    found: Sequence[Explanation], mechanism: Mechanism, reach: Reach, chosen: Collection[Mechanism]
+) -> bool:
+    """Whether a mechanism explains more than one among many would by chance."""
+    worth = {
+        each.wrong.kind: placed.forecast.bits
+        for each in found
+        if (placed := each.placed(mechanism, reach)) is not None
+    }
+    kinds = {each.wrong.kind: each.wrong.case for each in found}
+    possible = sum(mechanism in every_candidate(case) for case in kinds.values())
+    cost = bits_of_choice(len(worth), possible)
+    if mechanism not in chosen:
+        cost += BITS_OF_MECHANISM
+    return sum(worth.values()) > cost

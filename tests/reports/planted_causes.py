@@ -1,0 +1,236 @@
+"""Faulty backends as people write them: each has one cause, and goes wrong on few of its inputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from specs.cases import Case
+from specs.formats import format_named
+from tests.reports.judged_run import RIGHT, Answer, through, with_mode
+
+ONNX = "onnx-cast:25"
+TOP = np.uint64(1 << 63)
+EXPONENT = re.compile(r"[eE]([+-]?\d+)")
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A fault, and the cases that it is planted in, by the beginnings of their ids."""
+
+    answer: Answer
+    patterns: tuple[str, ...]
+
+
+def only(where: Callable[[Case, Any], Any], answer: Answer) -> Answer:
+    """Right answers but for some inputs, which another backend answers."""
+
+    def cast(case: Case, bits: Any) -> Any:
+        return np.where(where(case, bits), answer(case, bits), RIGHT.cast(case, bits))
+
+    return cast
+
+
+def with_source(**sources: str) -> Answer:
+    """Answers that take the patterns of some dtypes for those of others."""
+
+    def cast(case: Case, bits: Any) -> Any:
+        return RIGHT.cast(replace(case, source=sources.get(case.source, case.source)), bits)
+
+    return cast
+
+
+def magnitudes(case: Case, patterns: Any) -> Any:
+    form = format_named(case.target)
+    return patterns & patterns.dtype.type(form.mask ^ form.sign_bit)
+
+
+def gives_a_subnormal(case: Case, bits: Any) -> Any:
+    """Float16 results below the smallest normal one."""
+    return magnitudes(case, RIGHT.cast(case, bits)) < 0x400
+
+
+def is_negative(case: Case, bits: Any) -> Any:
+    return bits >> bits.dtype.type(format_named(case.source).bits - 1) == 1
+
+
+def low_payload(case: Case, bits: Any) -> Any:
+    """NaNs of float32 whose upper half is that of an infinity."""
+    return (bits & 0x7F800000 == 0x7F800000) & (bits & 0x7F0000 == 0) & (bits & 0xFFFF != 0)
+
+
+def truncated(case: Case, bits: Any) -> Any:
+    """The upper half of a float32."""
+    return (bits >> 16).astype(np.uint16)
+
+
+def begins_with_plus(case: Case, texts: Any) -> Any:
+    return np.array([text.startswith("+") for text in texts.flat]).reshape(texts.shape)
+
+
+def nan(case: Case, bits: Any) -> Any:
+    form = format_named(case.target)
+    return np.full(bits.shape, form.nan_codes[0][-1], form.storage)
+
+
+def zeros(case: Case, bits: Any) -> Any:
+    return np.zeros(bits.shape, format_named(case.target).storage)
+
+
+def shifted(case: Case, bits: Any) -> Any:
+    """Large integers are halved, and the bit that is lost is forgotten."""
+    halved = RIGHT.cast(case, bits >> np.uint64(1))
+    return halved + halved.dtype.type(1 << format_named(case.target).entry.mantissa)
+
+
+def nan_as_number(case: Case, bits: Any) -> Any:
+    """The two NaNs of float8e4m3fn as 480 and -480 in float32."""
+    return np.where(bits & 0x80, np.uint32(0xC3F00000), np.uint32(0x43F00000))
+
+
+def without_inner_zeros(case: Case, bits: Any) -> Any:
+    texts = [re.sub(r"(?<=\d)0(?=\d)", "", each) for each in RIGHT.cast(case, bits).flat]
+    return np.array(texts, object).reshape(bits.shape)
+
+
+def exponent_too_large(case: Case, texts: Any) -> Any:
+    powers = [EXPONENT.search(text) for text in texts.flat]
+    too_large = [each is not None and each[1] == "-324" for each in powers]
+    return np.array(too_large).reshape(texts.shape)
+
+
+def with_no_decimals(case: Case, bits: Any) -> Any:
+    values = bits.view(case.source)
+    right = RIGHT.cast(case, bits)
+    texts = [
+        f"{value:.0f}" if np.isfinite(value) else text
+        for value, text in zip(values.flat, right.flat, strict=True)
+    ]
+    return np.array(texts, object).reshape(bits.shape)
+
+
+KERNELS = {"bfloat16": "float16", "float8e5m2": "float8e4m3fn", "uint32": "float32"}
+"""The dtypes whose kernels are kept under the same widths as those of the others."""
+
+
+def by_width(case: Case, bits: Any) -> Any:
+    kernel = replace(case, source=KERNELS.get(case.source, case.source))
+    return RIGHT.cast(replace(kernel, target=KERNELS.get(case.target, case.target)), bits)
+
+
+def random(case: Case, bits: Any) -> Any:
+    """Any patterns, the same ones for the same input."""
+    form = format_named(case.target)
+    mixed = np.atleast_1d(bits).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> np.uint64(32)) + np.uint64(len(case.id))
+    return (mixed >> np.uint64(3) & np.uint64(form.mask)).astype(form.storage).reshape(bits.shape)
+
+
+PLANTED: dict[str, Planted] = {
+    "SubnormalViaFloat32": Planted(
+        only(gives_a_subnormal, through("float32")), (f"{ONNX}/float64/float16/",)
+    ),
+    "SaturatePositiveOnly": Planted(
+        only(is_negative, with_mode("saturate", "0")), (f"{ONNX}/float16/float8e5m2/saturate:1/",)
+    ),
+    "NanCarryIntoInf": Planted(only(low_payload, truncated), (f"{ONNX}/float32/bfloat16/",)),
+    "Uint8AsInt8": Planted(
+        with_source(uint8="int8"), tuple(f"{ONNX}/uint8/{each}/" for each in ("float32", "int32"))
+    ),
+    "Int16AsUint16": Planted(
+        with_source(int16="uint16"), tuple(f"{ONNX}/int16/{each}/" for each in ("float32", "int32"))
+    ),
+    "PlusIsNoNumber": Planted(
+        only(begins_with_plus, nan),
+        tuple(f"{ONNX}/string/{each}/" for each in ("float32", "float16")),
+    ),
+    "Uint64ShiftedWithoutSticky": Planted(
+        only(is_negative, shifted), (f"{ONNX}/uint64/float32/",)
+    ),
+    "Uint64SignedInFloat16": Planted(with_source(uint64="int64"), (f"{ONNX}/uint64/float16/",)),
+    "Mlx4135": Planted(
+        only(lambda case, bits: bits & 0x7F == 0x7F, nan_as_number),
+        (f"{ONNX}/float8e4m3fn/float32/",),
+    ),
+    "InnerZeroLost": Planted(without_inner_zeros, (f"{ONNX}/int32/string/",)),
+    "ExponentTooLarge": Planted(only(exponent_too_large, zeros), (f"{ONNX}/string/float64/",)),
+    "FloatTextIsRounded": Planted(with_no_decimals, (f"{ONNX}/float32/string/",)),
+    "CachedByWidth": Planted(
+        by_width,
+        tuple(
+            f"{ONNX}/{each}/"
+            for each in ("bfloat16/int8", "bfloat16/float32", "float32/bfloat16", "uint32/float64",
+                         "float8e5m2/float32", "float8e5m2/bfloat16", "bfloat16/float8e5m2/")
+        ),
+    ),
+    "Random": Planted(
+        random,
+        tuple(
+            f"{ONNX}/{source}/{target}/"
+            for source in ("float16", "int8", "float8e5m2", "float32")
+            for target in ("float8e4m3fn", "int8", "bool", "float32", "uint4")
+        ),
+    ),
+}  # fmt: skip
+"""By the names of the backends in which the faults were first planted."""
+
+
+def reversed_groups(bits: Any, size: int) -> Any:
+    """Each group of so many neighbors in reverse order."""
+    return bits.reshape(-1, size)[:, ::-1].reshape(bits.shape).copy()
+
+
+def narrower_swapped(case: Case, bits: Any) -> Any:
+    """Narrower elements come in the order of a big-endian machine."""
+    right = RIGHT.bitcast(case, bits)
+    ratio = format_named(case.source).bits // format_named(case.target).bits
+    return reversed_groups(right, ratio) if ratio > 1 else right
+
+
+def nan_quieted(case: Case, bits: Any) -> Any:
+    """A float32 is loaded and stored by instructions that make a NaN quiet."""
+    is_nan = bits & 0x7FFFFFFF > 0x7F800000
+    return RIGHT.bitcast(case, np.where(is_nan, bits | 0x400000, bits).reshape(bits.shape))
+
+
+def nibbles_swapped(case: Case, bits: Any) -> Any:
+    """The two halves of each byte in the other order; after the last of an odd number is a zero."""
+    flat = RIGHT.bitcast(case, bits).reshape(-1)
+    if flat.size > 1:
+        pairs = np.append(flat, np.zeros(flat.size % 2, flat.dtype)).reshape(-1, 2)
+        flat = pairs[:, ::-1].reshape(-1)[: flat.size]
+    return flat.reshape(RIGHT.bitcast(case, bits).shape)
+
+
+def bytes_swapped(case: Case, bits: Any) -> Any:
+    return np.asarray(RIGHT.bitcast(case, bits).byteswap())
+
+
+def bits_inverted(case: Case, bits: Any) -> Any:
+    return np.asarray(~RIGHT.bitcast(case, bits))
+
+
+def empty_keeps_shape(case: Case, bits: Any) -> Any:
+    right = RIGHT.bitcast(case, bits)
+    return right if bits.size else right.reshape(-1)[:0].reshape(bits.shape)
+
+
+VIEW = "torch-view:2"
+PLANTED_BITCASTS: dict[str, Planted] = {
+    "NarrowerSwapped": Planted(
+        narrower_swapped, (f"{VIEW}/int32/int16/", f"{VIEW}/int32/int8/", f"{VIEW}/int16/int8/")
+    ),
+    "BitcastNanQuieted": Planted(nan_quieted, (f"{VIEW}/float32/int32/", f"{VIEW}/float32/int16/")),
+    "OddNibbles": Planted(
+        nibbles_swapped, ("onnx-bitcast:26/int4/uint4/", "xla-bitcast-convert:2023/int4/uint4/")
+    ),
+    "BytesSwapped": Planted(bytes_swapped, (f"{VIEW}/int32/float32/", f"{VIEW}/int8/int16/")),
+    "BitsInverted": Planted(bits_inverted, (f"{VIEW}/int32/int16/",)),
+    "EmptyKeepsShape": Planted(empty_keeps_shape, (f"{VIEW}/int32/int16/", f"{VIEW}/int8/int16/")),
+}
+"""Faults of bitcasts."""

@@ -1,0 +1,145 @@
+"""Planted faults are named rightly: by what happens, where it happens, and by nothing more."""
+
+from __future__ import annotations
+
+from math import comb, log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reports.findings.evidence import bits_of_choice, worth
+from reports.findings.finding import UNEXPLAINED, Finding
+from reports.findings.finding_text import extent_words
+from reports.findings.read_findings import read_findings
+from specs.cases import Case
+from specs.formats import format_named
+from tests.reports.judged_run import cases_of, judged_run, with_mode
+from tests.reports.planted_causes import ONNX, PLANTED, PLANTED_BITCASTS, Planted, only
+from tests.reports.planted_causes import random as at_random
+
+NAMED = {
+    "SubnormalViaFloat32": (
+        "rounds-twice-through-float32",
+        "rounds twice, through float32, where the result is subnormal",
+    ),
+    "SaturatePositiveOnly": (
+        "infinity",
+        "gives -infinity, for x ≤ -61440 and -infinity, where the lowest value is required",
+    ),
+    "NanCarryIntoInf": (
+        "infinity",
+        "gives infinity, for NaN whose payload is in the lowest 16 bits, where NaN is required",
+    ),
+    "Uint8AsInt8": ("reads-unsigned-as-signed", "reads unsigned integers as signed"),
+    "Int16AsUint16": ("reads-signed-as-unsigned", "reads signed integers as unsigned"),
+    "PlusIsNoNumber": ("nan", "gives NaN, for texts with a leading plus sign"),
+    "Uint64ShiftedWithoutSticky": (
+        "halves-large-integers",
+        "halves unsigned integers beyond the signed range before it converts them, and loses their"
+        " lowest bit",
+    ),
+    "Uint64SignedInFloat16": ("reads-unsigned-as-signed", "reads unsigned integers as signed"),
+    "Mlx4135": (
+        "moves-bits",
+        "converts small floats by moving their bits, through float32, as if they were normal,"
+        " for NaN",
+    ),
+    "InnerZeroLost": (
+        "loses-inner-zeros",
+        "loses the zeros between the other digits of a number",
+    ),
+    "ExponentTooLarge": (
+        "one-input",
+        "gives one input a wrong value, which is not enough to tell the cause: flushes subnormal"
+        " inputs and results to zero, or gives zero",
+    ),
+    "FloatTextIsRounded": ("printf-0f", "writes numbers as printf does with %.0f"),
+    "CachedByWidth": (
+        "as-another-dtype",
+        "takes dtypes for others of the same width: bfloat16 for float16, float8e5m2 for"
+        " float8e4m3fn, uint32 for float32",
+    ),
+    "NarrowerSwapped": (
+        "reverses-elements",
+        "bitcasts between widths put the elements that make up a wider one in reverse order",
+    ),
+    "BitcastNanQuieted": (
+        "quiets-nans-of-source",
+        "bitcasts make signaling NaNs of the source quiet",
+    ),
+    "OddNibbles": (
+        "reverses-elements-in-bytes",
+        "bitcasts put elements of less than 8 bits that share a byte in reverse order",
+    ),
+    "BytesSwapped": (
+        "reversed-bytes-of-answers",
+        "gives its answers with their bytes in reverse order",
+    ),
+    "BitsInverted": ("changes-bits", "bitcasts give other bits"),
+    "EmptyKeepsShape": (
+        "keeps-the-shape",
+        "bitcasts between widths keep the shape, for tensors without elements",
+    ),
+    "Random": (UNEXPLAINED, "gives wrong values that no closed form explains"),
+}
+
+
+def found_in(folder: Path, planted: Planted) -> tuple[Finding, ...]:
+    store = judged_run(folder, {"faulty": planted.answer}, cases_of(*planted.patterns))
+    return read_findings(store)["faulty"]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_fault_is_one_finding_of_its_own_name(name: str, tmp_path: Path) -> None:
+    [found] = found_in(tmp_path / "run", (PLANTED | PLANTED_BITCASTS)[name])
+    assert (found.name, found.says) == NAMED[name]
+
+
+def test_every_planted_fault_has_a_name() -> None:
+    assert set(NAMED) == {*PLANTED, *PLANTED_BITCASTS}
+
+
+def test_a_number_of_the_wrong_value_is_not_blamed_for_its_notation(tmp_path: Path) -> None:
+    [found] = found_in(tmp_path / "run", PLANTED["InnerZeroLost"])
+    assert "gives '124', not a text of that value" in extent_words(found)
+
+
+def test_random_answers_that_are_often_zero_have_no_other_cause(tmp_path: Path) -> None:
+    """A constant that is given more often than by chance is no cause of where it is given."""
+
+    def cast(case: Case, bits: Any) -> Any:
+        answers = at_random(case, bits)
+        return np.where(answers & 3 == 0, answers.dtype.type(0), answers)
+
+    patterns = tuple(f"{ONNX}/{each}/" for each in ("float16/int8", "float8e5m2/float16"))
+    [found] = found_in(tmp_path / "run", Planted(cast, patterns))
+    assert found.name == UNEXPLAINED
+
+
+def test_a_parameter_that_is_ignored_for_negative_values_is_named_with_them(
+    tmp_path: Path,
+) -> None:
+    """What lies below the range gets the lowest value, and a negative NaN another sign."""
+    answer = only(lambda case, bits: bits >> bits.dtype.type(15) == 1, with_mode("saturate", "1"))
+    patterns = tuple(
+        f"{ONNX}/float16/{target}/saturate:0/" for target in ("float8e5m2", "float8e4m3fn")
+    )
+    [found] = found_in(tmp_path / "run", Planted(answer, patterns))
+    assert (found.name, found.says) == (
+        "as-saturate-1",
+        "answers as with saturate = 1 where it has another value, for negative values",
+    )
+
+
+@pytest.mark.parametrize(("some", "among"), [(1, 256), (3, 10), (100, 4000)])
+def test_bits_of_a_choice(some: int, among: int) -> None:
+    assert bits_of_choice(some, among) == pytest.approx(log2(comb(among, some)))
+
+
+def test_what_fails_everywhere_tells_nothing_about_where() -> None:
+    target = format_named("float8e5m2")
+    assert worth(target, 256, 256, 256, 0) == 0
+    assert worth(target, 256, 256, 256, 1) == pytest.approx(log2(255) - log2(256))
+    assert worth(target, 256, 1, 1, 1) == pytest.approx(log2(256) + log2(255))
