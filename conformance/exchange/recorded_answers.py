@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import IO, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from conformance.exchange.listed_inputs import UnansweredInputs
@@ -37,6 +37,7 @@ from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import Shape
 from specs.cases import Case
 from specs.errors import CastigateError
+from specs.model.strict_model import StrictModel
 from specs.operations import is_bitcast
 from specs.outcomes import Anything, Rejected, Same
 from specs.ruling import Ruling, ruling
@@ -47,10 +48,8 @@ LONGEST_LINE = 1 << 20
 NUMBERS_AS_TEXT = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=str)
 
 
-class RecordedLine(BaseModel):
+class RecordedLine(StrictModel):
     """One line: a case, an input, and the recorded output."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     case: str
     input: Annotated[InputDatum, Field(union_mode="left_to_right")]

@@ -22,7 +22,8 @@ from reports.gate.canonical_json import digest_of
 from reports.run_store.record import TierChoice
 from specs.errors import CastigateError
 from specs.loader import documents
-from specs.model.document import Identifier, StrictModel, Text
+from specs.model.document import Identifier, Text
+from specs.model.strict_model import StrictModel
 from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
 from specs.suggestions import did_you_mean
 

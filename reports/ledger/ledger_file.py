@@ -15,7 +15,8 @@ from reports.ledger.breaches import parse_breach
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span
 from specs.errors import CastigateError
-from specs.model.document import StrictModel, Text
+from specs.model.document import Text
+from specs.model.strict_model import StrictModel
 from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
 
 FOLDER = Path(__file__).parent

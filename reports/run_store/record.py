@@ -15,9 +15,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     ValidationError,
@@ -27,6 +25,7 @@ from pydantic import (
 from reports.case_patterns import any_matches
 from specs.errors import CastigateError
 from specs.json_source import JsonError, parse_json
+from specs.model.strict_model import StrictModel
 from specs.plain_text import plain_text
 from specs.release import VERSION
 
@@ -37,12 +36,6 @@ EPOCH = "SOURCE_DATE_EPOCH"
 PACKAGES = ("numpy", "numba", "pyarrow")
 """Packages whose versions a run records."""
 LOCAL_FOLDERS = re.compile(r"(^|[\s=:'\",])(?:file://)?/(?:[^/\s=:'\",]+/)*(?=[^/\s])")
-
-
-class StrictModel(BaseModel):
-    """An immutable model that rejects unknown fields."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class BackendRecord(StrictModel):
@@ -69,6 +62,8 @@ def _dtypes(stored: Any) -> Any:
             return ()
         case str():
             return (stored,)
+        case list():
+            return tuple(stored)
     return stored
 
 
@@ -193,8 +188,12 @@ def serialize_record(record: RunRecord) -> bytes:
 
 def _checksum(content: dict[str, Any]) -> str:
     """The sha256 of all members but the checksum itself."""
-    others = {name: value for name, value in content.items() if name != CHECKSUM}
-    return sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
+    text = json.dumps(_without_checksum(content), sort_keys=True)
+    return sha256(text.encode()).hexdigest()
+
+
+def _without_checksum(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name != CHECKSUM}
 
 
 def parse_record(data: bytes, path: str) -> RunRecord:
@@ -209,15 +208,14 @@ def parse_record(data: bytes, path: str) -> RunRecord:
             f"{path} is cut short or damaged: it {error}; run again into another --out"
         ) from None
     version_found = content.get("format") if isinstance(content, dict) else None
-    if version_found != FORMAT_VERSION:
+    if type(version_found) is not int or version_found != FORMAT_VERSION:
         raise CastigateError(
             f"{path} has format {json.dumps(version_found)[:30]}, castigate {VERSION} reads format "
             f"{FORMAT_VERSION}; use the version that wrote it"
         )
     try:
-        record = RunRecord.model_validate(
-            {name: value for name, value in content.items() if name != CHECKSUM}
-        )
+        # Only of JSON are lists tuples, and texts times.
+        record = RunRecord.model_validate_json(json.dumps(_without_checksum(content)))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -137,6 +137,14 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("'2027-01-31'", "'2027-02-31'", 15, "`2027-02-31` is not a date"),
     ("'2027-01-31'", "'20270131'", 15, "`20270131` is not a date"),
     ("'2027-01-31'", "2027-01-31", 15, "quote it"),
+    ("tier: quick", "tier: quick\nseed: '1'", 6, "should be a valid integer"),
+    ("tier: quick", "tier: quick\nseed: true", 6, "should be a valid integer"),
+    ("tier: quick", "tier: quick\nmax-examples: '100'", 6, "should be a valid integer"),
+    ("tier: quick", "tier: quick\ntime-limit: true", 6, "should be a valid integer"),
+    ("tier: quick", "tier: quick\nonly-new: 'true'", 6, "should be a valid boolean"),
+    ("tier: quick", "tier: quick\nonly-new: 1", 6, "should be a valid boolean"),
+    ("float32/**': 50", "float32/**': true", 9, "should be a valid integer"),
+    ("float32/**': 50", "float32/**': '50'", 9, "should be a valid integer"),
 ]  # fmt: skip
 
 

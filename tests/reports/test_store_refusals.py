@@ -165,6 +165,16 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         f"OUT/run.json is damaged: its checksum is wrong; {REPAIR_ADVICE}"),
     "an unknown word": (_with_record_text(_record_text(colour="red")), open_run,
         "OUT/run.json is damaged: `colour`: Extra inputs are not permitted"),
+    **{
+        f"a {kind} for a number": (_with_record_text(_record_text(seed=seed)), open_run,
+            "OUT/run.json is damaged: `seed`: Input should be a valid integer")
+        for kind, seed in (("text", "1"), ("boolean", True), ("float", 1.0))
+    },
+    "a number for a boolean": (_with_record_text(_record_text(complete=1)), open_run,
+        "OUT/run.json is damaged: `complete`: Input should be a valid boolean"),
+    "a float for the format": (_with_record_text(_record_text(format=2.0)), open_run,
+        "OUT/run.json has format 2.0, castigate 0.1.0 reads format 2; use the version that wrote "
+        "it"),
     "a shard beyond the last": (_with_record_text(_record_text(shard={"index": 5, "count": 4})),
         open_run, "OUT/run.json is damaged: `shard`: Value error, there is no shard 5/4 of a run"),
     "a folder for a record": (lambda out: Path(out, "run.json").mkdir(parents=True), open_run,
