@@ -19,7 +19,7 @@ from pydantic import (
 
 from reports.case_patterns import EVERYTHING, INVARIANCES, any_matches, ids_of, matches
 from reports.gate.canonical_json import digest_of
-from reports.run_store.record import TierChoice
+from reports.run_store.record import Examples, Seed, TierChoice
 from specs.errors import CastigateError
 from specs.loader import documents
 from specs.model.document import Identifier, Text
@@ -30,7 +30,6 @@ from specs.suggestions import did_you_mean
 SHIPPED = Path(__file__).with_name("policies")
 CLAIMED = "claimed"
 """In `documents`: all documents that the backend claims."""
-MAX_EXAMPLES = 100_000_000
 HINTS = {
     "a document begins with `document:`": "a policy begins with `policy: NAME`",
     "or write a quoted hex pattern": "if it is text, or write a whole number",
@@ -104,8 +103,8 @@ class PolicyEntry(StrictModel):
     levels: Levels
     tier: Tier
     cases: list[CaseEntry] = Field([])
-    seed: Annotated[int | None, Field(ge=0)] = None
-    max_examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES, alias="max-examples")] = 1000
+    seed: Seed | None = None
+    max_examples: Annotated[Examples, Field(alias="max-examples")] = 1000
     may_be_unsupported: list[Text] = Field([], alias="may-be-unsupported")
     minimum_coverage: dict[str, PerCent] = Field({}, alias="minimum-coverage")
     accepted: list[AcceptedEntry] = Field([])

@@ -38,17 +38,23 @@ PACKAGES = ("numpy", "numba", "pyarrow")
 LOCAL_FOLDERS = re.compile(r"(^|[\s=:'\",])(?:file://)?/(?:[^/\s=:'\",]+/)*(?=[^/\s])")
 
 
+MOST_EXAMPLES = 100_000_000
+Seed = Annotated[int, Field(ge=0)]
+Examples = Annotated[int, Field(ge=0, le=MOST_EXAMPLES)]
+"""How many random inputs are drawn for a wide source."""
+
+
 class BackendRecord(StrictModel):
     """A backend as the user named it."""
 
-    name: str
+    name: Annotated[str, Field(min_length=1)]
     version: str
 
 
 class TierChoice(StrictModel):
     """Patterns of case ids, and the tier at which their cases are asked."""
 
-    match: tuple[str, ...]
+    match: Annotated[tuple[str, ...], Field(min_length=1)]
     tier: Literal["quick", "full"]
 
     def __str__(self) -> str:
@@ -119,7 +125,7 @@ class Environment(StrictModel):
     python: str
     platform: str
     machine: str
-    cpus: int
+    cpus: Annotated[int, Field(ge=1)]
     packages: dict[str, str | None]
 
 
@@ -129,11 +135,11 @@ class RunRecord(StrictModel):
     format: Literal[2] = FORMAT_VERSION
     suite: str = VERSION
     documents: dict[str, str]
-    backends: tuple[BackendRecord, ...]
+    backends: Annotated[tuple[BackendRecord, ...], Field(min_length=1)]
     selection: Selection = Selection()
     tier: Literal["quick", "full"] = "quick"
-    seed: int = 0
-    max_examples: int = 1000
+    seed: Seed = 0
+    max_examples: Examples = 1000
     isolates_sweeps: bool = False
     """Whether sweeps too were answered in processes that share no memory with the judge."""
     shard: Shard | None = None
@@ -142,9 +148,18 @@ class RunRecord(StrictModel):
     started: AwareDatetime
     finished: AwareDatetime | None = None
     complete: bool = False
-    exit_code: int | None = None
+    exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
     parts: tuple[str, ...] = ()
     """The files of a complete shard's tasks."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [backend.name for backend in self.backends]
+        if len(set(names)) < len(names):
+            raise ValueError("a backend is named twice")
+        if self.complete and (self.finished is None or self.exit_code is None):
+            raise ValueError("a complete run has an end and an exit code")
+        return self
 
 
 def current_time() -> datetime:
@@ -219,7 +234,10 @@ def parse_record(data: bytes, path: str) -> RunRecord:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise CastigateError(f"{path} is damaged: `{where}`: {first['msg']}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise CastigateError(
+            f"{path} is damaged: {f'`{where}`: ' if where else ''}{message}"
+        ) from None
     if CHECKSUM in content and content[CHECKSUM] != _checksum(content):
         raise CastigateError(
             f"{path} is damaged: its checksum is wrong; copy the whole folder again, "

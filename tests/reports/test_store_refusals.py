@@ -175,8 +175,28 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
     "a float for the format": (_with_record_text(_record_text(format=2.0)), open_run,
         "OUT/run.json has format 2.0, castigate 0.1.0 reads format 2; use the version that wrote "
         "it"),
+    **{
+        f"a record with {what}": (_with_record_text(_record_text(**changes)), open_run,
+            f"OUT/run.json is damaged: {message}")
+        for what, changes, message in (
+            ("no backends", {"backends": []},
+                "`backends`: Tuple should have at least 1 item after validation, not 0"),
+            ("a backend without a name", {"backends": [{"name": "", "version": "1"}]},
+                "`backends.0.name`: String should have at least 1 character"),
+            ("a backend twice", {"backends": 2 * [{"name": "a", "version": "1"}]},
+                "a backend is named twice"),
+            ("a negative seed", {"seed": -1},
+                "`seed`: Input should be greater than or equal to 0"),
+            ("too many examples", {"max_examples": 10**9},
+                "`max_examples`: Input should be less than or equal to 100000000"),
+            ("a negative exit code", {"exit_code": -1},
+                "`exit_code`: Input should be greater than or equal to 0"),
+            ("no end", {"complete": True, "exit_code": 0},
+                "a complete run has an end and an exit code"),
+        )
+    },
     "a shard beyond the last": (_with_record_text(_record_text(shard={"index": 5, "count": 4})),
-        open_run, "OUT/run.json is damaged: `shard`: Value error, there is no shard 5/4 of a run"),
+        open_run, "OUT/run.json is damaged: `shard`: there is no shard 5/4 of a run"),
     "a folder for a record": (lambda out: Path(out, "run.json").mkdir(parents=True), open_run,
         "cannot read OUT/run.json: Is a directory"),
     "reading no run": (_nothing, open_run,
