@@ -166,6 +166,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "--durations-castigate measures no workers of xdist; leave out -n, pytest has its own"
         )
+    _check_junit_file(config)
     if is_worker(config):
         report_versions(config, versions)
     try:
@@ -175,6 +176,28 @@ def pytest_configure(config: pytest.Config) -> None:
         if not is_worker(config):
             raise pytest.UsageError(str(error)) from None
         report_error(config, str(error))
+
+
+def _check_junit_file(config: pytest.Config) -> None:
+    """Refuse a file for `--junitxml` that cannot be written: pytest tries it only at its end.
+
+    Devices and FIFOs are left alone, as opening one may wait for a reader.
+    """
+    if is_worker(config) or not (named := config.getoption("--junitxml")):
+        return
+    path = Path(named).absolute()
+    is_new = not path.exists()
+    if not is_new and not path.is_file():
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise pytest.UsageError(
+            f"--junitxml: {named} cannot be written: {error.strerror}; give another path"
+        ) from None
 
 
 def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:

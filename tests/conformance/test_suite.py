@@ -78,6 +78,10 @@ USAGE_ERRORS = [
     ),
     ([REFERENCE, "--timeout=0"], "--timeout 0: give a number of seconds above 0"),
     ([REFERENCE, "--timeout=-1"], "--timeout -1: give a number of seconds above 0"),
+    (
+        [REFERENCE, "--junitxml=/proc/x"],
+        "--junitxml: /proc/x cannot be written: No such file or directory; give another path",
+    ),
     ([REFERENCE, "--level=optional"], "invalid choice: 'optional'"),
 ]
 
