@@ -274,7 +274,9 @@ def _rule_names(entry: PolicyEntry) -> set[str]:
 
 
 def _check_document(source: YamlFile, location: Location, word: str) -> None:
-    name, _, version = word.partition(":")
+    name, colon, version = word.partition(":")
+    # Without a version behind its colon, the word as a whole is no name.
+    name = word if colon and not version else name
     if name not in documents():
         hint = did_you_mean(name, documents())
         if name == CLAIMED:

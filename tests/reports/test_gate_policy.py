@@ -125,6 +125,7 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("['onnx-cast:25']\nlevels", "[claimed]\nlevels", 3, "write `documents: claimed`, without"),
     ("float32/**': 50", "float32/float8e5m2': 50", 9,
         "did you mean `onnx-cast:25/float32/float8e5m2/**`?"),
+    ("onnx-cast:25']\nlevels", "onnx-cast:']\nlevels", 3, "unknown document `onnx-cast:`; did you"),
     ("onnx-cast:25']\nlevels", "onnx-cast:26']\nlevels", 3, "has no version `26`"),
     ("/string/**", "/strings/**", 7, "`onnx-cast:25/strings/**` matches no case"),
     ("float32/**': 50", "float32/**': 101", 9, "less than or equal to 100"),
