@@ -195,6 +195,12 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
                 "a complete run has an end and an exit code"),
         )
     },
+    "a record with a key twice": (_with_record_text('{"format": 1, "format": 2}'), open_run,
+        "OUT/run.json is cut short or damaged: it has the key `format` twice; run again into "
+        "another --out"),
+    "a record with NaN": (_with_record_text('{"format": NaN}'), open_run,
+        "OUT/run.json is cut short or damaged: it is not JSON: `NaN` is no value of JSON; run "
+        "again into another --out"),
     "a shard beyond the last": (_with_record_text(_record_text(shard={"index": 5, "count": 4})),
         open_run, "OUT/run.json is damaged: `shard`: there is no shard 5/4 of a run"),
     "a folder for a record": (lambda out: Path(out, "run.json").mkdir(parents=True), open_run,
