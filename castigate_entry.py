@@ -7,11 +7,12 @@ is needed, and checks first that Python finds castigate's and not the project's.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,26 +31,44 @@ hookimpl = HookimplMarker("pytest")
 
 def main() -> None:
     """Run the command ``castigate``; exit with code 2 if another package hides one of its own."""
-    is_free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if is_free:
-        signal.signal(signal.SIGTERM, _end_while_importing)
-    try:
-        if problem := hidden_package():
-            _complain(problem)
-            sys.exit(2)
-        run = importlib.import_module("conformance.commands.main").main
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        sys.exit(130)
-    if is_free:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    run()
+    _handle_signals()
+    if problem := hidden_package():
+        _complain(problem)
+        sys.exit(2)
+    importlib.import_module("conformance.commands.main").main()
 
 
-def _end_while_importing(number: int, frame: object) -> None:
-    """End at once on SIGTERM: an exception might be caught by a module that is being imported."""
-    _complain("terminated")
-    os._exit(143)
+ENDINGS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 143)}
+"""The line that is printed on each signal, and the exit code."""
+
+
+def _handle_signals() -> None:
+    """End at once on Ctrl-C and SIGTERM whenever no command runs, unless they are ignored.
+
+    A command raises exceptions in their place, but a module that is being imported might catch
+    one, and when Python ends there is nobody left to do so.
+    """
+    taken = [
+        number
+        for number in ENDINGS
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+    ]
+    for number in taken:
+        signal.signal(number, _end_at_once)
+    # The first that is registered is called last. Then Python removes handlers of its own, but
+    # goes on to ignore what is ignored: the result is complete, and is not lost any more.
+    atexit.register(_ignore_signals, taken)
+
+
+def _end_at_once(number: int, frame: object) -> None:
+    line, code = ENDINGS[signal.Signals(number)]
+    _complain(line)
+    os._exit(code)
+
+
+def _ignore_signals(numbers: Iterable[signal.Signals]) -> None:
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _complain(message: str) -> None:

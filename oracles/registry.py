@@ -191,7 +191,9 @@ def check_row_limits(backend: Backend) -> None:
 
 
 def _instantiate(name: str) -> Any:
-    left, _, right = name.partition(":")
+    left, colon, right = name.partition(":")
+    if colon and not right:
+        left = name  # Without a variant behind its colon, it is no name.
     if left in BUILTINS:
         builtin = BUILTINS[left]
         factory = getattr(importlib.import_module(builtin.module), builtin.attribute)

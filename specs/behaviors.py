@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from specs.formats import Format, Kind, format_named, formats
-from specs.model.document import StrictModel
+from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import Rounding
 from specs.model.yaml_source import (
     Location,
@@ -114,9 +114,9 @@ class Behavior(StrictModel):
 
     name: str
     says: str
-    from_: tuple[Kind, ...] = Field(alias="from")
-    to: tuple[Kind, ...]
-    steps: tuple[Step, ...]
+    from_: Annotated[tuple[Kind, ...], Field(alias="from", strict=False)]
+    to: Annotated[tuple[Kind, ...], Field(strict=False)]
+    steps: Annotated[tuple[Step, ...], Field(strict=False)]
 
     @model_validator(mode="after")
     def _check(self) -> Behavior:

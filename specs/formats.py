@@ -7,9 +7,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from specs.errors import CastigateError
+from specs.model.strict_model import StrictModel
 from specs.model.yaml_source import read_yaml
 
 FORMATS_FILE = Path(__file__).with_name("formats.yaml")
@@ -21,10 +22,8 @@ NanEncoding = Literal["ieee", "all-ones", "negative-zero", "none"]
 ZeroKind = Literal["signed", "unsigned", "none"]
 
 
-class FormatEntry(BaseModel):
+class FormatEntry(StrictModel):
     """One entry of ``formats.yaml``, which explains the fields."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Kind
     sign: int = 0

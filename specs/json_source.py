@@ -5,12 +5,38 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from specs.plain_text import plain_line
+
 MAX_BYTES, MAX_DEPTH = 1 << 28, 100
 """Limits of a file; a certificate of 13,000 cases has 1.3 MB and 8 levels."""
 
 
+SHOWN = 40
+"""Characters of a key that an error quotes."""
+
+
 class JsonError(Exception):
     """The text is not JSON, too large or too deep; the message is a predicate of the file."""
+
+
+def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its members; raise JsonError if two have one key: readers differ on it."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
+        raise JsonError(f"has the key `{plain_line(twice, SHOWN)}` twice")
+    return members
+
+
+def refuse_constant(word: str) -> Any:
+    """Raise JsonError for NaN and infinities, which Python reads though JSON lacks them."""
+    raise JsonError(f"is not JSON: `{word}` is no value of JSON")
+
+
+def load_json(text: str) -> Any:
+    """Parse JSON as ``json.loads`` does; raise JsonError for what only Python accepts."""
+    return json.loads(text, object_pairs_hook=unique_members, parse_constant=refuse_constant)
 
 
 def parse_json(data: bytes) -> Any:
@@ -18,7 +44,7 @@ def parse_json(data: bytes) -> Any:
     if len(data) > MAX_BYTES:
         raise JsonError(f"has more than {MAX_BYTES >> 20} MiB")
     try:
-        content = json.loads(data.decode())
+        content = load_json(data.decode())
     except RecursionError:
         raise JsonError(f"is nested more than {MAX_DEPTH} levels deep") from None
     except ValueError:

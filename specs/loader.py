@@ -121,6 +121,21 @@ def document_named(name: str) -> Document:
     return known[name]
 
 
+def document_and_version(word: str) -> tuple[Document, str | None]:
+    """The shipped document that ``name`` or ``name:version`` means, and the version if named.
+
+    Raises CastigateError with a suggestion if there is no such document or version.
+    """
+    name, colon, version = word.partition(":")
+    if not colon:
+        return document_named(name), None
+    # Without a version behind its colon, the word as a whole is no name.
+    document = document_named(name if version else word)
+    if version not in (known := document.entry.versions):
+        raise CastigateError(f"{name} has no version `{version}`; it has {', '.join(known)}")
+    return document, version
+
+
 def load_document(path: Path) -> Document:
     """Load and check one document; raise DocumentError with file, line and rule."""
     source = read_yaml(path)

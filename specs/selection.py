@@ -9,7 +9,7 @@ from specs.cases import Case
 from specs.editions import Edition, editions
 from specs.errors import CastigateError
 from specs.formats import formats
-from specs.loader import document_named, documents
+from specs.loader import document_and_version, document_named, documents
 from specs.suggestions import closest, did_you_mean
 
 
@@ -35,12 +35,10 @@ def _editions(names: Sequence[str]) -> Iterator[Edition]:
         return
     chosen: dict[tuple[str, str], Edition] = {}
     for given in names:
-        name, _, version = given.partition(":")
-        known = {edition.version: edition for edition in editions(document_named(name))}
-        if version and version not in known:
-            raise CastigateError(f"{name} has no version `{version}`; it has {', '.join(known)}")
-        for edition in [known[version]] if version else known.values():
-            chosen[name, edition.version] = edition
+        document, version = document_and_version(given)
+        for edition in editions(document):
+            if version in (None, edition.version):
+                chosen[document.name, edition.version] = edition
     yield from chosen.values()
 
 

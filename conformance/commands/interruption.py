@@ -46,17 +46,24 @@ class StoppableGroup(TyperGroup):
 
 
 @contextmanager
-def sigterm_raises() -> Iterator[None]:
-    """Raise Terminated on SIGTERM within the block, unless it is handled or ignored already."""
-    is_free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if not is_free or threading.current_thread() is not threading.main_thread():
+def signals_raise() -> Iterator[None]:
+    """Raise KeyboardInterrupt on Ctrl-C and Terminated on SIGTERM within the block.
+
+    What is ignored stays so. At the end of the block the handlers of before are back.
+    """
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGTERM, _raise_terminated)
+    raising = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _raise_terminated}
+    before = {number: signal.getsignal(number) for number in raising}
+    handled = [number for number in raising if before[number] is not signal.SIG_IGN]
     try:
+        for number in handled:
+            signal.signal(number, raising[number])
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in handled:
+            signal.signal(number, before[number])
 
 
 def _raise_terminated(number: int, frame: FrameType | None) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.interruption import StoppableGroup, StoppedError, sigterm_raises
+from conformance.commands.interruption import StoppableGroup, StoppedError, signals_raise
 from conformance.commands.streams import (
     OutputClosedError,
     open_closed_streams,
@@ -102,15 +102,14 @@ def main() -> None:
     """Run the command and exit; a user's error is one line on stderr and exit code 2."""
     open_closed_streams()
     collect_garbage_rarely()
-    with sigterm_raises():
-        code = _run()
+    code = _run()
     sys.exit(code if stderr_is_open() else OUTPUT_CLOSED)
 
 
 def _run() -> int:
     """Run the command; return the exit code."""
     try:
-        with plain_stdout():
+        with signals_raise(), plain_stdout():
             app = build_app(commands_for(sys.argv[1:]))
             code = app(prog_name="castigate", standalone_mode=False)
         return code if isinstance(code, int) else 0

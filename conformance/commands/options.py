@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
+from reports.run_store.record import MOST_EXAMPLES
 from reports.run_store.storage import check_outlives, folder_at
 from specs.errors import CastigateError
-
-MOST_EXAMPLES = 100_000_000
 
 
 def parse_folder(text: str) -> str:

@@ -22,7 +22,7 @@ from specs.coverage import Coverage, by_kind, coverage, page_sections
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.lint import Proof, prove
-from specs.loader import Document, document_named, documents, load_document
+from specs.loader import Document, document_and_version, documents, load_document
 from specs.model.document import json_schema
 from specs.model.page_lines import Span, cite_lines, line_digests, read_page
 from specs.operations import matching_rules
@@ -89,12 +89,9 @@ def specs_command(
                 raise CastigateError("`castigate specs page` takes one page; add its FILE")
             lines = iter(line_digests(read_page(files[0])))
         case _:
-            name, _, version = what.partition(":")
-            document = document_named(name)
-            if version:
-                version_named(document, version)
+            document, version = document_and_version(what)
             if as_json:
-                lines = iter([document_details(document, version or None).model_dump_json()])
+                lines = iter([document_details(document, version).model_dump_json()])
             else:
                 lines = list_version(document, version) if version else list_document(document)
     for line in lines:
@@ -107,13 +104,13 @@ def _show_coverage(what: str | None, copy: Path | None) -> None:
         raise CastigateError(
             "--coverage needs a document; write castigate specs --coverage DOCUMENT"
         )
-    name, _, version = what.partition(":")
+    version: str | None = None
     if what.endswith(".yaml"):
-        document, version = load_document(Path(what)), ""
+        document = load_document(Path(what))
     else:
-        document = document_named(name)
+        document, version = document_and_version(what)
     changed = list_changes(document, copy) if copy is not None else []
-    for line in changed or list_page(document, version or None, copy):
+    for line in changed or list_page(document, version, copy):
         typer.echo(line)
     if changed or known_coverage(document).uncovered():
         raise typer.Exit(1)
@@ -150,7 +147,7 @@ def list_document(document: Document) -> Iterator[str]:
 
 def list_version(document: Document, name: str) -> Iterator[str]:
     """List a version's dtypes, parameters and counts, then its cases with their rules."""
-    version = version_named(document, name)
+    version = edition(document, name)
     yield f"{document.name}:{name}: {_count_cases(version)}"
     yield f"  from {' '.join(version.sources)}"
     yield f"  to   {' '.join(version.targets)}"
@@ -160,14 +157,6 @@ def list_version(document: Document, name: str) -> Iterator[str]:
     yield ""
     for case in version.cases():
         yield f"  {case.id}  {', '.join(matching_rules(document, case).rules)}"
-
-
-def version_named(document: Document, name: str) -> Edition:
-    """Return a document's version; raise CastigateError with the known ones if it has no such."""
-    if name not in document.entry.versions:
-        known = ", ".join(document.entry.versions)
-        raise CastigateError(f"{document.name} has no version `{name}`; it has {known}")
-    return edition(document, name)
 
 
 def _count_cases(version: Edition) -> str:
@@ -214,8 +203,6 @@ def list_page(document: Document, version: str | None, copy: Path | None) -> Ite
     edition that the document encodes.
     """
     found = known_coverage(document)
-    if version is not None:
-        version_named(document, version)
     text = read_page(copy).split("\n") if copy is not None else None
     page = found.page
     shown = page_sections(document, page, version)

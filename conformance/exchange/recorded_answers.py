@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import IO, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from conformance.exchange.listed_inputs import UnansweredInputs
@@ -37,6 +37,8 @@ from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import Shape
 from specs.cases import Case
 from specs.errors import CastigateError
+from specs.json_source import JsonError, unique_members
+from specs.model.strict_model import StrictModel
 from specs.operations import is_bitcast
 from specs.outcomes import Anything, Rejected, Same
 from specs.ruling import Ruling, ruling
@@ -44,13 +46,23 @@ from specs.selection import case_named
 
 LONGEST_LINE = 1 << 20
 """Characters of a line; an endless one is cut off here and reported."""
-NUMBERS_AS_TEXT = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=str)
 
 
-class RecordedLine(BaseModel):
+def _refuse_constant(word: str) -> Any:
+    quoted = word.lower().replace("infinity", "inf")
+    raise CastigateError(f'not JSON: `{word}` is no value of JSON; write "{quoted}" in quotes')
+
+
+NUMBERS_AS_TEXT = json.JSONDecoder(
+    parse_int=JsonNumber,
+    parse_float=JsonNumber,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=unique_members,
+)
+
+
+class RecordedLine(StrictModel):
     """One line: a case, an input, and the recorded output."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     case: str
     input: Annotated[InputDatum, Field(union_mode="left_to_right")]
@@ -176,14 +188,18 @@ def _patterns(
 
 
 def _parsed(line: str) -> RecordedLine:
+    recorded: RecordedLine | None = None
     try:
-        return RecordedLine.model_validate_json(line.encode(errors="surrogateescape"))
+        recorded = RecordedLine.model_validate_json(line.encode(errors="surrogateescape"))
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
-    if detail["type"] != "json_invalid":
-        # It may contain a number, whose digits only this decoder keeps.
+    if recorded is not None or detail["type"] != "json_invalid":
         try:
-            return RecordedLine.model_validate(NUMBERS_AS_TEXT.decode(line))
+            # It refuses what pydantic accepts, and keeps the digits of numbers.
+            content = NUMBERS_AS_TEXT.decode(line)
+            return recorded or RecordedLine.model_validate(content)
+        except JsonError as error:
+            raise CastigateError(f"the line {error}; write it once") from None
         except ValidationError as error:
             detail = error.errors(include_url=False)[0]
     where = str(detail["loc"][0]) if detail["loc"] else ""

@@ -9,7 +9,6 @@ from math import prod
 from typing import Annotated, Any
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -26,6 +25,7 @@ from reports.counterexample.drawing import datum_with_value, value_text
 from specs.bitcast_shapes import Shape, format_shape
 from specs.errors import CastigateError
 from specs.formats import Format
+from specs.model.strict_model import StrictModel
 
 ENCODER = json.JSONEncoder(ensure_ascii=False)
 HEX = re.compile(r"0[xX][0-9a-fA-F]+")
@@ -72,18 +72,14 @@ Spelled = str | StrictBool | Annotated[JsonNumber, PlainValidator(_number)]
 """One value of a numeric dtype."""
 
 
-class TextDatum(BaseModel):
+class TextDatum(StrictModel):
     """A value of the string dtype."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str
 
 
-class ErrorDatum(BaseModel):
+class ErrorDatum(StrictModel):
     """The error that came instead of an answer."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     error: str
 
@@ -91,11 +87,11 @@ class ErrorDatum(BaseModel):
 class NestedDatum(RootModel[list["Spelled | NestedDatum"]]):
     """A tensor as lists in lists; its shape follows from the nesting."""
 
+    model_config = ConfigDict(strict=True)
 
-class TensorDatum(BaseModel):
+
+class TensorDatum(StrictModel):
     """A tensor as its shape and its elements in row-major order."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     shape: Annotated[list[Length], Field(max_length=MOST_DIMENSIONS)]
     bits: list[Spelled]

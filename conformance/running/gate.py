@@ -59,8 +59,8 @@ class Gate:
     def request(self, baseline: RunStore | None, claims: tuple[str, ...]) -> RunRequest:
         """Return the run that the policy demands of the backend.
 
-        A policy that names no seed has one drawn, so that no backend can know the inputs; where it
-        compares with an earlier run, it is the seed of that.
+        A policy that names no seed has one drawn, so that no backend can know the inputs; it is
+        another one than that of the earlier run with which the policy compares.
         """
         entry = self.policy.entry
         names = claims if entry.documents == CLAIMED else tuple(entry.documents)
@@ -69,8 +69,8 @@ class Gate:
                 f"backend `{self.backend}` claims no document; name documents in the policy"
             )
         seed = entry.seed
-        if seed is None:
-            seed = randbelow(SEEDS) if baseline is None else baseline.record.seed
+        while seed is None or (baseline is not None and seed == baseline.record.seed):
+            seed = randbelow(SEEDS)
         return RunRequest(
             (self.backend,),
             Selection(documents=names, choices=self.policy.choices),

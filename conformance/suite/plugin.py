@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import atexit
 import gc
+import math
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
@@ -42,6 +43,7 @@ from conformance.suite.xdist_workers import (
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.resource_limits import collect_garbage_rarely
 from oracles.registry import available_backends
+from reports.run_store.record import MOST_EXAMPLES
 from specs.errors import CastigateError
 from specs.loader import documents
 from specs.selection import select
@@ -52,6 +54,12 @@ TIMEOUT_PLUGIN = "timeout"
 """pytest-timeout, which defines the option --timeout too."""
 MAX_JOBS = 4
 """pytest itself takes a third of a millisecond to report an item: more would wait for it."""
+MOST: Mapping[str, float] = {
+    "--seed": math.inf,
+    "--max-examples": MOST_EXAMPLES,
+    "--durations-castigate": math.inf,
+}
+"""The options that are whole numbers, and the most that each may be."""
 SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise", "collectonly")
 """Options of pytest that leave items out."""
 BACKENDS = pytest.StashKey[list[JudgedBackend]]()
@@ -150,13 +158,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[VERSIONS] = versions = dict.fromkeys(config.getoption("--backend"), "")
     if not versions:
         raise pytest.UsageError(f"no backend is named; add --backend=NAME; {available_backends()}")
-    for name in ("--seed", "--max-examples", "--durations-castigate"):
-        if (config.getoption(name) or 0) < 0:
-            raise pytest.UsageError(f"{name} is negative; give a whole number from 0 on")
+    for name, most in MOST.items():
+        if not 0 <= (given := config.getoption(name) or 0) <= most:
+            end = f"to {most:,}" if most < math.inf else "on"
+            raise pytest.UsageError(f"{name} is {given}; give a whole number from 0 {end}")
     if config.getoption("--durations-castigate") is not None and gives_out_work(config):
         raise pytest.UsageError(
             "--durations-castigate measures no workers of xdist; leave out -n, pytest has its own"
         )
+    _check_junit_file(config)
     if is_worker(config):
         report_versions(config, versions)
     try:
@@ -166,6 +176,28 @@ def pytest_configure(config: pytest.Config) -> None:
         if not is_worker(config):
             raise pytest.UsageError(str(error)) from None
         report_error(config, str(error))
+
+
+def _check_junit_file(config: pytest.Config) -> None:
+    """Refuse a file for `--junitxml` that cannot be written: pytest tries it only at its end.
+
+    Devices and FIFOs are left alone, as opening one may wait for a reader.
+    """
+    if is_worker(config) or not (named := config.getoption("--junitxml")):
+        return
+    path = Path(named).absolute()
+    is_new = not path.exists()
+    if not is_new and not path.is_file():
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise pytest.UsageError(
+            f"--junitxml: {named} cannot be written: {error.strerror}; give another path"
+        ) from None
 
 
 def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
@@ -230,8 +262,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _timeout(config: pytest.Config) -> float:
-    """The time limit of an answer; the option of pytest-timeout may have no value."""
-    return float(config.getoption("--timeout") or DEFAULT_TIMEOUT)
+    """The time limit of an answer; for pytest-timeout's option no value and 0 mean none."""
+    given = config.getoption("--timeout")
+    is_ours = not config.pluginmanager.hasplugin(TIMEOUT_PLUGIN)
+    return float(given if is_ours else given or DEFAULT_TIMEOUT)
 
 
 def _settings(config: pytest.Config) -> Settings:

@@ -28,6 +28,7 @@ from oracles.backend.message_codec import (
 )
 from oracles.backend.remote_errors import decode_error, unsendable_answer
 from oracles.backend.shared_memory import SharedMemory
+from oracles.backend.startup_notice import startup_notice
 from oracles.backend.supervised_process import ProcessFailed, SupervisedProcess
 from oracles.protocol import Bits
 from oracles.tensor_batch import BatchAnswers
@@ -58,6 +59,10 @@ class PythonClient:
 
         Raises CastigateError if the versions differ or the backend cannot be loaded.
         """
+        with startup_notice(f"loading {self._backend} takes over", self._config.startup_seconds):
+            return self._description(process)
+
+    def _description(self, process: SupervisedProcess) -> OracleDescription:
         config = self._config
         try:
             version = process.receive(config.startup_seconds).header.get("castigate")

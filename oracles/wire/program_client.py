@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from threading import Timer
 from typing import Any
 
 from oracles.backend import resource_limits
@@ -16,6 +15,7 @@ from oracles.backend.backend_supervisor import EncodedRequest
 from oracles.backend.frames import FrameError, encode_frame, pack_arrays
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.shared_memory import SharedMemory
+from oracles.backend.startup_notice import startup_notice
 from oracles.backend.supervised_process import ProcessFailed, ProcessTimeout, SupervisedProcess
 from oracles.protocol import Bits
 from oracles.registry import EXEC
@@ -42,8 +42,6 @@ from specs.formats import format_named
 from specs.release import VERSION
 
 GOODBYE_SECONDS = 1.0
-SILENT_SECONDS = 10.0
-"""Seconds without a hello after which the user is told that the program is still starting."""
 GOODBYE_NUMBER = 1 << 40
 """The number of the last request, larger than any before."""
 MAX_BITCAST_GROWTH = 64
@@ -83,16 +81,14 @@ class ProgramClient:
             offer = MemoryOffer(descriptor=self._memory.descriptor, bytes=self._memory.size)
         request = AskHello(number=1, castigate=VERSION, memory=offer)
         frame = encode_frame(encode_request(request))
-        notice = Timer(SILENT_SECONDS, self._say_that_hello_is_missing)
-        notice.daemon = True
-        notice.start()
+        seconds = self._config.startup_seconds
+        words = f"castigate: `{self._backend}` has not said hello after"
         try:
-            reply = process.request(frame, self._config.startup_seconds, 0)
+            with startup_notice(words, seconds, " (docs/protocol.md)"):
+                reply = process.request(frame, seconds, 0)
             hello = parse_answer(reply.header)
         except FrameError as error:
             raise self._error(f": its hello is {error}") from None
-        finally:
-            notice.cancel()
         if isinstance(hello, Error):
             raise self._error(f": it answers hello by an error: {hello.text}")
         if not isinstance(hello, Hello) or hello.number != request.number:
@@ -108,12 +104,6 @@ class ProgramClient:
                 raise self._error(f": its hello names an unknown dtype: {error}") from None
         self._uses_memory = hello.memory and self._memory is not None
         return hello
-
-    def _say_that_hello_is_missing(self) -> None:
-        """Tell whoever waits: a program that opens a device may need long, another never speaks."""
-        seconds = f"{SILENT_SECONDS:g} s; waiting for up to {self._config.startup_seconds:g} s"
-        text = f"castigate: `{self._backend}` has not said hello after {seconds} (docs/protocol.md)"
-        print(text, file=sys.stderr, flush=True)
 
     def encode(
         self, number: int, request: Mapping[str, Any], arrays: Mapping[str, Bits]

@@ -9,11 +9,12 @@ import json
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from oracles.backend.frames import MAX_ELEMENTS, MAX_RANK, FrameError
 from oracles.backend.remote_errors import MAX_TEXT
+from specs.model.strict_model import StrictModel
 from specs.plain_text import plain_line
 
 PROTOCOL: Literal[1] = 1
@@ -45,10 +46,8 @@ def _plain_kind(kind: Any) -> Any:
 Text = Annotated[str, Field(max_length=MAX_TEXT), BeforeValidator(_cut)]
 
 
-class Header(BaseModel):
+class Header(StrictModel):
     """A JSON object with these members and no others."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class WireCase(Header):
@@ -139,7 +138,7 @@ class Hello(Header):
     dtypes: list[str]
     operations: list[Operation]
     claims: list[str] | None = None
-    depends_on: list[Dependence] = ["document", "version", "mode"]
+    depends_on: list[Dependence] = Field(["document", "version", "mode"])
     memory: Annotated[
         bool, Field(description="Whether the program uses the memory that was offered.")
     ] = False

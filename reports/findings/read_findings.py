@@ -17,6 +17,7 @@ from reports.run_store.open_run import REPAIR_ADVICE
 from reports.run_store.store import CAUSES, RunStore
 from reports.verdicts import FAILING
 from specs.errors import CastigateError
+from specs.json_source import JsonError, load_json
 
 FORMAT = 1
 """Changes with what a finding holds; findings of another format are found again."""
@@ -45,11 +46,11 @@ def read_findings(
         return found_again(store)
     failing = _failing_cells(store) if cells is None else cells()
     try:
-        content = json.loads(data)
+        content = load_json(data.decode("utf-8", "surrogatepass"))
         if content["format"] == FORMAT:
             by_key = {(each.backend, each.name): each for each in failing}
             return _decode(content["findings"], by_key)
-    except (ValueError, LookupError, TypeError):
+    except (JsonError, ValueError, LookupError, TypeError):
         path = store.folder.display_path(CAUSES)
         raise CastigateError(f"{path} is damaged; {REPAIR_ADVICE}") from None
     return found_again(store)

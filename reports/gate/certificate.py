@@ -17,6 +17,8 @@ from typing import Any, Final, get_args
 from reports.findings.cells import Cell
 from reports.findings.read_cells import read_cells, read_checks
 from reports.findings.read_findings import found_again
+from reports.findings.wrong_answers import StoredArrays
+from reports.gate.baseline import Baseline
 from reports.gate.canonical_json import digest_of, read_canonical
 from reports.gate.policy import Policy, Tier
 from reports.gate.policy_verdict import (
@@ -27,6 +29,7 @@ from reports.gate.policy_verdict import (
     verdict_counts,
 )
 from reports.gate.program import check_program
+from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run, tables_of
 from reports.run_store.record import RunRecord, TierChoice
 from reports.run_store.storage import folder_at
@@ -97,7 +100,8 @@ class Evidence:
         """Apply the policy to the run."""
         before = None
         if self.baseline is not None:
-            before = dict(_cells_by_case(self.baseline, only_backend(self.store)))
+            cells = dict(_cells_by_name(self.baseline, only_backend(self.store)))
+            before = Baseline(cells, _arrays(self.baseline), _arrays(self.store))
         record = self.store.record
         assert record.finished is not None
         check_cached_documents(record.selection.documents)
@@ -174,13 +178,12 @@ def only_backend(store: RunStore) -> str:
 
 
 def open_baseline(out: str, policy: Policy) -> RunStore:
-    """Open an earlier run, or raise an error if its settings are not those of the policy."""
+    """Open an earlier run; raise an error if it has other settings than the policy, or its seed."""
     store = open_run(out)
     record, entry = store.record, policy.entry
     for setting, actual, expected in (
         ("tier", record.tier, policy.tier),
         ("cases", *map(_shown_choices, (record.selection.choices, policy.choices))),
-        ("seed", record.seed, record.seed if entry.seed is None else entry.seed),
         ("max-examples", record.max_examples, entry.max_examples),
     ):
         if actual != expected:
@@ -188,6 +191,11 @@ def open_baseline(out: str, policy: Policy) -> RunStore:
                 f"baseline {out} was run with {setting} {actual}, but policy {policy.name} has "
                 f"{setting} {expected}; give a baseline that was run with the policy's settings"
             )
+    if entry.seed == record.seed:
+        raise CastigateError(
+            f"baseline {out} was run with seed {entry.seed} of policy {policy.name}, so that its "
+            "inputs are known; remove `seed` from the policy, or give another one"
+        )
     return store
 
 
@@ -242,7 +250,13 @@ def _file_digest(store: RunStore, name: str) -> str:
     return sha256(data).hexdigest()
 
 
-def _cells_by_case(baseline: RunStore, backend: str) -> Iterable[tuple[str, Cell]]:
+def _arrays(store: RunStore) -> StoredArrays:
+    """What reads the arrays of a run, which takes memory, when they are first needed."""
+    answers = cache(RunAnswers)
+    return lambda digest: answers(store).values(digest)
+
+
+def _cells_by_name(baseline: RunStore, backend: str) -> Iterable[tuple[str, Cell]]:
     name = _baseline_backend(baseline, backend)
     cells = chain(read_cells(baseline), read_checks(baseline))
     return ((cell.name, cell) for cell in cells if cell.backend == name)

@@ -19,17 +19,17 @@ from pydantic import (
 
 from reports.case_patterns import EVERYTHING, INVARIANCES, any_matches, ids_of, matches
 from reports.gate.canonical_json import digest_of
-from reports.run_store.record import TierChoice
+from reports.run_store.record import Examples, Seed, TierChoice
 from specs.errors import CastigateError
 from specs.loader import documents
-from specs.model.document import Identifier, StrictModel, Text
+from specs.model.document import Identifier, Text
+from specs.model.strict_model import StrictModel
 from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
 from specs.suggestions import did_you_mean
 
 SHIPPED = Path(__file__).with_name("policies")
 CLAIMED = "claimed"
 """In `documents`: all documents that the backend claims."""
-MAX_EXAMPLES = 100_000_000
 HINTS = {
     "a document begins with `document:`": "a policy begins with `policy: NAME`",
     "or write a quoted hex pattern": "if it is text, or write a whole number",
@@ -103,8 +103,8 @@ class PolicyEntry(StrictModel):
     levels: Levels
     tier: Tier
     cases: list[CaseEntry] = Field([])
-    seed: Annotated[int | None, Field(ge=0)] = None
-    max_examples: Annotated[int, Field(ge=0, le=MAX_EXAMPLES, alias="max-examples")] = 1000
+    seed: Seed | None = None
+    max_examples: Annotated[Examples, Field(alias="max-examples")] = 1000
     may_be_unsupported: list[Text] = Field([], alias="may-be-unsupported")
     minimum_coverage: dict[str, PerCent] = Field({}, alias="minimum-coverage")
     accepted: list[AcceptedEntry] = Field([])
@@ -274,7 +274,9 @@ def _rule_names(entry: PolicyEntry) -> set[str]:
 
 
 def _check_document(source: YamlFile, location: Location, word: str) -> None:
-    name, _, version = word.partition(":")
+    name, colon, version = word.partition(":")
+    # Without a version behind its colon, the word as a whole is no name.
+    name = word if colon and not version else name
     if name not in documents():
         hint = did_you_mean(name, documents())
         if name == CLAIMED:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
 from reports.case_patterns import any_matches, document_of, matches
 from reports.findings.cells import Cell, Divergence
-from reports.findings.changes import is_known
 from reports.findings.finding_text import shortened
+from reports.gate.baseline import Baseline
 from reports.gate.policy import AcceptedEntry, Policy
 from reports.verdicts import BREAKS_RULE, NO_ANSWER, NOT_RUN
 
 EXAMPLES = 3
 """How many cases are named for each failure."""
 BREAKS_RULES = (*BREAKS_RULE, "differs")
-Baseline = Mapping[str, Cell]
-"""The cells of an earlier run, by case id."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,6 @@ def _divergences(
     policy: Policy, cell: Cell, baseline: Baseline | None, day: date
 ) -> Iterator[PolicyDivergence]:
     """Yield each divergence of a cell; a failure of the case as a whole has no broken rule."""
-    before = baseline.get(cell.name) if baseline is not None else None
     broken_rules: list[Divergence | None] = [*cell.broken]
     if cell.verdict in NO_ANSWER or (cell.verdict in BREAKS_RULES and not broken_rules):
         broken_rules.append(None)
@@ -200,7 +197,7 @@ def _divergences(
         valid = [entry for entry in entries if entry.expires >= day.isoformat()]
         if valid:
             yield PolicyDivergence(cell, broken, "accepted", valid[0])
-        elif before is not None and is_known(before, cell, broken):
+        elif baseline is not None and baseline.has(cell, broken):
             yield PolicyDivergence(cell, broken, "known")
         elif entries:
             yield PolicyDivergence(cell, broken, "expired", entries[0])
@@ -215,7 +212,7 @@ def _missing_answer(policy: Policy, cell: Cell, baseline: Baseline | None) -> st
     # The cases of a pair say already that it is not supported.
     if cell.verdict != "unsupported" or cell.check:
         return ""
-    before = baseline.get(cell.case) if baseline is not None else None
+    before = baseline.cells.get(cell.case) if baseline is not None else None
     if before is not None:
         return "" if before.verdict in NOT_RUN else "was answered in the baseline"
     if any_matches(policy.entry.may_be_unsupported, cell.case):

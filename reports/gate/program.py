@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from specs.errors import CastigateError
-from specs.model.document import StrictModel
+from specs.model.strict_model import StrictModel
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class ProgramHello(StrictModel):
     """What a backend says of itself; earlier versions recorded name, version and claims only."""
-
-    model_config = ConfigDict(strict=True)
 
     name: str
     version: str
@@ -26,8 +24,6 @@ class ProgramHello(StrictModel):
 
 class Program(StrictModel):
     """A backend's hello, and the sha256 of each of its files."""
-
-    model_config = ConfigDict(strict=True)
 
     hello: ProgramHello
     files: dict[str, Digest]

@@ -14,8 +14,10 @@ from reports.findings.finding import Kind
 from reports.ledger.breaches import parse_breach
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.version_spans import Span
+from reports.run_store.record import Examples, Seed
 from specs.errors import CastigateError
-from specs.model.document import StrictModel, Text
+from specs.model.document import Text
+from specs.model.strict_model import StrictModel
 from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
 
 FOLDER = Path(__file__).parent
@@ -51,8 +53,8 @@ class LedgerFile(StrictModel):
 
     backend: Text
     tier: Literal["quick", "full"]
-    seed: Annotated[int, Field(ge=0)]
-    max_examples: Annotated[int, Field(ge=0, alias="max-examples")]
+    seed: Seed
+    max_examples: Annotated[Examples, Field(alias="max-examples")]
     findings: list[FindingEntry]
 
 

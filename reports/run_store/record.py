@@ -15,9 +15,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     ValidationError,
@@ -27,6 +25,7 @@ from pydantic import (
 from reports.case_patterns import any_matches
 from specs.errors import CastigateError
 from specs.json_source import JsonError, parse_json
+from specs.model.strict_model import StrictModel
 from specs.plain_text import plain_text
 from specs.release import VERSION
 
@@ -39,23 +38,23 @@ PACKAGES = ("numpy", "numba", "pyarrow")
 LOCAL_FOLDERS = re.compile(r"(^|[\s=:'\",])(?:file://)?/(?:[^/\s=:'\",]+/)*(?=[^/\s])")
 
 
-class StrictModel(BaseModel):
-    """An immutable model that rejects unknown fields."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+MOST_EXAMPLES = 100_000_000
+Seed = Annotated[int, Field(ge=0)]
+Examples = Annotated[int, Field(ge=0, le=MOST_EXAMPLES)]
+"""How many random inputs are drawn for a wide source."""
 
 
 class BackendRecord(StrictModel):
     """A backend as the user named it."""
 
-    name: str
+    name: Annotated[str, Field(min_length=1)]
     version: str
 
 
 class TierChoice(StrictModel):
     """Patterns of case ids, and the tier at which their cases are asked."""
 
-    match: tuple[str, ...]
+    match: Annotated[tuple[str, ...], Field(min_length=1)]
     tier: Literal["quick", "full"]
 
     def __str__(self) -> str:
@@ -69,6 +68,8 @@ def _dtypes(stored: Any) -> Any:
             return ()
         case str():
             return (stored,)
+        case list():
+            return tuple(stored)
     return stored
 
 
@@ -124,7 +125,7 @@ class Environment(StrictModel):
     python: str
     platform: str
     machine: str
-    cpus: int
+    cpus: Annotated[int, Field(ge=1)]
     packages: dict[str, str | None]
 
 
@@ -134,11 +135,11 @@ class RunRecord(StrictModel):
     format: Literal[2] = FORMAT_VERSION
     suite: str = VERSION
     documents: dict[str, str]
-    backends: tuple[BackendRecord, ...]
+    backends: Annotated[tuple[BackendRecord, ...], Field(min_length=1)]
     selection: Selection = Selection()
     tier: Literal["quick", "full"] = "quick"
-    seed: int = 0
-    max_examples: int = 1000
+    seed: Seed = 0
+    max_examples: Examples = 1000
     isolates_sweeps: bool = False
     """Whether sweeps too were answered in processes that share no memory with the judge."""
     shard: Shard | None = None
@@ -147,9 +148,18 @@ class RunRecord(StrictModel):
     started: AwareDatetime
     finished: AwareDatetime | None = None
     complete: bool = False
-    exit_code: int | None = None
+    exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
     parts: tuple[str, ...] = ()
     """The files of a complete shard's tasks."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [backend.name for backend in self.backends]
+        if len(set(names)) < len(names):
+            raise ValueError("a backend is named twice")
+        if self.complete and (self.finished is None or self.exit_code is None):
+            raise ValueError("a complete run has an end and an exit code")
+        return self
 
 
 def current_time() -> datetime:
@@ -193,8 +203,12 @@ def serialize_record(record: RunRecord) -> bytes:
 
 def _checksum(content: dict[str, Any]) -> str:
     """The sha256 of all members but the checksum itself."""
-    others = {name: value for name, value in content.items() if name != CHECKSUM}
-    return sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
+    text = json.dumps(_without_checksum(content), sort_keys=True)
+    return sha256(text.encode()).hexdigest()
+
+
+def _without_checksum(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name != CHECKSUM}
 
 
 def parse_record(data: bytes, path: str) -> RunRecord:
@@ -209,19 +223,21 @@ def parse_record(data: bytes, path: str) -> RunRecord:
             f"{path} is cut short or damaged: it {error}; run again into another --out"
         ) from None
     version_found = content.get("format") if isinstance(content, dict) else None
-    if version_found != FORMAT_VERSION:
+    if type(version_found) is not int or version_found != FORMAT_VERSION:
         raise CastigateError(
             f"{path} has format {json.dumps(version_found)[:30]}, castigate {VERSION} reads format "
             f"{FORMAT_VERSION}; use the version that wrote it"
         )
     try:
-        record = RunRecord.model_validate(
-            {name: value for name, value in content.items() if name != CHECKSUM}
-        )
+        # Only of JSON are lists tuples, and texts times.
+        record = RunRecord.model_validate_json(json.dumps(_without_checksum(content)))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise CastigateError(f"{path} is damaged: `{where}`: {first['msg']}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise CastigateError(
+            f"{path} is damaged: {f'`{where}`: ' if where else ''}{message}"
+        ) from None
     if CHECKSUM in content and content[CHECKSUM] != _checksum(content):
         raise CastigateError(
             f"{path} is damaged: its checksum is wrong; copy the whole folder again, "

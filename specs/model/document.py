@@ -9,9 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     WithJsonSchema,
     model_validator,
@@ -20,6 +18,7 @@ from pydantic import (
 from specs.calls import FORM, ArgumentKind, ArgumentWord, Device, ReceiverKind
 from specs.formats import formats
 from specs.model.page_lines import LineRange, Lines
+from specs.model.strict_model import StrictModel
 from specs.model.vocabulary import (
     CODE_WORDS,
     INPUT_CLASSES,
@@ -163,12 +162,6 @@ WordList = Annotated[
 Text = Annotated[str, Field(min_length=1)]
 
 
-class StrictModel(BaseModel):
-    """Base of all parts of a YAML file: unknown keys are errors, and fields cannot be changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 class PointedEntry(StrictModel):
     """A part of a document that can point at the lines of the page that it encodes."""
 
@@ -232,12 +225,12 @@ class TableEntry(StrictModel):
     parameters. ``names`` maps the page's own names of rows to input classes.
     """
 
-    columns: WordList = ["to"]
+    columns: WordList = Field(["to"])
     x: Annotated[
         list[list[Word]],
         BeforeValidator(_as_columns, json_schema_input_type=list[str | int | list[str | int]]),
     ]
-    names: dict[Text, InputClass] = {}
+    names: dict[Text, InputClass] = Field({})
     rows: dict[Text, Cell | list[Cell]]
 
 
@@ -257,7 +250,7 @@ class RuleEntry(PointedEntry):
     then: Cell | dict[InputClass, Cell] | None = None
     table: TableEntry | None = None
     changed: ChangedCellsEntry | None = None
-    conflict: list[ConflictEntry] = []
+    conflict: list[ConflictEntry] = Field([])
     note: Text | None = None
 
 
@@ -284,7 +277,7 @@ class MemberEntry(StrictModel):
     """A tensor of a layer; ``when`` limits the dtypes for which it is a case of its own."""
 
     kind: Literal["parameter", "buffer"]
-    when: dict[str, WordList] = {}
+    when: dict[str, WordList] = Field({})
 
 
 class PromiseEntry(PointedEntry):
@@ -293,7 +286,7 @@ class PromiseEntry(PointedEntry):
     clause: Text
     level: Literal["required", "recommended"]
     note: Text | None = None
-    conflict: list[ConflictEntry] = []
+    conflict: list[ConflictEntry] = Field([])
 
 
 class ReceiverEntry(PointedEntry):
@@ -301,7 +294,7 @@ class ReceiverEntry(PointedEntry):
 
     is_: Literal["tensor", "sharded-tensor", "layer", "net-builder"] = Field(alias="is")
     method: Identifier
-    members: dict[Identifier, MemberEntry] = {}
+    members: dict[Identifier, MemberEntry] = Field({})
     runs: PromiseEntry | None = None
     """A converted Linear layer runs on inputs of both dtypes and returns the target's dtype."""
     unchanged: PromiseEntry | None = None
@@ -333,11 +326,11 @@ class FormEntry(PointedEntry):
     """
 
     clause: Text
-    when: dict[str, WordList] = {}
+    when: dict[str, WordList] = Field({})
     on: ReceiverKind | None = None
     """The receiver of this form's call, where it differs from the document's."""
-    args: list[ArgumentText] = []
-    kwargs: dict[Identifier, ArgumentText] = {}
+    args: list[ArgumentText] = Field([])
+    kwargs: dict[Identifier, ArgumentText] = Field({})
     returns: Annotated[
         ReturnsEntry | None,
         BeforeValidator(_as_mapping, json_schema_input_type=ReturnsWord | ReturnsEntry),
@@ -352,7 +345,7 @@ class FormEntry(PointedEntry):
     shape: ShapeText | None = None
     """The shape in the page's sample code; the form is called in this shape, too."""
     note: Text | None = None
-    conflict: list[ConflictEntry] = []
+    conflict: list[ConflictEntry] = Field([])
 
 
 class ShapesEntry(StrictModel):
@@ -378,7 +371,7 @@ class BitcastEntry(PointedEntry):
     ratio_by: Literal["bits", "bytes"] = Field(alias="ratio-by")
     shapes: Annotated[list[ShapeText], Field(min_length=1)]
     more: ShapesEntry
-    demanded: dict[Identifier, NamedTestsEntry] = {}
+    demanded: dict[Identifier, NamedTestsEntry] = Field({})
     memory: PromiseEntry | None = None
     """The promise that the result shares the input's memory: nothing is copied."""
 
@@ -405,12 +398,12 @@ class VersionEntry(PointedEntry):
     to: list[Dtype] | None = None
     pairs: str | None = None
     add_types: list[Dtype] = Field([], alias="add-types")
-    attributes: dict[str, Text] = {}
+    attributes: dict[str, Text] = Field({})
     rules: list[str] | None = None
-    add: list[str] = []
-    remove: list[str] = []
-    replace: dict[str, str] = {}
-    conflict: list[ConflictEntry] = []
+    add: list[str] = Field([])
+    remove: list[str] = Field([])
+    replace: dict[str, str] = Field({})
+    conflict: list[ConflictEntry] = Field([])
 
 
 class ExampleEntry(PointedEntry):
@@ -440,17 +433,17 @@ class DocumentEntry(StrictModel):
     operation: Literal["cast", "call", "bitcast"]
     seed: Text
     scope: Literal["every-dtype", "own-dtypes"] = "every-dtype"
-    parameters: dict[Identifier, ParameterEntry] = {}
+    parameters: dict[Identifier, ParameterEntry] = Field({})
     receiver: ReceiverEntry | None = None
     bitcast: BitcastEntry | None = None
-    forms: dict[Identifier, FormEntry] = {}
+    forms: dict[Identifier, FormEntry] = Field({})
     row_names: dict[Text, InputClass] = Field({}, alias="row-names")
-    groups: dict[str, list[Dtype]] = {}
+    groups: dict[str, list[Dtype]] = Field({})
     pair_groups: dict[str, dict[Dtype, list[Dtype]]] = Field({}, alias="pair-groups")
     versions: Annotated[dict[Identifier, VersionEntry], Field(min_length=1)]
     rules: Annotated[dict[str, RuleEntry], Field(min_length=1)]
-    tensors: dict[str, TensorRuleEntry] = {}
-    examples: dict[Identifier, ExampleEntry] = {}
+    tensors: dict[str, TensorRuleEntry] = Field({})
+    examples: dict[Identifier, ExampleEntry] = Field({})
     not_encoded: list[NotEncodedEntry] = Field([], alias="not-encoded")
 
     def promises(self) -> dict[str, PromiseEntry]:

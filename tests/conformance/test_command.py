@@ -156,6 +156,18 @@ BAD_USAGE = [
     (["inputs", HALF, "nonsense"], "unknown case `nonsense`"),
     (["explain", HALF, "0x3c00", "0x3c"], "has 2 digits"),
     (["specs", "onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
+    (["specs", "onnx-cast:"], "unknown document `onnx-cast:`; did you mean `onnx-cast`?"),
+    (["specs", "--coverage", "onnx-cast:"], "unknown document `onnx-cast:`; did you mean `onnx-"),
+    (
+        ["run", "--backend=reference", "--document=onnx-cast:", "--out=/no/where"],
+        "unknown document `onnx-cast:`; did you mean `onnx-cast`?",
+    ),
+    (
+        ["run", "--backend=ort:", "--document=onnx-cast:25", "--out=/no/where"],
+        "unknown backend `ort:`; did you mean `ort`?",
+    ),
+    (["inputs", "onnx-cast:/int4/int2"], "did you mean `onnx-cast:25/int4/int2`?"),
+    (["inputs", "onnx-cast:25//int2"], "unknown case `onnx-cast:25//int2`"),
     (["specs", "onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6,"),
     (["specs", "onnx-cast", "a.yaml"], "only `castigate specs lint` and"),
     (["specs", "lint", "/no/such.yaml"], "/no/such.yaml: cannot be read"),

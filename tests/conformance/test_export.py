@@ -233,6 +233,21 @@ def test_an_export_that_cannot_be_written_leaves_nothing(
     assert [*tmp_path.rglob("*")] == ([out] if is_there else [])
 
 
+LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0})); "
+
+
+@pytest.mark.parametrize("size", [16, 512])
+def test_an_export_that_the_system_refuses_to_write_leaves_nothing(
+    size: int, tmp_path: Path
+) -> None:
+    """At 16 bytes the first file is too large, at 512 the index, which is the last."""
+    out = tmp_path / "out"
+    code, _, err = castigate("export", "onnx", *FEW, f"--out={out}", before=LIMITED.format(size))
+    assert code == 2
+    assert err == f"castigate: cannot write {out}: File too large; give another --out\n"
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize("is_there", [False, True])
 def test_an_export_is_all_that_is_in_its_folder(is_there: bool, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "out"

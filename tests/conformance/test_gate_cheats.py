@@ -27,6 +27,7 @@ tier: quick
 max-examples: 20
 may-be-unsupported: ['**']
 """
+SEED = "77"
 ACCEPTED = """\
 accepted:
   - cases: ['**']
@@ -120,6 +121,38 @@ ADDED: dict[str, Callable[[Path], object]] = {
 def test_what_is_no_file_and_was_added_to_the_report_is_named(kind: str, copied: Path) -> None:
     ADDED[kind](path := copied / "report" / "more.html")
     assert f"{path} is not of the gate" in refusal(copied)
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a backend that is right on the inputs of its seed, and looks right."""
+    out = tmp_path_factory.mktemp("baseline") / "run"
+    asked = ("--document=pypto-cast:seed", "--max-examples=20", f"--seed={SEED}", "--jobs=1")
+    backend = f"--backend={CHEATS}:KnowsTheBaseline"
+    code, stdout, _ = castigate("run", *asked, backend, f"--out={out}", env={"CHEATS_SEED": SEED})
+    assert code == 0, stdout
+    return out
+
+
+def test_a_backend_that_knows_the_inputs_of_the_baseline_fails(
+    baseline: Path, tmp_path: Path
+) -> None:
+    policy = written(tmp_path, f"{POLICY}only-new: true\n")
+    asked = (f"--backend={CHEATS}:KnowsTheBaseline", f"--policy={policy}", "--jobs=1")
+    folder = tmp_path / "gate"
+    run = (f"--baseline={baseline}", f"--out={folder}")
+    code, out, err = castigate("gate", *asked, *run, env={"CHEATS_SEED": SEED})
+    assert (code, "divergence: pypto-cast: " in out) == (1, True), err
+    certificate = json.loads((folder / "certificate.json").read_bytes())
+    assert certificate["asked"]["seed"] != int(SEED)
+
+
+def test_a_policy_with_the_seed_of_its_baseline_is_refused(baseline: Path, tmp_path: Path) -> None:
+    policy = written(tmp_path, f"{POLICY}only-new: true\nseed: {SEED}\n")
+    asked = (f"--backend={CHEATS}:Few", f"--policy={policy}", f"--baseline={baseline}")
+    code, _, err = castigate_in_process("gate", *asked, f"--out={tmp_path / 'gate'}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"was run with seed {SEED} of policy few, so that its inputs are known; remove" in err
 
 
 HELLO = {"name": "few", "version": "1", "claims": []}

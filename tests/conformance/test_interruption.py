@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from specs.release import VERSION
 from tests.conformance.processes import (
     BOOL,
     FULL,
@@ -47,6 +48,50 @@ def test_a_signal_during_imports_is_one_line(name: str, code: int, line: str) ->
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, "", f"castigate: {line}\n")
+
+
+ENDING = """\
+import atexit, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def stop(kill=os.kill, process=os.getpid()): kill(process, signal_number)
+class Last:
+    def __del__(self, stop=stop): stop()
+signal_number = signal.{signal}
+sys.argv = ["castigate", "--version"]
+import castigate_entry
+{before}
+castigate_entry.main()
+"""
+AFTER_THE_RESULT = {
+    "by the command's last function": (
+        "import conformance.commands.main as main; main.stderr_is_open = stop", True
+    ),
+    "by a thread that Python waits for": (
+        "import threading; threading._register_atexit(stop)", True
+    ),
+    "before anything is torn down": ("atexit.register(stop)", False),
+    "when modules are torn down": ("last = Last()", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("when", AFTER_THE_RESULT)
+@pytest.mark.parametrize(
+    ("name", "code", "line"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")]
+)
+def test_a_signal_after_the_result_is_one_line_or_nothing(
+    name: str, code: int, line: str, when: str
+) -> None:
+    before, ends = AFTER_THE_RESULT[when]
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING.format(signal=name, before=before)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    expected = (code, f"castigate: {line}\n") if ends else (0, "")
+    assert (done.returncode, done.stderr) == expected
+    assert done.stdout == f"castigate {VERSION}\n"
 
 
 @pytest.mark.skipif(not PROC.is_dir(), reason="there is no /proc to look into")

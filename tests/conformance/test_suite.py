@@ -71,7 +71,17 @@ USAGE_ERRORS = [
     ([hostile("Unmakeable")], "OSError: no device at all"),
     ([REFERENCE, "--document=onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
     ([REFERENCE, "--document=onnx-cast:26"], "onnx-cast has no version `26`; it has 1, 6, 9"),
-    ([REFERENCE, "--seed=-1"], "--seed is negative; give a whole number"),
+    ([REFERENCE, "--seed=-1"], "--seed is -1; give a whole number from 0 on"),
+    (
+        [REFERENCE, "--max-examples=100000001"],
+        "--max-examples is 100000001; give a whole number from 0 to 100,000,000",
+    ),
+    ([REFERENCE, "--timeout=0"], "--timeout 0: give a number of seconds above 0"),
+    ([REFERENCE, "--timeout=-1"], "--timeout -1: give a number of seconds above 0"),
+    (
+        [REFERENCE, "--junitxml=/proc/x"],
+        "--junitxml: /proc/x cannot be written: No such file or directory; give another path",
+    ),
     ([REFERENCE, "--level=optional"], "invalid choice: 'optional'"),
 ]
 

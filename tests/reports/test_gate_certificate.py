@@ -308,8 +308,9 @@ def test_a_baseline_is_verified_with_the_certificate(tmp_path: Path) -> None:
     gated_run(tmp_path / "baseline")
     with pytest.raises(CastigateError, match="baseline"):
         verify(data, tmp_path)
-    with pytest.raises(CastigateError, match="was run with seed 0, but policy mine has seed 1"):
-        open_baseline(str(tmp_path / "old"), policy(seed=1))
+    with pytest.raises(CastigateError, match="was run with seed 0 of policy mine, so that its inp"):
+        open_baseline(str(tmp_path / "old"), policy(seed=0))
+    assert open_baseline(str(tmp_path / "old"), policy(seed=1)).record.seed == 0
 
 
 @pytest.mark.parametrize("content", [{"a": 0.5}, {"a": [{"b": 1.0}]}])

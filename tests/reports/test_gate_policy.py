@@ -125,6 +125,7 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("['onnx-cast:25']\nlevels", "[claimed]\nlevels", 3, "write `documents: claimed`, without"),
     ("float32/**': 50", "float32/float8e5m2': 50", 9,
         "did you mean `onnx-cast:25/float32/float8e5m2/**`?"),
+    ("onnx-cast:25']\nlevels", "onnx-cast:']\nlevels", 3, "unknown document `onnx-cast:`; did you"),
     ("onnx-cast:25']\nlevels", "onnx-cast:26']\nlevels", 3, "has no version `26`"),
     ("/string/**", "/strings/**", 7, "`onnx-cast:25/strings/**` matches no case"),
     ("float32/**': 50", "float32/**': 101", 9, "less than or equal to 100"),
@@ -137,6 +138,14 @@ WRONG: list[tuple[str, str, int, str]] = [
     ("'2027-01-31'", "'2027-02-31'", 15, "`2027-02-31` is not a date"),
     ("'2027-01-31'", "'20270131'", 15, "`20270131` is not a date"),
     ("'2027-01-31'", "2027-01-31", 15, "quote it"),
+    ("tier: quick", "tier: quick\nseed: '1'", 6, "should be a valid integer"),
+    ("tier: quick", "tier: quick\nseed: true", 6, "should be a valid integer"),
+    ("tier: quick", "tier: quick\nmax-examples: '100'", 6, "should be a valid integer"),
+    ("tier: quick", "tier: quick\ntime-limit: true", 6, "should be a valid integer"),
+    ("tier: quick", "tier: quick\nonly-new: 'true'", 6, "should be a valid boolean"),
+    ("tier: quick", "tier: quick\nonly-new: 1", 6, "should be a valid boolean"),
+    ("float32/**': 50", "float32/**': true", 9, "should be a valid integer"),
+    ("float32/**': 50", "float32/**': '50'", 9, "should be a valid integer"),
 ]  # fmt: skip
 
 

@@ -165,8 +165,44 @@ REFUSED: dict[str, tuple[Callable[[str], Any], Callable[..., Any], str]] = {
         f"OUT/run.json is damaged: its checksum is wrong; {REPAIR_ADVICE}"),
     "an unknown word": (_with_record_text(_record_text(colour="red")), open_run,
         "OUT/run.json is damaged: `colour`: Extra inputs are not permitted"),
+    **{
+        f"a {kind} for a number": (_with_record_text(_record_text(seed=seed)), open_run,
+            "OUT/run.json is damaged: `seed`: Input should be a valid integer")
+        for kind, seed in (("text", "1"), ("boolean", True), ("float", 1.0))
+    },
+    "a number for a boolean": (_with_record_text(_record_text(complete=1)), open_run,
+        "OUT/run.json is damaged: `complete`: Input should be a valid boolean"),
+    "a float for the format": (_with_record_text(_record_text(format=2.0)), open_run,
+        "OUT/run.json has format 2.0, castigate 0.1.0 reads format 2; use the version that wrote "
+        "it"),
+    **{
+        f"a record with {what}": (_with_record_text(_record_text(**changes)), open_run,
+            f"OUT/run.json is damaged: {message}")
+        for what, changes, message in (
+            ("no backends", {"backends": []},
+                "`backends`: Tuple should have at least 1 item after validation, not 0"),
+            ("a backend without a name", {"backends": [{"name": "", "version": "1"}]},
+                "`backends.0.name`: String should have at least 1 character"),
+            ("a backend twice", {"backends": 2 * [{"name": "a", "version": "1"}]},
+                "a backend is named twice"),
+            ("a negative seed", {"seed": -1},
+                "`seed`: Input should be greater than or equal to 0"),
+            ("too many examples", {"max_examples": 10**9},
+                "`max_examples`: Input should be less than or equal to 100000000"),
+            ("a negative exit code", {"exit_code": -1},
+                "`exit_code`: Input should be greater than or equal to 0"),
+            ("no end", {"complete": True, "exit_code": 0},
+                "a complete run has an end and an exit code"),
+        )
+    },
+    "a record with a key twice": (_with_record_text('{"format": 1, "format": 2}'), open_run,
+        "OUT/run.json is cut short or damaged: it has the key `format` twice; run again into "
+        "another --out"),
+    "a record with NaN": (_with_record_text('{"format": NaN}'), open_run,
+        "OUT/run.json is cut short or damaged: it is not JSON: `NaN` is no value of JSON; run "
+        "again into another --out"),
     "a shard beyond the last": (_with_record_text(_record_text(shard={"index": 5, "count": 4})),
-        open_run, "OUT/run.json is damaged: `shard`: Value error, there is no shard 5/4 of a run"),
+        open_run, "OUT/run.json is damaged: `shard`: there is no shard 5/4 of a run"),
     "a folder for a record": (lambda out: Path(out, "run.json").mkdir(parents=True), open_run,
         "cannot read OUT/run.json: Is a directory"),
     "reading no run": (_nothing, open_run,

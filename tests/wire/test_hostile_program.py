@@ -16,12 +16,12 @@ import pytest
 
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
+from oracles.backend import startup_notice
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import close, load_isolated
 from oracles.backend.remote_errors import MAX_TEXT, ProcessDied
 from oracles.protocol import Unsupported
 from oracles.registry import Backend
-from oracles.wire import program_client
 from oracles.wire.schema import parse_answer
 from oracles.wire.stderr_log import MAX_BYTES
 from specs.errors import CastigateError
@@ -236,13 +236,25 @@ def test_a_failed_handshake_is_one_line(deed: str) -> None:
 def test_a_program_that_does_not_say_hello_is_told(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(program_client, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(startup_notice, "SILENT_SECONDS", 0.1)
     with pytest.raises(CastigateError, match="was silent for 1 s"):
         load_isolated("exec:sleep 60", LaunchConfig(startup_seconds=1))
     assert capfd.readouterr().err == (
         "castigate: `exec:sleep 60` has not said hello after 0.1 s; waiting for up to 1 s "
         "(docs/protocol.md)\n"
     )
+
+
+def test_an_adapter_that_does_not_load_is_told(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(startup_notice, "SILENT_SECONDS", 0.1)
+    file = tmp_path / "endless.py"
+    file.write_text("while True: pass")
+    with pytest.raises(CastigateError, match="was silent for 15 s"):
+        load_isolated(f"{file}:Adapter", LaunchConfig(startup_seconds=15))
+    expected = f"loading {file}:Adapter takes over 0.1 s; waiting for up to 15 s\n"
+    assert capfd.readouterr().err == expected
 
 
 def test_a_program_that_ignores_bye_is_killed(hostile: LoadHostile) -> None:

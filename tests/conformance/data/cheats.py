@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from conformance.kinds.quick_inputs import quick_inputs
 from conformance.kinds.shape_choice import shape_of_pair
 from oracles.protocol import Unsupported
 from specs.cases import Case
@@ -49,6 +50,21 @@ class WrongInRowsLater(WrongInRows):
     """The same, once ``CHEATS_SWITCH`` is set in the environment."""
 
     is_wrong = "CHEATS_SWITCH" in os.environ
+
+
+class KnowsTheBaseline(Right):
+    """Right on the inputs that are drawn by the seed ``CHEATS_SEED``, and zero on others.
+
+    It offers only int64 to float32, which a seed decides.
+    """
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        if (case.source, case.target) != ("int64", "float32"):
+            raise Unsupported("only int64 to float32")
+        answers = super().cast(case, bits)
+        known = quick_inputs(case.source, case.target, int(os.environ["CHEATS_SEED"]), 20)
+        answers[~np.isin(bits, known)] = 0
+        return answers
 
 
 class OverwritesItsInputs(Few):

@@ -1,0 +1,28 @@
+"""Tells the user that a backend's process takes long to start."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
+
+SILENT_SECONDS = 10.0
+"""Seconds after which the user is told."""
+
+
+@contextmanager
+def startup_notice(words: str, startup_seconds: float, advice: str = "") -> Iterator[None]:
+    """Print a line if the block takes long: one backend loads slowly, another never does."""
+
+    def tell() -> None:
+        seconds = f"{SILENT_SECONDS:g} s; waiting for up to {startup_seconds:g} s"
+        print(f"{words} {seconds}{advice}", file=sys.stderr, flush=True)
+
+    notice = Timer(SILENT_SECONDS, tell)
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()

@@ -1,0 +1,146 @@
+"""The earlier run that a gate compares with: which divergences of another run it has already.
+
+A gate draws other inputs than its baseline was asked, so that no backend can know them. On the
+inputs of both runs the wrong answers must be the same. On further inputs a wrong answer is known if
+it continues what the baseline shows: it is beside an input that failed there, or a mechanism gives
+it that predicts where the baseline fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.findings.causes import REJECTED
+from reports.findings.cells import Cell, Divergence
+from reports.findings.changes import is_known
+from reports.findings.failing_inputs import FailingInputs, Mask
+from reports.findings.mechanism_answers import explained
+from reports.findings.wrong_answers import MechanismSearch, StoredArrays, WrongAnswers
+from specs.formats import format_named
+
+Answers = Mapping[int | str, int | str]
+"""Wrong answers, by their inputs."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The cells of an earlier run by name, and what reads the arrays of both runs by digest."""
+
+    cells: Mapping[str, Cell]
+    before: StoredArrays
+    now: StoredArrays
+
+    def has(self, cell: Cell, broken: Divergence | None) -> bool:
+        """Return whether the earlier run has a divergence, or without one the same verdict."""
+        before = self.cells.get(cell.name)
+        if before is None or broken is None:
+            return before is not None and is_known(before, cell, None)
+        if is_known(before, cell, broken):
+            return True
+        old = next((each for each in before.broken if each.key == broken.key), None)
+        if old is None or old.failing is None or broken.failing is None:
+            return False
+        # Equal inputs with other wrong answers: the backend has changed.
+        if before.asked is None or cell.asked is None or before.asked == cell.asked:
+            return False
+        both = (old.failing, broken.failing)
+        ends = [int(each.runs.last[-1]) for each in both if not each.is_complete]
+        wrong_before = _wrong_answers(before, old.failing, self.before, ends)
+        wrong_now = _wrong_answers(cell, broken.failing, self.now, ends)
+        asked_before = set(self.before(before.asked).tolist())
+        asked_now = set(self.now(cell.asked).tolist())
+        if not (
+            _agree(wrong_now, wrong_before, asked_before)
+            and _agree(wrong_before, wrong_now, asked_now)
+        ):
+            return False
+        if broken.allowed == old.allowed == REJECTED:
+            return True
+        further = {each: wrong_now[each] for each in wrong_now.keys() - wrong_before.keys()}
+        return not further or self._continues(before, old, old.failing, wrong_before, further)
+
+    @cached_property
+    def _search(self) -> MechanismSearch:
+        return MechanismSearch(self.before)
+
+    def _continues(
+        self,
+        before: Cell,
+        old: Divergence,
+        failing: FailingInputs,
+        wrong_before: Answers,
+        further: Answers,
+    ) -> bool:
+        """Whether wrong answers on other inputs follow from those of the earlier run."""
+        case, source = before.as_case, format_named(before.source)
+        is_text = "text" in (source.kind, format_named(before.target).kind)
+        inputs = _column(further, source.storage)
+        answers = _column(further.values(), format_named(before.target).storage)
+        assert before.asked is not None
+        if source.kind == "text":
+            is_beside = is_same = np.zeros(inputs.shape, bool)
+        else:
+            is_beside, is_same = _beside(self.before(before.asked), wrong_before, further)
+        if is_same.all():
+            return True
+        known = is_same
+        wrong = WrongAnswers.of(before, old, failing, self.before)
+        self._search.fill_options(wrong)
+        for mechanism in wrong.options:
+            # It is not predicted where a conversion from or to texts fails.
+            predicts = mechanism in wrong.consistent or (is_text and mechanism.tells_where)
+            where = np.ones_like(is_beside) if predicts else is_beside
+            known = known | (where & explained(mechanism, case, inputs, answers, old.level))
+        return bool(known.all())
+
+
+def _wrong_answers(
+    cell: Cell, failing: FailingInputs, stored: StoredArrays, ends: Sequence[int]
+) -> Answers:
+    """The wrong answers that a run knows: to stored inputs, and at the ends of other stretches.
+
+    What lies beyond an end is left out: one of the two runs does not list it.
+    """
+    asked, answers = (stored(each) if each else None for each in (cell.asked, cell.answers))
+    samples = failing.samples(asked, answers)
+    return {
+        given: answer
+        for given, answer in zip(samples.inputs.tolist(), samples.answers.tolist(), strict=True)
+        if all(given <= end for end in ends)
+    }
+
+
+def _agree(some: Answers, others: Answers, asked: set[int | str]) -> bool:
+    """Whether the others have the same wrong answers on what they were asked."""
+    shared = some.keys() & (asked | others.keys())
+    return all(others.get(each) == some[each] for each in shared)
+
+
+def _column(data: Any, storage: Any) -> NDArray[Any]:
+    column = np.empty(len(data), storage)
+    column[:] = list(data)
+    return column
+
+
+def _beside(asked: NDArray[Any], wrong: Answers, further: Answers) -> tuple[Mask, Mask]:
+    """Which further inputs are next to one that failed, and which of them share its answer.
+
+    Two inputs are next to each other if none between them was asked.
+    """
+    known = np.union1d(asked.astype(np.uint64), _column(wrong, np.uint64))
+    inputs, answers = _column(further, np.uint64), _column(further.values(), object)
+    places = np.searchsorted(known, inputs)
+    is_beside, is_same = np.zeros(inputs.shape, bool), np.zeros(inputs.shape, bool)
+    for at in (places - 1, places):
+        nearest = known[np.clip(at, 0, known.size - 1)].tolist()
+        inside = (at >= 0) & (at < known.size)
+        is_beside |= inside & np.array([each in wrong for each in nearest])
+        there = _column([wrong.get(each) for each in nearest], object)
+        is_same |= inside & (there == answers)
+    return is_beside, is_same
