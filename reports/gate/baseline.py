@@ -21,7 +21,8 @@ from reports.findings.cells import Cell, Divergence
 from reports.findings.changes import is_known
 from reports.findings.failing_inputs import FailingInputs, Mask
 from reports.findings.mechanism_answers import explained
-from reports.findings.wrong_answers import MechanismSearch, StoredArrays, WrongAnswers
+from reports.findings.mechanism_search import MechanismSearch, Reach
+from reports.findings.wrong_answers import StoredArrays, WrongAnswers
 from specs.formats import format_named
 
 Answers = Mapping[int | str, int | str]
@@ -91,10 +92,11 @@ class Baseline:
             return True
         known = is_same
         wrong = WrongAnswers.of(before, old, failing, self.before)
-        self._search.fill_options(wrong)
-        for mechanism in wrong.options:
+        for mechanism, claim in self._search.claims(wrong):
+            placed = claim.placed
+            is_everywhere = placed is not None and placed.forecast.reach is Reach.EVERYWHERE
             # It is not predicted where a conversion from or to texts fails.
-            predicts = mechanism in wrong.consistent or (is_text and mechanism.tells_where)
+            predicts = is_everywhere or (is_text and mechanism.tells_where)
             where = np.ones_like(is_beside) if predicts else is_beside
             known = known | (where & explained(mechanism, case, inputs, answers, old.level))
         return bool(known.all())
