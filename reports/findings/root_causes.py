@@ -11,10 +11,19 @@ from reports.findings.candidates import every_candidate
 from reports.findings.evidence import bits_of_choice
 from reports.findings.failing_inputs import Mask
 from reports.findings.mechanism_search import Claim, MechanismSearch, Placed, Reach
-from reports.findings.mechanisms import ClosedForm, Mechanism, Undecided
+from reports.findings.mechanisms import (
+    ClosedForm,
+    ExponentBits,
+    Mechanism,
+    OtherVersion,
+    Printf,
+    Undecided,
+)
 from reports.findings.wrong_answers import WrongAnswers, is_exhaustive
 from specs.formats import format_named
 
+FAMILIES = (ExponentBits, OtherVersion, Printf)
+"""Mechanisms of which several say nearly the same; the first stands for all."""
 BITS_OF_MECHANISM = 6.0
 """What it costs to name one of some 64 mechanisms."""
 
@@ -109,8 +118,11 @@ def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list
     """The sentences of others that explain the same, if that is a single input in a single case.
 
     If all inputs were asked, others must hold as far; if not, further inputs may refute the best.
-    Forms that are not constant are no rivals: on one input, many of them agree.
+    Forms that are not constant are no rivals: on one input, many of them agree. Others of a family
+    are none either, and a constant has none, because it only says what comes out.
     """
+    if _is_constant(best):
+        return []
     own = {each.wrong.kind: each for each in found if each.placed(best, reach) is not None}
     [first, *more] = own.values()
     placed = first.placed(best, reach)
@@ -126,6 +138,7 @@ def _rivals(found: Sequence[Explanation], best: Mechanism, reach: Reach) -> list
         if (other := first.placed(mechanism, farthest)) is not None
         and (other.runs & runs).any()
         and (other.forecast.reach < Reach.INTERVALS or _is_constant(mechanism))
+        and not (isinstance(best, FAMILIES) and type(mechanism) is type(best))
     )
     return list(dict.fromkeys(each.says for each in others if each.says != best.says))
 
