@@ -154,6 +154,21 @@ class Ruling:
         return self._hash  # rulings are keys of caches, and their branches are slow to hash
 
 
+def rounded_otherwise(rules: Ruling, rounding: Rounding) -> Ruling:
+    """A ruling that differs in how it rounds: what a backend does that confuses two roundings."""
+
+    def other(outcome: Outcome) -> Outcome:
+        match outcome:
+            case Round():
+                return Round(rounding)
+            case Either(options) if any(isinstance(each, Round) for each in options):
+                return Round(rounding)
+        return outcome
+
+    branches = tuple(replace(each, outcome=other(each.outcome)) for each in rules.branches)
+    return replace(rules, rounding=rounding, branches=branches)
+
+
 RULINGS_KEPT = 512
 """Rulings that are remembered: cases come pair by pair, and each is asked for many times."""
 

@@ -44,8 +44,8 @@ def mutants_command(
 
     Exit codes: 0 all are found, 1 some survive, 2 bad usage.
     """
-    if page_file is not None and (name or every > 1):
-        raise CastigateError("--page needs all mutants; leave out the names and --every")
+    if page_file is not None and name:
+        raise CastigateError("--page needs the mutants of a seed; leave out the names")
     workers, show = jobs or os.cpu_count() or 1, _as_json if as_json else _survivor
     if name:
         results = [judge_mutant(each, seed) for each in name]
@@ -66,7 +66,8 @@ def mutants_command(
         with _progress() as bar:
             followed = follow_survivors(left, workers, seed)
             survivors = [*bar.track(followed, len(left), description="survivors")]
-        page_file.write_text(page(results, survivors, f"{datetime.now(UTC):%Y-%m-%d}", seed))
+        date = f"{datetime.now(UTC):%Y-%m-%d}"
+        page_file.write_text(page(results, survivors, date, seed, every))
     raise typer.Exit(1 if left else 0)
 
 

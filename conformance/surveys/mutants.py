@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -90,8 +91,14 @@ def follow_survivors(survivors: Sequence[MutantResult], jobs: int, seed: int) ->
         yield from pool.map(_follow, survivors, [seed] * len(survivors))
 
 
-def _pool(jobs: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, get_context("spawn"))
+@contextmanager
+def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Open a pool of processes; what they have not begun is given up when it is left."""
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @cache
@@ -115,8 +122,8 @@ def _follow(result: MutantResult, seed: int) -> Survivor:
 
 def why_it_survives(result: MutantResult) -> str:
     """The reason that the package gives for a survivor of its kind."""
-    parts = f"{result.kind}: {result.fault}+{result.condition}"
-    return next((why for form, why in REASONS.items() if fnmatchcase(parts, form)), UNKNOWN_REASON)
+    fits = (why for form, why in REASONS.items() if fnmatchcase(result.name, form))
+    return next(fits, UNKNOWN_REASON)
 
 
 def judge_mutant(name: str, seed: int = 0, tier: Tier = "quick") -> MutantResult:

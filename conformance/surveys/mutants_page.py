@@ -14,10 +14,15 @@ Each = TypeVar("Each")
 
 
 def page(
-    results: Sequence[MutantResult], survivors: Sequence[Survivor], date: str, seed: int
+    results: Sequence[MutantResult],
+    survivors: Sequence[Survivor],
+    date: str,
+    seed: int,
+    every: int = 1,
 ) -> str:
     """Return the page as Markdown."""
-    return "\n".join([*_head(results, date, seed), *_survivors(survivors), *_tables(results), ""])
+    head = _head(results, date, seed, every)
+    return "\n".join([*head, *_survivors(survivors), *_tables(results), ""])
 
 
 def summary_lines(results: Sequence[MutantResult]) -> Iterator[str]:
@@ -43,14 +48,17 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
-def _head(results: Sequence[MutantResult], date: str, seed: int) -> Iterator[str]:
+def _head(results: Sequence[MutantResult], date: str, seed: int, every: int) -> Iterator[str]:
     yield "# What the suite finds of faults that were planted"
     yield ""
     yield (
         "Each mutant is a backend that answers as the reference does, but for one deliberate fault "
-        "under one condition, in one pair of dtypes. This page is made by `castigate mutants "
-        f"--page docs/mutants.md` (castigate {VERSION}, {date}, seed {seed}, tier quick)."
+        "under one condition, in one pair of dtypes. This page is made by `castigate mutants"
+        f"{f' --every {every}' if every > 1 else ''} --page docs/mutants.md` "
+        f"(castigate {VERSION}, {date}, seed {seed}, tier quick)."
     )
+    if every > 1:
+        yield f"It has one of {every} combinations; without `--every` the command tries all."
     yield ""
     yield f"{_counts(results)}."
     yield ""

@@ -16,8 +16,7 @@ from oracles.reference.reference_oracle import with_nans
 from specs.cases import Case
 from specs.formats import Format, format_named, formats
 from specs.model.vocabulary import Rounding
-from specs.outcomes import Either, Outcome, Round
-from specs.ruling import Ruling, ruling
+from specs.ruling import Ruling, rounded_otherwise, ruling
 from specs.selection import select
 
 ONE = np.uint64(1)
@@ -29,23 +28,24 @@ DETOURS = "onnx-cast:25"
 def faults() -> Iterator[Fault]:
     """Yield the faults of arithmetic."""
     for rounding in get_args(Rounding):
-        yield Fault(
-            f"rounds-{rounding}", "rounding", partial(rounded, rounding), _NAMES[rounding], _rounds
-        )
+        named = (f"rounds-{rounding}", "as-*", *ALSO_CALLED[rounding])
+        yield Fault(f"rounds-{rounding}", "rounding", partial(rounded, rounding), named, _rounds)
     for name, ties in TIES.items():
-        yield Fault(f"ties-{name}", "rounding", ties, ("ties-*", "half-*", UNEXPLAINED), _rounds)
+        yield Fault(
+            f"ties-{name}", "rounding", ties, ("rounds-*", "half-*", "as-*", UNEXPLAINED), _rounds
+        )
     for name, dropped in DROPPED.items():
-        causes = ("ignores-low-bits", "truncate-*", "rounds-twice-*", UNEXPLAINED)
+        dropping = ("ignores-*-low-bits", "truncate-*", "rounds-*", UNEXPLAINED)
         yield Fault(
             f"drops-{name}",
             "dropped bits",
             partial(_without, dropped),
-            causes,
+            dropping,
             partial(_drops, dropped),
         )
     for name in formats():
         if format_named(name).is_numeric:
-            detours = (f"rounds-twice-through-{name}", f"via-{name}*", UNEXPLAINED)
+            detours = (f"rounds-twice-through-{name}", f"*via-{name}*", *OF_DETOURS, *NAMES_OF_ENDS)
             yield Fault(
                 f"through-{name}",
                 "double rounding",
@@ -55,8 +55,8 @@ def faults() -> Iterator[Fault]:
             )
     for name, (is_top, moves) in THRESHOLDS.items():
         yield Fault(name, "threshold", partial(_moved, is_top, moves), NAMES_OF_ENDS, _to_numbers)
-    for name, (answers, named, applies) in ARITHMETIC.items():
-        yield Fault(name, "arithmetic", answers, named, applies)
+    for name, (answers, causes, applies) in ARITHMETIC.items():
+        yield Fault(name, "arithmetic", answers, causes, applies)
 
 
 NAMES_OF_ENDS = (
@@ -65,14 +65,17 @@ NAMES_OF_ENDS = (
     UNEXPLAINED,
 )  # fmt: skip
 """The causes that say what is given at an end of the range."""
-_NAMES: dict[Rounding, tuple[str, ...]] = {
+OF_DETOURS = ("as-*", "packed-via-*", "nan-sign", "wrap", "flush-*", "flushes-*", "nearest-flush")
+"""Causes that say what is lost on a detour."""
+ALSO_CALLED: dict[Rounding, tuple[str, ...]] = {
     "nearest-even": ("nearest*", "half-even-*"),
-    "nearest-away": ("half-away-*", "rounds-nearest-away"),
-    "toward-zero": ("truncate-*", "saturate", "wrap", "rounds-toward-zero"),
-    "floor": ("floor-*", "rounds-floor"),
-    "ceil": ("ceil-*", "rounds-ceil"),
-    "odd": ("odd-*", "rounds-odd"),
+    "nearest-away": ("half-away-*",),
+    "toward-zero": ("truncate-*", "saturate", "wrap", "via-*", "as-c-on-x86"),
+    "floor": (),
+    "ceil": ("ceil-*",),
+    "odd": (),
 }
+"""Closed forms that round in a way, and are found instead where they explain as much."""
 
 
 def _rounds(source: Format, target: Format) -> bool:
@@ -87,27 +90,12 @@ def _rounds(source: Format, target: Format) -> bool:
 def rounded(rounding: Rounding, row: Row) -> Bits:
     """Round as another mode says."""
     rules = ruling(replace(row.case, example=None))
-    return by_rules(with_rounding(rules, rounding), row.bits)
+    return by_rules(rounded_otherwise(rules, rounding), row.bits)
 
 
 def by_rules(rules: Ruling, bits: Bits) -> Bits:
     """The kernels' answers by a ruling that no document has."""
     return with_nans(rules, KernelExpectations().expect(rules, bits))
-
-
-def with_rounding(rules: Ruling, rounding: Rounding) -> Ruling:
-    """A ruling that rounds in another way."""
-
-    def other(outcome: Outcome) -> Outcome:
-        match outcome:
-            case Round():
-                return Round(rounding)
-            case Either(options) if any(isinstance(each, Round) for each in options):
-                return Round(rounding)
-        return outcome
-
-    branches = tuple(replace(each, outcome=other(each.outcome)) for each in rules.branches)
-    return replace(rules, rounding=rounding, branches=branches)
 
 
 def ties(row: Row) -> Mask:
@@ -384,15 +372,17 @@ def _to_numbers(source: Format, target: Format) -> bool:
     return between_numbers(source, target) and target.kind != "boolean"
 
 
+OF_UNITS = ("rounds-*", "as-*", "ceil-*", "half-*", "truncate-*", "nearest*", UNEXPLAINED)
+"""Causes that say that answers are the next value."""
 ARITHMETIC: dict[str, tuple[Callable[[Row], Bits], tuple[str, ...], Applies]] = {
     "one-unit-too-large": (
         lambda row: _changed(lambda row: row.answers + ONE, row, _inexact(row) & _finite(row)),
-        (UNEXPLAINED,),
+        OF_UNITS,
         _to_numbers,
     ),
     "one-unit-too-small": (
         lambda row: _changed(lambda row: row.answers - ONE, row, _inexact(row) & _finite(row)),
-        (UNEXPLAINED,),
+        OF_UNITS,
         _to_numbers,
     ),
     "twice-the-value": (
@@ -420,12 +410,12 @@ ARITHMETIC: dict[str, tuple[Callable[[Row], Bits], tuple[str, ...], Applies]] = 
     ),
     "loses-the-sign": (
         lambda row: row.stored(_sign_lost(row)),
-        ("magnitude-*", "drop-sign*", "loses-the-sign"),
+        ("magnitude-*", "wrong-sign"),
         _to_signed,
     ),
     "flips-the-sign": (
         lambda row: row.stored(_sign_flipped(row)),
-        ("flips-the-sign", UNEXPLAINED),
+        ("wrong-sign", UNEXPLAINED),
         _to_signed,
     ),
     "reverses-the-bytes-of-answers": (
@@ -440,7 +430,7 @@ ARITHMETIC: dict[str, tuple[Callable[[Row], Bits], tuple[str, ...], Applies]] = 
     ),
     "keeps-the-low-bits-of-the-pattern": (
         lambda row: row.stored(row.words),
-        ("wrap", "moves-bits", "reinterprets*", UNEXPLAINED),
+        ("wrap", "moves-bits", "as-*", "reads-*", "converts-to-*", UNEXPLAINED),
         between_numbers,
     ),
     "always-zero": (

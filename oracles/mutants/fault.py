@@ -99,7 +99,7 @@ class Row:
 
 @dataclass
 class Past:
-    """What a backend has lived through before a call."""
+    """What a backend has lived through before a call; ``calls`` are those that its fault is in."""
 
     calls: int = 0
     last: Any = None

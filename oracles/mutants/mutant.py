@@ -38,6 +38,9 @@ from specs.operations import is_bitcast
 from specs.selection import case_named
 from specs.suggestions import did_you_mean
 
+OF_ALL = ("one-input", "the-receiver-holds-other-bits")
+"""Findings that are right of any fault: it shows on one input, or a call leaves its receiver so."""
+CHANGES_WITH_LAYOUT = "changes-with-layout"
 ALONE = "!"
 """At the end of a mutant's name: only that case is wrong, and no other case of its pair."""
 
@@ -89,8 +92,8 @@ class Mutant:
     def causes(self) -> tuple[str, ...]:
         """The names of findings that name its cause rightly, as shell patterns."""
         if self.condition.on in ("nothing", "inputs"):
-            return self.fault.causes
-        return (*self.fault.causes, "changes-with-layout")
+            return (*self.fault.causes, *OF_ALL)
+        return (*self.fault.causes, *OF_ALL, CHANGES_WITH_LAYOUT)
 
     def is_at(self, case: Case) -> bool:
         """Whether a case is answered by the fault."""
@@ -132,8 +135,9 @@ class MutantOracle:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a cast."""
         right = REFERENCE.cast(case, bits)
-        self._past.calls += 1
-        answers = self._spoiled(case, bits, right) if self.mutant.is_at(case) else right
+        is_here = self.mutant.is_at(case)
+        self._past.calls += is_here
+        answers = self._spoiled(case, bits, right) if is_here else right
         self._past.last, self._past.last_case = bits.copy(), case
         return answers
 

@@ -129,7 +129,7 @@ REPLACEMENTS: dict[str, tuple[Callable[[Row], Bits], Callable[[Format], bool], t
     "negative-zero": (
         lambda row: np.full_like(row.words, row.target.sign_bit),
         lambda target: target.entry.zero == "signed" and target.kind == "float",
-        ("minus-zero", "zero"),
+        ("minus-zero", "zero", "wrong-sign"),
     ),
     "one": (
         lambda row: np.full_like(row.words, row.target.one_code),
@@ -144,7 +144,7 @@ REPLACEMENTS: dict[str, tuple[Callable[[Row], Bits], Callable[[Format], bool], t
     "the-lowest": (
         lambda row: np.full_like(row.words, row.target.lowest_code),
         lambda target: target.is_signed,
-        ("minimum", "via-int*", "as-c-on-x86"),
+        ("minimum", "maximum", "via-int*", "as-c-on-x86"),
     ),
     "infinity": (
         lambda row: _signed(row, row.target.infinity_code),
@@ -154,14 +154,16 @@ REPLACEMENTS: dict[str, tuple[Callable[[Row], Bits], Callable[[Format], bool], t
     "nan": (
         lambda row: np.full_like(row.words, row.target.nan_codes[0][-1]),
         lambda target: bool(target.nan_codes),
-        ("nan", "*-nan"),
+        ("nan", "*-nan", "nan-sign"),
     ),
     "its-own-opposite": (
         _flipped,
         lambda target: target.kind == "float" and target.is_signed,
         (
             "nan-sign",
-            "flips-the-sign",
+            "wrong-sign",
+            "maximum",
+            "one",
             "minus-zero",
             "zero",
             "infinity",

@@ -16,16 +16,12 @@ from specs.formats import Format, format_named, formats
 
 UNEXPLAINED = "unexplained"
 AS_C = (
-    "via-*",
-    "as-c-on-x86",
-    "wrap",
-    "saturate",
-    "clamp-*",
-    "minimum",
-    "maximum",
-    "zero",
-    "half-*",
-)
+    "*via-*", "as-c-on-x86", "wrap", "saturate", "clamp-*", "minimum", "maximum", "zero", "half-*",
+    "as-*", "clamps-*",
+)  # fmt: skip
+"""Causes that say how a number becomes an integer."""
+
+ANOTHER_KERNEL = ("reads-*-as-*", "converts-to-*", *AS_C)
 
 
 def faults() -> Iterator[Fault]:
@@ -39,20 +35,18 @@ def faults() -> Iterator[Fault]:
         yield Fault(name, "packed bits", answers, causes, applies)
     for name in formats():
         if format_named(name).is_numeric:
-            read = (f"reads-as-{name}", "reads-*", "*signed*", UNEXPLAINED)
             yield Fault(
                 f"reads-{name}",
                 "another kernel",
                 partial(_read, name),
-                read,
+                ANOTHER_KERNEL,
                 partial(_can_read, name),
             )
-            written = (f"writes-as-{name}", "writes-*", "*signed*", UNEXPLAINED)
             yield Fault(
                 f"writes-{name}",
                 "another kernel",
                 partial(_written, name),
-                written,
+                ANOTHER_KERNEL,
                 partial(_can_write, name),
             )
 
@@ -158,7 +152,7 @@ INTEGERS: dict[str, tuple[Callable[[Row], Bits], Applies, tuple[str, ...]]] = {
     "takes-the-magnitude": (
         lambda row: _wrapped(row, np.abs(_whole(row))),
         _to_integers,
-        ("magnitude*", "loses-the-sign", UNEXPLAINED),
+        ("magnitude*", "wrong-sign", UNEXPLAINED),
     ),
     "rounds-up-halves": (
         lambda row: _wrapped(row, _signed(row, np.floor(_magnitudes(row) + 0.5))),
@@ -185,7 +179,7 @@ BOOLEANS: dict[str, tuple[Callable[[Row], Bits], Applies, tuple[str, ...]]] = {
     "fractions-are-false": (
         lambda row: row.stored(_whole(row) != 0),
         _to_booleans,
-        ("truncated-nonzero", "truncate*", "via-*", "zero", "half-*"),
+        ("truncated-nonzero", "truncate*", *AS_C),
     ),
     "halves-are-rounded": (
         lambda row: row.stored(_magnitudes(row) >= 0.5),
@@ -200,7 +194,7 @@ BOOLEANS: dict[str, tuple[Callable[[Row], Bits], Applies, tuple[str, ...]]] = {
     "the-lowest-bit-decides": (
         lambda row: row.stored(row.words & np.uint64(1)),
         _to_booleans,
-        ("lowest-bit", "zero", "one"),
+        ("lowest-bit", "one", *AS_C),
     ),
     "the-low-byte-decides": (
         lambda row: row.stored((_low_bits(_whole(row)) & np.uint64(255)) != 0),
@@ -224,7 +218,7 @@ BOOLEANS: dict[str, tuple[Callable[[Row], Bits], Applies, tuple[str, ...]]] = {
         lambda source, target: (
             _from_booleans(source, target) and detour("int8", target.name) is not None
         ),
-        ("flips-the-sign", UNEXPLAINED, "maximum", "*signed*"),
+        ("wrong-sign", UNEXPLAINED, "maximum", "*signed*"),
     ),
     "true-is-every-bit": (
         lambda row: row.stored(np.where(row.words != 0, np.uint64(row.target.mask), np.uint64(0))),

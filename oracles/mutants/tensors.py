@@ -10,7 +10,7 @@ import numpy as np
 from oracles.mutants.fault import Past, Replaces, TensorFault
 from oracles.protocol import Bits
 
-CAUSES = ("changes-with-layout", "raises-*", "malformed", "the-answer-has-shape-*", "unexplained")
+CAUSES = ("changes-with-layout", "raises-*", "malformed", "shape-*", "unexplained")
 
 
 def faults() -> Iterator[TensorFault]:
@@ -91,5 +91,5 @@ TENSORS: dict[str, Replaces] = {
     "runs-out-of-memory-without-elements": _runs_out_of_memory,
     "writes-to-its-inputs": _writes_to_inputs,
 }
-NEED_PROCESS = ("overwrites-the-last-answer",)
-"""Faults that show only if answers are kept as the backend's process gave them."""
+NEED_PROCESS = ("overwrites-the-last-answer", "writes-to-its-inputs")
+"""Faults that show only in a process that owns its inputs and answers."""

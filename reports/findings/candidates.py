@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
+from typing import get_args
 
 from reports.behaviors.closed_forms import applies_to, has_behaviors
 from reports.findings.mechanisms import (
@@ -16,11 +17,13 @@ from reports.findings.mechanisms import (
     ExponentBits,
     Flaw,
     Flawed,
+    IgnoresLowBits,
     LosesInnerZeros,
     Mechanism,
     MovesBits,
     NanSign,
     OtherMode,
+    OtherRounding,
     OtherVersion,
     Printf,
     ReversedBytes,
@@ -34,6 +37,7 @@ from specs.cases import Case
 from specs.editions import edition
 from specs.formats import Format, format_named, formats
 from specs.loader import document_named
+from specs.model.vocabulary import Rounding
 
 BETWEEN = ("float32", "float16", "bfloat16", "float64")
 """The dtypes through which a backend may convert."""
@@ -97,8 +101,19 @@ def candidates(case: Case) -> Iterator[Mechanism]:
 
 def costly_candidates(case: Case) -> Iterator[Mechanism]:
     """Further mechanisms, so many that they are tried only on what no other explains."""
-    taken = _taken_for(format_named(case.source), format_named(case.target))
+    source, target = format_named(case.source), format_named(case.target)
+    taken = _taken_for(source, target)
     yield from (each for each in taken if each.name == ANOTHER_DTYPE)
+    if not (source.is_numeric and target.is_numeric):
+        return
+    if target.kind != "boolean" and not (source.is_integral and target.is_integral):
+        yield from map(OtherRounding, get_args(Rounding))
+    yield from (
+        RoundsTwice(each.name)
+        for each in formats().values()
+        if each.is_numeric and each.name not in (*BETWEEN, case.source, case.target)
+    )
+    yield from map(IgnoresLowBits, range(1, source.entry.mantissa or source.bits))
 
 
 @lru_cache(KEPT)

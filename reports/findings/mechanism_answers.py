@@ -16,7 +16,7 @@ from oracles.reference import expect_by_exact, expect_by_kernels
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import NUMBER
 from oracles.reference.expectations import Expected
-from oracles.reference.reference_oracle import Reference
+from oracles.reference.reference_oracle import Reference, with_nans
 from reports.behaviors.closed_forms import applies_to, evaluate, real_format, real_patterns
 from reports.behaviors.steps import constant
 from reports.findings.bit_arithmetic import (
@@ -40,11 +40,13 @@ from reports.findings.mechanisms import (
     Exponent,
     ExponentBits,
     Flawed,
+    IgnoresLowBits,
     LosesInnerZeros,
     Mechanism,
     MovesBits,
     NanSign,
     OtherMode,
+    OtherRounding,
     OtherVersion,
     Printf,
     ReversedBytes,
@@ -59,7 +61,8 @@ from specs.behaviors import Answer, behaviors
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import Format, format_named
-from specs.ruling import Ruling, ruling
+from specs.model.vocabulary import Rounding
+from specs.ruling import Ruling, rounded_otherwise, ruling
 
 REFERENCE = Reference()
 """One for all cases: it keeps its answers to all patterns of narrow dtypes."""
@@ -93,6 +96,15 @@ def explained(
                 return found
             # A second rounding does not change NaNs.
             return found & ~is_nan(source, inputs)
+        case OtherRounding(rounding):
+            rules = answered_ruling(case)
+            if rules is None:
+                return np.zeros(inputs.shape, bool)
+            codes = _rounded(rules, rounding, inputs)
+            return _equal(target, codes, answers) & ~is_nan(source, inputs)
+        case IgnoresLowBits(count):
+            read = _without_low_bits(inputs, count)
+            return _allowed(_without_example(case), read, answers, level) & ~_is_nan(source, inputs)
         case NanSign():
             return is_nan(source, inputs) & is_nan(target, answers)
         case Unchanged():
@@ -170,6 +182,11 @@ def predicted_failures(
             if other is None or given is None or answered_ruling(other) is None:
                 return None
             codes, defined = REFERENCE.cast(other, given), np.ones(inputs.shape, bool)
+        case OtherRounding(rounding):
+            codes, defined = _rounded(rules, rounding, inputs), ~_is_nan(source, inputs)
+        case IgnoresLowBits(count):
+            codes = REFERENCE.cast(_without_example(case), _without_low_bits(inputs, count))
+            defined = ~_is_nan(source, inputs)
         case ClosedForm() | ConvertsAsC():
             codes, defined = _codes_of_form(mechanism, source, target, inputs)
         case ExponentBits():
@@ -220,6 +237,18 @@ def predicted_failures(
         grade_answers(rules, some, expected_of(rules, some), codes[defined]) != ALLOWED
     )
     return failures
+
+
+def _rounded(rules: Ruling, rounding: Rounding, inputs: NDArray[Any]) -> NDArray[Any]:
+    """The answers by a ruling that rounds otherwise."""
+    other = rounded_otherwise(rules, rounding)
+    found = expected_of(other, inputs)
+    return with_nans(other, replace(found, codes=found.codes.copy()))
+
+
+def _without_low_bits(inputs: NDArray[Any], count: int) -> NDArray[Any]:
+    cleared: NDArray[Any] = inputs & ~inputs.dtype.type((1 << count) - 1)
+    return cleared
 
 
 def _is_nan(dtype: Format, patterns: NDArray[Any]) -> Mask:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from specs.behaviors import Answer, behaviors
 from specs.formats import Format
+from specs.model.vocabulary import Rounding
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,49 @@ class RoundsTwice:
     @property
     def says(self) -> str:
         return f"rounds twice, through {self.through}"
+
+
+@dataclass(frozen=True)
+class OtherRounding:
+    """Rounds in another way than the document wants."""
+
+    rounding: Rounding
+    tells_where = True
+
+    @property
+    def name(self) -> str:
+        return f"rounds-{self.rounding}"
+
+    @property
+    def says(self) -> str:
+        return ROUNDING_WORDS[self.rounding]
+
+
+ROUNDING_WORDS: Mapping[Rounding, str] = {
+    "nearest-even": "rounds to nearest, ties to even",
+    "nearest-away": "rounds to nearest, ties away from zero",
+    "toward-zero": "rounds toward zero",
+    "floor": "rounds down",
+    "ceil": "rounds up",
+    "odd": "rounds to odd",
+}
+
+
+@dataclass(frozen=True)
+class IgnoresLowBits:
+    """Reads its inputs without their lowest bits, so that they decide nothing."""
+
+    count: int
+    tells_where = True
+
+    @property
+    def name(self) -> str:
+        return f"ignores-{self.count}-low-bits"
+
+    @property
+    def says(self) -> str:
+        bits = "bit" if self.count == 1 else f"{self.count} bits"
+        return f"ignores the lowest {bits} of its inputs"
 
 
 @dataclass(frozen=True)
@@ -373,6 +417,8 @@ class Undecided:
 Mechanism = (
     NanSign
     | RoundsTwice
+    | OtherRounding
+    | IgnoresLowBits
     | Unchanged
     | OtherMode
     | OtherVersion

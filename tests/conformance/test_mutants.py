@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,13 @@ import pytest
 
 from conformance.surveys import mutants
 from conformance.surveys.mutant_space import chosen, combinations, has_witness
-from conformance.surveys.mutants import judge_mutant
+from conformance.surveys.mutants import (
+    MutantResult,
+    Survivor,
+    judge_mutant,
+    why_it_survives,
+)
+from conformance.surveys.mutants_page import page
 from oracles.mutants.mutant import (
     MutantOracle,
     all_conditions,
@@ -19,6 +26,7 @@ from oracles.mutants.mutant import (
     mutant_named,
     tensor_faults,
 )
+from oracles.mutants.survivors import REASONS
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import load_backend
 from specs.errors import CastigateError
@@ -135,10 +143,34 @@ def test_the_command_tells_what_became_of_a_mutant() -> None:
     assert (code, json.loads(out)["killed_by"]) == (0, "values")
 
 
-def test_the_command_refuses_a_page_of_some_mutants(tmp_path: Path) -> None:
-    assert castigate("mutants", "--every", "100", "--page", str(tmp_path / "mutants.md")) == (
+def test_the_command_refuses_a_page_of_some_names(tmp_path: Path) -> None:
+    page = str(tmp_path / "mutants.md")
+    assert castigate("mutants", "always-zero@onnx-cast:25/int8/int16", "--page", page) == (
         2,
         "",
-        "castigate: --page needs all mutants; leave out the names and --every\n",
+        "castigate: --page needs the mutants of a seed; leave out the names\n",
     )
     assert not list(tmp_path.iterdir())
+
+
+def test_the_page_has_survivors_first_each_with_its_reason(tmp_path: Path) -> None:
+    killed = MutantResult(
+        f"always-zero@{HALF}", "always-zero", "arithmetic", "everywhere", "nothing",
+        "values", 100, 0.5, ("zero",), True,
+    )  # fmt: skip
+    name = f"always-zero+after-a-minute@{HALF}"
+    left = replace(killed, name=name, condition="after-a-minute", killed_by="", findings=())
+    survivor = Survivor(left, why_it_survives(left), seeds=5, found=1, is_found_at_full=False)
+    text = page([killed, left], [survivor], "2026-11-26", 0, every=3)
+    assert "2 mutants: 1 killed (50.0 %), 1 survive" in text
+    assert "| a pair takes less than a minute, and no clock is varied | 1 | 20.0 % | 0 |" in text
+    assert text.index(f"| `{name}` | 1 of 5 | not found |") < text.index("## By kind of fault")
+    assert "| arithmetic | 2 | 1 | 1 | values 1 | 100 | 0.50 |" in text
+    assert "one of 3 combinations" in text
+
+
+def test_the_reasons_of_survivors_name_conditions_and_faults_that_exist() -> None:
+    known = {*faults(), *tensor_faults(), *all_conditions()}
+    for form in REASONS:
+        words = form.replace("@*", "").replace("*+", "").removesuffix("!")
+        assert words in known or words == "*", form
