@@ -35,7 +35,7 @@ from reports.problems import (
 )
 from reports.verdicts import Verdict
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
-from specs.bitcast_shapes import format_shape, shapes_between
+from specs.bitcast_shapes import format_shape, shapes_between, widths_of
 from specs.calls import SHAPE
 from specs.cases import Case
 from specs.formats import Format, format_named
@@ -43,6 +43,7 @@ from specs.loader import document_named
 from specs.model.document import NOT_COPIED, PromiseEntry
 
 CONTENTS_KEPT = 256
+SHAPES_KEPT = 1024
 LAID = 67
 """Tensors of this length are also asked in other layouts."""
 LARGER = ((1, 31), (1, LAID), (1, 1025), (1, 4099), (2, LAID), (2, 1030))
@@ -159,11 +160,15 @@ def larger_tensors(
     cases of a pair one row and one matrix may be asked so; at the tier quick it is asked one
     length. A view may refuse a layout, so one that must not copy is asked none.
     """
-    if rules.result is None or not rules.keeps_bits or not _is_first_of_rank(case, rules):
+    if case.example is not None:
+        return
+    firsts = _first_shapes(case.document, case.version, case.source, case.target)
+    known = [(rank, length) for rank, length in LARGER if rank in firsts]
+    if firsts.get(len(rules.shape)) != rules.shape:
         return
     first, *others = rules.shape
     number = crc32(f"{case.source}/{case.target}".encode())
-    asked = LARGER if subject.settings.is_full(case) else LARGER[number % len(LARGER) :][:1]
+    asked = known if subject.settings.is_full(case) else [known[number % len(known)]]
     for rank, length in asked:
         if rank != len(rules.shape):
             continue
@@ -178,15 +183,23 @@ def larger_tensors(
             yield from ((larger, with_layout(bits, each)) for each in _layouts(shape))
 
 
-def _is_first_of_rank(case: Case, rules: BitcastRuling) -> bool:
-    """Whether this is the pair's first row, or its first matrix."""
-    entry = document_named(case.document).entry.bitcast
+@lru_cache(SHAPES_KEPT)
+def _first_shapes(
+    document: str, version: str, source: str, target: str
+) -> dict[int, tuple[int, ...]]:
+    """The first shape of a row and of a matrix in which a pair keeps its bits."""
+    entry = document_named(document).entry.bitcast
     assert entry is not None
-    if not 1 <= len(rules.shape) <= 2 or case.example is not None:
-        return False
-    shapes = shapes_between(entry.shapes, rules.widths)
-    alike = (each for each in shapes if len(each) == len(rules.shape) and 0 not in each)
-    return rules.shape == next(alike, None)
+    widths = widths_of(entry, format_named(source), format_named(target))
+    found: dict[int, tuple[int, ...]] = {}
+    for shape in shapes_between(entry.shapes, widths):
+        if len(shape) in (1, 2) and 0 not in shape and len(shape) not in found:
+            rules = bitcast_ruling(
+                Case(document, version, source, target, ((SHAPE, format_shape(shape)),))
+            )
+            if rules.result is not None and rules.keeps_bits:
+                found[len(shape)] = shape
+    return found
 
 
 def _layouts(shape: tuple[int, ...]) -> list[Layout]:

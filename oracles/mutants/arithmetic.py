@@ -435,7 +435,7 @@ ARITHMETIC: dict[str, tuple[Callable[[Row], Bits], tuple[str, ...], Applies]] = 
     ),
     "always-zero": (
         lambda row: row.stored(np.zeros(row.bits.shape)),
-        ("zero", "*false*", "smallest"),
+        ("zero", "*flush*", "smallest"),
         between_numbers,
     ),
     "always-one": (

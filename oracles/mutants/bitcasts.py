@@ -9,16 +9,21 @@ import numpy as np
 from oracles.mutants.fault import Past, Replaces, TensorFault
 from oracles.protocol import Bits
 
-CAUSES = (
-    "*order*", "*shape*", "*byte*", "*nibble*", "*bitcast*", "*nan*", "*zero*", "appends*",
-    "changes-with-layout", "shape-*", "raises-*", "malformed", "keeps-*", "bits-*",
+OF_SHAPES = (
+    "scales-the-last-axis", "adds-or-drops-an-axis", "keeps-the-shape", "other-shape", "malformed",
+    "raises-*",
 )  # fmt: skip
+OF_BITS = (
+    "reverse*", "loses-*", "quiets-nans", "replaces-nans", "flushes-bits", "changes-bits",
+    "changes-with-layout",
+)  # fmt: skip
+"""Causes that say what happens to the shape, and what to the bits."""
 
 
 def faults() -> Iterator[TensorFault]:
     """Yield the faults of bitcasts."""
     for name, replaces in BITCASTS.items():
-        yield TensorFault(name, "bitcasts", replaces, CAUSES)
+        yield TensorFault(name, "bitcasts", replaces, (*OF_SHAPES, *OF_BITS))
 
 
 def _shaped(flat: Bits, like: Bits) -> Bits:
