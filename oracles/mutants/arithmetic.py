@@ -45,7 +45,7 @@ def faults() -> Iterator[Fault]:
         )
     for name in formats():
         if format_named(name).is_numeric:
-            detours = (f"rounds-twice-through-{name}", f"*via-{name}*", *OF_DETOURS, *NAMES_OF_ENDS)
+            detours = (f"*through-{name}", f"*via-{name}*", *OF_DETOURS, *NAMES_OF_ENDS)
             yield Fault(
                 f"through-{name}",
                 "double rounding",

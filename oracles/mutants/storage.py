@@ -145,7 +145,7 @@ INTEGERS: dict[str, tuple[Callable[[Row], Bits], Applies, tuple[str, ...]]] = {
         f"keeps-{bits}-bits": (
             partial(_by_narrower, bits),
             partial(_narrow_to_wider, bits),
-            (*AS_C, f"rounds-twice-through-int{bits}", UNEXPLAINED),
+            (*AS_C, f"through-int{bits}", UNEXPLAINED),
         )
         for bits in (2, 4, 8, 16, 31, 32)
     },

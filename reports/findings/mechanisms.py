@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from specs.behaviors import Answer, behaviors
-from specs.formats import Format
+from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
 
 
@@ -26,11 +26,18 @@ class RoundsTwice:
 
     @property
     def name(self) -> str:
-        return f"rounds-twice-through-{self.through}"
+        return f"{'' if self.is_whole else 'rounds-twice-'}through-{self.through}"
 
     @property
     def says(self) -> str:
+        if self.is_whole:
+            return f"converts to {self.through} first"
         return f"rounds twice, through {self.through}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an integer lies between: then more than a rounding is lost."""
+        return format_named(self.through).is_integral
 
 
 @dataclass(frozen=True)

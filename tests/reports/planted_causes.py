@@ -68,6 +68,18 @@ def truncated(case: Case, bits: Any) -> Any:
     return (bits >> 16).astype(np.uint16)
 
 
+def to_odd(case: Case, bits: Any) -> Any:
+    """The upper half of a float32, with its lowest bit set if the lower half is not zero."""
+    odd = truncated(case, bits) | (bits & 0xFFFF != 0).astype(np.uint16)
+    is_number = bits & 0x7F800000 != 0x7F800000
+    return np.where(is_number, odd, RIGHT.cast(case, bits))
+
+
+def without_low_byte(case: Case, bits: Any) -> Any:
+    is_number = bits & 0x7F800000 != 0x7F800000
+    return RIGHT.cast(case, np.where(is_number, bits & 0xFFFFFF00, bits).astype(bits.dtype))
+
+
 def begins_with_plus(case: Case, texts: Any) -> Any:
     return np.array([text.startswith("+") for text in texts.flat]).reshape(texts.shape)
 
@@ -168,6 +180,11 @@ PLANTED: dict[str, Planted] = {
                          "float8e5m2/float32", "float8e5m2/bfloat16", "bfloat16/float8e5m2/")
         ),
     ),
+    "RoundsToOdd": Planted(to_odd, (f"{ONNX}/float32/bfloat16/",)),
+    "StickyByteLost": Planted(
+        without_low_byte, tuple(f"{ONNX}/float32/{each}/" for each in ("bfloat16", "float16"))
+    ),
+    "ByWayOfInt16": Planted(through("int16"), (f"{ONNX}/int32/float32/",)),
     "Random": Planted(
         random,
         tuple(

@@ -61,6 +61,9 @@ NAMED = {
         "takes dtypes for others of the same width: bfloat16 for float16, float8e5m2 for"
         " float8e4m3fn, uint32 for float32",
     ),
+    "RoundsToOdd": ("rounds-odd", "rounds to odd"),
+    "StickyByteLost": ("ignores-8-low-bits", "ignores the lowest 8 bits of its inputs"),
+    "ByWayOfInt16": ("through-int16", "converts to int16 first"),
     "NarrowerSwapped": (
         "reverses-elements",
         "bitcasts between widths put the elements that make up a wider one in reverse order",
