@@ -41,7 +41,14 @@ from conformance.commands.main import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-GENERATED = {"proof.md", "behaviors_whole.md", "exact_counts.md", "mutants.md", "truths.md"}
+GENERATED = {
+    "proof.md",
+    "behaviors_whole.md",
+    "exact_counts.md",
+    "mutants.md",
+    "mutation.md",
+    "truths.md",
+}
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

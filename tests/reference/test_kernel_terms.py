@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from itertools import product
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oracles.reference import expect_by_kernels
-from oracles.reference.kernel_terms import Trace, select_terms
+from oracles.reference.kernel_terms import BOUNDS, Trace, select_terms
 from oracles.reference.machine_words import WIDTH, Word, select_arrays, select_words
 from tests.reference.distinct import numeric_rulings
 from tests.reference.programs import STEPS, Step, evaluate, run
@@ -69,6 +73,43 @@ def test_a_result_that_does_not_depend_on_the_input_is_a_constant() -> None:
     ]:
         assert term.node.operation == "constant"
         assert term.node.bounds == (value, value)
+
+
+ENDS = st.one_of(st.integers(0, 70), st.integers(2**64 - 70, 2**64 - 1))
+INTERVALS = st.builds(
+    lambda low, length: (low, min(low + length, 2**64 - 1)), ENDS, st.integers(0, 4)
+)
+EXACT: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "left": lambda value, shift: value << shift if shift < WIDTH else 0,
+    "right": lambda value, shift: value >> min(shift, WIDTH),
+    "equal": operator.eq,
+    "less": operator.lt,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+}
+
+
+@pytest.mark.parametrize("operation", EXACT)
+@given(left=INTERVALS, right=INTERVALS)
+@example(left=(3, 3), right=(63, 64))
+def test_bounds_are_the_least_and_the_greatest_result(
+    operation: str, left: tuple[int, int], right: tuple[int, int]
+) -> None:
+    """But for bitwise operations and for shifts that may be too far, whose bounds may be wider."""
+    compute = EXACT[operation]
+    pairs = product(range(left[0], left[1] + 1), range(right[0], right[1] + 1))
+    results = [int(compute(first, second)) for first, second in pairs]
+    low, high = BOUNDS[operation](left, right)
+    may_be_too_far = operation == "left" and right[0] < WIDTH <= right[1]
+    if operation in ("and", "or", "xor") or may_be_too_far:
+        assert all(low <= result % 2**WIDTH <= high for result in results)
+    elif min(results) >> WIDTH == max(results) >> WIDTH:
+        assert (low, high) == (min(results) % 2**WIDTH, max(results) % 2**WIDTH)
+    else:
+        assert (low, high) == (0, 2**WIDTH - 1)
 
 
 def test_an_operation_that_changes_nothing_adds_no_node() -> None:

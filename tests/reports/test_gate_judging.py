@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Tree
 import pytest
 
 from reports.findings.report import read_report
-from reports.gate.outputs import REQUIREMENTS, gate_junit, gate_summary
+from reports.gate.outputs import REQUIREMENTS, finding_lines, gate_junit, gate_summary
 from reports.gate.policy_verdict import PolicyVerdict
 from reports.judgement import Judgement
 from specs.cases import Case
@@ -234,3 +234,18 @@ def test_junit_and_summary_follow_the_policy(tmp_path: Path) -> None:
     page = gate_summary(report, by, passed)
     assert page.startswith("# Gate: pass\n")
     assert "- rounds: accepted until 2026-01-02: ticket 7: 1 case\n" in page
+
+
+@pytest.mark.parametrize(
+    ("count", "last"),
+    [
+        (10, "finding: wrong value: f9 (3 cases)"),
+        (11, "1 more finding"),
+        (13, "3 more findings"),
+    ],
+)
+def test_a_gate_prints_ten_findings_and_counts_the_others(count: int, last: str) -> None:
+    findings = [{"kind": "wrong value", "finding": f"f{at}", "cases": 3} for at in range(count)]
+    lines = list(finding_lines(findings))
+    assert lines[0] == "finding: wrong value: f0 (3 cases)"
+    assert (len(lines), lines[-1]) == (min(count, 11), last)

@@ -140,6 +140,13 @@ def test_a_text_that_is_not_a_span_is_rejected(text: str) -> None:
 # Comparison
 
 
+@pytest.mark.parametrize(("inputs", "counted"), [(1, "1 input"), (2, "2 inputs")])
+def test_what_is_not_listed_is_named_with_its_inputs(inputs: int, counted: str) -> None:
+    compared = compare_with_listings([], [breach(inputs=inputs)], "violates")
+    assert compared is not None
+    assert compared.message == f"unlisted: violates ({counted})"
+
+
 def test_a_case_is_known_only_if_every_breach_is_listed_as_found() -> None:
     listed = [Listing(breach(each), Span.of("1"), WRAPS) for each in ("violates", "deviates")]
     same = [breach("violates"), breach("deviates")]

@@ -110,6 +110,14 @@ def test_a_pattern_is_stored_in_the_smallest_unsigned_dtype() -> None:
     assert {fmt.name: fmt.storage for fmt in formats().values()} == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("int2", "0x1"), ("float6e2m3", "0x01"), ("float16", "0x0001"), ("int64", f"0x{1:016x}")],
+)
+def test_a_pattern_is_written_with_all_its_digits(name: str, written: str) -> None:
+    assert format_named(name).hexadecimal(1) == written
+
+
 @pytest.mark.ci_runs_one_of(3)
 @pytest.mark.parametrize("fmt", NARROW, ids=lambda fmt: fmt.name)
 def test_every_finite_pattern_round_trips_through_its_value(fmt: Format) -> None:

@@ -1,0 +1,1 @@
+"""Small changes to the code, one at a time, and whether a test fails: mutation testing."""
