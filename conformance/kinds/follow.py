@@ -45,6 +45,8 @@ MOST_FOLLOWED = 1 << 24
 FIRST_REACH = 8
 MOST_LEAPED = 1024
 """Leaps start from at most this many stretches; where there are more, from a spread of them."""
+MOST_ROUNDS = 8
+"""Rounds of leaps: scattered failures would give new ones in hundreds, each by merging them all."""
 WIDEST_BITS = 32
 
 
@@ -94,7 +96,9 @@ def follow_all_stretches(known: GradedAnswers, ask_ranges: AskRanges) -> Ask[Gra
     """
     whole = yield from follow_stretches(known, ask_ranges)
     before = np.zeros(0, np.int64)
-    while whole is not None:
+    for _ in range(MOST_ROUNDS):
+        if whole is None:
+            return None
         firsts, lasts = _stretches(whole)
         is_new = ~np.isin(firsts, before)
         if is_new.sum() > MOST_LEAPED and before.size:
