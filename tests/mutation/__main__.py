@@ -43,7 +43,7 @@ def run_mutants(
     those that survived are. At the end, tests that no mutant survived run without any change.
     """
     if find_spec("cosmic_ray") is None:
-        raise CastigateError("cosmic-ray is not installed; run pip install 'castigate[mutation]'")
+        raise CastigateError("cosmic-ray is not installed; run pip install 'castigate[dev]'")
     results = read_results(path) if path.exists() else new_results(seed)
     if results.seed != seed:
         raise CastigateError(f"`{path}` has seed {results.seed}; delete it, or name another file")

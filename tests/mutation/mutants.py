@@ -1,11 +1,14 @@
-"""The small changes that cosmic-ray can make to one module, without those that say nothing."""
+"""The small changes that cosmic-ray can make to one module, without those that say nothing.
+
+cosmic-ray is imported late: pages are made, and stored results read, without it.
+"""
 
 from __future__ import annotations
 
 import ast
 import difflib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -138,8 +141,8 @@ def _operators() -> list[tuple[str, str, Any]]:
     found = []
     for family in FAMILIES:
         module = import_module(f"cosmic_ray.operators.{family}")
-        listed: Callable[[], Any] = getattr(module, "operators", lambda module=module: _own(module))
-        found += [(family, operator.__name__, operator()) for operator in listed()]
+        listed = module.operators() if hasattr(module, "operators") else _own(module)
+        found += [(family, operator.__name__, operator()) for operator in listed]
     return found
 
 

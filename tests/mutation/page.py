@@ -29,7 +29,8 @@ nothing.
 
 The first table shows how the mutants fared when they were first tried, so before tests were
 written because of them. "Now" is after that: `tests/mutation/verdicts.yaml` says what somebody who
-read each survivor found. Its last column leaves out mutants that are equivalent.
+read each survivor found. Its last column leaves out mutants that are equivalent. Only the first
+table estimates the share of all mutants, as the new tests were written for those of the sample.
 """
 HEAD = ("package", "mutants", "killed", "timed out", "survived", "share killed")
 NOW_HEAD = ("now", "killed or timed out", "equivalent", "not tested", "not read", "share killed")

@@ -99,9 +99,14 @@ RELATED = (
         "reports/upstream reports/changes reports/findings html/behaviors html/front",
     ),
     (
+        "reports/findings/old_messages.py reports/findings/read_*.py"
+        " reports/findings/judged_cells.py reports/findings/cells.py",
+        "reports/old_messages reports/changes reports/finding_causes reports/findings",
+    ),
+    (
         "reports/findings/*.py",
         "reports/intervals reports/number_line reports/finding_causes reports/findings"
-        " reports/ledger_breaches conformance/failures",
+        " reports/ledger_breaches",
     ),
     (
         "reports/gate/*.py",

@@ -64,7 +64,7 @@ def add(left: "int | None", right: int) -> int | None:
 
 
 def test_annotations_texts_and_checks_are_not_changed() -> None:
-    pytest.importorskip("cosmic_ray", reason="needs the extra `mutation`")
+    pytest.importorskip("cosmic_ray", reason="needs the extra `dev`")
     mutants = sorted(draw_mutants("point.py", SOURCE, Random(0)), key=lambda each: each.line)
     lines = [each.before for each in mutants]
     added = "return [a + b for a, b in zip([left], [right], strict=True)][0]"
@@ -75,7 +75,7 @@ def test_annotations_texts_and_checks_are_not_changed() -> None:
 
 
 def test_a_place_is_changed_once_in_one_of_several_ways() -> None:
-    pytest.importorskip("cosmic_ray", reason="needs the extra `mutation`")
+    pytest.importorskip("cosmic_ray", reason="needs the extra `dev`")
     source = "def f(a, b):\n    return a + b\n"
     [changes] = changes_by_place(source).values()
     assert len(changes) == 11
@@ -85,7 +85,7 @@ def test_a_place_is_changed_once_in_one_of_several_ways() -> None:
 
 
 def test_a_seed_draws_the_same_mutants_and_a_larger_number_adds_to_them() -> None:
-    pytest.importorskip("cosmic_ray", reason="needs the extra `mutation`")
+    pytest.importorskip("cosmic_ray", reason="needs the extra `dev`")
     sources = sources_of(ROOT, "reports/ledger")
 
     def drawn(seed: int, number: int) -> list[Mutant]:
@@ -117,7 +117,7 @@ def test_every_module_has_tests_that_exist() -> None:
 def test_a_mutant_runs_in_a_copy_and_the_module_is_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("cosmic_ray", reason="needs the extra `mutation`")
+    pytest.importorskip("cosmic_ray", reason="needs the extra `dev`")
     source = "def largest(numbers):\n    return max(numbers) + 0\n"
     (tmp_path / "small.py").write_text(source)
     (tmp_path / "tests").mkdir()

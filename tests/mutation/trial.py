@@ -17,6 +17,8 @@ from tempfile import TemporaryDirectory, mkdtemp
 from time import perf_counter
 from typing import Literal
 
+import pytest
+
 from tests.mutation.mutants import Mutant, mutate
 from tests.mutation.related_tests import related_files
 
@@ -24,15 +26,6 @@ Outcome = Literal["killed", "survived", "timed out"]
 Tests = tuple[str, ...]
 
 PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not nightly")
-OUTCOMES: dict[int | None, Outcome] = {
-    0: "survived",
-    1: "killed",
-    2: "killed",  # a test file cannot be imported
-    3: "killed",  # pytest itself stops: its plugin of the suite imports what was changed
-    4: "killed",  # likewise, in a conftest.py
-    None: "timed out",
-}
-"""What exit codes of pytest mean; None: the time is up."""
 LIMIT = 600.0
 """Seconds for the tests of a module: several times what they take on a busy machine."""
 CACHING = ("specs/model/cache.py", "specs/model/yaml_source.py")
@@ -88,7 +81,15 @@ class Copy:
             code = self.run_tests(related_files(mutant.file), seconds, fresh_caches=fresh)
         finally:
             path.write_text(source, encoding="utf-8")
-        return OUTCOMES[code]
+        match code:
+            case None:
+                return "timed out"
+            case pytest.ExitCode.OK:
+                return "survived"
+            case pytest.ExitCode.NO_TESTS_COLLECTED:
+                raise ValueError(f"`{' '.join(related_files(mutant.file))}` hold no test")
+        # A test fails, or pytest does not even begin as the change breaks an import.
+        return "killed"
 
 
 @contextmanager

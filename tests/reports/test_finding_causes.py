@@ -15,13 +15,14 @@ from reports.findings.candidates import candidates
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import ExplainedCase
-from reports.findings.mechanism_answers import answered_ruling, explained
+from reports.findings.mechanism_answers import answered_ruling, expected_of, explained
 from reports.findings.read_findings import read_findings
 from reports.findings.shape_rules import Shape, followed_rules
 from reports.judgement import NEXT_SCRIPT
 from reports.problems import ChangesWithShape, Refused, WrongShape
 from specs.cases import Case
 from specs.formats import format_named
+from specs.selection import case_named
 from tests.reports.judged_run import RIGHT, Answer, Faulty, cases_of, judged_run, run_of
 
 INT32 = (-(2**31), 2**31 - 1)
@@ -310,3 +311,11 @@ def test_a_script_asks_for_the_input_that_the_finding_shows() -> None:
     assert shown_script("0x7c00", script) == script.replace("0x3c00", "0x7c00")
     assert shown_script("0x7c00", "print('no input')\n") == ""
     assert shown_script("", script) == ""
+
+
+def test_a_worked_example_expects_what_the_page_prints() -> None:
+    rules = answered_ruling(case_named("cinn-cast:1.0/int32/float32/example:one-two-three"))
+    assert rules is not None
+    expected = expected_of(rules, np.array([3, 1, 2], np.uint32))
+    assert expected.codes.view(np.float32).tolist() == [3.0, 1.0, 2.0]
+    assert expected.branch_indices.tolist() == [2, 0, 1]
