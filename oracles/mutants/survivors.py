@@ -13,7 +13,6 @@ REASONS: Mapping[str, str] = {
     "*+of-one-pattern-in-a-million@*": "one pattern in a million is met by chance only",
     "*+of-111-to-111-elements@*": "lengths between blocks of 64 are asked by chance only",
     "*+of-384-to-384-elements@*": "lengths between blocks of 64 are asked by chance only",
-    "caches-by-the-first-sixteen@*": "no two tensors of a shape begin with the same sixteen inputs",
     "*+*!": "a further mode or version is asked in six tensors, which its name chooses",
 }
 """Sentences by shell patterns of a mutant's name; the first that matches counts."""

@@ -38,7 +38,10 @@ def test_seconds_of_phases_backends_and_pairs(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--durations-castigate=-1"], "--durations-castigate is negative; give a whole number"),
+        (
+            ["--durations-castigate=-1"],
+            "--durations-castigate is -1; give a whole number from 0 on",
+        ),
         (["--durations-castigate=1", "-n", "2"], "measures no workers of xdist; leave out -n"),
     ],
 )

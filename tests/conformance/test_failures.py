@@ -19,31 +19,31 @@ from specs.selection import case_named
 CASES = [f"onnx-cast:{version}/float16/int4" for version in (25, 24)]
 
 
-class RoundsUp(Reference):
-    """Rounds a half to int4 away from zero."""
+class GivesOne(Reference):
+    """Gives one for what is at least two and less than three, in int4."""
 
     def cast(self, case: Case, inputs: Bits) -> Bits:
         answers = super().cast(case, inputs)
-        is_wrong = (inputs == 0x3800) & (case.target == "int4")
+        is_wrong = (inputs >= 0x4000) & (inputs < 0x4200) & (case.target == "int4")
         return np.where(is_wrong, 1, answers).astype(answers.dtype)
 
 
 def test_findings_are_those_of_all_failures_whoever_stored_them(tmp_path: Path) -> None:
-    judge = BackendJudge(Backend("wrong", RoundsUp()), {}, Settings())
+    judge = BackendJudge(Backend("wrong", GivesOne()), {}, Settings())
     one, other = Failures(tmp_path), Failures(tmp_path)
     for failures, name in zip((one, other), CASES, strict=True):
         failures.add(judge.judge(case_named(name)))
     failures.add(judge.judge(case_named("onnx-cast:25/float16/int8")))
     [finding] = find_findings(one.cells(), one.values)["wrong"]
     assert (finding.name, set(finding.cases)) == ("one", set(CASES))
-    assert finding.simplest.smallest == "0x3800"
+    assert finding.simplest.smallest == "0x4000"
     # Both cases have the same inputs and answers, which are stored once.
     assert len(list(tmp_path.glob("*.part"))) == 2
     assert len(list(tmp_path.glob("*.array"))) == 2
 
 
 def test_a_judgement_that_is_stored_stays_as_it_is(tmp_path: Path) -> None:
-    judge = BackendJudge(Backend("wrong", RoundsUp()), {}, Settings())
+    judge = BackendJudge(Backend("wrong", GivesOne()), {}, Settings())
     failures, judgement = Failures(tmp_path), judge.judge(case_named(CASES[0]))
     failures.add(judgement)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -9,13 +9,14 @@ import pytest
 
 from conformance.running.kept_parts import FILE, KeptParts
 from reports.judgement import Judgement
+from reports.run_store.record import BackendRecord
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RunStore, create
 from tests.reports.common import record
 
 CASE = "onnx-cast:25/bool/int8/saturate:1"
 PARTS = {f"reference/quick/bool-{target}": target for target in ("int8", "int16")}
-REFERENCE: Any = [{"name": "reference", "version": "1"}]
+REFERENCE = (BackendRecord(name="reference", version="1"),)
 
 
 def store(folder: Path, **changes: Any) -> RunStore:
@@ -52,7 +53,7 @@ def test_the_same_parts_make_the_same_file_at_any_time(
 
 
 @pytest.mark.parametrize(
-    "changes", [{"seed": 1}, {"backends": [{"name": "ort", "version": "1"}]}], ids=str
+    "changes", [{"seed": 1}, {"backends": (BackendRecord(name="ort", version="1"),)}], ids=str
 )
 def test_a_night_of_other_options_has_none(changes: Any, kept: KeptParts, tmp_path: Path) -> None:
     kept.restore(second := store(tmp_path / "second", **changes))
