@@ -20,11 +20,11 @@ CASES = [f"onnx-cast:{version}/float16/int4" for version in (25, 24)]
 
 
 class GivesOne(Reference):
-    """Gives one for what is at least two and less than three, in int4."""
+    """Gives one for what lies between two and three, in int4."""
 
     def cast(self, case: Case, inputs: Bits) -> Bits:
         answers = super().cast(case, inputs)
-        is_wrong = (inputs >= 0x4000) & (inputs < 0x4200) & (case.target == "int4")
+        is_wrong = (inputs > 0x4000) & (inputs < 0x4200) & (case.target == "int4")
         return np.where(is_wrong, 1, answers).astype(answers.dtype)
 
 
@@ -36,7 +36,7 @@ def test_findings_are_those_of_all_failures_whoever_stored_them(tmp_path: Path) 
     failures.add(judge.judge(case_named("onnx-cast:25/float16/int8")))
     [finding] = find_findings(one.cells(), one.values)["wrong"]
     assert (finding.name, set(finding.cases)) == ("one", set(CASES))
-    assert finding.simplest.smallest == "0x4000"
+    assert finding.simplest.smallest == "0x4001"
     # Both cases have the same inputs and answers, which are stored once.
     assert len(list(tmp_path.glob("*.part"))) == 2
     assert len(list(tmp_path.glob("*.array"))) == 2
