@@ -39,14 +39,14 @@ from specs.ruling import Ruling
 ROW = 1 << 16
 """Elements of each row that is asked."""
 MANY = 1 << 21
-"""From so many inputs on, numba saves more time than loading it takes."""
+"""With this many inputs or more, numba saves more time than it takes to load."""
 MOST_FOLLOWED = 1 << 24
 """Inputs that are asked of one case: as many as float32 has NaNs."""
 FIRST_REACH = 8
 MOST_LEAPED = 1024
 """Leaps start from at most this many stretches; where there are more, from a spread of them."""
 MOST_ROUNDS = 8
-"""Rounds of leaps: scattered failures would give new ones in hundreds, each by merging them all."""
+"""Rounds of leaps. Scattered failures can need hundreds, and each round merges all inputs again."""
 WIDEST_BITS = 32
 
 

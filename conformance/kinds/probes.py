@@ -171,7 +171,7 @@ class ProbePlan:
 
     @classmethod
     def of(cls, chosen: Sequence[Probe], count: int) -> ProbePlan:
-        """Plan probes of so many inputs."""
+        """Plan probes for a pair with ``count`` inputs."""
         parts = [probe.picks(count).reshape(-1) for probe in chosen]
         return cls(tuple(chosen), np.concatenate([*parts, np.zeros(0, np.intp)]).astype(np.intp))
 

@@ -72,7 +72,7 @@ class Survivor:
 
 
 def run_mutants(seed: int, jobs: int, every: int = 1) -> Iterator[MutantResult | None]:
-    """Judge the mutants that a seed chooses, or one in so many of their combinations.
+    """Judge the mutants that a seed chooses, from every ``every``-th combination.
 
     Yields None for a combination that is wrong nowhere, or whose mutant was judged before.
     """

@@ -82,7 +82,7 @@ def _binade(row: Row) -> Mask:
 
 
 def _scattered(share: int, row: Row) -> Mask:
-    """One pattern in so many, without any order."""
+    """Select one of ``share`` patterns, as a hash scatters them."""
     mixed = (row.words + np.uint64(_number(row.case))) * MIXING >> np.uint64(40)
     is_chosen: Mask = mixed % np.uint64(share) == 0
     return is_chosen

@@ -61,7 +61,7 @@ def _parts(text: str) -> tuple[str, str, str, str, str, str]:
 
 
 def _digits_kept(most: int) -> Change:
-    """Read only so many digits; the others count as zeros or are left out after the point."""
+    """Read the first ``most`` digits: later ones count as zeros, or are dropped after the point."""
 
     def change(text: str) -> str:
         sign, whole, point, fraction, letter, exponent = _parts(text)

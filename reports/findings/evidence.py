@@ -31,7 +31,7 @@ def bits_of_answer(target: Format) -> float:
 
 
 def worth(target: Format, asked: int, failing: int, predicted: int, hits: int) -> float:
-    """What a mechanism is worth in one case: it tells which inputs fail, and how.
+    """Return the bits that a mechanism explains in one case: which inputs fail, and how.
 
     Of the inputs asked some are failing; it predicts that these fail, which they do, and of so many
     it gives the answer.

@@ -25,7 +25,7 @@ from specs.formats import format_named
 FAMILIES = (ExponentBits, OtherVersion, Printf)
 """Mechanisms of which several say nearly the same; the first stands for all."""
 BITS_OF_MECHANISM = 6.0
-"""What it costs to name one of some 64 mechanisms."""
+"""Bits that it takes to name one of about 64 mechanisms."""
 
 
 class Share(NamedTuple):
