@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from specs.plain_text import plain_line
 
+IS_A_BUG = "this is a bug in castigate; report it with the lines above"
+
 
 class CastigateError(Exception):
     """The user's input is wrong; the message is one line that can be printed to stderr."""

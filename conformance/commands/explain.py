@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import takewhile
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
 from conformance.exchange.explanation import (
@@ -25,14 +27,28 @@ from specs.operations import is_bitcast
 from specs.selection import case_named
 
 
+class ExplainCommand(TyperCommand):
+    """Takes a value such as -inf for an input; an unknown option begins with two hyphens."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Sort arguments, among which the parser takes every unknown option for an input."""
+        known = {"--help", *(name for each in self.params for name in each.opts)}
+        for argument in takewhile(lambda each: each != "--", args):
+            name = argument.partition("=")[0]
+            if name.startswith("--") and name not in known:
+                raise CastigateError(f"No such option: {name}; see castigate explain --help")
+        ctx.ignore_unknown_options = True
+        return super().parse_args(ctx, args)
+
+
 def explain_command(
     case_id: Annotated[str, typer.Argument(metavar="CASE", help="A case id.")],
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="INPUT",
-            help="Values such as 65520, nan, true or 0x477ff000, or texts; put -- before a value"
-            " that begins with -. For a bitcast: all elements of one tensor, or none.",
+            help="Values such as 65520, -inf, nan, true or 0x477ff000, or texts; put -- before a"
+            " text that begins with --. For a bitcast: all elements of one tensor, or none.",
         ),
     ] = None,
     backend: BackendOption = None,

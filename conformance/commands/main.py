@@ -20,7 +20,7 @@ from conformance.commands.streams import (
     stderr_is_open,
 )
 from oracles.backend.resource_limits import collect_garbage_rarely
-from specs.errors import CastigateError
+from specs.errors import IS_A_BUG, CastigateError
 from specs.plain_text import plain_text
 from specs.release import VERSION
 
@@ -50,6 +50,8 @@ COMMANDS = {
 """The commands in the order of ``--help``, and what the module of each command exports."""
 MODULES = {"merge": "run"}
 """The modules that are not named like their command."""
+CLASSES = {"explain": "ExplainCommand"}
+"""The commands that read their arguments in a way of their own."""
 
 
 def _show_version(is_asked: bool) -> None:
@@ -85,7 +87,7 @@ def build_app(names: Iterable[str]) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:
-            app.command(name=name)(command)
+            app.command(name=name, cls=getattr(module, CLASSES.get(name, ""), None))(command)
     return app
 
 
@@ -136,7 +138,7 @@ def _run() -> int:
     except Exception:
         # Python would exit with 1, which means that a rule is broken.
         traceback.print_exc()
-        return _complain("this is a bug in castigate; report it with the lines above", FAILED)
+        return _complain(IS_A_BUG, FAILED)
 
 
 def _complain(message: str, code: int) -> int:

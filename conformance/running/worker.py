@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,7 +36,7 @@ from reports.problems import Died
 from reports.run_store.task_file import encode_task
 from reports.verdicts import FAILING
 from specs.cases import Case
-from specs.errors import CastigateError
+from specs.errors import IS_A_BUG, CastigateError
 from specs.ruling import ruling
 
 SECONDS_BETWEEN_MESSAGES = 0.2
@@ -135,6 +136,12 @@ def work(
         link.send(WorkerFailure(f"backend `{named[0]}`: {crash}; it was asked for its `road`"))
     except EOFError:
         return
+    except MemoryError:
+        raise  # the process ends, and another one does the task again
+    except Exception:
+        # Were it to end the process, the pool would take it for a crash of the backend.
+        traceback.print_exc()
+        link.send(WorkerFailure(IS_A_BUG))
 
 
 class NotLoadedError(CastigateError):

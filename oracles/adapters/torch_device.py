@@ -31,25 +31,18 @@ class DeviceSweep:
             raise Unsupported(f"{source} to {target} is not swept on a device")
         self._torch = torch
         self._device = torch.get_device_module(device)
-        self._patterns = torch.empty(most, dtype=torch.int32, device=device)
+        self._offsets = torch.arange(most, dtype=torch.int32, device=device)
+        self._patterns = torch.empty_like(self._offsets)
         self._x = self._patterns.view(source)
         self._y = torch.empty(most, dtype=target, device=device)
         self._answers = self._y.view(getattr(torch, SIGNED[target.itemsize]))
 
     def __call__(self, first: int, count: int) -> Any:
         """Return the answers to ``count`` patterns from ``first`` on, as signed integers."""
-        self._fill(first, count)
+        # Beyond the largest signed integer the sum wraps around, as the patterns do.
+        start = first - 2 * HALF if first >= HALF else first
+        self._torch.add(self._offsets[:count], start, out=self._patterns[:count])
         self._y[:count].copy_(self._x[:count])
         # So that an error of the device is raised here, and its time counts as the backend's.
         self._device.synchronize()
         return self._answers[:count]
-
-    def _fill(self, first: int, count: int) -> None:
-        """Write consecutive patterns as signed integers, which jump down after the largest."""
-        positive = max(0, min(count, HALF - first))
-        for begin, end in ((0, positive), (positive, count)):
-            if begin < end:
-                start = first + begin
-                start -= 2 * HALF if start >= HALF else 0
-                out = self._patterns[begin:end]
-                self._torch.arange(start, start + end - begin, dtype=out.dtype, out=out)

@@ -109,7 +109,8 @@ def clamped_in_source(
     highest, lowest = (
         clamped(target, source, code) & ~int(sign) for code in (target.max_code, target.lowest_code)
     )
-    codes = np.where(is_negative, target.lowest_code, target.max_code).astype(target.storage)
+    code = _type(target)
+    codes = np.where(is_negative, code(target.lowest_code), code(target.max_code))
     return codes, magnitudes >= np.where(is_negative, lowest, highest).astype(source.storage)
 
 

@@ -141,7 +141,8 @@ class Rows:
         slopes = np.unique(np.diff(codes) & np.uint64(self.mask))
         is_line = slopes.size == 1 and int(slopes[0]) * ROW & self.mask == rise and not free.any()
         self.codes.append(codes)
-        self.cares.append(np.where(free[step], self.word & ~self.mask, self.word))
+        cares = np.array([self.word, self.word & ~self.mask], np.uint64)
+        self.cares.append(cares[free[step].astype(int)])
         self.rises.append(rise)
         self.slopes.append(int(slopes[0]) if is_line else 0)
         return len(self.codes) - 1
