@@ -114,6 +114,14 @@ def test_explain_accepts_texts(given: str) -> None:
     assert found["answers"] == {"reference": {"text": given}}
 
 
+def test_explain_takes_what_begins_with_one_hyphen_for_an_input() -> None:
+    inputs = ["--json", "-inf", "-5", "-.5e-1"]
+    code, out, err = castigate("explain", "onnx-cast:25/float32/float16", *inputs)
+    assert (code, err) == (0, "")
+    patterns = ["0xff800000", "0xc0a00000", "0xbd4ccccd"]
+    assert [json.loads(line)["input"] for line in out.splitlines()] == patterns
+
+
 FLOAT32 = "onnx-cast:25/float32/float16"
 SPELLED = [
     (FLOAT32, "65520", "0x477ff000"),
@@ -293,6 +301,8 @@ def test_explain_shows_that_a_bitcast_is_rejected() -> None:
         ((BITCAST, "0x00000000"), "takes 8 elements as its input, not 1"),
         ((BITCAST, *"0000000", "16777217"), "`input[7]` `16777217` is not a value of float32"),
         ((HALF,), "needs inputs of float16"),
+        ((HALF, "-inf", "--jsn"), "No such option: --jsn"),
+        ((HALF, "-i5"), "`input` `-i5` is not a value of float16"),
     ],
 )
 def test_wrong_inputs_of_explain_are_one_line(arguments: tuple[str, ...], wrong: str) -> None:

@@ -19,14 +19,14 @@ from conformance.kinds.subject import Settings
 from conformance.running.plan import quick_tasks
 from conformance.running.process_pool import BackendWorker, ProcessPool
 from conformance.running.supervisor import WorkerFailure
-from conformance.running.worker import TaskDone
+from conformance.running.worker import Ready, TaskDone, TaskOrder, TaskRunner, work
 from conformance.suite.judging import Key, PooledJudging
 from conformance.suite.plugin import MAX_JOBS
 from oracles.backend.launch_config import launch_configs
 from oracles.registry import load_backend
 from reports.outputs.totals import count_record
 from specs.cases import Case
-from specs.errors import CastigateError
+from specs.errors import IS_A_BUG, CastigateError
 from specs.selection import select
 from tests.conformance.data import hostile, noting, runnable
 from tests.conformance.processes import wait_for_ends
@@ -274,3 +274,21 @@ def test_a_task_that_is_done_is_kept_when_another_worker_fails() -> None:
     assert pool.is_busy
     with pytest.raises(CastigateError, match=r"^the device is gone$"):
         pool.poll(0)
+
+
+def test_a_bug_in_a_worker_is_no_crash_of_the_backend(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(self: TaskRunner, order: TaskOrder) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(TaskRunner, "judge", fail)
+    monkeypatch.setattr("conformance.running.worker.live_with_parent", lambda: None)
+    [config] = launch_configs(["reference"]).items()
+    ours, theirs = Pipe()
+    [task] = quick_tasks("reference", ["reference"], cases_of("bool/int8"))
+    ours.send(TaskOrder(task))
+    work(theirs, config, None, Settings())
+    assert isinstance(ours.recv(), Ready)
+    assert ours.recv() == WorkerFailure(IS_A_BUG)
+    assert "ZeroDivisionError" in capsys.readouterr().err

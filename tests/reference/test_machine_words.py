@@ -45,3 +45,9 @@ def test_comparison_and_select_agree_with_numpy(left: int, right: int) -> None:
     assert (Word(left) == Word(right)) == bool((a == b)[0])
     chosen = select_arrays(a < b, a, b)
     assert int(select_words(Word(left) < Word(right), Word(left), Word(right))) == int(chosen[0])
+
+
+@pytest.mark.parametrize(("then", "otherwise"), [(2**63, 0), (2**64 - 1, 2**63 - 1), (5, 2**63)])
+def test_integers_beyond_the_signed_ones_are_selected_as_words(then: int, otherwise: int) -> None:
+    found = select_arrays(np.array([True, False]), then, otherwise)
+    assert (found.dtype, found.tolist()) == (np.uint64, [then, otherwise])
