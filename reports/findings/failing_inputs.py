@@ -112,19 +112,21 @@ def _stored(column: NDArray[Any], form: Format) -> NDArray[Any]:
 def failing_inputs(rows: Any, total: int, runs: int) -> FailingInputs:
     """The failing inputs in rows of ``divergences.parquet`` that belong to one broken rule."""
 
-    def column(name: str, text: str) -> NDArray[Any]:
-        chosen = name if rows[text].null_count == rows.num_rows else text
-        values: NDArray[Any] = rows[chosen].to_numpy()
-        return values
+    def column(name: str) -> NDArray[Any]:
+        # A copy, as a view would keep the table's other columns and other rows in memory.
+        return np.array(rows[name].to_numpy())
 
-    first = column("first", "text")
+    def datum(name: str, text: str) -> NDArray[Any]:
+        return column(name if rows[text].null_count == rows.num_rows else text)
+
+    first = datum("first", "text")
     listed = Runs(
         runs,
         first,
-        rows["last"].to_numpy() if rows["text"].null_count else first,
-        column("answer", "answer_text"),
-        column("last_answer", "last_answer_text"),
-        rows["slope"].to_numpy(),
-        rows["straight"].to_numpy(),
+        column("last") if rows["text"].null_count else first,
+        datum("answer", "answer_text"),
+        datum("last_answer", "last_answer_text"),
+        column("slope"),
+        column("straight"),
     )
-    return FailingInputs(total, listed, rows["count"].to_numpy())
+    return FailingInputs(total, listed, column("count"))

@@ -28,7 +28,12 @@ from reports.findings.mechanisms import (
 )
 from reports.findings.number_line import segments
 from reports.findings.root_causes import explain_wrong_answers
-from reports.findings.wrong_answers import StoredArrays, WrongAnswers, is_exhaustive
+from reports.findings.wrong_answers import (
+    StoredArrays,
+    StoredSamples,
+    WrongAnswers,
+    is_exhaustive,
+)
 from reports.grading.allowed_answers import describe_allowed
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.verdicts import FAILING
@@ -65,13 +70,14 @@ class FindingsSearch:
 
     def __init__(self, stored: StoredArrays) -> None:
         self._stored = stored
+        self._samples = StoredSamples(stored)
         self._mechanisms = MechanismSearch(stored)
 
     def prepare(self, cell: Cell) -> None:
         """Evaluate mechanisms on a cell's wrong answers, which takes most of a search's time."""
         for broken in cell.broken:
             if broken.failing is not None and broken.allowed != REJECTED:
-                wrong = WrongAnswers.of(cell, broken, broken.failing, self._stored)
+                wrong = WrongAnswers.of(cell, broken, broken.failing, self._samples)
                 for _ in self._mechanisms.claims(wrong):
                     pass
 
@@ -87,7 +93,7 @@ class FindingsSearch:
         }
 
     def _drafts(self, cells: Sequence[Cell]) -> Drafts:
-        return _drafts(cells, self._stored, self._mechanisms)
+        return _drafts(cells, self._stored, self._samples, self._mechanisms)
 
 
 def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
@@ -106,7 +112,12 @@ def _sorted_findings(backend: str, drafts: Drafts) -> list[Finding]:
     )
 
 
-def _drafts(cells: Sequence[Cell], stored: StoredArrays, mechanisms: MechanismSearch) -> Drafts:
+def _drafts(
+    cells: Sequence[Cell],
+    stored: StoredArrays,
+    samples: StoredSamples,
+    mechanisms: MechanismSearch,
+) -> Drafts:
     drafts: Drafts = {}
     # If answers depend on the tensor, other tensors have further wrong answers.
     unsteady = {
@@ -118,7 +129,7 @@ def _drafts(cells: Sequence[Cell], stored: StoredArrays, mechanisms: MechanismSe
         others += failures_of(cell)
         for broken in cell.broken:
             if broken.failing is not None and broken.allowed != REJECTED:
-                wrong.append(WrongAnswers.of(cell, broken, broken.failing, stored))
+                wrong.append(WrongAnswers.of(cell, broken, broken.failing, samples))
     for each, (cause, says) in zip(others, find_causes(others), strict=True):
         draft = drafts.setdefault(cause, _Draft(says))
         # Of several messages the shortest, so that the order of cases does not matter.

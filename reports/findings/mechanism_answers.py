@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from math import ldexp
 from typing import Any
@@ -68,6 +68,8 @@ REFERENCE = Reference()
 """One for all cases: it keeps its answers to all patterns of narrow dtypes."""
 KEPT = 64
 """Expectations that are remembered: many mechanisms are tried on the same inputs."""
+MOST_PLACES = 400
+"""No number of a format has more digits before its point, or more zeros after it."""
 PRINTED = 8
 """Arrays of patterns whose values are remembered: all numbers of digits are tried on each."""
 INNER_ZEROS = re.compile(r"(?<=[0-9])0+(?=[1-9])")
@@ -466,7 +468,11 @@ def _without_exponent(text: Any) -> Any:
     """A number's text in plain notation; any other answer as it is."""
     if not (isinstance(text, str) and NUMBER.fullmatch(text)):
         return text
-    return f"{Decimal(text):f}"
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # of an exponent of hundreds of digits
+        return text
+    return f"{number:f}" if abs(number.adjusted()) <= MOST_PLACES else text
 
 
 def _may_print(how: Printf, text: str) -> bool:

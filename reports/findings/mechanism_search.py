@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property, partial
+from hashlib import blake2b
 from math import log2
 from typing import Any, NamedTuple
 
@@ -113,7 +114,8 @@ class MechanismSearch:
 
     def __init__(self, stored: StoredArrays) -> None:
         self._stored = stored
-        self._runs: dict[object, Mask] = {}
+        self._runs: dict[object, Mask | None] = {}
+        """What each mechanism explains; None for nothing, as is mostly so."""
         self._forecasts: dict[object, Forecast | None] = {}
         self._last_asked: tuple[object, AskedInputs] | None = None
 
@@ -129,7 +131,7 @@ class MechanismSearch:
                 continue
             meaning = rules.meaning if rules is not None else (source, target, wrong.broken.rule)
             runs = self._explained_runs(mechanism, wrong, meaning)
-            if runs.any():
+            if runs is not None:
                 yield mechanism, Claim(runs, partial(self._placed, mechanism, wrong, meaning, runs))
 
     def _placed(
@@ -145,17 +147,19 @@ class MechanismSearch:
         is_evident = found.reach == Reach.EVERYWHERE or found.bits > 0
         return Placed(runs, found) if is_evident else None
 
-    def _explained_runs(self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object) -> Mask:
+    def _explained_runs(
+        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object
+    ) -> Mask | None:
         """Which of the runs left a mechanism explains; of many runs, some are tried first."""
         broken, left = wrong.broken, wrong.left
-        key = (mechanism, meaning, broken.digest, broken.level, left.tobytes())
+        key = (mechanism, meaning, broken.digest, broken.level, _digest(left))
         if key not in self._runs:
             few = np.zeros_like(left)
             few[np.random.default_rng(0).permutation(np.flatnonzero(left))[:FIRST_TRIED]] = True
             found = _explained_among(mechanism, wrong, few)
             if found.any() and not np.array_equal(few, left):
                 found = _explained_among(mechanism, wrong, left)
-            self._runs[key] = found
+            self._runs[key] = found if found.any() else None
         return self._runs[key]
 
     def _forecast(
@@ -178,7 +182,7 @@ class MechanismSearch:
         """The forecast that just some runs of inputs fail, if these are few intervals of values."""
         if wrong.cell.asked is None or wrong.cell.answers is None:
             return None
-        key = (wrong.cell.asked, _digests(wrong), wrong.broken.digest, runs.tobytes())
+        key = (wrong.cell.asked, _digests(wrong), wrong.broken.digest, _digest(runs))
         if key not in self._forecasts:
             source, target = format_named(wrong.case.source), format_named(wrong.case.target)
             asked, failing = self._asked(wrong), wrong.failing.at(runs)
@@ -244,6 +248,11 @@ def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> F
     bits = worth(target, size, failing, int(here.sum()), int(hits[here].sum()))
     bits -= BITS_OF_PHRASE * (1 + region.count(" and "))
     return Forecast(Reach.REGION, bits, region, frozenset(every) - some)
+
+
+def _digest(runs: Mask) -> bytes:
+    """Stands for a mask in a key: the masks of a run in which all is wrong take gigabytes."""
+    return blake2b(np.packbits(runs), digest_size=16).digest()
 
 
 def _digests(wrong: WrongAnswers) -> tuple[str, ...]:

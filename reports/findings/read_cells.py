@@ -6,12 +6,13 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
 
 from reports.findings.cells import Cell, CellKey, Divergence, ShownRun
-from reports.findings.failing_inputs import failing_inputs
+from reports.findings.failing_inputs import FailingInputs, failing_inputs
 from reports.findings.number_line import segments
 from reports.findings.old_messages import problems_of_message
 from reports.grading.failure_runs import MOST_RUNS
@@ -120,6 +121,8 @@ class _DivergenceRows:
         self._name = store.folder.display_path("divergences.parquet")
         self._batches = read_batches(store, "divergences.parquet")
         self._rest: Any = None
+        self.known: WeakValueDictionary[tuple[object, ...], FailingInputs] = WeakValueDictionary()
+        """The failing inputs that are still in use: cases that fail alike share them."""
 
     def slices(self, count: int) -> list[Any]:
         """Return the next rows as slices of batches; fewer rows if there are no more."""
@@ -165,10 +168,19 @@ def _broken_rule(
         **columns,
         segments=_segments(source, listed),
         shown_runs=tuple(_shown_runs(source, target, listed)),
-        failing=failing_inputs(listed, columns["wrong"], columns["runs"])
-        if row["verdict"] in FAILING
-        else None,
+        failing=_failing(row, columns, listed, divergences) if row["verdict"] in FAILING else None,
     )
+
+
+def _failing(
+    row: dict[str, Any], columns: dict[str, Any], listed: Any, divergences: _DivergenceRows
+) -> FailingInputs:
+    key = row["source"], row["target"], columns["digest"], columns["wrong"], columns["runs"]
+    found = divergences.known.get(key)
+    if found is None:
+        found = failing_inputs(listed, columns["wrong"], columns["runs"])
+        divergences.known[key] = found
+    return found
 
 
 def _segments(source: Format, listed: Any) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,33 @@ from specs.formats import EXHAUSTIVE_BITS, Format
 
 StoredArrays = Callable[[str], NDArray[Any]]
 """Reads the inputs or answers that a run stores under a digest."""
+SAMPLES_KEPT = 32
+"""A search comes back to the same few cases again and again."""
+
+
+class StoredSamples:
+    """Samples of failing inputs, read when they are asked for; only the last ones are kept.
+
+    Where every answer of every case is wrong, all of them together take gigabytes.
+    """
+
+    def __init__(self, stored: StoredArrays) -> None:
+        self._stored = stored
+        self._kept: dict[Hashable, Samples] = {}
+
+    def of(self, cell: Cell, broken: Divergence, failing: FailingInputs) -> Samples:
+        """The samples of a broken rule, which cases with the same answers share."""
+        key = (cell.source, cell.target, cell.asked, cell.answers, broken.digest, broken.level)
+        found = self._kept.pop(key, None)
+        if found is None:
+            found = failing.samples(*map(self._values, (cell.asked, cell.answers)))
+        self._kept[key] = found
+        if len(self._kept) > SAMPLES_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+    def _values(self, digest: str | None) -> NDArray[Any] | None:
+        return self._stored(digest) if digest is not None else None
 
 
 @dataclass
@@ -26,19 +53,21 @@ class WrongAnswers:
     case: Case
     broken: Divergence
     failing: FailingInputs
-    samples: Samples
     left: Mask
+    stored: StoredSamples
 
     @classmethod
     def of(
-        cls, cell: Cell, broken: Divergence, failing: FailingInputs, stored: StoredArrays
+        cls, cell: Cell, broken: Divergence, failing: FailingInputs, stored: StoredSamples
     ) -> WrongAnswers:
         """The wrong answers of a broken rule, none of them explained."""
-        asked, answers = (
-            stored(digest) if digest is not None else None for digest in (cell.asked, cell.answers)
-        )
         every = np.ones(failing.count.size, bool)
-        return cls(cell, cell.as_case, broken, failing, failing.samples(asked, answers), every)
+        return cls(cell, cell.as_case, broken, failing, every, stored)
+
+    @property
+    def samples(self) -> Samples:
+        """Failing inputs with their answers, as far as a run stores them."""
+        return self.stored.of(self.cell, self.broken, self.failing)
 
     @property
     def kind(self) -> tuple[str, str, str]:

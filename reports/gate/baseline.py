@@ -22,7 +22,7 @@ from reports.findings.changes import is_known
 from reports.findings.failing_inputs import FailingInputs, Mask
 from reports.findings.mechanism_answers import explained
 from reports.findings.mechanism_search import MechanismSearch, Reach
-from reports.findings.wrong_answers import StoredArrays, WrongAnswers
+from reports.findings.wrong_answers import StoredArrays, StoredSamples, WrongAnswers
 from specs.formats import format_named
 
 Answers = Mapping[int | str, int | str]
@@ -91,7 +91,7 @@ class Baseline:
         if is_same.all():
             return True
         known = is_same
-        wrong = WrongAnswers.of(before, old, failing, self.before)
+        wrong = WrongAnswers.of(before, old, failing, StoredSamples(self.before))
         for mechanism, claim in self._search.claims(wrong):
             placed = claim.placed
             is_everywhere = placed is not None and placed.forecast.reach is Reach.EVERYWHERE

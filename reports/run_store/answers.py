@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,11 @@ from reports.run_store.store import RunStore
 from specs.errors import CastigateError
 
 CACHED_ARRAYS = 64
+ARRAY_COLUMNS = ("digest", "dtype", "data")
+ROWS_AT_ONCE = 64
+"""Arrays that are read at a time: one has up to three megabytes."""
+FASTEST = 1
+"""The level of zlib: differences of patterns compress well at any."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +35,14 @@ class CaseRow:
 
 
 class RunAnswers:
-    """The answers of a run. All arrays are held encoded, and the last few used also decoded."""
+    """The answers of a run. All arrays are held compressed, and the last few used as they are."""
 
     def __init__(self, store: RunStore) -> None:
         self.store = store
-        self._encoded: dict[str, tuple[str, bytes]] = {
-            row["digest"]: (row["dtype"], row["data"])
-            for batch in read_batches(store, "answers.parquet")
-            for row in batch.to_pylist()
+        self._compressed: dict[str, tuple[str, bytes]] = {
+            digest.as_py(): (dtype.as_py(), zlib.compress(data.as_py(), FASTEST))
+            for batch in read_batches(store, "answers.parquet", ARRAY_COLUMNS, rows=ROWS_AT_ONCE)
+            for digest, dtype, data in zip(*batch.columns, strict=True)
         }
         self.array = lru_cache(CACHED_ARRAYS)(self._decode)
         """The array of a digest."""
@@ -61,7 +67,8 @@ class RunAnswers:
 
     def _decode(self, digest: str) -> DatumArray:
         try:
-            return decode_array(*self._encoded[digest])
+            dtype, data = self._compressed[digest]
         except KeyError:
             where = self.store.folder.display_path("answers.parquet")
             raise CastigateError(f"{where} lacks an array that a case refers to") from None
+        return decode_array(dtype, zlib.decompress(data))

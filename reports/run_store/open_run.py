@@ -49,13 +49,13 @@ def open_shard(out: str) -> RunStore:
 
 
 def read_batches(
-    store: RunStore, table: str, columns: Sequence[str] | None = None
+    store: RunStore, table: str, columns: Sequence[str] | None = None, rows: int = 1 << 16
 ) -> Iterator[Any]:
     """A table of a complete run as record batches, in row order; raise an error on damage."""
     with _open_table(store.folder, table) as file:
         missing = file.metadata.num_rows
         try:
-            for batch in file.iter_batches(columns=columns):
+            for batch in file.iter_batches(rows, columns=columns):
                 missing -= batch.num_rows
                 yield batch
         except (OSError, *UNPARSABLE) as error:
