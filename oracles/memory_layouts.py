@@ -27,7 +27,7 @@ class Layout:
 def with_layout(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
     """Copy the values into fresh memory of this layout; texts are copied without a layout.
 
-    Along a stride of 0 all values must be equal.
+    Values at the same place in memory must be equal, as along a stride of 0.
     """
     size = values.dtype.itemsize
     if values.dtype == object or not values.size:
@@ -56,7 +56,8 @@ def layout_of(array: NDArray[Any]) -> Layout | None:
         return None
     lowest = _address(array)
     if array.flags.c_contiguous:
-        if not lowest % NATURAL:
+        # Of a dimension of one element a step of 0 says nothing, but a kernel may read it.
+        if not lowest % NATURAL and 0 not in array.strides:
             return None
     else:
         lowest += sum(_lowest_offsets(array))

@@ -18,10 +18,11 @@ from conformance.kinds.baseline import (
     candidates,
     judgement_on_pair,
 )
-from conformance.kinds.neighbors import in_turn
+from conformance.kinds.neighbors import in_turn, neighbors
 from conformance.kinds.probe_answers import (
     ProbeFailedError,
     answers_at_once,
+    answers_beside,
     answers_in_turn,
     answers_to,
     changed_answers,
@@ -32,6 +33,7 @@ from conformance.kinds.probes import (
     ProbePlan,
     alone,
     at_once,
+    beside,
     drawn,
     lasting,
     probes,
@@ -243,7 +245,13 @@ class Invariances:
                 )
         for by, probe, answer in (yield from changed_answers(asked)):
             found.note(by, probe, answer)
-        if not few_shapes and (turns := in_turn(row, is_full)):
+        if few_shapes:
+            return
+        for other in neighbors(row.case, is_full)[: None if is_full else 1]:
+            together = beside(count, f"{other.source} to {other.target}")
+            for probe, answer in (yield from answers_beside(row, _plan(row, together), other)):
+                found.note(row, probe, answer)
+        if turns := in_turn(row, is_full):
             for probe, answer in (yield from answers_in_turn(row, turns)):
                 found.note(row, probe, answer)
 

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from zlib import crc32
 
+import numpy as np
+
 from conformance.kinds.baseline import Baseline
 from conformance.kinds.probes import TURNED, Probe, ProbePlan
 from oracles.backend.requests import Cast, Request
+from oracles.protocol import Bits
 from specs.cases import Case
 from specs.formats import Format, format_named
 from specs.ruling import ruling
@@ -21,23 +24,30 @@ from specs.selection import first_cases
 
 LENGTH = TURNED + 1
 """No other row of a pair has this length."""
+MOST_BITS = 64
+"""Of the widest numbers that a pattern is computed for."""
 
 
 def neighbors(case: Case, is_full: bool) -> list[Case]:
-    """Return cases of the same edition with another source or target, of equal width if possible.
+    """Return cases of the same edition that are cast before a row of a case.
 
-    At the tier quick the case's id chooses one of each kind; at full all are asked.
+    They have another source or target of the same width, or a source of another width, or are
+    refused. At the tier quick the case's id chooses one of each kind; at full all are asked.
     """
     known = first_cases(case.document, case.version).values()
     source, target = format_named(case.source), format_named(case.target)
     others = [
         [each for each in known if each.target == case.target and _is_other(source, each.source)],
         [each for each in known if each.source == case.source and _is_other(target, each.target)],
+        [each for each in known if each.target == case.target and _is_wider(source, each.source)],
     ]
+    refused = [each for each in known if each.source == case.source and ruling(each).is_rejection]
     if is_full:
-        return [each for kind in others for each in kind]
-    found = (_first_answered(kind, crc32(case.id.encode())) for kind in others)
-    return [each for each in found if each is not None]
+        return [each for kind in (*others, refused) for each in kind]
+    number = crc32(case.id.encode())
+    found = (_first_answered(kind, number) for kind in others)
+    one_refused = refused[number % len(refused) :][:1] if refused else []
+    return [*(each for each in found if each is not None), *one_refused]
 
 
 def _first_answered(cases: Sequence[Case], number: int) -> Case | None:
@@ -52,15 +62,32 @@ def _is_other(own: Format, name: str) -> bool:
     return other != own and other.bits == own.bits
 
 
+def _is_wider(own: Format, name: str) -> bool:
+    """Whether another format of the same kind is wider than one, or narrower if none is wider."""
+    other = format_named(name)
+    is_like = own.is_numeric and other.kind == own.kind
+    return is_like and (other.bits > own.bits or own.bits == MOST_BITS > other.bits)
+
+
 def in_turn(row: Baseline, is_full: bool) -> list[tuple[Request, ProbePlan]]:
     """Return a cast of each neighbor, and the row of the pair that is to be asked after it.
 
-    The neighbor gets the same patterns, since both sources are equally wide.
+    The neighbor gets the same patterns, as far as its source holds them.
     """
     count = row.inputs.size
     turns: list[tuple[Request, ProbePlan]] = []
     for number, case in enumerate(neighbors(row.case, is_full)):
         probe = Probe((LENGTH,), number % count, after=f"{case.source} to {case.target}")
         plan = ProbePlan.of([probe], count)
-        turns.append((Cast(case, probe.tensor(row.inputs)), plan))
+        turns.append((Cast(case, held_by(case, probe.tensor(row.inputs))), plan))
     return turns
+
+
+def held_by(case: Case, bits: Bits) -> Bits:
+    """Patterns as the source of a case holds them."""
+    source = format_named(case.source)
+    storage = np.dtype(source.storage)
+    if bits.dtype == storage:
+        return bits & storage.type(source.mask) if source.is_numeric else bits
+    held: Bits = (bits.astype(np.uint64) & np.uint64(source.mask)).astype(storage)
+    return held

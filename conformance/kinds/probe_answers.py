@@ -7,11 +7,13 @@ missing raises an error, so that those before it count.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from conformance.kinds.asking import Ask, ask
 from conformance.kinds.baseline import Baseline
 from conformance.kinds.call import Departed, ValueAnswer, value_answer, value_request
+from conformance.kinds.neighbors import held_by
 from conformance.kinds.probes import Probe, ProbePlan
 from conformance.kinds.verdicts import problem_of
 from oracles.backend.replies import (
@@ -19,6 +21,7 @@ from oracles.backend.replies import (
     BatchReply,
     Crashed,
     Declined,
+    Raised,
     Reply,
     Unanswered,
     attempt,
@@ -30,6 +33,7 @@ from oracles.protocol import Bits
 from reports.problem_words import words
 from reports.problems import Problem, WrongForm
 from specs.case_calls import receiver_of
+from specs.cases import Case
 
 Answers = Iterator[tuple[Probe, Bits]]
 
@@ -133,6 +137,20 @@ def answers_at_once(row: Baseline, plan: ProbePlan) -> Ask[Answers]:
     tensors = [probe.tensor(row.inputs) for probe in plan.probes]
     reply = yield from ask(CastAtOnce(row.case, tensors))
     return _at_once(row, plan, tensors, reply)
+
+
+def answers_beside(row: Baseline, plan: ProbePlan, beside: Case) -> Ask[Answers]:
+    """Ask probes from one thread, while another casts the same patterns as another case says.
+
+    What is wrong about the other case is a matter of its own pair.
+    """
+    if not plan.probes or receiver_of(row.case.document) is not None:
+        return iter(())
+    tensors = [probe.tensor(row.inputs) for probe in plan.probes]
+    both = [each for tensor in tensors for each in (tensor, held_by(beside, tensor))]
+    reply = yield from ask(CastAtOnce(row.case, both, beside))
+    own = replace(reply, value=reply.value[::2]) if isinstance(reply, Answered) else reply
+    return iter(()) if isinstance(own, Raised) else _at_once(row, plan, tensors, own)
 
 
 def _at_once(row: Baseline, plan: ProbePlan, tensors: Sequence[Bits], reply: Reply) -> Answers:

@@ -21,7 +21,7 @@ LARGE = (1 << 16) + 3
 TURNED = 67
 """The length at which every input stands at every position: a prime, and longer than a vector."""
 SCALARS = 16
-"""Inputs that are asked alone, as tensors without dimensions and of one element."""
+"""Inputs that are asked as tensors without dimensions; as one element each is asked."""
 SHUFFLED = 64
 """Shufflings in one row: any two inputs stand side by side, and in one vector, in some of them."""
 AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in (-1, 0, 1))
@@ -32,8 +32,37 @@ RANKED: tuple[Shape, ...] = (
 )  # fmt: skip
 MATRICES: tuple[Shape, ...] = ((3, 17), (9, 129), (1030, 3), (65, 129), (2, 4097))
 """Matrices as models have them: wide, tall, and more than one block in both directions."""
-PITCHED, TURNED_MATRIX, CHANNELS = (17, 129), (129, 17), (3, 17, 33)
-"""Shapes of matrices that lie otherwise: rows apart, columns first, channels last."""
+LAID, TALL = (5, 13), (LARGE, 1)
+"""A matrix that is asked in many layouts too, and one with more rows than a GPU's grid has."""
+ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
+    ((5, 13), (1, 0)), ((129, 17), (1, 0)), ((131, 257), (1, 0)),
+    ((3, 5, 7), (2, 1, 0)), ((3, 5, 7), (1, 0, 2)), ((3, 5, 7), (1, 2, 0)), ((3, 5, 7), (2, 0, 1)),
+    ((3, 17, 33), (0, 2, 1)),
+    ((2, 3, 4, 5), (0, 2, 3, 1)), ((2, 19, 3, 4), (0, 2, 3, 1)), ((2, 3, 4, 5), (0, 2, 1, 3)),
+    ((2, 3, 4, 5), (0, 1, 3, 2)), ((2, 3, 4, 5), (1, 0, 2, 3)), ((2, 3, 4, 5), (0, 3, 1, 2)),
+    ((2, 3, 4, 5), (2, 3, 0, 1)), ((2, 3, 4, 5), (3, 2, 1, 0)),
+    ((2, 3, 2, 2, 3), (0, 2, 3, 4, 1)), ((2, 3, 2, 2, 3), (0, 1, 3, 2, 4)),
+)  # fmt: skip
+"""Tensors whose dimensions lie in another order: columns first, channels last, heads exchanged."""
+PADDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
+    ((5, 13), (2, 1)), ((5, 13), (1, 2)), ((5, 13), (1, 16)), ((17, 129), (2, 1)),
+    ((3, 5), (1700, 1)), ((5, 13), (-1, 1)), ((5, 13), (1, -1)), ((5, 13), (-1, -1)),
+    ((5, 13), (0, 1)), ((5, 13), (1, 0)),
+    ((3, 4, 9), (2, 1, 1)), ((3, 4, 9), (1, 2, 1)), ((3, 4, 9), (-1, 1, 1)),
+    ((3, 4, 9), (1, -1, 1)),
+    ((3, 4, 9), (0, 1, 1)), ((3, 4, 9), (1, 0, 1)), ((3, 4, 9), (1, 1, 0)), ((3, 4, 9), (0, 0, 1)),
+    ((2, 3, 4, 5), (2, 1, 1, 1)), ((2, 3, 4, 5), (1, 2, 1, 1)), ((2, 3, 4, 5), (1, 1, 2, 1)),
+    ((2, 2, 3, 2, 5), (2, 1, 1, 1, 1)),
+)  # fmt: skip
+"""Parts of larger tensors, flipped ones, and broadcast ones, by their steps."""
+STRIDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
+    ((7, 9), (4, 1)), ((9, 7), (1, 1)), ((4, 3, 8), (16, 4, 1)), ((13, 1), (1, 0)),
+    ((1, 13), (0, 1)),
+)  # fmt: skip
+"""Overlapping windows, as of sounds, and steps of 0 in a dimension of one element."""
+ROW_STEPS = (2, 3, 16, -1, -2, 0)
+LONG_STEPS = (256, 300, 1 << 10)
+"""Steps that do not fit into 8 bits; of few elements."""
 SPARSE = 10
 """In a sparse row one element in so many is not the first input, which is zero for numbers."""
 MASKS = 8
@@ -51,6 +80,8 @@ AT_ONCE_FEW, LARGE_AT_ONCE = 2, 8
 PAIRS_AT_ONCE = 16
 """At the tier quick one pair in sixteen is asked many rows by two threads, because a fault of this
 kind concerns most pairs. Every other pair is asked ``AT_ONCE_FEW`` rows, one by each thread."""
+BESIDE = 3
+"""Rows that are asked while another thread casts another pair: two of them by turns."""
 DRAWN = 10
 PICKS_KEPT = 1024
 
@@ -77,10 +108,12 @@ class Probe:
     """Whether most elements are the first input."""
     masked: bool = False
     """Whether the elements are two inputs, as in a mask: that at ``first`` and the one after."""
+    strides: tuple[int, ...] = ()
+    """The distances in memory, if not by steps: where these overlap, elements are the same."""
     is_at_once: bool = False
     """Whether another thread asks other tensors meanwhile."""
     after: str = ""
-    """The pair of dtypes that is cast immediately before."""
+    """The pair of dtypes that is cast immediately before, or by the other thread meanwhile."""
 
     @lru_cache(PICKS_KEPT)  # noqa: B019 (a probe is a handful of numbers, the same for all pairs)
     def picks(self, count: int) -> NDArray[np.intp]:
@@ -90,6 +123,11 @@ class Probe:
             chance = np.random.default_rng(self.shuffling)
             deals = [chance.permutation(count) for _ in range(-(-size // count))]
             flat = np.concatenate([*deals, np.zeros(0, np.intp)])[:size].astype(np.intp)
+        elif self.strides:
+            places = np.zeros(1, np.intp)
+            for length, step in zip(self.shape, self.strides, strict=True):
+                places = np.add.outer(places, step * np.arange(length)).reshape(-1)
+            flat = (self.first + places) % count
         elif self.masked:
             flat = (self.first + np.random.default_rng(size).integers(0, 2, size)) % count
         else:
@@ -111,6 +149,8 @@ class Probe:
     @cached_property
     def layout(self) -> Layout | None:
         """How the tensor lies; nothing where it lies as any other."""
+        if self.strides:
+            return Layout(self.strides, self.offset)
         if not (self.offset or self.is_turned or any(step != 1 for step in self.effective_steps)):
             return None
         strides, inside = [0] * len(self.shape), 1
@@ -136,7 +176,7 @@ class Probe:
     @property
     def simplicity(self) -> tuple[object, ...]:
         """The key that sorts probes: one caller, a plain layout, few elements, small steps."""
-        steps = sum(abs(step - 1) for step in self.effective_steps)
+        steps = sum(abs(step - 1) for step in (*self.effective_steps, *self.strides))
         rank = abs(len(self.shape) - 1)
         is_laid = self.layout is not None
         size = prod(self.shape)
@@ -147,6 +187,8 @@ class Probe:
         words = [f"length {self.shape[0]}" if len(self.shape) == 1 else f"shape {self.shape}"]
         if any(step != 1 for step in self.effective_steps):
             words.append(f"steps {self.effective_steps}")
+        if self.strides:
+            words.append(f"distances in memory {self.strides}")
         if self.is_turned:
             words.append(f"dimensions in memory {self.order}")
         if self.offset:
@@ -155,10 +197,15 @@ class Probe:
             words.append("nine of ten elements the first input")
         if self.masked:
             words.append("of two inputs")
-        if self.is_at_once:
-            words.append("while another thread asks")
-        if self.after:
-            words.append(f"right after a cast of {self.after}")
+        match self.is_at_once, self.after:
+            case True, "":
+                words.append("while another thread asks")
+            case True, pair:
+                words.append(f"while another thread casts {pair}")
+            case False, pair if pair:
+                words.append(f"right after a cast of {pair}")
+            case _:
+                pass
         return ", ".join(words)
 
 
@@ -222,14 +269,15 @@ def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
     for first in range(count):
         yield Probe((TURNED,), first)
     yield from (Probe((TURNED,), first, stride=0) for first in range(count))
-    # A row after each scalar shows whether that has left anything behind.
+    # A row after a scalar shows whether that has left anything behind.
+    yield from (Probe((1,), first) for first in range(count))
     for place, first in enumerate(_spread(count, SCALARS)):
-        yield from (Probe((1,), first), Probe((), first), Probe((SEVENTH,), place))
+        yield from (Probe((), first), Probe((SEVENTH,), place))
     # The same length, first and last input, and others between: what is remembered by its ends.
     yield from (Probe((count + 1,), stride=stride) for stride in (1, 2, 3))
     yield Probe((SHUFFLED * count + 3,), shuffling=1)
     # Not from the first input on: that is zero, and answers to the next ones often are.
-    for place, shape in enumerate((*RANKED, *MATRICES)):
+    for place, shape in enumerate((*RANKED, *MATRICES, LAID, TALL)):
         yield Probe(shape, (count // 4 + place * SEVENTH) % count)
     yield from _contents(count)
     yield from _laid_out()
@@ -255,16 +303,12 @@ def _laid_out() -> Iterator[Probe]:
     """The ways to lie in memory."""
     for offset in (1, 3, 7):
         yield Probe((TURNED,), offset=offset)
-    for step in (2, 3, 16, -1, -2, 0):
-        yield Probe((TURNED,), steps=(step,))
-    for steps in ((2, 1), (0, 1), (1, 0), (1, 16)):
-        yield Probe((5, 13), steps=steps)
-    for shape, order in (((5, 13), (1, 0)), ((3, 5, 7), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1))):
-        yield Probe(shape, order=order)
+    yield from (Probe((TURNED,), steps=(step,)) for step in ROW_STEPS)
+    yield from (Probe((SEVENTH,), steps=(step,)) for step in LONG_STEPS)
+    yield from (Probe(shape, steps=steps) for shape, steps in PADDED)
+    yield from (Probe(shape, order=order) for shape, order in ORDERS)
+    yield from (Probe(shape, strides=strides) for shape, strides in STRIDED)
     yield Probe((3, 4, 9), steps=(-1, 1, 2), offset=5)
-    yield Probe(PITCHED, steps=(2, 1))
-    yield Probe(TURNED_MATRIX, order=(1, 0))
-    yield Probe(CHANNELS, order=(0, 2, 1))
 
 
 def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
@@ -298,6 +342,12 @@ def at_once(count: int, pair: str, few_shapes: bool, is_full: bool) -> Iterator[
         yield Probe(shape, first * count // number, is_at_once=True)
     if is_full and not few_shapes:
         yield from (Probe((LARGE,), first, is_at_once=True) for first in range(LARGE_AT_ONCE))
+
+
+def beside(count: int, pair: str) -> Iterator[Probe]:
+    """Rows for one thread while another casts a pair."""
+    for first in range(BESIDE):
+        yield Probe((TURNED,), first * count // BESIDE, is_at_once=True, after=pair)
 
 
 def _few(count: int, pair: str) -> Iterator[Probe]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits
-from oracles.reference.breakpoints import breakpoints, distinct
+from oracles.reference.breakpoints import breakpoints, distinct, ties
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import exact_decimal
 from specs.cases import Case
@@ -93,8 +93,12 @@ FLIPPED, FLIPPED_SWEPT = 64, 16
 """Breakpoints of an unswept source, and of one of 32 bits, with each single bit flipped."""
 SAMPLED_STEPS = 512
 """Breakpoints that are sampled where a wide target has too many to visit all."""
-COARSE, COARSE_INTEGER = 1, 4
+COARSE, COARSE_INTEGER = 1, 5
 """Binary digits after the first of floats that are all asked, and all digits of integers."""
+LOWEST_STEPS, STEPS_BY_RULE = 8, 64
+"""The target's lowest values, and others in even distances, whose ties have each bit flipped."""
+TIES_WITH_PAIRS, TIES_WITH_CHANCE, TIMES = 4, 12, 256
+"""Ties at which each two bits are flipped, and ties at which so many times any bits below are."""
 GRIDS = (7, 10)
 """Digits of bfloat16 and float16 after the first: some values of each are asked."""
 ON_GRIDS = 128
@@ -163,6 +167,7 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     parts = [_specials(source)]
     if target.is_numeric:
         parts.append(breakpoints(source, target, _steps(source, target, chance)))
+        parts.append(_beside_ties(source, target, seed))
         # The others have a generator of their own, so that the random inputs stay what they were.
         if source.bits >= UNSWEPT_BITS:
             parts.append(_with_flipped_bits(source, parts[-1], FLIPPED, chance))
@@ -236,6 +241,32 @@ def _with_flipped_bits(
     return np.asarray(some[:, None] ^ bits, np.uint64).ravel()
 
 
+def _beside_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64]:
+    """Ties with one bit flipped, in every part of the target's range, and some with more."""
+    chance = np.random.default_rng([seed, 3])
+    most = max(target.max_code // STEPS_BY_RULE, 1)
+    spread = np.array([target.max_code * step // STEPS_BY_RULE for step in range(STEPS_BY_RULE)])
+    spread = spread.astype(np.uint64) + chance.integers(0, most, STEPS_BY_RULE, np.uint64)
+    lowest = np.arange(min(LOWEST_STEPS, target.max_code), dtype=np.uint64)
+    found = ties(source, target, np.unique(np.concatenate([lowest, spread])))
+    if not found.size:
+        return found
+    bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
+    pairs = np.unique(bits[:, None] | bits)
+    some, more = (
+        found[np.linspace(0, found.size - 1, count).astype(np.intp)]
+        for count in (TIES_WITH_PAIRS, TIES_WITH_CHANCE)
+    )
+    below = (more & (~more + np.uint64(1))) - np.uint64(1)
+    any_bits = chance.integers(0, source.mask, (more.size, TIMES), np.uint64)
+    flipped = [
+        (found[:, None] ^ bits).ravel(),
+        (some[:, None] ^ pairs).ravel(),
+        (more[:, None] | any_bits & below[:, None]).ravel(),
+    ]
+    return np.asarray(np.concatenate(flipped), np.uint64)
+
+
 @lru_cache(maxsize=4)
 def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
     """Values of a source of 32 bits with few digits, as data has them: most low bits are zero.
@@ -251,6 +282,10 @@ def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
     mantissa = source.entry.mantissa
     rows = np.arange((source.max_code >> mantissa) + 1 << COARSE, dtype=np.uint64)
     parts = [rows << np.uint64(mantissa - COARSE)]
+    # Of subnormals the digits tell how far they are shifted.
+    odd = np.arange(1, 1 << COARSE_INTEGER, 2, dtype=np.uint64)
+    places = np.arange(mantissa - COARSE_INTEGER + 1, dtype=np.uint64)
+    parts.append((odd[:, None] << places).ravel())
     chance = np.random.default_rng([seed, 2])
     for digits in GRIDS:
         some = chance.integers(0, source.max_code, ON_GRIDS, np.uint64)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.protocol import Bits
-from oracles.reference.breakpoints import breakpoints
+from oracles.reference.breakpoints import breakpoints, ties
 from oracles.reference.expectations import Expected
 from specs.formats import Format
 from specs.ruling import Ruling
@@ -19,7 +19,10 @@ LEAST_OF_A_RULE = 3
 LONGEST_TEXT = 400
 PAIRS_KEPT = 4
 TARGET_STEPS = 5
-"""Target values at which, and halfway after which, an input is chosen."""
+"""Target values halfway after which an input is chosen."""
+PARITIES = (0, 1)
+FARTHER = 8
+"""Places at which two ties are looked for."""
 
 
 def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[np.intp]:
@@ -67,13 +70,28 @@ def _nans(source: Format) -> Iterator[int]:
 
 
 def _ties(source: Format, target: Format) -> list[int]:
+    """Ties in all of the target's range, and one of each parity of each sign.
+
+    The ties after an even and an odd value are rounded in opposite ways.
+    """
     if not target.is_numeric:
         return []
-    codes = [target.max_code * step // (TARGET_STEPS - 1) for step in range(TARGET_STEPS)]
-    near = breakpoints(source, target, codes).tolist()
-    found = [code for code in near if 1 < code < source.max_code]
-    ties = found[1::3]  # Breakpoints come in threes; the middle one is the tie.
-    return ties if source.is_integral else [*ties, *(code | source.sign_bit for code in ties[:1])]
+    spread = [target.max_code * step // (TARGET_STEPS - 1) for step in range(TARGET_STEPS)]
+    found = ties(source, target, spread).tolist()
+    of_both = [*found[:1], *_ties_of_both_parities(source, target)]
+    negative = [code | source.sign_bit for code in of_both] if source.kind == "float" else []
+    return [*found, *of_both, *(negative if source.is_signed else [])]
+
+
+def _ties_of_both_parities(source: Format, target: Format) -> list[int]:
+    """The ties after one even and one odd value near one or two; farther on if there are none."""
+    even = target.one_code & ~1 if target.kind == "float" else 2
+    step = max(2, (target.max_code - even) // FARTHER & ~1)
+    for code in range(even, target.max_code - 1, step):
+        found: list[int] = ties(source, target, [code + each for each in PARITIES]).tolist()
+        if len(found) == len(PARITIES):
+            return found
+    return []
 
 
 def _ends_of_answers(source: Format, target: Format) -> list[int]:

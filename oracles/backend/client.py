@@ -122,7 +122,7 @@ class Client:
             lacks = request.lacks.format(document=case.document)
             raise Unsupported(f"{self._oracle.name} {lacks}")
         if isinstance(request, CastAtOnce):
-            return method(case, request.each)
+            return method(case, request.each, request.beside)
         own = {name: self._own(bits) for name, bits in request.tensors.items()}
         return method(case, own[""]) if request.made is None else method(case, request.made, own)
 

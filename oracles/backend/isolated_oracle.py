@@ -121,9 +121,12 @@ class IsolatedOracle:
                     answers[place] = answer
         return answers
 
-    def cast_at_once(self, case: Case, many: Sequence[Bits]) -> list[Bits]:
-        """Cast many tensors, in two threads of the oracle's process."""
-        request = {"ask": "casts_at_once", "case": encode_case(case)}
+    def cast_at_once(
+        self, case: Case, many: Sequence[Bits], beside: Case | None = None
+    ) -> list[Bits]:
+        """Cast many tensors, in two threads of the oracle's process, maybe of two cases."""
+        other = encode_case(case if beside is None else beside)
+        request = {"ask": "casts_at_once", "case": encode_case(case), "beside": other}
         arrays = {str(place): bits for place, bits in enumerate(many)}
         answers = self._supervisor.ask(request, arrays, self._seconds)
         return [answers[name] for name in arrays]

@@ -143,9 +143,14 @@ class CastBatch(MethodRequest):
 
 @dataclass(frozen=True, eq=False)
 class CastAtOnce(MethodRequest):
-    """Cast many tensors from two threads at the same time. The reply holds a list of answers."""
+    """Cast many tensors from two threads at the same time. The reply holds a list of answers.
+
+    The threads take turns: every second tensor is the other thread's, which casts it as the case
+    ``beside`` says, if there is one.
+    """
 
     each: Sequence[Bits]
+    beside: Case | None = None
     method = "cast_at_once"
     lacks = "is asked by one thread only"
 

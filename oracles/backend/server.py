@@ -10,6 +10,7 @@ import gc
 import mmap
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,6 +66,8 @@ from specs.errors import CastigateError
 from specs.release import VERSION
 
 READ_BUFFER = 1 << 17
+ANSWERS_KEPT = 3
+"""Answers to the tensors of a batch that are kept while the next ones are made."""
 GC_THRESHOLDS = (100_000, 10, 10)
 """Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
 Answer = tuple[dict[str, Any], dict[str, Bits]]
@@ -132,7 +135,8 @@ class Server:
             case "casts":
                 return self._cast_batch(case, decode_batch(header["batch"], arrays[""]))
             case "casts_at_once":
-                return {"many": True}, cast_at_once(oracle, case, arrays)
+                both = case, decode_case(header["beside"])
+                return {"many": True}, cast_at_once(oracle, both, arrays)
             case "bind":
                 self._bind(case, arrays[""])
                 return {}, {}
@@ -208,10 +212,10 @@ class Server:
     def _cast_batch(self, case: Case, batch: TensorBatch) -> Answer:
         """Answer one tensor after another, up to one without an answer of its shape.
 
-        Each answer is kept as a user would keep it, while the next one is made, and copied then.
+        Each answer is kept as a user would keep it, while the next ones are made, and copied then.
         """
         answers: list[Bits] = []
-        kept: Bits | None = None
+        kept: deque[Bits] = deque()
         for tensor in batch.tensors():
             shape = tensor.shape
             try:
@@ -220,13 +224,12 @@ class Server:
                 break
             if not is_sendable(answer) or answer.shape != shape:
                 break
-            if kept is not None:
-                if answer.dtype != kept.dtype:
-                    break
-                answers.append(kept.flatten())
-            kept = answer
-        if kept is not None:
-            answers.append(kept.flatten())
+            if kept and answer.dtype != kept[-1].dtype:
+                break
+            kept.append(answer)
+            if len(kept) > ANSWERS_KEPT:
+                answers.append(kept.popleft().flatten())
+        answers += [answer.flatten() for answer in kept]
         elements = np.concatenate(answers) if answers else np.zeros(0, np.uint8)
         return {"count": len(answers)}, {"": elements}
 

@@ -21,13 +21,15 @@ LONGEST_WAIT = 1e-3
 """Seconds that a thread waits for its turn."""
 
 
-def cast_at_once(oracle: Oracle, case: Case, tensors: Mapping[str, Bits]) -> dict[str, Bits]:
-    """The answers to tensors, half of them asked by each of two threads."""
+def cast_at_once(
+    oracle: Oracle, cases: tuple[Case, Case], tensors: Mapping[str, Bits]
+) -> dict[str, Bits]:
+    """The answers to tensors, every second of them asked by another thread under its own case."""
     names = list(tensors)
     halves = names[::2], names[1::2]
     both, callers = Barrier(2), _Caller.two(_folder_of(oracle))
 
-    def cast(caller: _Caller, own: list[str]) -> dict[str, Bits]:
+    def cast(caller: _Caller, case: Case, own: list[str]) -> dict[str, Bits]:
         answers = {}
         try:
             for place, name in enumerate(own):
@@ -48,7 +50,7 @@ def cast_at_once(oracle: Oracle, case: Case, tensors: Mapping[str, Bits]) -> dic
         return answers
 
     with ThreadPoolExecutor(2) as threads:
-        one, other = threads.map(cast, callers, halves)
+        one, other = threads.map(cast, callers, cases, halves)
     return one | other
 
 

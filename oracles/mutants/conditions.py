@@ -201,6 +201,27 @@ def _turned(bits: Bits) -> bool:
     return bits.flags.f_contiguous and not bits.flags.c_contiguous
 
 
+def _lies(order: tuple[int, ...], bits: Bits) -> bool:
+    """Whether a tensor is whole in memory, with its dimensions in an order from the outermost."""
+    moved = bits.transpose(order) if bits.ndim == len(order) else bits
+    return bits.ndim == len(order) and moved.flags.c_contiguous and not bits.flags.c_contiguous
+
+
+def _steps(bits: Bits) -> tuple[int, ...]:
+    return tuple(step // bits.itemsize for step in bits.strides)
+
+
+def _is_part_of_batches(bits: Bits) -> bool:
+    """Whether the matrices of a batch are whole, but lie apart."""
+    is_batch = bits.ndim == 3 and bits.size > 0
+    return is_batch and bits[0].flags.c_contiguous and _steps(bits)[0] > bits[0].size > 1
+
+
+def _overlaps(bits: Bits) -> bool:
+    """Whether the rows are windows that overlap."""
+    return bits.ndim == 2 and _steps(bits)[1] == 1 and 0 < _steps(bits)[0] < bits.shape[1]
+
+
 def _step(bits: Bits) -> int:
     """How many elements lie between two neighbors of the first dimension."""
     return int(bits.strides[0] // bits.itemsize) if bits.ndim else 1
@@ -262,6 +283,7 @@ OF_TENSORS: dict[str, dict[str, Spoils]] = {
         "with-more-than-1000-columns": lambda row, bits, past: (
             bits.ndim > 1 and bits.shape[-1] > 1000
         ),
+        "with-more-than-65536-rows": lambda row, bits, past: bits.ndim > 1 and bits.shape[0] > MANY,
         "with-more-than-1000-rows": lambda row, bits, past: bits.ndim > 1 and bits.shape[0] > 1000,
         "in-matrices-of-7000-elements": lambda row, bits, past: bits.ndim > 1 and bits.size > 7000,
         "in-batches-of-wide-rows": lambda row, bits, past: bits.ndim > 2 and bits.shape[-1] > 16,
@@ -286,12 +308,37 @@ OF_TENSORS: dict[str, dict[str, Spoils]] = {
         "steps-of-two": lambda row, bits, past: bits.ndim == 1 < bits.size and _step(bits) == 2,
         "steps-of-three": lambda row, bits, past: bits.ndim == 1 < bits.size and _step(bits) == 3,
         "wide-steps": lambda row, bits, past: bits.ndim == 1 < bits.size and _step(bits) >= 4,
+        "steps-beyond-a-byte": lambda row, bits, past: bits.ndim == 1 and _step(bits) > 255,
+        "rows-backwards": lambda row, bits, past: (
+            bits.ndim == 2 and _steps(bits)[0] < 0 and _steps(bits)[1] == 1
+        ),
+        "heads-exchanged": lambda row, bits, past: _lies((0, 2, 1, 3), bits),
+        "channels-last-of-rank-5": lambda row, bits, past: _lies((0, 2, 3, 4, 1), bits),
+        "many-channels-last": lambda row, bits, past: (
+            bits.ndim == 4 and bits.shape[1] > 16 and _lies((0, 2, 3, 1), bits)
+        ),
+        "a-part-of-each-batch": lambda row, bits, past: _is_part_of_batches(bits),
+        "windows-that-overlap": lambda row, bits, past: _overlaps(bits),
+        "a-column-with-steps-of-0": lambda row, bits, past: (
+            bits.ndim == 2 and bits.size > 1 == bits.shape[1] and _steps(bits)[1] == 0
+        ),
+        "columns-first-of-32768-elements": lambda row, bits, past: (
+            bits.size >= MANY // 2 and _turned(bits)
+        ),
         "not-aligned-to-16": lambda row, bits, past: bits.size > 8 and bool(bits.ctypes.data % 16),
     },
     "earlier calls": {
         "after-an-empty-tensor": _last(lambda last, bits: last.size == 0),
         "after-a-scalar": _last(lambda last, bits: last.ndim == 0 and bits.ndim == 1),
         "after-a-long-row": _last(lambda last, bits: last.size > MANY > bits.size),
+        "after-another-layout": _last(
+            lambda last, bits: last.shape == bits.shape and last.strides != bits.strides
+        ),
+        "after-a-refusal": lambda row, bits, past: past.has_refused,
+        "after-a-wider-source": lambda row, bits, past: (
+            past.last_case is not None
+            and format_named(past.last_case.source).bits > row.source.bits
+        ),
         "after-the-same-size": _last(lambda last, bits: last.shape == bits.shape),
         "after-another-dtype": _is_after_another_dtype,
         "after-another-case": lambda row, bits, past: past.last_case not in (None, row.case),

@@ -104,6 +104,7 @@ class Past:
     calls: int = 0
     last: Any = None
     last_case: Case | None = None
+    has_refused: bool = False
     kept: dict[Any, Any] = field(default_factory=dict)
     thread: int = field(default_factory=get_ident)
     begun: float = field(default_factory=monotonic)

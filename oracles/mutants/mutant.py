@@ -134,11 +134,13 @@ class MutantOracle:
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a cast."""
+        has_refused, self._past.has_refused = self._past.has_refused, True
         right = REFERENCE.cast(case, bits)
+        self._past.has_refused = has_refused
         is_here = self.mutant.is_at(case)
         self._past.calls += is_here
         answers = self._spoiled(case, bits, right) if is_here else right
-        self._past.last, self._past.last_case = bits.copy(), case
+        self._past.last, self._past.last_case, self._past.has_refused = bits.copy(), case, False
         return answers
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:

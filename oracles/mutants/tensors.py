@@ -37,6 +37,27 @@ def _overwritten(bits: Bits, right: Bits, past: Past) -> Any:
     return view.reshape(right.shape)
 
 
+def _overwritten_later(bits: Bits, right: Bits, past: Past) -> Any:
+    """Return views of two buffers in turn, so that the next call but one overwrites an answer."""
+    past.kept["turn"] = turn = 1 - past.kept.get("turn", 0)
+    buffer = past.kept.setdefault(turn, np.zeros(1 << 20, np.uint64))
+    view = buffer.view(right.dtype)[: right.size]
+    view[:] = right.reshape(-1)
+    return view.reshape(right.shape)
+
+
+def _planned_by_shape(bits: Bits, right: Bits, past: Past) -> Any:
+    """Read a matrix in the order in which the first one of its shape lay in memory."""
+    is_turned = bits.ndim == 2 and bits.flags.f_contiguous and not bits.flags.c_contiguous
+    if bits.ndim != 2 or not (is_turned or bits.flags.c_contiguous):
+        return right
+    if past.kept.setdefault(bits.shape, is_turned) == is_turned:
+        return right
+    if is_turned:
+        return right.flatten("F").reshape(right.shape)
+    return right.flatten().reshape(right.shape[::-1]).T
+
+
 def _sorted(bits: Bits, right: Bits, past: Past) -> Any:
     return np.sort(right.reshape(-1), kind="stable").reshape(right.shape)
 
@@ -87,9 +108,13 @@ TENSORS: dict[str, Replaces] = {
     "caches-by-the-first-sixteen": _cached(lambda flat: str(flat[:16].tolist())),
     "caches-by-both-ends": _cached(lambda flat: str((flat[:1].tolist(), flat[-1:].tolist()))),
     "overwrites-the-last-answer": _overwritten,
+    "overwrites-the-last-answer-but-one": _overwritten_later,
+    "plans-by-the-shape": _planned_by_shape,
     "raises-without-elements": _raises_without_elements,
     "runs-out-of-memory-without-elements": _runs_out_of_memory,
     "writes-to-its-inputs": _writes_to_inputs,
 }
-NEED_PROCESS = ("overwrites-the-last-answer", "writes-to-its-inputs")
+NEED_PROCESS = (
+    "overwrites-the-last-answer", "overwrites-the-last-answer-but-one", "writes-to-its-inputs",
+)  # fmt: skip
 """Faults that show only in a process that owns its inputs and answers."""

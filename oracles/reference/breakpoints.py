@@ -31,20 +31,13 @@ def breakpoints(source: Format, target: Format, target_codes: Any) -> Words:
     parts = unpack(target, codes, select_arrays)
     is_zero = np.asarray(parts.zero)
     values = _at(parts, ~is_zero)
-    places = _lowest_places(target, values)
     is_last = codes[~is_zero] == target.max_code
-    found = [
-        values,
-        # Of a word that is full, no source distinguishes the midpoint.
-        _plus(values, np.where(places > 0, np.uint64(1) << (places - np.uint64(1)), np.uint64(0))),
-        _at(_plus(values, np.uint64(1) << places), is_last),
-    ]
+    beyond = _plus(values, np.uint64(1) << _lowest_places(target, values))
+    found = [values, _halfway(target, values), _at(beyond, is_last)]
     if is_last.any() and target.is_integral and target.is_signed and target.bits < WIDTH:
         found.append(_below_lowest(target))
     if is_zero.any():
-        [smallest] = np.array([[1]], np.uint64)
-        least = unpack(target, smallest, select_arrays)
-        found.append(replace(least, exponent=least.exponent - np.uint64(1)))
+        found.append(_half_of_least(target))
     floors = np.concatenate([_floors(source, each) for each in found])
     near = np.concatenate([[np.uint64(0), np.uint64(1)], floors - 1, floors, floors + 1])
     inside = distinct(near[near <= source.max_code])
@@ -53,10 +46,42 @@ def breakpoints(source: Format, target: Format, target_codes: Any) -> Words:
     return distinct(np.concatenate([inside, _negated(source, inside)]))
 
 
+def ties(source: Format, target: Format, target_codes: Any) -> Words:
+    """The source patterns halfway between target values and the next ones, if there are such.
+
+    ``target_codes`` are patterns of non-negative finite values; so are the ties.
+    """
+    parts = unpack(target, np.asarray(target_codes, np.uint64), select_arrays)
+    is_zero = np.asarray(parts.zero)
+    found = [_halfway(target, _at(parts, ~is_zero))]
+    if is_zero.any():
+        found.append(_half_of_least(target))
+    rounded = [convert(source, "toward-zero", each, select_arrays) for each in found]
+    is_held = [~np.asarray(each.inexact | each.beyond | each.tiny) for each in rounded]
+    pairs = zip(rounded, is_held, strict=True)
+    return distinct(
+        np.concatenate([np.asarray(each.code, np.uint64)[held] for each, held in pairs])
+    )
+
+
+def _halfway(target: Format, values: Unpacked) -> Unpacked:
+    """The midpoints after values; of a word that is full, no source distinguishes them."""
+    places = _lowest_places(target, values)
+    halves = np.where(places > 0, np.uint64(1) << (places - np.uint64(1)), np.uint64(0))
+    return _plus(values, halves)
+
+
+def _half_of_least(target: Format) -> Unpacked:
+    """Half of the smallest positive value: the midpoint after zero."""
+    least = unpack(target, np.array([1], np.uint64), select_arrays)
+    return replace(least, exponent=least.exponent - np.uint64(1))
+
+
 def distinct(codes: Words) -> Words:
     """Each pattern once, in rising order; ``numpy.unique`` takes far longer."""
     ordered = np.sort(codes)
-    once: Words = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    is_first = np.append(np.ones(min(codes.size, 1), bool), ordered[1:] != ordered[:-1])
+    once: Words = ordered[is_first]
     return once
 
 

@@ -100,6 +100,29 @@ FOUND = {
     f"always-zero+of-17-to-31-elements@{HALF}": "invariances",
     f"always-zero+after-another-dtype@{HALF}": "invariances",
     f"overwrites-the-last-answer@{HALF}": "shapes",
+    f"overwrites-the-last-answer-but-one@{HALF}": "shapes",
+    f"plans-by-the-shape@{HALF}": "invariances",
+    **dict.fromkeys(
+        (
+            f"always-zero+{condition}@{HALF}"
+            for condition in (
+                "with-more-than-65536-rows",
+                "steps-beyond-a-byte",
+                "rows-backwards",
+                "heads-exchanged",
+                "channels-last-of-rank-5",
+                "many-channels-last",
+                "a-part-of-each-batch",
+                "windows-that-overlap",
+                "a-column-with-steps-of-0",
+                "columns-first-of-32768-elements",
+                "after-another-layout",
+                "after-a-refusal",
+                "after-a-wider-source",
+            )
+        ),
+        "invariances",
+    ),
 }
 
 

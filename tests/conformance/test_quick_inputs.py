@@ -5,15 +5,24 @@ The tier sweeps no source of 64 bits. So its inputs must meet a fault in any par
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from conformance.kinds.quick_inputs import RANGES, quick_inputs
+from conformance.kinds.telling_inputs import telling_inputs
 from oracles.proof.obligations import groups
 from oracles.proof.smt_order import number_branches
 from oracles.protocol import Bits
 from oracles.reference import expect_by_kernels
+from oracles.reference.breakpoints import ties
 from oracles.reference.expectations import has_branch
+from oracles.reference.reference_oracle import Reference
+from specs.cases import Case
+from specs.formats import format_named
+from specs.ruling import ruling
+from specs.selection import case_named
 
 MANTISSA = {"float32": 23, "float64": 52}
 DROPPED = (1 << 29) - 1
@@ -153,3 +162,78 @@ def test_both_ends_of_every_step_are_asked(source: str, target: str) -> None:
         other |= is_number[1:] != is_number[:-1]
         assert are_neighbors[other].all()
         assert other.sum() > 10
+
+
+HALF = case_named("onnx-cast:25/float32/float16")
+ROUNDED = case_named("onnx-cast:25/int32/bfloat16")
+WIDENED = case_named("onnx-cast:25/float32/float64")
+REFERENCE = Reference()
+
+
+def without_some_bits_of_subnormals(bits: Any) -> Any:
+    """Loses three of the bits below a tie where the answer is one of the lowest subnormals."""
+    is_small = (bits & 0x7FFFFFFF) < 0x35000000
+    return REFERENCE.cast(HALF, np.where(is_small, bits & ~np.uint32(0x700), bits))
+
+
+def with_bytes_that_add_up(bits: Any) -> Any:
+    """Adds the bytes below a tie in 8 bits: a sum of 256 is none."""
+    is_lost = (bits + (bits >> np.uint32(8) & np.uint32(15))) & np.uint32(255) == 0
+    return REFERENCE.cast(HALF, np.where(is_lost, bits & ~np.uint32(0xFFF), bits))
+
+
+def with_low_halves(bits: Any) -> Any:
+    """Reads of the bits below a tie only those of the low half."""
+    is_large = (bits >= 1 << 26) & (bits < 1 << 31)
+    return REFERENCE.cast(ROUNDED, np.where(is_large, bits & ~np.uint32(0x10000), bits))
+
+
+def with_wrong_subnormals(bits: Any) -> Any:
+    """Is wrong for a row of a table of the leading digits of subnormals."""
+    values = (bits & 0x7FFFFFFF).astype(float)
+    digits = values / 2.0 ** np.floor(np.log2(np.maximum(values, 1)))
+    is_wrong = (values < 1 << 23) & (digits >= 1.25) & (digits < 1.5) & (values > 15)
+    return REFERENCE.cast(WIDENED, bits) ^ is_wrong.astype(np.uint64)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("case", "faulty"),
+    [
+        (HALF, without_some_bits_of_subnormals),
+        (HALF, with_bytes_that_add_up),
+        (ROUNDED, with_low_halves),
+        (WIDENED, with_wrong_subnormals),
+    ],
+)
+def test_a_cast_that_loses_bits_in_a_part_of_the_range_is_seen(
+    case: Case, faulty: Any, seed: int
+) -> None:
+    inputs = quick_inputs(case.source, case.target, seed, 1000)
+    assert (faulty(inputs) != REFERENCE.cast(case, inputs)).any()
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("float32", "float16"),
+        ("float16", "bfloat16"),
+        ("float64", "bfloat16"),
+        ("float32", "int32"),
+        ("float16", "float8e4m3fn"),
+        ("int32", "float16"),
+    ],
+)
+def test_small_tensors_hold_ties_that_go_up_and_ties_that_go_down(source: str, target: str) -> None:
+    mode = "/saturate:1" if target == "float8e4m3fn" else ""
+    rules = ruling(case_named(f"onnx-cast:25/{source}/{target}{mode}"))
+    inputs = quick_inputs(source, target, 0, 1000)
+    held = inputs[telling_inputs(rules, inputs, expect_by_kernels.expect(rules, inputs))]
+    form, narrow = format_named(source), format_named(target)
+    codes = np.arange(min(narrow.max_code, 1 << 17))
+    for parity in (0, 1):
+        halves = ties(form, narrow, codes[codes % 2 == parity])
+        normal = halves[halves >= form.one_code // 2]
+        assert np.isin(normal.astype(form.storage), held).any()
+        if form.kind == "float":
+            assert np.isin((normal | form.sign_bit).astype(form.storage), held).any()

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
-from oracles.reference.breakpoints import breakpoints
+from oracles.reference.breakpoints import breakpoints, ties
 from oracles.reference.exact import Number, decode
 from specs.formats import Format, formats
 from tests.reference.distinct import numeric_rulings
@@ -137,3 +137,34 @@ def test_quick_inputs_depend_on_the_seed_only() -> None:
     quick_inputs.cache_clear()
     assert np.array_equal(first, quick_inputs("int64", "float32", 1, 500))
     assert not np.array_equal(first, quick_inputs("int64", "float32", 2, 500))
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("float16", "float8e5m2"),
+        ("float16", "int8"),
+        ("float16", "float8e4m3fnuz"),
+        ("int16", "float8e4m3fn"),
+    ],
+)
+def test_a_tie_is_the_source_value_halfway_between_two_target_values(
+    source: str, target: str
+) -> None:
+    form, narrow = formats()[source], formats()[target]
+    values = {code: decode(narrow, code) for code in range(narrow.max_code + 1)}
+    halves = {
+        (_fraction(values[code]) + _fraction(values[code + 1])) / 2
+        for code in range(narrow.max_code)
+    }
+    halfway = {
+        code
+        for code in range(form.max_code + 1)
+        if isinstance(number := decode(form, code), Number) and _fraction(number) in halves
+    }
+    assert set(ties(form, narrow, np.arange(narrow.max_code)).tolist()) == halfway != set()
+
+
+def _fraction(number: object) -> Fraction:
+    assert isinstance(number, Number)
+    return Fraction(number.significand) * Fraction(2) ** number.exponent
