@@ -27,7 +27,7 @@ from reports.findings.mechanisms import (
     taken_words,
 )
 from reports.findings.number_line import segments
-from reports.findings.root_causes import explain_wrong_answers
+from reports.findings.root_causes import explain_wrong_answers, sampled_kinds
 from reports.findings.wrong_answers import (
     StoredArrays,
     StoredSamples,
@@ -135,6 +135,10 @@ def _drafts(
         # Of several messages the shortest, so that the order of cases does not matter.
         draft.says = min(draft.says, says, key=lambda text: (len(text), text))
         draft.explained.append(_refusal(each.cell, each.broken))
+    kinds, tried = {each.kind for each in wrong}, len(sampled_kinds(wrong))
+    of_sample = (
+        f"; looked for in {tried:,} of {len(kinds):,} ways to fail" if tried < len(kinds) else ""
+    )
     for explanation in explain_wrong_answers(wrong, mechanisms):
         answers = explanation.wrong
         is_steady = (answers.cell.source, answers.cell.target) not in unsteady
@@ -148,7 +152,7 @@ def _drafts(
             draft.signs |= set(is_negative(source, given).tolist())
             draft.explained.append(_explained_case(answers, share.runs, stored, is_steady))
         if answers.left.any():
-            says = "gives wrong values that no closed form explains"
+            says = f"gives wrong values that no closed form explains{of_sample}"
             draft = drafts.setdefault(Cause("wrong value", UNEXPLAINED), _Draft(says))
             draft.explained.append(_explained_case(answers, answers.left, stored, is_steady))
     return drafts

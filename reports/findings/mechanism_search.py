@@ -120,11 +120,17 @@ class MechanismSearch:
         self._last_asked: tuple[object, AskedInputs] | None = None
 
     def claims(
-        self, wrong: WrongAnswers, *, costly: bool = False
+        self,
+        wrong: WrongAnswers,
+        *,
+        costly: bool = False,
+        among: Collection[Mechanism] | None = None,
     ) -> Iterator[tuple[Mechanism, Claim]]:
-        """Yield what each mechanism explains of the runs left, if that is anything."""
+        """Yield what each mechanism, or each of some, explains of the runs left, if anything."""
         source, target = format_named(wrong.case.source), format_named(wrong.case.target)
         for mechanism in (costly_candidates if costly else candidates)(wrong.case):
+            if among is not None and mechanism not in among:
+                continue
             other = other_case(mechanism, wrong.case)
             rules = answered_ruling(other) if other is not None else None
             if other is not None and rules is None:

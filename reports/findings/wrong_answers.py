@@ -16,6 +16,8 @@ from specs.formats import EXHAUSTIVE_BITS, Format
 
 StoredArrays = Callable[[str], NDArray[Any]]
 """Reads the inputs or answers that a run stores under a digest."""
+Kind = tuple[str, str, str]
+"""A way to fail: the pair of dtypes, and the digest of the failing inputs with their answers."""
 SAMPLES_KEPT = 32
 """A search comes back to the same few cases again and again."""
 
@@ -70,7 +72,7 @@ class WrongAnswers:
         return self.stored.of(self.cell, self.broken, self.failing)
 
     @property
-    def kind(self) -> tuple[str, str, str]:
+    def kind(self) -> Kind:
         """The same for cases of one pair with the same answers to the same failing inputs."""
         return self.cell.source, self.cell.target, self.broken.digest
 

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from oracles.registry import Backend
+from reports.findings import root_causes
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.candidates import candidates
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import ExplainedCase
 from reports.findings.mechanism_answers import answered_ruling, expected_of, explained
-from reports.findings.read_findings import read_findings
+from reports.findings.read_findings import found_again, read_findings
 from reports.findings.shape_rules import Shape, followed_rules
 from reports.judgement import NEXT_SCRIPT
 from reports.problems import ChangesWithShape, Refused, WrongShape
@@ -333,3 +334,29 @@ def test_a_worked_example_expects_what_the_page_prints() -> None:
     expected = expected_of(rules, np.array([3, 1, 2], np.uint32))
     assert expected.codes.view(np.float32).tolist() == [3.0, 1.0, 2.0]
     assert expected.branch_indices.tolist() == [2, 0, 1]
+
+
+def test_a_cause_that_a_sample_shows_explains_what_the_sample_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cast(case: Case, bits: Any) -> Any:
+        if case.target == "int16":
+            return (bits.astype(np.uint64) * np.uint64(0x9E3779B1) >> np.uint64(13)).astype(
+                np.uint16
+            )
+        return RIGHT.cast(case, bits & ~np.uint32(0xFF))
+
+    targets = ("float16", "bfloat16", "int32", "float64", "int16")
+    run = judged_run(
+        tmp_path, {"it": cast}, cases_of(*(f"onnx-cast:25/float32/{name}/" for name in targets))
+    )
+    whole = {each.name: each for each in found_again(run)["it"]}
+    monkeypatch.setattr(root_causes, "MOST_KINDS", 4)
+    found = {each.name: each for each in found_again(run)["it"]}
+    assert found.keys() == whole.keys()
+    assert {name: each.cases for name, each in found.items()} == {
+        name: each.cases for name, each in whole.items()
+    }
+    assert found["unexplained"].says == (
+        f"{whole['unexplained'].says}; looked for in 4 of 10 ways to fail"
+    )
