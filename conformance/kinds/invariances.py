@@ -240,9 +240,10 @@ class Invariances:
         if not few_shapes:
             for by in (yield from self._other_roads(whole.case)):
                 few = _few(by)
-                asked.append(
-                    (few, _road_plan(few.inputs.size, crc32(by.case.id.encode()), _Kept.of(few)))
-                )
+                size, kept = few.inputs.size, _Kept.of(few)
+                number = crc32(by.case.id.encode())
+                plan = _usual_plan(size, "", kept) if is_full else _road_plan(size, number, kept)
+                asked.append((few, plan))
         for by, probe, answer in (yield from changed_answers(asked)):
             found.note(by, probe, answer)
         if few_shapes:

@@ -71,6 +71,8 @@ SEVENTH = 7
 """Shorter than a vector: a kernel answers such a row with the loop for the rest of a row."""
 LONGEST = (1 << 20) + 3
 """More than fits into a cache."""
+EVERY_LENGTH = 1100
+"""Every length up to this one is asked at the full tier."""
 REPEATED = 1500
 """Calls in a row at the full tier: what happens at every thousandth, happens."""
 AT_ONCE = 12
@@ -327,7 +329,8 @@ def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
 
 
 def lasting() -> Iterator[Probe]:
-    """Yield the probes of the full tier only: a long tensor, and one row many times."""
+    """Yield the probes of the full tier only: every length, a long tensor, one row many times."""
+    yield from (Probe((length,), length * 7) for length in range(1, EVERY_LENGTH + 1))
     yield Probe((LONGEST,))
     yield from (Probe((TURNED,), first) for first in range(REPEATED))
 

@@ -11,8 +11,8 @@ REASONS: Mapping[str, str] = {
     "*+at-every-1000th-call@*": "the tier quick makes a few hundred calls per pair",
     "*+of-one-pattern@*": "one pattern of a wide source is met by chance only",
     "*+of-one-pattern-in-a-million@*": "one pattern in a million is met by chance only",
-    "*+of-111-to-111-elements@*": "lengths between blocks of 64 are asked by chance only",
-    "*+of-384-to-384-elements@*": "lengths between blocks of 64 are asked by chance only",
+    "*+of-111-to-111-elements@*": "lengths between blocks of 64 are asked at the tier full only",
+    "*+of-384-to-384-elements@*": "lengths between blocks of 64 are asked at the tier full only",
     "*+*!": "a further mode or version is asked in six tensors, which its name chooses",
 }
 """Sentences by shell patterns of a mutant's name; the first that matches counts."""
