@@ -25,7 +25,7 @@ from specs.formats import format_named
 
 FAMILIES = (ExponentBits, OtherVersion, Printf)
 """Mechanisms of which several say nearly the same; the first stands for all."""
-MOST_KINDS = 800
+MOST_KINDS = 500
 """Ways to fail by which mechanisms are chosen. Real backends have fewer; one that is wrong in all
 cases of all documents has 2,300."""
 BITS_OF_MECHANISM = 6.0
