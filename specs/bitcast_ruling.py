@@ -53,11 +53,18 @@ def bitcast_ruling(case: Case) -> BitcastRuling:
     return rule_bitcast(document_named(case.document), case)
 
 
+def has_bitcast_rule(case: Case) -> bool:
+    """Whether a shipped document has a rule for a bitcast of this shape, listed or not."""
+    document = document_named(case.document)
+    assert document.entry.bitcast is not None
+    return bool(edition(document, case.version).rules_taking(document.entry.bitcast, case))
+
+
 def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
     """Resolve a bitcast; raise DocumentError unless exactly one rule takes it."""
     entry, version = document.entry, edition(document, case.version)
     assert entry.bitcast is not None
-    takers = [name for name in version.rules if version.matches(entry.rules[name].when, case)]
+    takers = version.rules_taking(entry.bitcast, case)
     if not takers:
         raise document.source.error(("rules",), f"gap: no rule applies to {case.id}")
     if len(takers) > 1:

@@ -15,6 +15,9 @@ from specs.loader import Document
 from specs.model.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
 from specs.pair_conditions import is_exact, rounds
 
+SHAPE_CONDITIONS = ("width", "rank", "last", "last-by-bits", "elements")
+"""The conditions of rules of bitcasts, which ``condition_word`` answers."""
+
 
 @dataclass(frozen=True, eq=False)
 class Edition:
@@ -46,7 +49,7 @@ class Edition:
                     holds = case.source in self._dtypes(tuple(words))
                 case "to":
                     holds = case.target in self._dtypes(tuple(words))
-                case "width" | "rank" | "last" | "last-by-bits" | "elements":
+                case _ if key in SHAPE_CONDITIONS:
                     bitcast = self.document.entry.bitcast
                     holds = bitcast is not None and condition_word(bitcast, key, case) in words
                 case "pair":
@@ -58,6 +61,30 @@ class Edition:
                 return False
         pair_words = conditions.get("pair", [])
         return "unlisted" in pair_words or (case.source, case.target) in self.listed
+
+    def rules_taking(self, bitcast: BitcastEntry, case: Case) -> tuple[str, ...]:
+        """The rules that take a bitcast: none if the document has no rule for its shape.
+
+        They depend on the pair and on the words that hold for the shape, which many shapes share.
+        """
+        words = tuple(condition_word(bitcast, key, case) for key in self._shape_conditions)
+        key = case.source, case.target, words
+        if key not in self._known_takers:
+            rules = self.document.entry.rules
+            takers = (name for name in self.rules if self.matches(rules[name].when, case))
+            self._known_takers[key] = tuple(takers)
+        return self._known_takers[key]
+
+    @cached_property
+    def _shape_conditions(self) -> tuple[str, ...]:
+        """The conditions that some rule puts on a shape; the width follows from the pair."""
+        rules = self.document.entry.rules
+        used = {key for name in self.rules for key in rules[name].when}
+        return tuple(key for key in SHAPE_CONDITIONS if key in used and key != "width")
+
+    @cached_property
+    def _known_takers(self) -> dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]]:
+        return {}
 
     def row_class(self, table: TableEntry, row: str) -> str:
         """The input class of a table's row, which may be named in the page's own words."""
