@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 
-from specs.bitcast_shapes import condition_word, format_shape, shapes_between, widths_of
+from specs.bitcast_shapes import condition_words, format_shape, shapes_between, widths_of
 from specs.calls import FORM, MEMBER, SHAPE
 from specs.cases import Case
 from specs.formats import Format, format_named, formats
@@ -16,7 +16,7 @@ from specs.model.document import ABSENT, BitcastEntry, ParameterEntry, TableEntr
 from specs.pair_conditions import is_exact, rounds
 
 SHAPE_CONDITIONS = ("width", "rank", "last", "last-by-bits", "elements")
-"""The conditions of rules of bitcasts, which ``condition_word`` answers."""
+"""The conditions of rules of bitcasts, which ``condition_words`` answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Edition:
                     holds = case.target in self._dtypes(tuple(words))
                 case _ if key in SHAPE_CONDITIONS:
                     bitcast = self.document.entry.bitcast
-                    holds = bitcast is not None and condition_word(bitcast, key, case) in words
+                    holds = bitcast is not None and condition_words(bitcast, [key], case)[0] in words
                 case "pair":
                     source, target = format_named(case.source), format_named(case.target)
                     holds = all(self._pair_matches(source, target, word) for word in words)
@@ -67,11 +67,12 @@ class Edition:
 
         They depend on the pair and on the words that hold for the shape, which many shapes share.
         """
-        words = tuple(condition_word(bitcast, key, case) for key in self._shape_conditions)
+        words = condition_words(bitcast, self._shape_conditions, case)
         key = case.source, case.target, words
         if key not in self._known_takers:
             rules = self.document.entry.rules
-            takers = (name for name in self.rules if self.matches(rules[name].when, case))
+            of_pair = self.rules_between(case.source, case.target)
+            takers = (name for name in of_pair if self.matches(rules[name].when, case))
             self._known_takers[key] = tuple(takers)
         return self._known_takers[key]
 
