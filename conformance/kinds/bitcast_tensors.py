@@ -1,15 +1,15 @@
 """Tensors to ask a bitcast with: those of a case, and others that the same rule takes.
 
-The rules of a document take any shape, so the first case of each rule is also asked in shapes,
-values and memory layouts that are no cases. Many of them differ from another one in a single thing,
-such as the shape of as many elements, or the sign of zeros: a cache that ignores it shows.
+The rules of a document take any shape, so a case is also asked in shapes, values and memory layouts
+that are no cases. Many of these tensors differ from another one in a single thing, such as the
+shape of as many elements, or the sign of zeros: a cache that ignores it shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from math import prod
 from zlib import crc32
 
@@ -38,7 +38,7 @@ OF_FOUR: Sequence[Shape] = (
 """A shape of each rank from 1 to 8, all of four elements."""
 SQUARE = OF_FOUR[0]
 """The shape in which special values are asked."""
-OF_ONE: Sequence[Shape] = ((), (1,))
+OF_ONE: Sequence[Shape] = ((1,),)
 EMPTY: Sequence[Shape] = ((0,), (0, 2), (2, 0), (1, 0, 1, 2))
 """Where elements widen, these shapes are followed by one more dimension, of as many as make one."""
 AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,) * 8)
@@ -176,15 +176,13 @@ def further_tensors(
 ) -> Iterator[FurtherTensor]:
     """Yield the tensors besides its own that a case is asked.
 
-    Larger ones are asked of a pair's first row or matrix, others of the first case of each rule.
+    Larger ones are asked of a pair's first row or matrix, others of the case most like them.
     """
     if case.example is not None or rules.is_open:
         return
     pair = Pair(case.document, case.version, case.source, case.target)
     listed = _listed(pair)
-    first = next((each for each in listed if each.rule == rules.rule), None)
-    if first is not None and first.shape == rules.shape:
-        yield from _others_by_rule(pair).get(rules.rule, ())
+    yield from _others(pair).get(rules.shape, ())
     firsts = {len(each.shape): each.shape for each in reversed(listed) if _is_kept_row(each)}
     if firsts.get(len(rules.shape)) != rules.shape:
         return
@@ -221,19 +219,34 @@ def _listed(pair: Pair) -> list[BitcastRuling]:
 
 
 @lru_cache(PAIRS_KEPT)
-def _others_by_rule(pair: Pair) -> dict[str, list[FurtherTensor]]:
-    """Tensors of other shapes, values and layouts, by the rules that take them."""
+def _others(pair: Pair) -> dict[Shape, list[FurtherTensor]]:
+    """Tensors of other shapes, values and layouts, by the shapes of the cases that they go with.
+
+    A tensor goes with the case of the same rule that is most like it. So a fault of certain shapes
+    seldom makes cases fail besides those that are wrong themselves.
+    """
     ruling = cache(lambda shape: ruling_if_any(pair.case(shape)))
     tensors = [*_shaped(pair)]
     plain = ruling(pair.widened(SQUARE))
     if plain is not None and plain.result is not None and plain.keeps_bits:
         tensors += [*_valued(pair), *_laid(pair, promised_memory(pair.case(plain.shape), plain))]
-    found: dict[str, list[FurtherTensor]] = {}
+    found: dict[Shape, list[FurtherTensor]] = {}
     for bits, layout in tensors:
         if (takes := ruling(bits.shape)) is not None and not takes.is_open:
-            further = FurtherTensor(pair.case(bits.shape), takes, bits, layout)
-            found.setdefault(takes.rule, []).append(further)
+            alike = [each.shape for each in _listed(pair) if each.rule == takes.rule]
+            if alike:
+                further = FurtherTensor(pair.case(bits.shape), takes, bits, layout)
+                nearest = max(alike, key=partial(_likeness, pair.widths.ratio, bits.shape))
+                found.setdefault(nearest, []).append(further)
     return found
+
+
+def _likeness(ratio: int, shape: Shape, other: Shape) -> tuple[bool, ...]:
+    """How alike two shapes are to a bitcast: the better, the greater."""
+    traits = (
+        (0 in each, bool(each) and each[-1] % ratio == 0, not each) for each in (shape, other)
+    )
+    return tuple(own == its for own, its in zip(*traits, strict=True))
 
 
 LaidBits = tuple[Bits, str]
