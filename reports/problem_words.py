@@ -59,9 +59,9 @@ def words(problem: Problem) -> str:
             return f"shape {given} gives shape {got}"
         case WrongShape(given=given, got=got, wanted=wanted):
             return f"shape {given} gives shape {got} instead of {wanted}"
-        case WrongElement():
+        case WrongElement(shape=shape, layout=layout):
             changed = f"element {problem.index} is {problem.got} instead of {problem.wanted}"
-            return f"shape {problem.shape}: {changed}"
+            return f"shape {shape}{f', {layout}' if layout else ''}: {changed}"
         case WrongByAnyReading(readings=readings):
             return joined_words(readings)
         case ChangesWithShape(shape=shape):

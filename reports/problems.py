@@ -51,8 +51,8 @@ class WrongShape:
 class WrongElement:
     """A bitcast changes bits: the first element of the answer that has other ones.
 
-    ``followed`` are the mechanisms that give all answers of the case. Runs of earlier versions have
-    none.
+    ``followed`` are the mechanisms that give all answers of the case. ``layout`` describes how the
+    tensor lies in memory, if that is unusual. Runs of earlier versions have neither.
     """
 
     rule: str
@@ -63,6 +63,7 @@ class WrongElement:
     got: str
     wanted: str
     followed: tuple[str, ...] = ()
+    layout: str = ""
 
 
 @dataclass(frozen=True)

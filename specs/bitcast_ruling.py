@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from math import prod
 
 from specs.bitcast_shapes import Shape, Widths, output_shape, shape_of, widths_of
@@ -12,6 +12,9 @@ from specs.editions import edition
 from specs.formats import Format, format_named
 from specs.loader import Document, document_named
 from specs.model.document import BY_BITS, SHAPE_WORDS, outcome_entry
+
+RULINGS_KEPT = 1 << 14
+"""More than the listed cases of all documents; other shapes are asked pair by pair."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +50,36 @@ class BitcastRuling:
         return any(reading.is_rejection or reading.is_open for reading in self.readings)
 
 
-@cache
 def bitcast_ruling(case: Case) -> BitcastRuling:
-    """The ruling of a bitcast of a shipped document."""
-    return rule_bitcast(document_named(case.document), case)
+    """The ruling of a bitcast of a shipped document; raise DocumentError if it has none."""
+    return ruling_if_any(case) or rule_bitcast(document_named(case.document), case)
+
+
+@lru_cache(RULINGS_KEPT)
+def ruling_if_any(case: Case) -> BitcastRuling | None:
+    """The ruling of a bitcast of any shape; None if a shipped document has no rule for it."""
+    document = document_named(case.document)
+    takers = _takers(document, case)
+    return _ruling(document, case, takers) if takers else None
 
 
 def rule_bitcast(document: Document, case: Case) -> BitcastRuling:
     """Resolve a bitcast; raise DocumentError unless exactly one rule takes it."""
-    entry, version = document.entry, edition(document, case.version)
-    assert entry.bitcast is not None
-    takers = [name for name in version.rules if version.matches(entry.rules[name].when, case)]
+    takers = _takers(document, case)
     if not takers:
         raise document.source.error(("rules",), f"gap: no rule applies to {case.id}")
+    return _ruling(document, case, takers)
+
+
+def _takers(document: Document, case: Case) -> tuple[str, ...]:
+    assert document.entry.bitcast is not None
+    return edition(document, case.version).rules_taking(document.entry.bitcast, case)
+
+
+def _ruling(document: Document, case: Case, takers: tuple[str, ...]) -> BitcastRuling:
+    """The ruling by the only rule that takes a case; raise DocumentError if there are several."""
+    entry = document.entry
+    assert entry.bitcast is not None
     if len(takers) > 1:
         both = " and ".join(takers)
         raise document.source.error(("rules", takers[1]), f"overlap: {both} both take {case.id}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from math import prod
 
 from specs.calls import SHAPE
@@ -12,6 +14,7 @@ from specs.model.document import BY_BITS, BitcastEntry
 
 SCALAR = "scalar"
 Shape = tuple[int, ...]
+SHAPES_KEPT = 1024
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ def shape_of(case: Case) -> Shape:
     return parse_shape(case.mode[SHAPE])
 
 
+@lru_cache(SHAPES_KEPT)
 def parse_shape(text: str) -> Shape:
     """Parse a shape as a case id writes it: `scalar`, `0`, `2x3`."""
     return () if text == SCALAR else tuple(map(int, text.split("x")))
@@ -53,11 +57,13 @@ def format_shape(shape: Shape) -> str:
 
 def widths_of(entry: BitcastEntry, source: Format, target: Format) -> Widths:
     """A pair's widths in bits, rounded up to whole bytes if the document counts bytes."""
+    return _widths(entry.ratio_by == "bytes", source.bits, target.bits)
 
-    def width(fmt: Format) -> int:
-        return fmt.bits if entry.ratio_by == "bits" else -(-fmt.bits // 8) * 8
 
-    return Widths(width(source), width(target))
+@cache
+def _widths(in_bytes: bool, source: int, target: int) -> Widths:
+    unit = 8 if in_bytes else 1
+    return Widths(*(-(-width // unit) * unit for width in (source, target)))
 
 
 def shapes_between(texts: list[str], widths: Widths) -> list[Shape]:
@@ -72,13 +78,20 @@ def _substitute_ratio(text: str, ratio: int) -> Shape:
     return tuple(int(factor or 1) * (ratio if r else 1) for factor, r, _ in lengths)
 
 
-def condition_word(entry: BitcastEntry, key: str, case: Case) -> str:
-    """The word that holds for a bitcast under a condition: for `width`, `narrower` and so on."""
+def condition_words(entry: BitcastEntry, keys: Iterable[str], case: Case) -> tuple[str, ...]:
+    """The words that hold for a bitcast under conditions: for `width`, `narrower` and so on."""
     source, target = format_named(case.source), format_named(case.target)
-    widths = widths_of(entry, source, target)
-    if key.endswith(BY_BITS):
-        key, widths = key.removesuffix(BY_BITS), Widths(source.bits, target.bits)
+    counted, in_bits = widths_of(entry, source, target), Widths(source.bits, target.bits)
     shape = shape_of(case)
+    return tuple(
+        _condition_word(key.removesuffix(BY_BITS), shape, in_bits)
+        if key.endswith(BY_BITS)
+        else _condition_word(key, shape, counted)
+        for key in keys
+    )
+
+
+def _condition_word(key: str, shape: Shape, widths: Widths) -> str:
     match key:
         case "width":
             return widths.relation

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 
-from specs.bitcast_shapes import condition_word, format_shape, shapes_between, widths_of
+from specs.bitcast_shapes import condition_words, format_shape, shapes_between, widths_of
 from specs.calls import FORM, MEMBER, SHAPE
 from specs.cases import Case
 from specs.formats import Format, format_named, formats
 from specs.loader import Document
 from specs.model.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
 from specs.pair_conditions import is_exact, rounds
+
+SHAPE_CONDITIONS = ("width", "rank", "last", "last-by-bits", "elements")
+"""The conditions of rules of bitcasts, which ``condition_words`` answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +49,9 @@ class Edition:
                     holds = case.source in self._dtypes(tuple(words))
                 case "to":
                     holds = case.target in self._dtypes(tuple(words))
-                case "width" | "rank" | "last" | "last-by-bits" | "elements":
+                case _ if key in SHAPE_CONDITIONS:
                     bitcast = self.document.entry.bitcast
-                    holds = bitcast is not None and condition_word(bitcast, key, case) in words
+                    holds = bitcast is not None and condition_words(bitcast, [key], case)[0] in words
                 case "pair":
                     source, target = format_named(case.source), format_named(case.target)
                     holds = all(self._pair_matches(source, target, word) for word in words)
@@ -58,6 +61,31 @@ class Edition:
                 return False
         pair_words = conditions.get("pair", [])
         return "unlisted" in pair_words or (case.source, case.target) in self.listed
+
+    def rules_taking(self, bitcast: BitcastEntry, case: Case) -> tuple[str, ...]:
+        """The rules that take a bitcast: none if the document has no rule for its shape.
+
+        They depend on the pair and on the words that hold for the shape, which many shapes share.
+        """
+        words = condition_words(bitcast, self._shape_conditions, case)
+        key = case.source, case.target, words
+        if key not in self._known_takers:
+            rules = self.document.entry.rules
+            of_pair = self.rules_between(case.source, case.target)
+            takers = (name for name in of_pair if self.matches(rules[name].when, case))
+            self._known_takers[key] = tuple(takers)
+        return self._known_takers[key]
+
+    @cached_property
+    def _shape_conditions(self) -> tuple[str, ...]:
+        """The conditions that some rule puts on a shape; the width follows from the pair."""
+        rules = self.document.entry.rules
+        used = {key for name in self.rules for key in rules[name].when}
+        return tuple(key for key in SHAPE_CONDITIONS if key in used and key != "width")
+
+    @cached_property
+    def _known_takers(self) -> dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]]:
+        return {}
 
     def row_class(self, table: TableEntry, row: str) -> str:
         """The input class of a table's row, which may be named in the page's own words."""

@@ -13,7 +13,7 @@ from conformance.exchange.recorded_answers import allowed_list, check_example_in
 from conformance.exchange.recorded_bitcasts import allowed_tensor
 from conformance.exchange.value_spelling import NestedDatum, datum, tensor, tensor_words
 from conformance.kinds.asking import ask
-from conformance.kinds.bitcast import contents
+from conformance.kinds.bitcast_tensors import contents
 from conformance.kinds.call import Departed, ask_values
 from oracles.backend.client import Client
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.exchange.text_groups import TEXT_GROUPS, TextGroup, text_group
-from conformance.kinds import bitcast
+from conformance.kinds.bitcast_tensors import contents
 from conformance.kinds.quick_inputs import few_inputs
 from oracles.protocol import Bits
 from oracles.reference.bitcast_bits import by_integer
@@ -129,7 +129,7 @@ def _bitcast_tests(case: Case) -> ExportedCase:
     rules = bitcast_ruling(case)
     if rules.is_rejection or rules.result is None or not rules.keeps_bits:
         return ExportedCase(why_no_test=REJECTED if rules.is_rejection else OPEN)
-    sets = tuple(DataSet(bits, by_integer(rules, bits)) for bits in bitcast.contents(rules, seed=0))
+    sets = tuple(DataSet(bits, by_integer(rules, bits)) for bits in contents(rules, seed=0))
     size = sum(each.inputs.size for each in sets)
     levels = Counter({rules.level: size} if size else {})
     return ExportedCase((ExportedTest(sets, levels),))

@@ -13,7 +13,7 @@ from conformance.exchange.value_spelling import (
     tensor,
     tensor_words,
 )
-from conformance.kinds.bitcast import contents
+from conformance.kinds.bitcast_tensors import contents
 from conformance.kinds.quick_inputs import inputs_of
 from oracles.protocol import Bits
 from specs.bitcast_ruling import BitcastRuling, bitcast_ruling

@@ -11,13 +11,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import product
 from math import prod
 from zlib import crc32
 
 import numpy as np
 
+from oracles.backend.replies import Answered, attempt
+from oracles.memory_layouts import Layout, with_layout
 from oracles.mutants.conditions import own_pattern
 from oracles.mutants.fault import (
     EVERYWHERE,
@@ -41,7 +43,8 @@ from oracles.reference.breakpoints import breakpoints
 from reports.findings.mechanism_answers import answered_ruling
 from reports.grading.allowed_answers import Expectations
 from reports.grading.grades import ALLOWED
-from specs.bitcast_ruling import bitcast_ruling
+from specs.bitcast_ruling import BitcastRuling, ruling_if_any
+from specs.bitcast_shapes import format_shape, shape_of
 from specs.calls import SHAPE
 from specs.cases import Case
 from specs.editions import editions
@@ -220,7 +223,8 @@ def _planted_in_bitcasts(
 def has_witness(mutant: Mutant) -> bool:
     """Whether the document forbids what a mutant answers somewhere."""
     if is_bitcast(mutant.case):
-        return any(_changes(mutant, case) for case in _of_pair(mutant.case))
+        oracle = MutantOracle(mutant)
+        return any(_changes(oracle, case) for case in _of_pair(mutant.case))
     rules = answered_ruling(mutant.case)
     if rules is None or rules.is_open:
         return False
@@ -230,33 +234,53 @@ def has_witness(mutant: Mutant) -> bool:
 
 
 def _of_pair(case: Case) -> Iterator[Case]:
-    """The bitcasts of a pair, and those of them with a long first dimension."""
+    """The bitcasts of a pair, and ones with a longer first dimension, or with more dimensions."""
     for each in select([f"{case.document}:{case.version}"]):
         if (each.source, each.target) == (case.source, case.target):
             yield each
-            first, _, others = each.mode[SHAPE].partition("x")
-            if first.isdigit() and int(first):
-                shape = "x".join(filter(None, (str(int(first) * LENGTHENED), others)))
-                yield replace(each, modes=((SHAPE, shape),), example=None)
+            shape = shape_of(each)
+            if shape and shape[0]:
+                longer, ones = (shape[0] * LENGTHENED, *shape[1:]), (1,) * (5 - len(shape))
+                for other in (longer, (0, *shape), (2, 3, *shape), (*ones, *shape)):
+                    yield replace(each, modes=((SHAPE, format_shape(other)),), example=None)
 
 
-def _changes(mutant: Mutant, case: Case) -> bool:
-    """Whether a mutant answers a bitcast otherwise than the document names bit for bit."""
-    rules = bitcast_ruling(case)
-    if rules.result is None or not rules.keeps_bits or rules.is_open:
+def _changes(oracle: MutantOracle, case: Case) -> bool:
+    """Whether a mutant answers a bitcast otherwise than the document names bit for bit.
+
+    Some faults show in the second call, or in what becomes of the first answer then.
+    """
+    rules = ruling_if_any(case)
+    if rules is None or rules.is_open:
         return False
-    oracle, storage = MutantOracle(mutant), np.dtype(rules.source.storage)
+    if rules.is_rejection:
+        tensor = np.zeros(rules.shape, rules.source.storage)
+        return isinstance(attempt(partial(oracle.bitcast, case, tensor)), Answered)
+    if rules.result is None or not rules.keeps_bits:
+        return False
+    tensors = [*_tensors(rules)]
+    answers = [oracle.bitcast(case, bits) for bits in tensors]
+    rights = [REFERENCE.bitcast(case, bits) for bits in tensors]
+    return not all(map(np.array_equal, answers, rights))
+
+
+def _tensors(rules: BitcastRuling) -> Iterator[Bits]:
+    """Random tensors, also reversed, columns first and off a boundary; zeros, and negative ones."""
+    storage = np.dtype(rules.source.storage)
     chance = np.random.default_rng(0)
-    for turns in (np.asarray, np.asarray, np.flip):  # Some faults show in the second call.
+    columns_first = tuple(prod(rules.shape[:place]) for place in range(len(rules.shape)))
+    for turns in (np.asarray, np.asarray, np.flip, Layout(columns_first), Layout((1,), offset=1)):
         raw = chance.bytes(prod(rules.shape) * storage.itemsize)
         bits = np.frombuffer(raw, storage).reshape(rules.shape)
         if storage.kind == "u":
-            bits = bits & storage.type(rules.source.mask)
-        bits = turns(bits)
-        answer, right = oracle.bitcast(case, bits), REFERENCE.bitcast(case, bits)
-        if answer.shape != right.shape or not np.array_equal(answer, right):
-            return True
-    return False
+            bits = np.asarray(bits & storage.type(rules.source.mask))
+        if not isinstance(turns, Layout):
+            yield turns(bits)
+        elif len(turns.strides) == bits.ndim:
+            yield with_layout(bits, turns)
+    if storage.kind == "u":
+        for code in (0, 1 << (rules.source.bits - 1)):
+            yield np.full(rules.shape, code, storage)
 
 
 def share_of_wrong(mutant: Mutant, rules: Ruling) -> float:

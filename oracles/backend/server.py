@@ -157,18 +157,35 @@ class Server:
     def _answer_many(self, header: dict[str, Any], arrays: dict[str, Bits]) -> Answer:
         """Answer several requests, each once for all of its cases that are on one road.
 
-        Calls, and arrays that are equal, are received and sent once.
+        Calls, and arrays that are equal, are received and sent once. The answer to a bitcast is
+        kept as a user would keep it, while the next request is answered, and copied then.
         """
         replies: list[dict[str, Any]] = []
         distinct, calls = _Distinct(), [*map(decode_call, header["calls"])]
+        kept: list[tuple[dict[str, Any], dict[str, Bits]]] = []
+
+        def copy_arrays(reply: dict[str, Any], found: dict[str, Bits]) -> None:
+            reply["arrays"] = {name: distinct.place_of(each) for name, each in found.items()}
+
+        def copy_kept() -> None:
+            while kept:
+                reply, found = kept.pop()
+                try:
+                    copy_arrays(reply, found)
+                except BaseException as error:
+                    reply |= _encode_failure(error)
 
         def answer(request: dict[str, Any]) -> dict[str, Any]:
             try:
-                # A copy: an oracle may write to its inputs, and use one buffer for all answers.
+                # A copy: an oracle may write to its inputs.
                 own = {name: copied(arrays[place]) for name, place in request["arrays"].items()}
-                members, found = self._answer(request, own)
-                places = {name: distinct.place_of(each) for name, each in found.items()}
-                return members | {"arrays": places}
+                reply, found = self._answer(request, own)
+                copy_kept()
+                if request["ask"] == "bitcast":
+                    kept.append((reply, found))
+                else:
+                    copy_arrays(reply, found)
+                return reply
             except BaseException as error:
                 return _encode_failure(error)
 
@@ -188,6 +205,7 @@ class Server:
                         places[road] = len(answers) - 1
                 of_cases.append(places.get(road, len(answers) - 1))
             replies.append({"answers": answers, "of_cases": of_cases})
+        copy_kept()
         return {"replies": replies}, distinct.arrays
 
     def _road(self, ask: str, encoded: list[Any]) -> Hashable:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from oracles.mutants.fault import Past, Replaces, TensorFault
+from oracles.mutants.tensors import overwritten
 from oracles.protocol import Bits
 
 OF_SHAPES = (
@@ -24,6 +26,9 @@ def faults() -> Iterator[TensorFault]:
     """Yield the faults of bitcasts."""
     for name, replaces in BITCASTS.items():
         yield TensorFault(name, "bitcasts", replaces, (*OF_SHAPES, *OF_BITS))
+    for name, accepts in ACCEPTED.items():
+        causes = (*OF_SHAPES, "accepts-*")
+        yield TensorFault(name, "bitcasts", lambda bits, answer, past: answer, causes, accepts)
 
 
 def _shaped(flat: Bits, like: Bits) -> Bits:
@@ -56,6 +61,35 @@ def _without_negative_zero(bits: Bits, answer: Bits, past: Past) -> Bits:
     return np.where(answer == sign, answer ^ sign, answer)
 
 
+def _zeros_if(is_wrong: Callable[[Bits], bool]) -> Replaces:
+    return lambda bits, answer, past: np.zeros_like(answer) if is_wrong(bits) else answer
+
+
+def _is_turned(bits: Bits) -> bool:
+    return bits.flags.f_contiguous and not bits.flags.c_contiguous
+
+
+def _is_misaligned(bits: Bits) -> bool:
+    return bool(bits.ctypes.data % 16)
+
+
+def _of_equal_zeros(bits: Bits, answer: Bits, past: Past) -> Any:
+    """A cache of constants that are compared as numbers, so that -0 is found as 0."""
+    if bits.dtype.kind != "u" or (bits & (np.iinfo(bits.dtype).max >> 1)).any():
+        return answer
+    return past.kept.setdefault(bits.shape, answer)
+
+
+def _in_the_shape_of_as_many(bits: Bits, answer: Bits, past: Past) -> Any:
+    shape = past.kept.setdefault((bits.size, answer.size), answer.shape)
+    return answer.reshape(shape)
+
+
+ACCEPTED: Mapping[str, Callable[[Bits], bool]] = {
+    "accepts-empty-tensors": lambda bits: bits.ndim > 0 and not bits.size,
+    "accepts-rank-5": lambda bits: bits.ndim == 5,
+}
+"""Tensors whose shape is not checked."""
 BITCASTS: dict[str, Replaces] = {
     "reverses-the-bytes": lambda bits, answer, past: answer.byteswap(),
     "exchanges-pairs-of-elements": lambda bits, answer, past: _grouped(2, answer),
@@ -82,6 +116,12 @@ BITCASTS: dict[str, Replaces] = {
     "gives-zeros-for-rank-3": lambda bits, answer, past: (
         np.zeros_like(answer) if bits.ndim == 3 else answer
     ),
+    "gives-zeros-from-rank-5": _zeros_if(lambda bits: bits.ndim >= 5),
+    "gives-zeros-for-columns-first": _zeros_if(_is_turned),
+    "gives-zeros-off-16-bytes": _zeros_if(_is_misaligned),
+    "answers-minus-zero-as-zero": _of_equal_zeros,
+    "remembers-the-shape-by-the-size": _in_the_shape_of_as_many,
+    "overwrites-the-last-answer": overwritten,
     "loses-the-shape-of-empty-tensors": lambda bits, answer, past: (
         answer.reshape(-1) if not answer.size else answer
     ),

@@ -158,9 +158,13 @@ Replaces = Callable[[Bits, Bits, Past], Any]
 
 @dataclass(frozen=True)
 class TensorFault:
-    """A wrong way to treat a tensor as a whole."""
+    """A wrong way to treat a tensor as a whole.
+
+    One that ``accepts`` a tensor answers it where the document wants it refused.
+    """
 
     name: str
     kind: str
     replaces: Replaces
     causes: tuple[str, ...]
+    accepts: Callable[[Bits], bool] = field(default=lambda bits: False)

@@ -29,7 +29,7 @@ from oracles.mutants.fault import (
     TensorFault,
 )
 from oracles.protocol import Bits, Returned
-from oracles.reference.reference_oracle import Reference
+from oracles.reference.reference_oracle import Reference, RejectedError
 from specs.calls import Call
 from specs.cases import Case
 from specs.errors import CastigateError
@@ -145,15 +145,21 @@ class MutantOracle:
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a bitcast."""
-        right = REFERENCE.bitcast(case, bits)
+        fault, target = self.mutant.fault, format_named(case.target)
+        planted = fault if isinstance(fault, TensorFault) and self.mutant.is_at(case) else None
+        try:
+            right = REFERENCE.bitcast(case, bits)
+        except RejectedError:
+            if planted is None or not planted.accepts(bits):
+                raise
+            return np.zeros(bits.shape[:-1], target.storage)
         self._past.calls += 1
-        fault = self.mutant.fault
-        if not (isinstance(fault, TensorFault) and self.mutant.is_at(case)):
+        if planted is None:
             return right
-        answers: Bits = np.asarray(fault.replaces(bits, right, self._past))
-        if answers.dtype.kind != "u":
+        answers: Bits = np.asarray(planted.replaces(bits, right, self._past))
+        if answers.dtype.kind != "u" or target.bits == 8 * answers.dtype.itemsize:
             return answers  # Complex patterns of 128 bits are raw bytes.
-        kept: Bits = np.asarray(answers & right.dtype.type(format_named(case.target).mask))
+        kept: Bits = np.asarray(answers & right.dtype.type(target.mask))
         return kept
 
     def call(self, case: Case, call: Call, bits: Mapping[str, Bits]) -> Returned:

@@ -29,7 +29,7 @@ def _cached(key: Callable[[Bits], Any]) -> Replaces:
     return answered
 
 
-def _overwritten(bits: Bits, right: Bits, past: Past) -> Any:
+def overwritten(bits: Bits, right: Bits, past: Past) -> Any:
     """Return views of one buffer, which the next call overwrites."""
     buffer = past.kept.setdefault("buffer", np.zeros(1 << 20, np.uint64))
     view = buffer.view(right.dtype)[: right.size]
@@ -107,7 +107,7 @@ TENSORS: dict[str, Replaces] = {
     "caches-by-the-first-input": _cached(lambda flat: str(flat[:1].tolist())),
     "caches-by-the-first-sixteen": _cached(lambda flat: str(flat[:16].tolist())),
     "caches-by-both-ends": _cached(lambda flat: str((flat[:1].tolist(), flat[-1:].tolist()))),
-    "overwrites-the-last-answer": _overwritten,
+    "overwrites-the-last-answer": overwritten,
     "overwrites-the-last-answer-but-one": _overwritten_later,
     "plans-by-the-shape": _planned_by_shape,
     "raises-without-elements": _raises_without_elements,

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from math import lcm
-
 import numpy as np
+from numpy.typing import NDArray
 
 from oracles.protocol import Bits
 from specs.bitcast_ruling import BitcastRuling
 from specs.formats import Format
 
+WORD = 64
+"""The bits of the integers that are shifted."""
+
 
 def by_integer(ruling: BitcastRuling, bits: Bits) -> Bits:
-    """Bitcast by joining elements to an integer, the first lowest, and splitting it anew.
+    """Bitcast by shifts: the narrower elements are the parts of a wider one, the lowest first.
 
-    As many are joined as make whole elements of both dtypes; what follows does not depend on them.
+    One width must divide the other. An element of 128 bits is two words of 64.
     """
     assert ruling.result is not None
-    width, new_width = ruling.widths.source, ruling.widths.target
-    joined = lcm(width, new_width) // width
-    given, codes = codes_of(bits), list[int]()
-    for first in range(0, len(given), joined):
-        part = given[first : first + joined]
-        whole = sum(code << (index * width) for index, code in enumerate(part))
-        codes += [
-            whole >> (index * new_width) & (1 << new_width) - 1
-            for index in range(len(part) * width // new_width)
-        ]
-    return elements(ruling.target, codes).reshape(ruling.result)
+    storage, words = np.dtype(ruling.target.storage), _words(bits)
+    width, new_width = (min(each, WORD) for each in (ruling.widths.source, ruling.widths.target))
+    if new_width < width:
+        words = words[:, np.newaxis] >> np.arange(0, width, new_width, dtype=np.uint64)
+        words &= np.uint64((1 << new_width) - 1)
+    elif new_width > width:
+        parts = words.reshape(-1, new_width // width)
+        words = np.bitwise_or.reduce(parts << np.arange(0, new_width, width, dtype=np.uint64), 1)
+    if storage.kind == "V":
+        return words.reshape(-1).astype("<u8").view(storage).reshape(ruling.result)
+    return words.astype(storage).reshape(ruling.result)
+
+
+def _words(bits: Bits) -> NDArray[np.uint64]:
+    """All elements in row-major order, each as one word of 64 bits or as two, the low one first."""
+    flat = bits.reshape(-1)
+    return (flat.copy().view("<u8") if flat.dtype.kind == "V" else flat).astype(np.uint64)
 
 
 def by_memory(ruling: BitcastRuling, bits: Bits) -> Bits:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.kinds.bitcast import contents
+from conformance.kinds.bitcast_tensors import contents
 from oracles.backend.replies import malformed
 from oracles.backend.requests import Bitcast, SharesMemory
 from oracles.protocol import Unsupported

@@ -97,6 +97,20 @@ FOUND = {
     "reads-no-fraction@onnx-cast:25/string/float32": "values",
     "flattens-empty-tensors@onnx-cast:25/float32/float16": "bits and shapes",
     "exchanges-pairs-of-elements@onnx-bitcast:26/int16/float16/shape:3": "bits and shapes",
+    **{
+        f"{fault}@{case}": "bits and shapes"
+        for fault, case in {
+            "gives-zeros-from-rank-5": "xla-bitcast-convert:2023/int8/float32/shape:2x4",
+            "gives-zeros-for-columns-first": "onnx-bitcast:26/float16/int16/shape:3",
+            "gives-zeros-for-strides": "onnx-bitcast:26/float16/int16/shape:3",
+            "gives-zeros-off-16-bytes": "tensorflow-bitcast:2023/float32/int32/shape:3",
+            "answers-minus-zero-as-zero": "onnx-bitcast:26/float32/uint32/shape:3",
+            "remembers-the-shape-by-the-size": "torch-view:2/int16/int64/shape:2x4",
+            "overwrites-the-last-answer": "onnx-bitcast:26/float16/int16/shape:3",
+            "accepts-empty-tensors": "tensorflow-bitcast:2023/int8/int64/shape:3",
+            "accepts-rank-5": "xla-bitcast-convert:2023/int8/int64/shape:3",
+        }.items()
+    },
     f"always-zero+of-17-to-31-elements@{HALF}": "invariances",
     f"always-zero+after-another-dtype@{HALF}": "invariances",
     f"overwrites-the-last-answer@{HALF}": "shapes",
@@ -128,6 +142,7 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_mutant_is_found_by_the_check_for_its_kind(name: str) -> None:
+    assert has_witness(mutant_named(name))
     found = judge_mutant(name)
     assert found.killed_by == FOUND[name], found
 

@@ -1,0 +1,314 @@
+"""Tensors to ask a bitcast with: those of a case, and others that the same rule takes.
+
+The rules of a document take any shape, so a case is also asked in shapes, values and memory layouts
+that are no cases. Many of these tensors differ from another one in a single thing, such as the
+shape of as many elements, or the sign of zeros: a cache that ignores it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from math import prod
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.memory_layouts import Layout, with_layout
+from oracles.protocol import Bits
+from specs.bitcast_ruling import BitcastRuling, bitcast_ruling, ruling_if_any
+from specs.bitcast_shapes import Shape, Widths, format_shape, shapes_between, widths_of
+from specs.calls import SHAPE
+from specs.cases import Case
+from specs.formats import Format, format_named
+from specs.loader import document_named
+from specs.model.document import NOT_COPIED, BitcastEntry, PromiseEntry
+
+CONTENTS_KEPT = 256
+PAIRS_KEPT = 16
+"""The cases of a pair of dtypes are judged side by side, in all documents."""
+LARGER = ((1, 31), (1, 67), (1, 1025), (1, 4099), (2, 67), (2, 1030))
+"""Ranks of larger tensors, and how long the first dimension is at least."""
+OF_FOUR: Sequence[Shape] = (
+    (2, 2), (4,), (1, 2, 2), (2, 1, 2, 1), (1, 2, 1, 2, 1), (2, 1, 1, 1, 1, 2),
+    (1, 1, 2, 1, 2, 1, 1), (1, 2, 1, 1, 1, 1, 2, 1),
+)  # fmt: skip
+"""A shape of each rank from 1 to 8, all of four elements."""
+SQUARE = OF_FOUR[0]
+"""The shape in which special values are asked."""
+OF_ONE: Sequence[Shape] = ((1,),)
+EMPTY: Sequence[Shape] = ((0,), (0, 2), (2, 0), (1, 0, 1, 2))
+"""Where elements widen, these shapes are followed by one more dimension, of as many as make one."""
+AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,) * 8)
+"""Shapes whose last dimension fits few widths."""
+MOST_RANKS = 8
+ROW, MATRIX = (67,), (7, 11)
+"""The shapes that are asked in several layouts."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A pair of dtypes in one version of a document."""
+
+    document: str
+    version: str
+    source: str
+    target: str
+
+    @property
+    def entry(self) -> BitcastEntry:
+        """What the document says of bitcasts besides its rules."""
+        entry = document_named(self.document).entry.bitcast
+        assert entry is not None
+        return entry
+
+    @property
+    def widths(self) -> Widths:
+        """The widths of the pair as the document counts them."""
+        return widths_of(self.entry, format_named(self.source), format_named(self.target))
+
+    @property
+    def parts(self) -> int:
+        """How many elements make one of the result: 1 unless they widen."""
+        return self.widths.ratio if self.widths.relation == "wider" else 1
+
+    def case(self, shape: Shape) -> Case:
+        """The case of a shape, which the document need not list."""
+        modes = ((SHAPE, format_shape(shape)),)
+        return Case(self.document, self.version, self.source, self.target, modes)
+
+    def widened(self, shape: Shape) -> Shape:
+        """A shape of as many elements of the result; the last dimension makes one of each."""
+        return (*shape, self.parts) if self.parts > 1 else shape
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherTensor:
+    """A tensor that is no case's own, the case that would have its shape, and its ruling.
+
+    ``layout`` describes how the tensor lies in memory, if that is unusual.
+    """
+
+    case: Case
+    ruling: BitcastRuling
+    bits: Bits
+    layout: str = ""
+
+    @property
+    def where(self) -> str:
+        """The tensor in words."""
+        return f"shape {self.bits.shape}" + (f", {self.layout}" if self.layout else "")
+
+
+def contents(ruling: BitcastRuling, seed: int) -> Iterator[Bits]:
+    """The tensors to ask a case with; a single one if its shape has no elements."""
+    yield from _contents(ruling.source, ruling.target, ruling.shape, seed)
+
+
+@lru_cache(CONTENTS_KEPT)
+def _contents(source: Format, target: Format, shape: Shape, seed: int) -> tuple[Bits, ...]:
+    tensors = []
+    for raw in _memories(source, target, _size(source, shape), seed):
+        tensors.append(_tensor_of(source, shape, raw))
+        if not raw.size:
+            break
+    return tuple(tensors)
+
+
+def _size(source: Format, shape: Shape) -> int:
+    """The bytes of a tensor."""
+    return prod(shape) * np.dtype(source.storage).itemsize
+
+
+def _tensor_of(source: Format, shape: Shape, raw: NDArray[np.uint8]) -> Bits:
+    """The tensor with these bytes, without the bits that its format lacks."""
+    storage = np.dtype(source.storage)
+    bits: Bits = raw.view(storage).copy()
+    if source.bits < 8 * storage.itemsize:
+        bits &= storage.type(source.mask)
+    bits.flags.writeable = False
+    return bits.reshape(shape)
+
+
+def _memories(source: Format, target: Format, size: int, seed: int) -> Iterator[NDArray[np.uint8]]:
+    """Rising bytes, set bits, floats that a cast by value would change, and random bytes.
+
+    No tensor consists of equal elements: XLA stores such a constant as one element, and does not
+    fold its bitcast.
+    """
+    yield (np.arange(1, size + 1) % 251).astype(np.uint8)
+    set_bits, itemsize = np.full(size, 0xFF, np.uint8), np.dtype(source.storage).itemsize
+    set_bits[max(size - itemsize, itemsize) :] = 0
+    yield set_bits
+    for part in map(_part, dict.fromkeys((source, target))):
+        if part.kind == "float":
+            fragile = np.array(_fragile_floats(part), part.storage).view(np.uint8)
+            yield np.resize(fragile, size)
+    yield np.random.default_rng(seed).integers(0, 256, size, np.uint8)
+
+
+def _part(form: Format) -> Format:
+    """The format of the two parts of a complex number; a real one itself."""
+    return format_named(form.entry.part or form.name)
+
+
+def _fragile_floats(form: Format) -> list[int]:
+    """The first NaN of each sign (signaling, if the format has such), -0, a subnormal, the largest.
+
+    The number of patterns is odd, so that elements made of 2, 4 or 8 of them differ.
+    """
+    nans = (codes[0] for codes in form.nan_codes)
+    patterns = list(dict.fromkeys((*nans, form.sign_bit, 1, form.max_code)))
+    return patterns if len(patterns) % 2 else [*patterns, form.one_code]
+
+
+def promised_memory(case: Case, ruling: BitcastRuling) -> PromiseEntry | None:
+    """The promise that a bitcast does not copy; None without one, and where nothing is to share."""
+    if ruling.result is None or 0 in ruling.shape:
+        return None
+    return document_named(case.document).entry.promises().get(NOT_COPIED)
+
+
+def further_tensors(
+    case: Case, rules: BitcastRuling, seed: int, is_full: bool
+) -> Iterator[FurtherTensor]:
+    """Yield the tensors besides its own that a case is asked.
+
+    Larger ones are asked of a pair's first row or matrix, others of the case most like them.
+    """
+    if case.example is not None or rules.is_open:
+        return
+    pair = Pair(case.document, case.version, case.source, case.target)
+    listed = _listed(pair)
+    yield from _others(pair).get(rules.shape, ())
+    firsts = {len(each.shape): each.shape for each in reversed(listed) if _is_kept_row(each)}
+    if firsts.get(len(rules.shape)) != rules.shape:
+        return
+    known = [(rank, length) for rank, length in LARGER if rank in firsts]
+    number = crc32(f"{case.source}/{case.target}".encode())
+    for rank, length in known if is_full else [known[number % len(known)]]:
+        if rank == len(rules.shape):
+            yield from _larger_tensor(pair, rules, length, seed)
+
+
+def _larger_tensor(
+    pair: Pair, rules: BitcastRuling, length: int, seed: int
+) -> Iterator[FurtherTensor]:
+    """Yield a tensor with a longer first dimension; in a row it stays as divisible as it is."""
+    first, *others = rules.shape
+    case = pair.case((-(-length // first) * first, *others))
+    ruling = bitcast_ruling(case)
+    if ruling.rule == rules.rule:
+        *_, bits = contents(ruling, seed)
+        yield FurtherTensor(case, ruling, bits)
+
+
+def _is_kept_row(ruling: BitcastRuling) -> bool:
+    """Whether it is a row or a matrix with elements, whose bits must be kept."""
+    is_row = len(ruling.shape) in (1, 2) and 0 not in ruling.shape
+    return is_row and ruling.result is not None and ruling.keeps_bits
+
+
+@lru_cache(PAIRS_KEPT)
+def _listed(pair: Pair) -> list[BitcastRuling]:
+    """The rulings of a pair in the shapes that its document lists for every pair."""
+    shapes = shapes_between(pair.entry.shapes, pair.widths)
+    return [bitcast_ruling(pair.case(shape)) for shape in shapes]
+
+
+@lru_cache(PAIRS_KEPT)
+def _others(pair: Pair) -> dict[Shape, list[FurtherTensor]]:
+    """Tensors of other shapes, values and layouts, by the shapes of the cases that they go with.
+
+    A tensor goes with the case of the same rule that is most like it. So a fault of certain shapes
+    seldom makes cases fail besides those that are wrong themselves.
+    """
+    ruling = cache(lambda shape: ruling_if_any(pair.case(shape)))
+    tensors = [*_shaped(pair)]
+    plain = ruling(pair.widened(SQUARE))
+    if plain is not None and plain.result is not None and plain.keeps_bits:
+        tensors += [*_valued(pair), *_laid(pair, promised_memory(pair.case(plain.shape), plain))]
+    found: dict[Shape, list[FurtherTensor]] = {}
+    for bits, layout in tensors:
+        if (takes := ruling(bits.shape)) is not None and not takes.is_open:
+            alike = [each.shape for each in _listed(pair) if each.rule == takes.rule]
+            if alike:
+                further = FurtherTensor(pair.case(bits.shape), takes, bits, layout)
+                nearest = max(alike, key=partial(_likeness, pair.widths.ratio, bits.shape))
+                found.setdefault(nearest, []).append(further)
+    return found
+
+
+def _likeness(ratio: int, shape: Shape, other: Shape) -> tuple[bool, ...]:
+    """How alike two shapes are to a bitcast: the better, the greater."""
+    traits = (
+        (0 in each, bool(each) and each[-1] % ratio == 0, not each) for each in (shape, other)
+    )
+    return tuple(own == its for own, its in zip(*traits, strict=True))
+
+
+LaidBits = tuple[Bits, str]
+"""A tensor, and its layout in words."""
+
+
+def _shaped(pair: Pair) -> Iterator[LaidBits]:
+    """Tensors of as many elements in other shapes, ones without elements, and ones that fit few.
+
+    A pair that is refused in every shape is asked a few.
+    """
+    shapes: Sequence[Shape] = AS_THEY_ARE
+    if not all(each.is_rejection for each in _listed(pair)):
+        shapes = [*map(pair.widened, (*OF_FOUR, *OF_ONE, *EMPTY)), *AS_THEY_ARE]
+    for number, shape in enumerate(dict.fromkeys(shapes)):
+        if len(shape) <= MOST_RANKS:
+            yield _counted(pair.source, shape, number), ""
+
+
+def _valued(pair: Pair) -> Iterator[LaidBits]:
+    """Tensors of zeros, of negative zeros, which equal them as numbers, and of another constant."""
+    source, target = format_named(pair.source), format_named(pair.target)
+    shape = pair.widened(SQUARE)
+    size = _size(source, shape)
+    parts = _part(source), _part(target)
+    signed = next((part for part in parts if part.kind == "float"), parts[0])
+    negative = np.array([1 << (signed.bits - 1)], signed.storage).view(np.uint8)
+    rising = np.arange(1, 1 + np.dtype(source.storage).itemsize, dtype=np.uint8)
+    for element in (np.zeros(1, np.uint8), negative, rising):
+        yield _tensor_of(source, shape, np.resize(element, size)), ""
+
+
+def _laid(pair: Pair, promise: PromiseEntry | None) -> Iterator[LaidBits]:
+    """Tensors at odd addresses; and in other layouts, of which a promised view may refuse some.
+
+    A view may also need elements where those of its result can lie.
+    """
+    shape = pair.widened(MATRIX)
+    bits = _counted(pair.source, shape, 0)
+    offset = 1 if promise is None else pair.parts
+    rows_first = _strides(shape)
+    yield with_layout(bits, Layout(rows_first, offset)), f"{offset} past a boundary of 64 bytes"
+    if promise is not None:
+        return
+    columns_first = tuple(prod(shape[:place]) for place in range(len(shape)))
+    yield with_layout(bits, Layout(columns_first)), "columns first"
+    repeated = np.broadcast_to(bits[:1], shape)
+    yield with_layout(repeated, Layout((0, *rows_first[1:]))), "one row broadcast"
+    row = _counted(pair.source, pair.widened(ROW), 0)
+    for step in (2, 3, -1):
+        strides = tuple(step * each for each in _strides(row.shape))
+        yield with_layout(row, Layout(strides)), f"in steps of {step}"
+
+
+def _strides(shape: Shape) -> tuple[int, ...]:
+    """The strides of a contiguous tensor, in elements."""
+    return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
+
+
+@lru_cache(CONTENTS_KEPT)
+def _counted(dtype: str, shape: Shape, first: int) -> Bits:
+    """A tensor of rising bytes; they begin elsewhere for each ``first``."""
+    source = format_named(dtype)
+    rising = np.arange(1 + first, 1 + first + _size(source, shape)) % 251
+    return _tensor_of(source, shape, rising.astype(np.uint8))

@@ -1,0 +1,227 @@
+"""Bitcasts are asked in tensors that are no cases: each planted fault shows in some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.driver import BackendJudge
+from conformance.kinds.bitcast_tensors import FurtherTensor, further_tensors
+from conformance.kinds.pair import judge_pair
+from conformance.kinds.subject import Settings
+from oracles.backend.launch_config import LaunchConfig
+from oracles.backend.loading import close, load_isolated
+from oracles.mutants.fault import REFERENCE
+from oracles.protocol import Unsupported
+from oracles.reference.reference_oracle import RejectedError
+from reports.judgement import Judgement
+from reports.verdicts import FAILING
+from specs.bitcast_ruling import bitcast_ruling
+from specs.cases import Case
+from specs.formats import format_named
+from specs.selection import select
+from tests.conformance.feeding import answering, feed, planted
+
+ADAPTER = Path(__file__).with_name("data") / "reusing.py"
+XLA, ONNX, TF, VIEW = "xla-bitcast-convert", "onnx-bitcast", "tensorflow-bitcast", "torch-view"
+CINN = "cinn-bitcast-convert"
+Bitcast = Callable[[Case, Any], Any]
+
+
+def honest(case: Case, bits: Any) -> Any:
+    return REFERENCE.bitcast(case, bits)
+
+
+def cases_of(document: str, source: str, target: str) -> list[Case]:
+    every = select([document])
+    return [each for each in every if (each.source, each.target) == (source, target)]
+
+
+def failing(pair: tuple[str, str, str], bitcast: Bitcast) -> list[Judgement]:
+    """The judgements on a pair that fail."""
+    judge = judge_pair(planted(), cases_of(*pair))
+    return [each for each in feed(judge, answering(bitcast=bitcast)) if each.verdict in FAILING]
+
+
+def spoils(is_wrong: Callable[[Any], bool]) -> Callable[[], Bitcast]:
+    """A backend that gives zeros to some tensors."""
+
+    def bitcast(case: Case, bits: Any) -> Any:
+        answer = honest(case, bits)
+        return np.zeros_like(answer) if is_wrong(bits) else answer
+
+    return lambda: bitcast
+
+
+def refuses_rank_5() -> Bitcast:
+    def bitcast(case: Case, bits: Any) -> Any:
+        if bits.ndim >= 5:
+            raise RuntimeError("at most four dimensions")
+        return honest(case, bits)
+
+    return bitcast
+
+
+def remembers_equal_numbers() -> Bitcast:
+    """A cache of constants, which are compared as numbers."""
+    known: list[tuple[Any, Any]] = []
+
+    def bitcast(case: Case, bits: Any) -> Any:
+        numbers = np.ascontiguousarray(bits).view(f"f{bits.itemsize}")
+        for constant, answer in known:
+            if constant.shape == numbers.shape and (constant == numbers).all():
+                return answer
+        known.append((numbers, honest(case, bits)))
+        return honest(case, bits)
+
+    return bitcast
+
+
+def remembers_shapes_by_size() -> Bitcast:
+    known: dict[int, tuple[int, ...]] = {}
+
+    def bitcast(case: Case, bits: Any) -> Any:
+        answer = honest(case, bits)
+        return answer.reshape(known.setdefault(bits.size, answer.shape))
+
+    return bitcast
+
+
+def accepts(is_accepted: Callable[[Any], bool]) -> Callable[[], Bitcast]:
+    """A backend that does not check the shapes of some tensors."""
+
+    def bitcast(case: Case, bits: Any) -> Any:
+        try:
+            return honest(case, bits)
+        except RejectedError:
+            if not is_accepted(bits):
+                raise
+            return np.zeros(bits.shape[:-1], format_named(case.target).storage)
+
+    return lambda: bitcast
+
+
+def address(bits: Any) -> int:
+    return int(bits.ctypes.data)
+
+
+def is_turned(bits: Any) -> bool:
+    columns_and_rows = bits.ndim > 1 and min(bits.shape[:2]) >= 5
+    return columns_and_rows and bits.flags.f_contiguous and not bits.flags.c_contiguous
+
+
+def step(bits: Any) -> int:
+    return int(bits.strides[-1]) // bits.itemsize if bits.ndim and bits.size else 1
+
+
+Pair = tuple[str, str, str]
+FAULTS: dict[str, tuple[Callable[[], Bitcast], list[Pair]]] = {
+    "rank 5 is refused": (refuses_rank_5, [
+        (XLA, "float32", "float16"), (XLA, "int8", "float32"), (ONNX, "int16", "bfloat16"),
+        (TF, "uint16", "uint64"), (CINN, "int32", "float32")]),
+    "ranks above 7 are wrong": (spoils(lambda bits: bits.ndim > 7), [
+        (XLA, "float32", "float16"), (XLA, "int8", "float32"), (ONNX, "int4", "uint4"),
+        (VIEW, "uint32", "int32")]),
+    "-0 is answered as 0": (remembers_equal_numbers, [
+        (ONNX, "float32", "uint32"), (XLA, "float32", "int32"), (VIEW, "float64", "uint16"),
+        (TF, "float16", "float64")]),
+    "constants are wrong": (spoils(lambda bits: bits.size > 1 and len(set(bits.tobytes())) == 4), [
+        (ONNX, "float32", "uint32"), (XLA, "int32", "int8")]),
+    "addresses are rounded down to 4": (spoils(lambda bits: bool(address(bits) % 4)), [
+        (XLA, "int8", "float32"), (ONNX, "uint8", "int8"), (XLA, "float8e5m2", "int64")]),
+    "addresses are rounded down to 8": (spoils(lambda bits: bool(address(bits) % 8)), [
+        (VIEW, "int32", "float32"), (TF, "float16", "int8"), (CINN, "uint16", "float32")]),
+    "the result's shape is remembered by the size": (remembers_shapes_by_size, [
+        (XLA, "float64", "int8"), (ONNX, "float64", "int64"), (TF, "int8", "int32"),
+        (VIEW, "int16", "int64"), (CINN, "uint64", "uint16")]),
+    "without elements no shape is refused": (accepts(lambda bits: bits.ndim and not bits.size), [
+        (TF, "int8", "int64"), (XLA, "uint16", "float32"), (ONNX, "int64", "int8")]),
+    "rank 5 is not refused": (accepts(lambda bits: bits.ndim == 5), [
+        (TF, "int8", "int64"), (XLA, "uint16", "float32"), (ONNX, "float32", "float64"),
+        (XLA, "complex64", "int16")]),
+    "columns first": (spoils(is_turned), [
+        (ONNX, "float16", "int16"), (XLA, "float32", "int16"), (XLA, "int16", "float32"),
+        (ONNX, "complex128", "complex128"), (XLA, "uint4", "int4")]),
+    "steps of 2": (spoils(lambda bits: step(bits) == 2), [
+        (ONNX, "float32", "int32"), (XLA, "int8", "float16"), (XLA, "float64", "uint8")]),
+    "steps of 3": (spoils(lambda bits: step(bits) == 3), [
+        (ONNX, "int2", "uint2"), (XLA, "int8", "float16")]),
+    "backwards": (spoils(lambda bits: step(bits) == -1), [
+        (ONNX, "bfloat16", "uint16"), (XLA, "int8", "float16")]),
+    "a broadcast row": (spoils(lambda bits: bool(bits.size) and 0 in bits.strides), [
+        (ONNX, "int64", "float64"), (XLA, "float32", "uint8")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_tensors_that_are_no_cases_is_found(name: str) -> None:
+    backend, pairs = FAULTS[name]
+    for pair in pairs:
+        assert failing(pair, backend()), pair
+
+
+@pytest.mark.parametrize("document", [XLA, ONNX, TF, VIEW, CINN])
+def test_without_a_fault_no_tensor_fails(document: str) -> None:
+    pairs = {(document, case.source, case.target) for case in select([document])}
+    for pair in sorted(pairs)[::9]:
+        assert not failing(pair, honest), pair
+
+
+def test_a_wrong_element_names_the_layout_and_an_error_the_shape() -> None:
+    [turned] = failing((ONNX, "float16", "int16"), spoils(is_turned)())
+    assert turned.message.startswith("shape (7, 11), columns first: element 0 is 0x0000 instead of")
+    refused = failing((XLA, "float32", "float16"), refuses_rank_5())
+    assert "shape (1, 2, 1, 2, 1): RuntimeError: at most four dimensions" in [
+        each.message for each in refused
+    ]
+
+
+def further(document: str, source: str, target: str) -> list[FurtherTensor]:
+    return [
+        each
+        for case in cases_of(document, source, target)
+        for each in further_tensors(case, bitcast_ruling(case), seed=0, is_full=False)
+    ]
+
+
+def test_a_document_that_promises_a_view_is_asked_no_layout_that_a_view_may_refuse() -> None:
+    for document, source, target in [(VIEW, "int8", "float32"), (TF, "int16", "int64")]:
+        tensors = further(document, source, target)
+        size = np.dtype(format_named(target).storage).itemsize
+        assert all(each.bits.flags.c_contiguous and not address(each.bits) % size
+                   for each in tensors if each.layout)  # fmt: skip
+        assert any(each.layout for each in tensors)
+
+
+def test_ranks_that_a_document_has_no_rule_for_are_not_asked() -> None:
+    ranks = {each.bits.ndim for each in further(VIEW, "float32", "float16")}
+    assert max(ranks) == 4
+    assert {each.bits.ndim for each in further(XLA, "float32", "float16")} >= {*range(1, 9)}
+
+
+def test_a_tensor_that_the_backend_declines_is_no_failure() -> None:
+    def takes_contiguous(case: Case, bits: Any) -> Any:
+        if not bits.flags.c_contiguous or bits.ndim > 5:
+            raise Unsupported("no such tensors")
+        return honest(case, bits)
+
+    assert not failing((XLA, "float32", "int32"), takes_contiguous)
+    # Where shapes are compiled one by one, the cases' own are all.
+    asked: list[Any] = []
+    cases = cases_of(XLA, "float32", "int32")
+    feed(judge_pair(planted(compiles_shapes=True), cases), answering(bitcast=honest), asked)
+    assert {each.bits.shape for each in asked} == {bitcast_ruling(each).shape for each in cases}
+
+
+@pytest.mark.parametrize(("name", "is_found"), [("Reuses", True), ("Copies", False)])
+def test_an_answer_is_kept_while_the_next_call_is_made(name: str, is_found: bool) -> None:
+    backend = load_isolated(f"{ADAPTER}:{name}", LaunchConfig(seconds=60.0))
+    try:
+        found = BackendJudge(backend, {}, Settings()).judge_pair(cases_of(ONNX, "float16", "int16"))
+    finally:
+        close(backend)
+    assert any(each.verdict == "violates" for each in found) == is_found
