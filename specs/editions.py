@@ -51,7 +51,9 @@ class Edition:
                     holds = case.target in self._dtypes(tuple(words))
                 case _ if key in SHAPE_CONDITIONS:
                     bitcast = self.document.entry.bitcast
-                    holds = bitcast is not None and condition_words(bitcast, [key], case)[0] in words
+                    holds = (
+                        bitcast is not None and condition_words(bitcast, [key], case)[0] in words
+                    )
                 case "pair":
                     source, target = format_named(case.source), format_named(case.target)
                     holds = all(self._pair_matches(source, target, word) for word in words)
