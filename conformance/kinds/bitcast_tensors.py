@@ -7,7 +7,7 @@ shape of as many elements, or the sign of zeros: a cache that ignores it shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from math import prod
@@ -46,6 +46,10 @@ AS_THEY_ARE: Sequence[Shape] = ((0, 3), (3, 0), (2, 3, 0), (1, 1, 1, 1, 3), (1,)
 MOST_RANKS = 8
 ROW, MATRIX = (67,), (7, 11)
 """The shapes that are asked in several layouts."""
+
+
+Traits = tuple[bool, bool, bool]
+"""What makes bitcasts of two shapes alike, the most telling first."""
 
 
 @dataclass(frozen=True)
@@ -230,23 +234,33 @@ def _others(pair: Pair) -> dict[Shape, list[FurtherTensor]]:
     plain = ruling(pair.widened(SQUARE))
     if plain is not None and plain.result is not None and plain.keeps_bits:
         tensors += [*_valued(pair), *_laid(pair, promised_memory(pair.case(plain.shape), plain))]
+    cases: dict[str, list[Shape]] = {}
+    for each in _listed(pair):
+        cases.setdefault(each.rule, []).append(each.shape)
+    traits = cache(partial(_traits, pair.widths.ratio))
     found: dict[Shape, list[FurtherTensor]] = {}
     for bits, layout in tensors:
-        if (takes := ruling(bits.shape)) is not None and not takes.is_open:
-            alike = [each.shape for each in _listed(pair) if each.rule == takes.rule]
-            if alike:
-                further = FurtherTensor(pair.case(bits.shape), takes, bits, layout)
-                nearest = max(alike, key=partial(_likeness, pair.widths.ratio, bits.shape))
-                found.setdefault(nearest, []).append(further)
+        takes = ruling(bits.shape)
+        if takes is not None and not takes.is_open and takes.rule in cases:
+            nearest = _most_alike(traits, bits.shape, cases[takes.rule])
+            further = FurtherTensor(pair.case(bits.shape), takes, bits, layout)
+            found.setdefault(nearest, []).append(further)
     return found
 
 
-def _likeness(ratio: int, shape: Shape, other: Shape) -> tuple[bool, ...]:
-    """How alike two shapes are to a bitcast: the better, the greater."""
-    traits = (
-        (0 in each, bool(each) and each[-1] % ratio == 0, not each) for each in (shape, other)
-    )
-    return tuple(own == its for own, its in zip(*traits, strict=True))
+def _most_alike(traits: Callable[[Shape], Traits], shape: Shape, cases: Sequence[Shape]) -> Shape:
+    """The first case that shares all traits with a shape, or else the first traits of them."""
+    own = traits(shape)
+    for count in range(len(own), 0, -1):
+        for other in cases:
+            if traits(other)[:count] == own[:count]:
+                return other
+    return cases[0]
+
+
+def _traits(ratio: int, shape: Shape) -> Traits:
+    """Whether a shape has no elements, a last dimension that the widths divide, no dimension."""
+    return 0 in shape, bool(shape) and shape[-1] % ratio == 0, not shape
 
 
 LaidBits = tuple[Bits, str]

@@ -275,7 +275,7 @@ def _tensors(rules: BitcastRuling) -> Iterator[Bits]:
         if storage.kind == "u":
             bits = np.asarray(bits & storage.type(rules.source.mask))
         if not isinstance(turns, Layout):
-            yield turns(bits)
+            yield np.asarray(turns(bits))
         elif len(turns.strides) == bits.ndim:
             yield with_layout(bits, turns)
     if storage.kind == "u":
