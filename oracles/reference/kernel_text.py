@@ -35,7 +35,7 @@ class Scanned:
 
 
 def scan(text: str) -> Scanned | None:
-    """Read a number character by character; None unless the whole text is one."""
+    """Read a number from left to right; None unless the whole text is one."""
     rest = text
     negative = rest.startswith("-")
     rest = rest[1:] if rest[:1] in ("+", "-") else rest
@@ -63,12 +63,11 @@ def scan(text: str) -> Scanned | None:
 
 def _leading_digits(text: str) -> tuple[str, str]:
     """Split a text after its leading ASCII digits."""
-    length = 0
-    while length < len(text) and text[length] in DIGITS:
-        length += 1
-    return text[:length], text[length:]
+    rest = text.lstrip(DIGITS)
+    return text[: len(text) - len(rest)], rest
 
 
+@lru_cache(maxsize=1 << 11)
 def ten_to(power: int) -> int:
     """Compute ``10**power`` as an int; ``power`` must not be negative."""
     return int(10**power)
