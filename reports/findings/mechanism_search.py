@@ -252,7 +252,7 @@ def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> F
 
 def _digest(runs: Mask) -> bytes:
     """Stands for a mask in a key: the masks of a run in which all is wrong take gigabytes."""
-    return blake2b(np.packbits(runs), digest_size=16).digest()
+    return blake2b(np.packbits(runs).data, digest_size=16).digest()
 
 
 def _digests(wrong: WrongAnswers) -> tuple[str, ...]:
