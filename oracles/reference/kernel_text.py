@@ -17,6 +17,8 @@ from specs.ruling import Ruling
 DIGITS = "0123456789"
 HIGHEST_EXPONENT = 2_000
 """Beyond every format, yet small enough that a pattern can count up to it in 64 bits."""
+TEXTS_KEPT = 1 << 11
+"""Texts whose values are kept: all modes and most targets ask the same ones."""
 LARGEST_POWER = 6_000
 """A power of ten beyond which a number overflows every format, or rounds to zero in it."""
 
@@ -34,6 +36,7 @@ class Scanned:
     plain_whole: bool
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
 def scan(text: str) -> Scanned | None:
     """Read a number from left to right; None unless the whole text is one."""
     rest = text
