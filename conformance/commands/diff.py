@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from shutil import get_terminal_size
 from typing import Annotated, Any
@@ -19,12 +19,13 @@ from reports.findings.read_findings import read_findings
 from reports.grading.allowed_answers import Expectations
 from reports.outputs.backend_comparison import CaseComparison, Difference, compare_answers
 from reports.outputs.summary_tables import MIN_WIDTH
+from reports.problems import Datum
 from reports.run_store.answers import CaseRow, RunAnswers
 from reports.run_store.open_run import open_run
 from reports.run_store.store import RunStore
 from specs.cases import Case
 from specs.errors import CastigateError
-from specs.formats import format_named
+from specs.formats import Format, format_named
 from specs.selection import case_named
 
 
@@ -201,14 +202,15 @@ def _json_lines(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """Yield what ``--json`` prints, line by line."""
     names = {"one": comparison.one.name, "other": comparison.other.name}
     for difference in comparison.differences:
-        yield names | _to_json(difference)
+        yield names | _fields(difference, _full_text)
     for verdicts, cases in comparison.changed.items():
         yield names | {"verdicts": verdicts, "cases": cases}
     for change in comparison.findings:
         yield names | {"finding": change.finding.id, "change": change.kind, "words": change.words}
 
 
-def _to_json(shared: SharedDifference) -> dict[str, Any]:
+def _fields(shared: SharedDifference, show: Callable[[Format, Datum], str]) -> dict[str, Any]:
+    """The fields of a difference, in which a function shows patterns and texts."""
     difference = shared.difference
     source, target = format_named(shared.case.source), format_named(shared.case.target)
     return {
@@ -220,12 +222,17 @@ def _to_json(shared: SharedDifference) -> dict[str, Any]:
         "rule": difference.rule,
         "clause": difference.clause,
         "right": difference.right,
-        "smallest": datum_text(source, difference.smallest),
+        "smallest": show(source, difference.smallest),
         "answers": [
-            datum_text(target, answer) for answer in (difference.answer, difference.other_answer)
+            show(target, answer) for answer in (difference.answer, difference.other_answer)
         ],
         "allowed": list(difference.allowed),
     }
+
+
+def _full_text(dtype: Format, datum: Datum) -> str:
+    """A pattern in hex, or a text in quotes, however long."""
+    return repr(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
 
 
 def _print_comparison(comparison: Comparison) -> None:
@@ -242,7 +249,7 @@ def _print_comparison(comparison: Comparison) -> None:
         table.add_column("rule", overflow="fold")
         table.add_column(f"for instance: {one}, {other}", overflow="fold")
         for shared in comparison.differences:
-            fields = _to_json(shared)
+            fields = _fields(shared, datum_text)
             more = f" and {shared.other_cases} alike" if shared.other_cases else ""
             right = {"one": one, "other": other}.get(fields["right"], fields["right"])
             numbers = (f"{fields[key]:,}" for key in ("inputs", "asked"))

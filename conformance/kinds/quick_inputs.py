@@ -9,81 +9,13 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.kinds.number_inputs import SMALL_INTEGERS, numbers_to_write
+from conformance.kinds.text_inputs import texts
 from oracles.protocol import Bits
 from oracles.reference.breakpoints import breakpoints, distinct, ties
-from oracles.reference.exact import Number, decode
-from oracles.reference.exact_text import exact_decimal
 from specs.cases import Case
 from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 from specs.ruling import Ruling
-
-LITERALS = (
-    "0", "-0", "+0", "0.0", "-0.0", "00", "1", "-1", "+1", "7", "-8", "8", "15", "16", "36",
-    "127", "128", "-128", "-129", "255", "256", "32767", "32768", "65535", "65536", "1000",
-    "2147483647", "-2147483648", "2147483648", "4294967295", "4294967296",
-    "9223372036854775807", "-9223372036854775808", "9223372036854775808",
-    "18446744073709551615", "18446744073709551616", "16777217", "9007199254740993",
-    "3.14", "100.5", "2.718", "0.1", "0.5", "1.5", "2.5", "-0.5", "314.15926", "3.1415926459",
-    "1e-5", "1E8", "1e5", "1E+5", "-1.5e-3", "1e38", "3.4028235e38", "65504", "65519", "448",
-    "5.960464477539063e-8", "1e-45", "1e-46", "5e-324", "2e-324", "1.7976931348623157e308",
-    "1e39", "-1e39", "1e309", "-1e309", "1e400", "1e-400", "0e999",
-    "INF", "+INF", "-INF", "inf", "+inf", "-inf", "Inf", "+iNf", "-Inf", "NaN", "nan", "NAN",
-    "nAn",
-    "", " ", " 1", "1 ", ".5", "1.", "1e", "e5", "0x10", "1_000", "1,5", "--1", "+-1",
-    "Hello World!",
-    "Infinity", "-Infinity", "+NaN", "-NaN", "nan(1)", "true", "True", "false",
-    "\u0663", "\uff11", "1\u00a0",
-)  # fmt: skip
-EXTREMES = (
-    "1e99999", "-1e99999", "1e-99999", "-1e-99999", "1e9223372036854775808",
-    "1e-9223372036854775808", "1e" + "9" * 400, "0e99999999999", "-0e-99999999999999999999",
-    "1" + "0" * 5000, "-0." + "0" * 5000 + "1", "1" * 5000 + "e-4998", "0" * 400 + "1",
-    "-" + "0" * 5000 + "12.5", "+0000001e+0000002", "1e+00000000000000000000001",
-    "0." + "0" * 400 + "1e401", "12500" + "0" * 400 + "e-403", "0" * 40 + "." + "5" * 40,
-)  # fmt: skip
-"""Texts that the grammar allows at any length: exponents beyond any width, thousands of digits,
-zeros before a number, and digits that an exponent moves back."""
-NEAR_TIES = 40
-LONGEST = 340
-"""Characters of the other texts."""
-
-
-def texts(target: Format, chance: np.random.Generator, max_examples: int) -> list[str]:
-    """The texts to cast: all literals, decimals at and beside ties of a float, random numbers."""
-    found = list(LITERALS)
-    if target.kind == "float":
-        for code in chance.integers(0, target.max_code, NEAR_TIES, np.uint64).tolist():
-            found.extend(_around_midpoint(target, code))
-    for _ in range(min(max_examples, 200)):
-        found.append(_random_number(chance))
-    short = [text for text in found if len(text) <= LONGEST]
-    return list(dict.fromkeys([*short, *EXTREMES]))
-
-
-def _around_midpoint(target: Format, code: int) -> list[str]:
-    """The exact midpoint between a value and the next, and texts just above and below it."""
-    low, high = decode(target, code), decode(target, code + 1)
-    if not (isinstance(low, Number) and isinstance(high, Number)):
-        return []
-    unit = min(low.exponent, high.exponent)
-    total = (low.significand << (low.exponent - unit)) + (
-        high.significand << (high.exponent - unit)
-    )
-    middle = exact_decimal(total, unit - 1)
-    if "." not in middle:
-        middle += ".0"
-    return [middle, f"{middle}1", f"-{middle}", f"{middle[:-1]}{max(int(middle[-1]) - 1, 0)}9"]
-
-
-def _random_number(chance: np.random.Generator) -> str:
-    digits = "".join(map(str, chance.integers(0, 10, int(chance.integers(1, 22)))))
-    point = int(chance.integers(1, len(digits) + 1))
-    sign = ("", "-", "+")[int(chance.integers(3))]
-    fraction = f".{digits[point:]}" if point < len(digits) else ""
-    power = int(chance.integers(-45, 39))
-    scientific = f"e{power}" if chance.integers(2) else ""
-    return f"{sign}{digits[:point]}{fraction}{scientific}"
-
 
 UNSWEPT_BITS = 64
 """Sources of this width are swept at no tier, so that the selection looks closer."""
@@ -102,7 +34,6 @@ TIES_WITH_PAIRS, TIES_WITH_CHANCE, TIMES = 4, 12, 256
 GRIDS = (7, 10)
 """Digits of bfloat16 and float16 after the first: some values of each are asked."""
 ON_GRIDS = 128
-SMALL_INTEGERS = 257
 AROUND = 12
 """Patterns per breakpoint: a value and a midpoint, each with both neighbors, of both signs."""
 
@@ -175,6 +106,9 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
             own = np.random.default_rng([seed, 1])
             parts.append(_with_flipped_bits(source, parts[-1], FLIPPED_SWEPT, own))
             parts.append(_coarse(source, seed))
+    elif target.kind == "text":
+        own = np.random.default_rng([seed, 3])
+        parts.append(numbers_to_write(source, own))
     if source.bits >= UNSWEPT_BITS and source.is_integral:
         codes = _even_and_odd(source, RANGES, chance)
         parts += [codes, source.mask - codes] if source.is_signed else [codes]
@@ -290,8 +224,8 @@ def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
     for digits in GRIDS:
         some = chance.integers(0, source.max_code, ON_GRIDS, np.uint64)
         parts.append(some >> np.uint64(mantissa - digits) << np.uint64(mantissa - digits))
-    whole = np.arange(SMALL_INTEGERS)
-    parts.append(whole.astype(np.float32).view(source.storage).astype(np.uint64))
+    whole = SMALL_INTEGERS.astype(np.float32)
+    parts.append(whole.view(source.storage).astype(np.uint64))
     codes = np.concatenate(parts)
     return np.concatenate([codes, codes | np.uint64(source.sign_bit)])
 

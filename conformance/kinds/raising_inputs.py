@@ -9,6 +9,7 @@ from conformance.kinds.call import ValueAnswer, ask_values
 from conformance.kinds.verdicts import range_of
 from oracles.backend.replies import Answered, Crashed, Raised, Unanswered
 from oracles.protocol import Bits
+from reports.counterexample.drawing import quoted
 from reports.grading.divergences import simplicity
 from specs.cases import Case
 from specs.formats import Format, format_named
@@ -64,7 +65,7 @@ def _simplest_text(case: Case, source: Format, inputs: Bits) -> Ask[tuple[str, B
 
 
 def _simplest(one: Bits) -> tuple[str, Bits]:
-    return f"on {one[0]!r}, the simplest text that raises the error", one
+    return f"on {quoted(one[0])}, the simplest text that raises the error", one
 
 
 def _raises(case: Case, inputs: Bits) -> Ask[bool]:

@@ -1,10 +1,12 @@
-"""Faults of texts: how a number is read, and how it is written."""
+"""Faults of texts: how a number is read, how it is written, and how a text is copied."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from functools import partial
+from unicodedata import normalize
 
 import numpy as np
 
@@ -23,6 +25,8 @@ def faults() -> Iterator[Fault]:
         yield Fault(name, "reading texts", partial(_read, change), TEXT_CAUSES, _from_texts)
     for name, change in WRITTEN.items():
         yield Fault(name, "writing texts", partial(_written, change), TEXT_CAUSES, _to_texts)
+    for name, change in COPIED.items():
+        yield Fault(name, "copying texts", partial(_written, change), (UNEXPLAINED,), _of_texts)
 
 
 TEXT_CAUSES = (
@@ -38,6 +42,10 @@ def _from_texts(source: Format, target: Format) -> bool:
 
 def _to_texts(source: Format, target: Format) -> bool:
     return source.is_numeric and target.kind == "text"
+
+
+def _of_texts(source: Format, target: Format) -> bool:
+    return source.kind == target.kind == "text"
 
 
 def _read(change: Change, row: Row) -> Bits:
@@ -71,6 +79,43 @@ def _digits_kept(most: int) -> Change:
     return change
 
 
+def _significant_digits_kept(most: int) -> Change:
+    """Read so many digits from the first on that is not zero; all later ones count as zeros."""
+
+    def change(text: str) -> str:
+        sign, whole, _, fraction, _, exponent = _parts(text)
+        digits = (whole + fraction).lstrip("0")
+        if len(digits) <= most:
+            return text
+        return f"{sign}{digits[:most]}e{int(exponent or 0) - len(fraction) + len(digits) - most}"
+
+    return change
+
+
+def _in_doubles(text: str) -> str:
+    """Multiply 16 digits by a power of ten in float64, which holds all numbers of 15 digits."""
+    sign, whole, _, fraction, _, exponent = _parts(text)
+    digits, power = (whole + fraction).lstrip("0"), int(exponent or 0) - len(fraction)
+    if len(digits) != 16 or abs(power) > 22:
+        return text
+    number = float(digits)
+    return sign + repr(number * 10.0**power if power >= 0 else number / 10.0**-power)
+
+
+def _rounded_to_64_bits(text: str) -> str:
+    """Round a number to the nearest one of 64 significant bits, as the registers of an x87 do."""
+    sign, whole, _, fraction, _, exponent = _parts(text)
+    if len(text) > 1_000 or abs(int(exponent or 0)) > 400 or not (whole + fraction).strip("0"):
+        return text
+    value = abs(Fraction(text))
+    length = value.numerator.bit_length() - value.denominator.bit_length()
+    unit = Fraction(2) ** (length - (value < Fraction(2) ** length) - 63)
+    number = Fraction(round(value / unit)) * unit
+    # The denominator is a power of two.
+    places = number.denominator.bit_length() - 1
+    return f"{sign}{number.numerator * 5**places}e-{places}"
+
+
 READ: dict[str, Change] = {
     "reads-no-sign": lambda text: text.lstrip("+-"),
     "reads-no-minus-of-an-exponent": lambda text: re.sub(r"([eE])-", r"\1", text),
@@ -81,6 +126,13 @@ READ: dict[str, Change] = {
     "reads-seven-digits": _digits_kept(7),
     "reads-seventeen-digits": _digits_kept(17),
     "reads-nineteen-digits": _digits_kept(19),
+    "reads-768-significant-digits": _significant_digits_kept(768),
+    "reads-sixteen-digits-in-doubles": _in_doubles,
+    "reads-through-64-bits": _rounded_to_64_bits,
+    "reads-an-exponent-as-at-most-999": lambda text: re.sub(
+        r"([eE][+-]?)0*[1-9]\d{3,}", r"\g<1>999", text
+    ),
+    "reads-four-digits-of-an-exponent": lambda text: re.sub(r"([eE][+-]?\d{4})\d+", r"\1", text),
     "reads-255-characters": lambda text: text[:255] if text[254:255].isdigit() else text,
     "reads-leading-zeros-as-octal": lambda text: (
         str(int(text, 8)) if re.fullmatch(r"0[0-7]+", text) else text
@@ -122,5 +174,27 @@ WRITTEN: dict[str, Change] = {
         text.lstrip("-") if not text.strip("-0.") else text
     ),
     "loses-a-zero-inside": lambda text: re.sub(r"(\d)0(\d)", r"\1\2", text, count=1),
+    "loses-a-block-of-eight-zeros": lambda text: re.sub(
+        r"(-?[1-9]\d*)0{8}(\d{8})", r"\1\2", text, count=1
+    ),
+    "loses-the-one-of-a-power-of-ten": lambda text: (
+        text[1:] if re.fullmatch(r"10{3,}", text) else text
+    ),
     "writes-hexadecimal": lambda text: hex(int(text)) if re.fullmatch(r"\d+", text) else text,
+}
+
+COPIED: dict[str, Change] = {
+    "loses-nuls-at-the-end": lambda text: text.rstrip("\0"),
+    "ends-at-a-nul": lambda text: text.partition("\0")[0],
+    "loses-a-byte-order-mark": lambda text: text.removeprefix("\ufeff"),
+    "replaces-what-is-beyond-16-bits": lambda text: "".join(
+        each if ord(each) < 1 << 16 else "\ufffd" for each in text
+    ),
+    "replaces-what-is-not-ascii": lambda text: text.encode("ascii", "replace").decode(),
+    "composes-characters": lambda text: normalize("NFC", text),
+    "turns-crlf-into-lf": lambda text: text.replace("\r\n", "\n"),
+    "turns-cr-into-lf": lambda text: text.replace("\r", "\n"),
+    "loses-space-at-the-end": lambda text: text.rstrip(" "),
+    "loses-tabs": lambda text: text.replace("\t", " "),
+    "copies-65535-bytes": lambda text: text.encode()[:65_535].decode(errors="ignore"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from oracles.reference import exact
 from oracles.reference.exact import Infinity, NotANumber, Number
@@ -29,6 +30,8 @@ FAR = 20_000
 """A power of two (or ten) beyond every format; it stands for all larger ones."""
 QUOTIENT_BITS = 192
 """Bits of a quotient; the remainder becomes one sticky bit below them."""
+TEXTS_KEPT = 1 << 11
+"""Texts whose values are kept: all modes and most targets ask the same ones."""
 MOST_DIGITS = 4_000
 """Digits that are converted at once; ``int`` refuses more than 4,300."""
 
@@ -41,6 +44,7 @@ class Literal:
     number: Number | None = None
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
 def read_literal(text: str) -> Literal:
     """Classify a whole text; one that is no literal has the kind ``text-other``."""
     if text == "-INF":

@@ -17,6 +17,8 @@ from specs.ruling import Ruling
 DIGITS = "0123456789"
 HIGHEST_EXPONENT = 2_000
 """Beyond every format, yet small enough that a pattern can count up to it in 64 bits."""
+TEXTS_KEPT = 1 << 11
+"""Texts whose values are kept: all modes and most targets ask the same ones."""
 LARGEST_POWER = 6_000
 """A power of ten beyond which a number overflows every format, or rounds to zero in it."""
 
@@ -34,8 +36,9 @@ class Scanned:
     plain_whole: bool
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
 def scan(text: str) -> Scanned | None:
-    """Read a number character by character; None unless the whole text is one."""
+    """Read a number from left to right; None unless the whole text is one."""
     rest = text
     negative = rest.startswith("-")
     rest = rest[1:] if rest[:1] in ("+", "-") else rest
@@ -63,12 +66,11 @@ def scan(text: str) -> Scanned | None:
 
 def _leading_digits(text: str) -> tuple[str, str]:
     """Split a text after its leading ASCII digits."""
-    length = 0
-    while length < len(text) and text[length] in DIGITS:
-        length += 1
-    return text[:length], text[length:]
+    rest = text.lstrip(DIGITS)
+    return text[: len(text) - len(rest)], rest
 
 
+@lru_cache(maxsize=1 << 11)
 def ten_to(power: int) -> int:
     """Compute ``10**power`` as an int; ``power`` must not be negative."""
     return int(10**power)

@@ -7,18 +7,30 @@ from collections.abc import Iterator
 from oracles.reference.exact import NotANumber, Number, decode
 from oracles.reference.exact_text import exact_decimal
 from oracles.reference.kernel_text import shortest_text
+from reports.grading.allowed_answers import OUTCOME_NAMES
 from reports.problems import Datum
 from specs.formats import Format
 
 MAX_DECIMAL = 24
 """Characters of a decimal that is still written in full."""
+LONGEST_TEXT, LAST_CHARACTERS = 60, 20
+"""Characters of a text that is still shown in full, and those at the end of a longer one."""
 DatumColumns = tuple[str, str, str]
 """How a datum is shown: pattern, fields and value."""
 
 
 def datum_text(dtype: Format, datum: Datum) -> str:
-    """A pattern in hex, or a text in quotes."""
-    return repr(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
+    """A pattern in hex, or a text in quotes; of a long one the ends and its length."""
+    return quoted(datum) if isinstance(datum, str) else dtype.hexadecimal(datum)
+
+
+def quoted(text: str) -> str:
+    """A text in quotes; of a long one the ends and its length."""
+    if len(text) <= LONGEST_TEXT:
+        return repr(text)
+    # The end stays, because there two long numbers differ.
+    shown = f"{text[: LONGEST_TEXT - LAST_CHARACTERS - 1]}…{text[-LAST_CHARACTERS:]}"
+    return f"{shown!r} ({len(text):,} characters)"
 
 
 def bit_fields(dtype: Format, datum: Datum) -> str:
@@ -81,7 +93,9 @@ def datum_columns(dtype: Format, datum: Datum) -> DatumColumns:
 
 def allowed_columns(target: Format, allowed: str) -> DatumColumns:
     """The columns of what is allowed: of a pattern in hex, or of a name such as ``any-nan``."""
-    if allowed.startswith("0x") and target.kind != "text":
+    if target.kind == "text":
+        return (allowed if allowed in OUTCOME_NAMES else quoted(allowed)), "", ""
+    if allowed.startswith("0x"):
         return datum_columns(target, int(allowed, 16))
     return allowed, "", ""
 

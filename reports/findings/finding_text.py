@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from oracles.reference.exact_text import PLAIN
-from reports.counterexample.drawing import datum_with_value
+from reports.counterexample.drawing import datum_with_value, quoted
 from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, Findings, Kind
+from reports.problems import Refused
 from specs.formats import format_named
 from specs.plain_text import plain_text
 
@@ -28,7 +29,8 @@ PLAIN_OUTCOMES = {"plain-text", "plain-value"}
 
 LONGEST_TEXT = 90
 """Characters of a message within a sentence."""
-FOLDERS = re.compile(r"(?<![\w:/\\])(?:[A-Za-z]:)?(?:[/\\][\w.+-]+)*[/\\](?=[\w.+-]+)")
+FOLDERS = re.compile(r"(?<![\w:/\\])(?:[A-Za-z]:[/\\]|/)(?:[\w.+-]+[/\\])*(?=[\w.+-]+)")
+"""Folders from a root or a drive on; a backslash alone begins an escape, such as ``\\x00``."""
 NOT_SHARED: tuple[Kind, ...] = ("wrong refusal", "crash")
 """Kinds whose findings may have the same name on several backends for different reasons."""
 
@@ -83,14 +85,25 @@ def extent_words(finding: Finding) -> str:
 
 
 def example_words(explained: ExplainedCase) -> str:
-    """The simplest input with its answer, or what a check of a pair found; empty if neither."""
+    """The simplest input with its answer, what a check of a pair found, or the text refused.
+
+    Empty if there is none of these.
+    """
     if not explained.smallest:
-        return explained.answer if explained.cell.check else ""
+        return explained.answer if explained.cell.check else _refused_text(explained)
     given, answer = (
         datum_words(explained.cell.source, explained.smallest),
         datum_words(explained.cell.target, explained.answer),
     )
     return f"{given} gives {answer}, not {allowed_words(explained)}"
+
+
+def _refused_text(explained: ExplainedCase) -> str:
+    """On which text an error is raised, if the case is an error on texts."""
+    cell = explained.cell
+    if format_named(cell.source).kind != "text" or explained.rule:
+        return ""
+    return next((each.inputs for each in cell.problems if isinstance(each, Refused)), "")
 
 
 def allowed_words(explained: ExplainedCase) -> str:
@@ -109,7 +122,7 @@ def datum_words(dtype: str, text: str) -> str:
         return OUTCOME_WORDS[text]
     form = format_named(dtype)
     if form.kind == "text":
-        return repr(text)
+        return quoted(text)
     return datum_with_value(form, int(text, 16)) if text.startswith("0x") else text
 
 

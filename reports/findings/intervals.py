@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import exact_decimal
 from oracles.reference.kernel_text import shortest_text
+from reports.counterexample.drawing import quoted
 from reports.findings.failing_inputs import FailingInputs
 from specs.formats import Format
 
@@ -326,7 +327,7 @@ def _number(source: Format, magnitude: int) -> str:
 
 
 def _texts(texts: list[str]) -> str:
-    shown = [repr(text) for text in texts[:MOST_TEXTS]]
+    shown = [quoted(text) for text in texts[:MOST_TEXTS]]
     if len(texts) > MOST_TEXTS:
         shown.append(f"{len(texts) - MOST_TEXTS:,} more texts")
     return _listed(shown)

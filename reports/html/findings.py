@@ -166,6 +166,8 @@ def _example(
 
 
 def _columns(form: Format, text: str) -> DatumColumns:
-    if form.kind == "text" or not text.startswith("0x"):
+    if form.kind == "text":
+        return datum_columns(form, text)
+    if not text.startswith("0x"):
         return text, "", ""
     return datum_columns(form, int(text, 16))

@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.kinds.quick_inputs import texts
+from conformance.kinds.text_inputs import texts
 from oracles.reference import exact_text
 from oracles.reference.expectations import Allowed
 from reports.grading.allowed_answers import grade_pattern
