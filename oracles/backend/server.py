@@ -10,6 +10,7 @@ import gc
 import mmap
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,6 +66,8 @@ from specs.errors import CastigateError
 from specs.release import VERSION
 
 READ_BUFFER = 1 << 17
+KEPT_RESULTS = 2
+"""Calls that are made before a kept result is read: a backend may have two buffers in turn."""
 GC_THRESHOLDS = (100_000, 10, 10)
 """Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
 Answer = tuple[dict[str, Any], dict[str, Bits]]
@@ -157,13 +160,24 @@ class Server:
         """
         replies: list[dict[str, Any]] = []
         distinct, calls = _Distinct(), [*map(decode_call, header["calls"])]
+        kept: deque[tuple[dict[str, str], dict[str, Bits]]] = deque()
+
+        def read(most_kept: int) -> None:
+            while len(kept) > most_kept:
+                places, found = kept.popleft()
+                places |= {name: distinct.place_of(each) for name, each in found.items()}
 
         def answer(request: dict[str, Any]) -> dict[str, Any]:
             try:
                 # A copy: an oracle may write to its inputs, and use one buffer for all answers.
                 own = {name: copied(arrays[place]) for name, place in request["arrays"].items()}
                 members, found = self._answer(request, own)
-                places = {name: distinct.place_of(each) for name, each in found.items()}
+                places: dict[str, str] = {}
+                if "is_kept" in request:
+                    kept.append((places, found))
+                    read(KEPT_RESULTS)
+                else:
+                    places |= {name: distinct.place_of(each) for name, each in found.items()}
                 return members | {"arrays": places}
             except BaseException as error:
                 return _encode_failure(error)
@@ -184,6 +198,7 @@ class Server:
                         places[road] = len(answers) - 1
                 of_cases.append(places.get(road, len(answers) - 1))
             replies.append({"answers": answers, "of_cases": of_cases})
+        read(0)
         return {"replies": replies}, distinct.arrays
 
     def _road(self, ask: str, encoded: list[Any]) -> Hashable:
