@@ -112,6 +112,8 @@ class Calls:
         return layer_output(layer, x, lambda y: self._read(y.detach()))
 
     def _sharded(self, tensor: Any) -> Any:
+        """Build a sharded tensor of one shard, which torch wants to be contiguous."""
+        tensor = tensor.contiguous()
         sharded = importlib.import_module("torch.distributed._shard.sharded_tensor")
         offsets, sizes = [0] * tensor.ndim, list(tensor.shape)
         metadata = sharded.ShardMetadata(offsets, sizes, placement="rank:0/cpu")
