@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, lru_cache
+from itertools import cycle
 from typing import cast
 
 from specs.calls import FORM, MEMBER, Argument, ArgumentKind, Call, Member
 from specs.cases import Case
+from specs.formats import format_named
 from specs.loader import document_named
 from specs.model.document import FormEntry, ReceiverEntry
 
-OTHER_MEMBER_DTYPE = "float32"
-"""The dtype of the members of a layer that a case is not about."""
+OTHER_MEMBER_DTYPE, FURTHER_DTYPE = "float32", "float64"
+"""The dtype of the members of a layer that a case is not about, and one beside it."""
 
 LINEAR_PARAMETERS = ("weight", "bias")
 """The parameters of a Linear layer."""
@@ -50,6 +53,31 @@ def call_of(case: Case) -> Call:
         tuple((name, _argument(case, text)) for name, text in form.kwargs.items()),
         form.device_before,
     )
+
+
+def case_of_member(case: Case, name: str, dtype: str) -> Case:
+    """What the same call does to another member, which has some dtype before it.
+
+    Not every document lists such a case, but its rules take it.
+    """
+    modes = tuple((key, name if key == MEMBER else value) for key, value in case.modes)
+    return replace(case, source=dtype, modes=modes)
+
+
+@lru_cache(maxsize=1024)
+def mixed_call(case: Case) -> Call:
+    """A case's call on a layer whose other members have two dtypes, one of them the target's.
+
+    A target that is no float is replaced by another one: frameworks lack parameters of such dtypes.
+    """
+    call, usual = call_of(case), (OTHER_MEMBER_DTYPE, FURTHER_DTYPE)
+    own = (case.target,) if format_named(case.target).kind == "float" else ()
+    dtypes = cycle((*own, *(each for each in usual if each != case.target))[:2])
+    members = tuple(
+        member if member.name == member_of(case) else replace(member, dtype=next(dtypes))
+        for member in call.members
+    )
+    return replace(call, members=members)
 
 
 def linear_call(case: Case, dtype: str, method: str | None) -> Call:

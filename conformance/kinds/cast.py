@@ -21,9 +21,10 @@ from conformance.kinds.call import (
     DepartedError,
     ValueAnswer,
     ask_values,
-    promises,
     values_of,
 )
+from conformance.kinds.call_promises import promises
+from conformance.kinds.call_refusals import refusal_faults
 from conformance.kinds.follow import WIDEST_BITS, Followed, GradedAnswers, follow, not_followed
 from conformance.kinds.quick_inputs import inputs_of
 from conformance.kinds.raising_inputs import ask_and_locate, located
@@ -122,8 +123,8 @@ class _Examination:
             return self._judgement("open", Note(words(promise)))
         return (yield from self._faulty(FaultyTensor(promise, self.inputs[:1])))
 
-    def _faulty(self, fault: FaultyTensor) -> Ask[Judgement]:
-        examined = Examined(self.case, self.rules, self.inputs.size, self.baseline, faults=(fault,))
+    def _faulty(self, *faults: FaultyTensor) -> Ask[Judgement]:
+        examined = Examined(self.case, self.rules, self.inputs.size, self.baseline, faults=faults)
         nothing = Followed((), 0, reaches_ends=False)
         return (yield from conclude(self.subject, examined, nothing, SharedArrays()))
 
@@ -137,6 +138,8 @@ class _Examination:
             case Answered(answer):
                 pass
             case Raised(error):
+                if faults := (yield from refusal_faults(self.case, inputs)):
+                    return (yield from self._faulty(*faults))
                 return self._judgement("conforms", Note(refusal(rules.error_class, error)))
             case Departed(promise):
                 [*_, branch] = rules.branches

@@ -18,6 +18,7 @@ from conformance.kinds.baseline import (
     candidates,
     judgement_on_pair,
 )
+from conformance.kinds.call_probes import call_probes
 from conformance.kinds.neighbors import in_turn, neighbors
 from conformance.kinds.probe_answers import (
     ProbeFailedError,
@@ -51,12 +52,15 @@ from reports.grading.divergences import datum_of, simplicity
 from reports.judgement import Judgement
 from reports.problems import ChangesWithLayout, Datum, Note, Problem, Unoffered
 from reports.verdicts import Verdict
+from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
 from specs.tensor_rules import tensor_rule
 
 SHOWN_ANSWERS = 4
 PLANS_KEPT = 64
 ROAD_PLANS_KEPT = 256
+BESIDE_CASTS = 8
+"""Where casts of a pair are asked as well, a call is made in one of so many of its tensors."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +116,16 @@ class Changes:
         return forbidden
 
 
-def smallest(changes: list[Change]) -> Change:
-    """The change in the smallest tensor, of the simplest input; of a required answer, if any."""
+def smallest(subject: Subject, changes: list[Change]) -> Change:
+    """The change in the smallest tensor, of the simplest input.
+
+    One that a claimed document forbids comes first, then one of a required answer.
+    """
 
     def order(one: Change) -> tuple[object, ...]:
-        return not one.is_required, one.order, simplicity(one.row.rules.source, one.given)
+        is_claimed = subject.claims(one.row.case)
+        given = simplicity(one.row.rules.source, one.given)
+        return not is_claimed, not one.is_required, one.order, given
 
     return min(changes, key=order)
 
@@ -195,27 +204,31 @@ class Invariances:
             reason = Unoffered(whole.reason)
             return judgement_on_pair(self.subject, self.cases[0], "unsupported", [reason])
         row, found = _few(whole), Changes()
-        failure: Problem | None = None
+        failure: ProbeFailedError | None = None
         try:
             yield from self._ask_all(whole, row, found)
             if found.forbidden:
                 yield from self._draw(row, found)
         except ProbeFailedError as failed:
-            failure = failed.problem
+            failure = failed
         except Unanswered as unanswered:
             if isinstance(unanswered.answer, Crashed):
                 return crashed(self.subject, row.case, unanswered.answer)
-            failure = problem_of(unanswered.answer)
+            failure = ProbeFailedError(row, problem_of(unanswered.answer))
         return (yield from self._judged(row, found, failure))
 
     def _first_baseline(self) -> Ask[Baseline | NoBaseline]:
-        """That of the first case that the backend answers; else why the first is not answered."""
+        """That of the first case that the backend answers; else why the first is not answered.
+
+        A cast, if one is answered; else a call.
+        """
         first_reason: NoBaseline | None = None
-        for case in candidates(self.subject, self.cases, calls=False):
-            found = yield from self._baseline(case)
-            if isinstance(found, Baseline):
-                return found
-            first_reason = first_reason or found
+        for calls in (False, True):
+            for case in candidates(self.subject, self.cases, calls=calls):
+                found = yield from self._baseline(case)
+                if isinstance(found, Baseline):
+                    return found
+                first_reason = first_reason or found
         return first_reason or NoBaseline(NOTHING_TO_ASK)
 
     def _baseline(self, case: Case) -> Ask[Baseline | NoBaseline]:
@@ -224,29 +237,36 @@ class Invariances:
     def _ask_all(self, whole: Baseline, row: Baseline, found: Changes) -> Ask[None]:
         """Ask telling inputs, calls, and all inputs shuffled, and note each answer that changes."""
         subject, pair, count = self.subject, self.pair, row.inputs.size
+        is_call = receiver_of(row.case.document) is not None
         chance = np.random.default_rng([crc32(pair.encode()), subject.settings.seed])
         few_shapes = subject.few_shapes
         is_full = any(map(subject.settings.is_full, self.cases))
         together = at_once(count, pair, few_shapes, is_full)
         for probe, answer in (yield from answers_at_once(row, _plan(row, together))):
             found.note(row, probe, answer)
-        asked = [(row, _usual_plan(count, pair if few_shapes else "", _Kept.of(row)))]
+        asked = []
+        if few_shapes or not is_call:
+            asked.append((row, _usual_plan(count, pair if few_shapes else "", _Kept.of(row))))
         if is_full:
             asked.append((row, _plan(row, lasting())))
         if not few_shapes:
-            rows_of_chance = (row, *(yield from self._call_rows()))
+            calls = yield from self._call_rows(row)
+            asked += [(by, _call_plan(by, is_call)) for by in _by_receiver(calls)]
+            rows_of_chance = (row, *(by for by in calls if by is not row))
             asked += [(by, _plan(by, drawn(by.inputs.size, chance))) for by in rows_of_chance]
         asked.append((whole, _plan(whole, [Probe(whole.inputs.shape, shuffling=1)])))
-        if not few_shapes:
+        if not (few_shapes or is_call):
             for by in (yield from self._other_roads(whole.case)):
                 few = _few(by)
                 size, kept = few.inputs.size, _Kept.of(few)
                 number = crc32(by.case.id.encode())
                 plan = _usual_plan(size, "", kept) if is_full else _road_plan(size, number, kept)
                 asked.append((few, plan))
+        # A missing answer ends the check, so what is claimed comes first.
+        asked.sort(key=lambda each: not subject.claims(each[0].case))
         for by, probe, answer in (yield from changed_answers(asked)):
             found.note(by, probe, answer)
-        if few_shapes:
+        if few_shapes or is_call:
             return
         for other in neighbors(row.case, is_full)[: None if is_full else 1]:
             together = beside(count, f"{other.source} to {other.target}")
@@ -256,14 +276,19 @@ class Invariances:
             for probe, answer in (yield from answers_in_turn(row, turns)):
                 found.note(row, probe, answer)
 
-    def _judged(self, row: Baseline, found: Changes, failure: Problem | None) -> Ask[Judgement]:
-        if found.forbidden:
-            change = smallest(found.forbidden)
+    def _judged(
+        self, row: Baseline, found: Changes, failure: ProbeFailedError | None
+    ) -> Ask[Judgement]:
+        is_claimed = any(self.subject.claims(one.row.case) for one in found.forbidden)
+        fails = failure is not None and self.subject.failed(failure.row.case) == "error"
+        if found.forbidden and (is_claimed or not fails):
+            change = smallest(self.subject, found.forbidden)
             problem = change_problem(change, (yield from self._switch(change)))
             verdict = self.subject.graded(change.row.case, {problem.level}, is_open=False)
             return self._judgement(change.row, verdict, problem)
         if failure is not None:
-            return self._judgement(row, self.subject.failed(row.case), failure)
+            verdict = self.subject.failed(failure.row.case)
+            return self._judgement(failure.row, verdict, failure.problem)
         if found.open:
             switch = yield from self._switch(simplest_open(found.open))
             text = describe_open_changes(found.open, row.inputs.size, switch)
@@ -316,10 +341,16 @@ class Invariances:
             each for each in found.values() if isinstance(each, Baseline) and not each.rules.is_open
         ]
 
-    def _call_rows(self) -> Ask[list[Baseline]]:
-        """The answers to telling inputs of the pair's calls that a backend makes."""
+    def _call_rows(self, row: Baseline) -> Ask[list[Baseline]]:
+        """The answers to telling inputs of the pair's calls that a backend makes; ``row`` is known.
+
+        Open calls are left out, but for one that is the row itself.
+        """
         rows = []
         for case in candidates(self.subject, self.cases, calls=True):
+            if case == row.case:
+                rows.append(row)
+                continue
             found = yield from self._baseline(case)
             if isinstance(found, Baseline) and not found.rules.is_open:
                 rows.append(_few(found))
@@ -335,6 +366,14 @@ class Invariances:
             return first_switch(change, answers)
         except (ProbeFailedError, Unanswered):
             return ""
+
+
+def _by_receiver(calls: Iterable[Baseline]) -> list[Baseline]:
+    """The first call of each receiver of each document."""
+    first: dict[tuple[str, str], Baseline] = {}
+    for row in calls:
+        first.setdefault((row.case.document, call_of(row.case).receiver), row)
+    return [*first.values()]
 
 
 def _few(row: Baseline) -> Baseline:
@@ -378,6 +417,14 @@ def _road_plan(count: int, number: int, kept: _Kept) -> ProbePlan:
     """The few probes of a further road."""
     chosen = [probe for probe in road_probes(count, number) if kept.keeps(probe)]
     return ProbePlan.of(chosen, count)
+
+
+def _call_plan(row: Baseline, is_alone: bool) -> ProbePlan:
+    """The probes of a call: all, or a few that its case chooses where casts are asked as well."""
+    chosen = [*call_probes(row.inputs.size)]
+    if not is_alone:
+        chosen = chosen[crc32(row.case.id.encode()) % BESIDE_CASTS :: BESIDE_CASTS]
+    return _plan(row, chosen)
 
 
 @lru_cache(PLANS_KEPT)

@@ -41,8 +41,9 @@ Answers = Iterator[tuple[Probe, Bits]]
 class ProbeFailedError(Exception):
     """A tensor is not answered though its elements are; Hypothesis shrinks to the smallest."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, row: Baseline, problem: Problem) -> None:
         super().__init__(words(problem))
+        self.row = row
         self.problem = problem
 
 
@@ -109,7 +110,8 @@ def _requests(row: Baseline, plan: ProbePlan) -> list[Request]:
         return []
     if receiver_of(row.case.document) is None:
         return [CastBatch(row.case, plan.batch(row.inputs))]
-    return [value_request(row.case, probe.tensor(row.inputs)) for probe in plan.probes]
+    tensors = (probe.tensor(row.inputs) for probe in plan.probes)
+    return [value_request(row.case, tensor, is_kept=True) for tensor in tensors]
 
 
 def _answered_parts(
@@ -175,6 +177,6 @@ def _survived(row: Baseline, probe: Probe, answer: ValueAnswer) -> Iterator[tupl
         case Crashed() as crashed:
             raise Unanswered(crashed)
         case Departed(promise):
-            raise ProbeFailedError(WrongForm(words(promise), str(probe)))
+            raise ProbeFailedError(row, WrongForm(words(promise), str(probe)))
         case missing:
-            raise ProbeFailedError(problem_of(missing, str(probe)))
+            raise ProbeFailedError(row, problem_of(missing, str(probe)))

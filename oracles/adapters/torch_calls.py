@@ -13,6 +13,7 @@ import numpy as np
 from oracles.adapters.calls import WORD_VALUES, ArgumentBuilders, invoke, layer_output, ones
 from oracles.adapters.refusals import first_line
 from oracles.adapters.torch_tensors import Tensors, shares_memory
+from oracles.memory_layouts import copied
 from oracles.protocol import Bits, Returned, Tensor, Unsupported
 from specs.calls import Call, Member
 from specs.formats import format_named
@@ -75,7 +76,7 @@ class Calls:
         return self._tensors.tensor(dtype, ones(dtype, (1,)))
 
     def _member(self, member: Member, bits: Bits) -> Any:
-        tensor = self._tensors.tensor(member.dtype, bits.copy())
+        tensor = self._tensors.tensor(member.dtype, copied(bits))
         if member.kind != "parameter":
             return tensor
         differentiable = tensor.is_floating_point() or tensor.is_complex()
@@ -111,6 +112,8 @@ class Calls:
         return layer_output(layer, x, lambda y: self._read(y.detach()))
 
     def _sharded(self, tensor: Any) -> Any:
+        """Build a sharded tensor of one shard, which torch wants to be contiguous."""
+        tensor = tensor.contiguous()
         sharded = importlib.import_module("torch.distributed._shard.sharded_tensor")
         offsets, sizes = [0] * tensor.ndim, list(tensor.shape)
         metadata = sharded.ShardMetadata(offsets, sizes, placement="rank:0/cpu")
@@ -150,12 +153,12 @@ class Calls:
         return {name: self._read(tensor.detach()) for name, tensor in members.items()}
 
     def _read(self, tensor: Any) -> Tensor:
-        """Read a tensor; one on the device `meta` has no bits."""
+        """Read a tensor, in its own memory if it has bits on the host; on `meta` it has none."""
         dtype, kind = self._tensors.name(tensor.dtype), tensor.device.type
         device = "gpu" if kind == "cuda" else kind
         if device == "meta":
             return Tensor(dtype, device, np.empty(0, format_named(dtype).storage))
-        return Tensor(dtype, device, self._tensors.bits(dtype, tensor.cpu()).copy())
+        return Tensor(dtype, device, self._tensors.bits(dtype, tensor.cpu()))
 
 
 def _members_of_layer(call: Call) -> Callable[[Any], Members]:

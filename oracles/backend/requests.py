@@ -98,10 +98,15 @@ class SharesMemory(AboutTensor):
 
 @dataclass(frozen=True, eq=False)
 class MakeCall(MethodRequest):
-    """Make a call on a receiver whose members hold these bits. The reply holds a ``Returned``."""
+    """Make a call on a receiver whose members hold these bits. The reply holds a ``Returned``.
+
+    A result that ``is_kept`` is read after the next calls only, so that memory which they use again
+    shows. It travels with other requests; one that travels alone has no next call.
+    """
 
     call: Call
     members: Mapping[str, Bits]
+    is_kept: bool = False
     method = "call"
     lacks = "makes no calls of {document}"
     script = "reproduce_call"

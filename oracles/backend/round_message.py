@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oracles.backend.message_codec import encode_batch, encode_call, encode_case
-from oracles.backend.requests import CastAtOnce, CastBatch, Request
+from oracles.backend.requests import CastAtOnce, CastBatch, MakeCall, Request
 from oracles.memory_layouts import layout_of
 from oracles.protocol import Bits
 from specs.calls import Call
@@ -61,7 +61,9 @@ class RoundMessage:
             key = (*key, tuple(request.batch.shapes), tuple(request.batch.layouts.items()))
         elif request.made is not None:
             entry["call"] = self._place_of(request.made)
-            key = (*key, entry["call"])
+            if isinstance(request, MakeCall) and request.is_kept:
+                entry["is_kept"] = True
+            key = (*key, entry["call"], "is_kept" in entry)
         # A case that makes a request twice wants two answers.
         self._times[key, request.case] += 1
         key = (*key, self._times[key, request.case])

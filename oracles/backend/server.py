@@ -67,7 +67,7 @@ from specs.release import VERSION
 
 READ_BUFFER = 1 << 17
 ANSWERS_KEPT = 3
-"""Answers to the tensors of a batch that are kept while the next ones are made."""
+"""Answers that are kept while the next ones are made: a backend may have two buffers in turn."""
 GC_THRESHOLDS = (100_000, 10, 10)
 """Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
 Answer = tuple[dict[str, Any], dict[str, Bits]]
@@ -162,16 +162,16 @@ class Server:
         """
         replies: list[dict[str, Any]] = []
         distinct, calls = _Distinct(), [*map(decode_call, header["calls"])]
-        kept: list[tuple[dict[str, Any], dict[str, Bits]]] = []
+        kept: deque[tuple[dict[str, Any], dict[str, Bits]]] = deque()
 
-        def copy_arrays(reply: dict[str, Any], found: dict[str, Bits]) -> None:
+        def read(reply: dict[str, Any], found: dict[str, Bits]) -> None:
             reply["arrays"] = {name: distinct.place_of(each) for name, each in found.items()}
 
-        def copy_kept() -> None:
-            while kept:
-                reply, found = kept.pop()
+        def read_all_but(count: int) -> None:
+            while len(kept) > count:
+                reply, found = kept.popleft()
                 try:
-                    copy_arrays(reply, found)
+                    read(reply, found)
                 except BaseException as error:
                     reply |= _encode_failure(error)
 
@@ -180,11 +180,11 @@ class Server:
                 # A copy: an oracle may write to its inputs.
                 own = {name: copied(arrays[place]) for name, place in request["arrays"].items()}
                 reply, found = self._answer(request, own)
-                copy_kept()
-                if request["ask"] == "bitcast":
+                if request["ask"] == "bitcast" or "is_kept" in request:
                     kept.append((reply, found))
+                    read_all_but(ANSWERS_KEPT)
                 else:
-                    copy_arrays(reply, found)
+                    read(reply, found)
                 return reply
             except BaseException as error:
                 return _encode_failure(error)
@@ -205,7 +205,7 @@ class Server:
                         places[road] = len(answers) - 1
                 of_cases.append(places.get(road, len(answers) - 1))
             replies.append({"answers": answers, "of_cases": of_cases})
-        copy_kept()
+        read_all_but(0)
         return {"replies": replies}, distinct.arrays
 
     def _road(self, ask: str, encoded: list[Any]) -> Hashable:

@@ -21,7 +21,7 @@ from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected, has_branch
 from specs.bitcast_ruling import bitcast_ruling
 from specs.calls import Call, Member, ReceiverKind
-from specs.case_calls import member_of
+from specs.case_calls import case_of_member, member_of
 from specs.cases import Case
 from specs.formats import format_named
 from specs.outcomes import Nan
@@ -183,9 +183,18 @@ class Reference:
         return Tensor(dtype, "cpu", np.zeros((1, 1), format_named(dtype).storage))
 
     def _converted(self, case: Case, member: Member, dtype: str, bits: Bits) -> Bits:
-        """Cast the member that the case is about; the bits of all others do not matter."""
-        if member.name == member_of(case) and (member.dtype, dtype) == (case.source, case.target):
-            return self.cast(case, bits)
+        """Cast a member by the rules of the case that is about it; a member of the dtype stays.
+
+        Returns zeros where a call converts to another dtype than the case's target: then nothing is
+        said of values.
+        """
+        of_member = case
+        if member.name != member_of(case):
+            of_member = case_of_member(case, member.name, member.dtype)
+        if (member.dtype, dtype) == (of_member.source, of_member.target):
+            return self.cast(of_member, bits)
+        if member.dtype == dtype:
+            return bits.copy()
         return np.zeros(bits.shape, format_named(dtype).storage)
 
     def road(self, case: Case) -> str:

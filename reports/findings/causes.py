@@ -15,6 +15,7 @@ from reports.findings.finding_text import shortened
 from reports.findings.shape_rules import SHAPE_RULES, Shape, followed_rules, shape_words
 from reports.problems import (
     BrokenAdapter,
+    BrokenPromise,
     ChangesWithShape,
     Died,
     NotRefused,
@@ -61,6 +62,16 @@ class Failure(NamedTuple):
 CHANGES_WITH_LAYOUT = (
     Cause("depends on layout", "changes-with-layout"),
     "changes its answers with position, length or layout",
+)
+
+
+NOT_ALL_MEMBERS = (
+    Cause("wrong value", "not-all-members"),
+    "does not convert all members of a layer",
+)
+OTHER_VALUES = (
+    Cause("wrong value", "members-get-other-values"),
+    "gives members of a layer other values",
 )
 
 
@@ -142,6 +153,10 @@ def _cause(failure: Failure) -> tuple[Cause, str]:
             return Cause("wrong value", "malformed"), says
         case ChangesWithShape():
             return CHANGES_WITH_LAYOUT
+        case BrokenPromise(promise="other member"):
+            return NOT_ALL_MEMBERS
+        case BrokenPromise(promise="member's value"):
+            return OTHER_VALUES
         case WrongElement():
             return Cause("wrong value", "changes-bits"), "bitcasts give other bits"
         case WrongShape() if is_bitcast(cell.as_case):

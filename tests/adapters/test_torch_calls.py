@@ -151,6 +151,24 @@ class TestTensor:
     def test_the_oracle_makes_calls(self, oracle: Any) -> None:
         assert isinstance(oracle, WithCall)
 
+    @pytest.mark.parametrize("method", ["to", None])
+    def test_the_receiver_lies_in_memory_as_it_was_given(
+        self, oracle: Any, method: str | None
+    ) -> None:
+        columns = bits_of("float32", [*FLOATS, 0x3F000000]).reshape(2, 2).T
+        call = Call("tensor", (Member("", "tensor", "float32"),), method, (dtype("float16"),))
+        receiver = oracle.call(CASE, call, {"": columns}).receiver[""].bits
+        assert receiver.strides == columns.strides == (4, 8)
+        assert receiver.tolist() == columns.tolist()
+
+    def test_a_shard_is_contiguous_because_torch_takes_no_other(self, oracle: Any) -> None:
+        columns = bits_of("float32", [*FLOATS, 0x3F000000]).reshape(2, 2).T
+        member = Member("", "tensor", "float32")
+        call = Call("sharded-tensor", (member,), "to", (dtype("float16"),))
+        returned = oracle.call(CASE, call, {"": columns})
+        assert returned.receiver[""].bits.tolist() == columns.tolist()
+        assert returned.tensors[""].bits.shape == (2, 2)
+
     def test_a_device_and_a_keyword_are_passed_together(self, oracle: Any) -> None:
         assert answer(to(oracle, CPU, dtype=dtype("float16"))) == ("float16", "cpu", HALVES)
 

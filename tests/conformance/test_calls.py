@@ -34,10 +34,17 @@ class Accepting:
     change: Change
 
 
+@dataclass(frozen=True)
+class Scalars(Accepting):
+    """Accepts tensors without dimensions only."""
+
+
 def judged(name: str, change: Change | Accepting, claimed: bool = True) -> Judgement:
     """Judge a backend whose calls return what the reference returns, with a change."""
 
     def made(case: Case, call: Call, bits: Mapping[str, Any]) -> Any:
+        if isinstance(change, Scalars) and any(each.shape for each in bits.values()):
+            return RIGHT.call(case, call, bits)
         if isinstance(change, Accepting):
             held = members(call, bits)
             return change.change(call, bits, Returned(True, True, held, held))
@@ -80,6 +87,10 @@ def raising(error: BaseException, when: Callable[[Call, Mapping[str, Any]], bool
         return gave
 
     return changed
+
+
+def leaves_the_bias_of_a_linear(call: Call, bits: Mapping[str, Any], gave: Returned) -> Returned:
+    return leaves_the_bias(call, bits, gave) if call.receiver == "linear" else gave
 
 
 def leaves_the_bias(call: Call, bits: Mapping[str, Any], gave: Returned) -> Returned:
@@ -136,6 +147,60 @@ def replaced(change: Callable[[Mapping[str, Any], Any], Any]) -> Change:
 
 def flattens_the_sample(call: Call, bits: Mapping[str, Any], gave: Returned) -> Returned:
     return flattens(call, bits, gave) if bits[""].size > 4096 else gave
+
+
+def of_rank(rank: int, change: Change) -> Change:
+    """Change what a call returns for tensors of one rank only."""
+    return lambda call, bits, gave: (
+        change(call, bits, gave)
+        if {each.ndim for each in bits.values()} == {rank} and call.receiver != "linear"
+        else gave
+    )
+
+
+def where_mixed(change: Callable[[Tensor], Tensor]) -> Change:
+    """Change the weight of a layer whose members had several dtypes."""
+
+    def changed(call: Call, bits: Mapping[str, Any], gave: Returned) -> Returned:
+        if len({each.dtype for each in call.members}) == 1:
+            return gave
+        found = {**gave.tensors, "weight": change(gave.tensors["weight"])}
+        return replace(gave, tensors=found, receiver=found)
+
+    return changed
+
+
+def stops_at_the_first_member(call: Call, bits: Mapping[str, Any], gave: Returned) -> Returned:
+    """Convert nothing if the first member has the target's dtype already."""
+    held = members(call, bits)
+    first = call.members[0].name
+    if held[first].dtype != gave.tensors[first].dtype:
+        return gave
+    return replace(gave, tensors=held, receiver=held)
+
+
+def zeroes_those_of_float32(call: Call, bits: Mapping[str, Any], gave: Returned) -> Returned:
+    own = {each.name for each in call.members if each.dtype == "float32"}
+    if call.receiver != "layer" or len(own) == len(call.members):
+        return gave
+    found = {
+        name: replace(one, bits=np.zeros_like(one.bits)) if name in own else one
+        for name, one in gave.tensors.items()
+    }
+    return replace(gave, tensors=found, receiver=found)
+
+
+def zeroes_a_linear(call: Call, bits: Mapping[str, Any], gave: Returned) -> Returned:
+    if call.receiver != "linear" or call.method is None:
+        return gave
+    return replace(
+        gave, receiver=tensors(gave, lambda one: replace(one, bits=np.zeros_like(one.bits))).tensors
+    )
+
+
+def flattens_the_receiver(call: Call, bits: Mapping[str, Any], gave: Returned) -> Returned:
+    flat = {name: replace(one, bits=one.bits.reshape(-1)) for name, one in gave.receiver.items()}
+    return replace(gave, receiver=flat)
 
 
 a_copy = returned(is_receiver=False, shares_memory=False)
@@ -210,7 +275,8 @@ FAULTS: dict[str, tuple[str, Change | Accepting, str, str, str]] = {
         f"{ASTYPE}/int64/float32/form:name/member:weight", takes_no_old_input, "deviates", RUNS,
         "a Linear takes no input of int64 afterwards"),
     "the bias of a Linear stays": (
-        f"{ASTYPE}/float32/float64/form:name/member:weight", leaves_the_bias, "deviates", RUNS,
+        f"{ASTYPE}/float32/float64/form:name/member:weight", leaves_the_bias_of_a_linear,
+        "deviates", RUNS,
         "the bias of a Linear is float32 instead of float64"),
     "the bias stays": (
         f"{ASTYPE}/float32/float64/form:name/member:bias", leaves_the_bias, "violates", FORM,
@@ -238,6 +304,45 @@ FAULTS: dict[str, tuple[str, Change | Accepting, str, str, str]] = {
                                "gives a tensor on cpu instead of gpu"),
     "not in the sample's shape": (f"{CAST}/int32/float32/form:sample", flattens_the_sample,
                                   "violates", FORM, "shape (8, 24, 124) gives shape (23808,)"),
+    "no copy of a scalar": (
+        f"{SHARDED}/float32/float32/form:copies", of_rank(0, the_receiver), "violates", FORM,
+        "shape (): gives the receiver itself back"),
+    "a scalar's memory": (
+        f"{SHARDED}/float32/float32/form:listed-dtype-keyword-copy", of_rank(0, shares_the_memory),
+        "deviates", FORM, "shape (): gives the receiver's memory, no copy"),
+    "no copy of a matrix": (
+        f"{SHARDED}/float32/float32/form:copies", of_rank(2, the_receiver), "violates", FORM,
+        "shape (2, 2): gives the receiver itself back"),
+    "the receiver of rank 2 holds other bits": (
+        SIMPLE, of_rank(2, writes_into_the_receiver), "deviates", UNCHANGED,
+        "shape (2, 2): the receiver holds other bits"),
+    "the receiver loses its shape": (
+        SIMPLE, flattens_the_receiver, "deviates", UNCHANGED,
+        "shape (): the receiver has shape (1,), it had ()"),
+    "no other member converts if the first has the dtype": (
+        f"{TYPE}/float16/float16/form:dtype/member:weight", stops_at_the_first_member,
+        "violates", FORM, "the inner.weight is float32 instead of float16"),
+    "members of one dtype are lost where there are several": (
+        f"{TYPE}/float16/float32/form:dtype/member:scale", zeroes_those_of_float32, "violates",
+        "same-dtype", "the weight: 0x00000003 gives 0x00000000 instead of 0x00000003"),
+    "a layer of several dtypes has other values": (
+        f"{TYPE}/float32/float16/form:dtype/member:weight",
+        where_mixed(lambda one: replace(one, bits=one.bits ^ 1)), "violates",
+        "to-rounding-float",
+        "a layer of several dtypes: the weight: 0x3f800000 gives 0x3c01 instead of 0x3c00"),
+    "a layer of several dtypes loses a shape": (
+        f"{TYPE}/float32/float32/form:dtype/member:weight",
+        where_mixed(lambda one: replace(one, bits=one.bits[:1])), "violates", FORM,
+        "a layer of several dtypes: the weight has shape (1,) instead of (4,)"),
+    "a Linear becomes zero": (
+        f"{ASTYPE}/float32/float16/form:name/member:weight", zeroes_a_linear, "violates",
+        "to-rounding-float", "a Linear: the weight: 0x3f800000 gives 0x0000 instead of 0x3c00"),
+    "obeys a call with a scalar that must be refused": (
+        f"{TO}/float32/float32/form:no-such-name", Scalars(converts_nothing), "deviates",
+        "not-a-form", "is not refused, but shape () gives float32"),
+    "obeys a call with a scalar, and converts": (
+        f"{TO}/float32/float32/form:upper-case-name", Scalars(converts_to_float64), "deviates",
+        "not-a-form", "is not refused, but shape () gives float64 instead of float32"),
     "obeys a call that must be refused": (
         f"{TO}/float32/float32/form:upper-case-name", Accepting(converts_to_float64), "deviates",
         "not-a-form", "is not refused, but gives float64 instead of float32"),
@@ -339,6 +444,12 @@ WITHOUT_FAULT: list[tuple[str, Change | Accepting, str, str | None]] = [
     (f"{TO}/complex64/float32/form:name", raises, "error", "RuntimeError: out of order"),
     (SIMPLE, raising(ValueError("too few"), lambda call, bits: bits[""].shape == (4,)), "error",
      "asked once more: ValueError: too few"),
+    (f"{TYPE}/float32/float16/form:dtype/member:weight",
+     raising(TypeError("mixed"), lambda call, bits: len({m.dtype for m in call.members}) > 1),
+     "error", "a layer of several dtypes: TypeError: mixed"),
+    (f"{TYPE}/float32/float16/form:dtype/member:weight",
+     raising(Unsupported("mixed"), lambda call, bits: len({m.dtype for m in call.members}) > 1),
+     "conforms", ""),
     # Malformed answers are no verdict on the framework.
     (SIMPLE, raising(malformed("no Returned"), lambda call, bits: True), "error", "no Returned"),
     (SIMPLE, replaced(lambda bits, answer: answer.tolist()), "error",

@@ -325,6 +325,26 @@ class TestResultsOfCalls:
         result = Reference().call(case, linear_call(case, "float32", None), bits)
         assert {name: one.dtype for name, one in result.outputs.items()} == {"float32": "float32"}
 
+    def test_the_other_members_of_a_layer_keep_their_values(self) -> None:
+        name = "torch-module-type:2023/float16/float32/form:dtype/member:scale"
+        result = returned(name, scale=[0x3C00, 0xC000], weight=[ONE_F32, 0xC0000000])
+        assert result.tensors["scale"].bits.tolist() == [ONE_F32, 0xC0000000]
+        assert result.tensors["weight"].bits.tolist() == [ONE_F32, 0xC0000000]
+
+    def test_the_other_members_of_a_layer_are_converted(self) -> None:
+        name = "torch-module-type:2023/float16/float16/form:dtype/member:scale"
+        result = returned(name, scale=[0x3C00, 1], inner_scale=[ONE_F32, 0xC0000000])
+        assert result.tensors["scale"].bits.tolist() == [0x3C00, 1]
+        assert result.tensors["inner.scale"].bits.tolist() == [0x3C00, 0xC000]
+
+    def test_the_weight_and_the_bias_of_a_linear_are_converted(self) -> None:
+        case = case_named("paddle-layer-astype:1.0/float32/float16/form:name/member:weight")
+        bits = {"weight": np.full((2, 2), ONE_F32), "bias": np.array([ONE_F32, 0xC0000000])}
+        bits = {name: each.astype(np.uint32) for name, each in bits.items()}
+        result = Reference().call(case, linear_call(case, "float32", "astype"), bits)
+        assert result.receiver["weight"].bits.tolist() == [[0x3C00, 0x3C00]] * 2
+        assert result.receiver["bias"].bits.tolist() == [0x3C00, 0xC000]
+
     def test_a_builder_returns_a_new_tensor_even_of_the_same_dtype(self) -> None:
         result = returned("cinn-cast-calls:1.0/float32/float32/form:dtype", tensor=[ONE_F32, 5])
         assert (result.is_receiver, result.shares_memory) == (False, False)

@@ -20,7 +20,7 @@ from reports.findings.mechanism_answers import answered_ruling, expected_of, exp
 from reports.findings.read_findings import found_again, read_findings
 from reports.findings.shape_rules import Shape, followed_rules
 from reports.judgement import NEXT_SCRIPT
-from reports.problems import ChangesWithShape, Refused, WrongShape
+from reports.problems import BrokenPromise, ChangesWithShape, Refused, WrongShape
 from specs.cases import Case
 from specs.formats import format_named
 from specs.selection import case_named
@@ -294,6 +294,23 @@ def test_a_check_with_an_error_of_cases_is_part_of_their_finding(
         ]
     )
     assert cause.name == name
+
+
+@pytest.mark.parametrize(
+    ("promise", "facts", "name"),
+    [
+        ("other member", ("bias", "float32", "float16"), "not-all-members"),
+        ("other member", ("scale", "float64", "float16"), "not-all-members"),
+        ("member's value", ("bias", "0x3c00", "0x0", "0x1"), "members-get-other-values"),
+    ],
+)
+def test_members_of_a_layer_that_are_wrong_are_one_finding(
+    promise: str, facts: tuple[str, ...], name: str
+) -> None:
+    problem = BrokenPromise(*RULE, promise, facts, "a layer of several dtypes")
+    case = "paddle-layer-astype:1.0/float32/float16/form:name/member:weight"
+    [(cause, _)] = find_causes([Failure(cell(case), broken(), problem)])
+    assert cause == ("wrong value", name)
 
 
 def test_an_element_that_depends_on_the_shape_depends_on_layout() -> None:

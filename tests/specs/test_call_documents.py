@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from specs.calls import FORM, MEMBER, Argument, Call, Member
-from specs.case_calls import call_of, form_of, linear_call
+from specs.case_calls import call_of, case_of_member, form_of, linear_call, mixed_call
 from specs.cases import Case
 from specs.loader import document_named
 from specs.outcomes import Anything
@@ -139,6 +141,31 @@ def test_linear_call_is_the_same_call_on_a_linear_that_runs_afterwards() -> None
     untouched = linear_call(case, "float32", None)
     assert (untouched.method, untouched.args, untouched.kwargs) == (None, (), ())
     assert untouched.inputs == ("float32",)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "dtypes"),
+    [
+        ("float32", "float16", ["float32", "float16", "float32", "float16"]),
+        ("float16", "float32", ["float16", "float32", "float64", "float32"]),
+        ("bfloat16", "float64", ["bfloat16", "float64", "float32", "float64"]),
+        # No framework has parameters of integers that need gradients.
+        ("float16", "int8", ["float16", "float32", "float64", "float32"]),
+    ],
+)
+def test_mixed_call_is_the_same_call_on_members_of_several_dtypes(
+    source: str, target: str, dtypes: list[str]
+) -> None:
+    case = case_named(f"torch-module-type:2023/{source}/{target}/form:dtype/member:weight")
+    mixed = mixed_call(case)
+    assert [each.dtype for each in mixed.members] == dtypes
+    assert replace(mixed, members=()) == replace(call_of(case), members=())
+
+
+def test_the_case_of_another_member_is_about_that_member_and_its_dtype() -> None:
+    case = case_named(f"{ASTYPE}/float16/float32/form:name/member:weight")
+    own = case_named(f"{ASTYPE}/float32/float32/form:name/member:bias")
+    assert case_of_member(case, "bias", "float32") == own
 
 
 def cases(version: str) -> list[Case]:

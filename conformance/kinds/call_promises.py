@@ -1,0 +1,193 @@
+"""What calls promise besides the values of a case: device, memory, the receiver, other members.
+
+Each call is made again on a few elements in tensors of several ranks. A layer is made with members
+of one other dtype, as for its values, and with members of several, some of the target's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from conformance.kinds.asking import Ask
+from conformance.kinds.call import (
+    DepartedError,
+    asked_member,
+    form_promise,
+    held_by,
+    members_after,
+    refused,
+)
+from conformance.kinds.call_members import telling_members, wrong_conversion
+from conformance.kinds.linear_runs import run_faults
+from oracles.backend.replies import (
+    Answered,
+    Crashed,
+    Malformed,
+    Raised,
+    Reply,
+    Unanswered,
+    malformed,
+)
+from oracles.backend.requests import MakeCall
+from oracles.protocol import Bits, Returned
+from reports.problems import BrokenPromise, Fault, WrongShape
+from specs.bitcast_shapes import parse_shape
+from specs.calls import FORM, Call
+from specs.case_calls import (
+    call_of,
+    case_of_member,
+    form_of,
+    member_of,
+    mixed_call,
+    receiver_of,
+)
+from specs.cases import Case
+from specs.model.document import RECEIVER_UNCHANGED, PromiseEntry, ReceiverEntry
+from specs.tensor_rules import tensor_rule
+
+FEW = 4
+"""Elements of the tensor with which promises besides values are checked first."""
+FURTHER_SHAPES: tuple[tuple[int, ...], ...] = ((), (2, 2), (0,))
+"""Other tensors with which they are checked, as far as the document says anything of these."""
+MIXED = "a layer of several dtypes"
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A call on a receiver, and the words for what is special about it.
+
+    If it ``is_mixed``, the members have several dtypes and telling values.
+    """
+
+    call: Call
+    held: Mapping[str, Bits]
+    shape: tuple[int, ...]
+    where: str = ""
+    is_mixed: bool = False
+
+
+def promises(case: Case, bits: Bits) -> Ask[list[Fault]]:
+    """Check what a call promises besides the values of its case.
+
+    What is broken in several tensors is one fault. Raises ``Unanswered`` if an answer is missing
+    that is no fault, or DepartedError if the first call returns no values.
+    """
+    receiver = receiver_of(case.document)
+    if receiver is None:
+        return []
+    first, *further = _trials(case, bits[:FEW])
+    replies = yield [MakeCall(case, each.call, each.held) for each in (first, *further)]
+    match replies[0]:
+        case Answered(returned):
+            found = [*_faults(case, receiver, first, returned)]
+        case Raised(error):
+            return [refused(case, error, "asked once more")]
+        case missing:
+            raise Unanswered(missing)
+    for trial, reply in zip(further, replies[1:], strict=True):
+        found += _further_faults(case, receiver, trial, reply)
+    faults = [*{_subject_of(each): each for each in reversed(found)}.values()][::-1]
+    if receiver.runs is not None and member_of(case) == next(iter(receiver.members)):
+        faults += yield from run_faults(case, receiver.runs)
+    return faults
+
+
+def _trials(case: Case, few: Bits) -> Iterator[_Trial]:
+    """The call on a few elements: as it is, in the shapes of other ranks, and of mixed members."""
+    form, call = form_of(case), call_of(case)
+    row = few if form.shape is None else np.resize(few, parse_shape(form.shape))
+    yield _Trial(call, held_by(case, row), row.shape)
+    for shape in FURTHER_SHAPES:
+        if tensor_rule(case.document, case.version, shape).keeps_shape:
+            # The last element first, because the first of all inputs is often zero.
+            held = held_by(case, np.resize(few[::-1], shape))
+            yield _Trial(call, held, shape, f"shape {shape}")
+    if member_of(case):
+        call = mixed_call(case)
+        yield _Trial(call, telling_members(call, row.shape), row.shape, MIXED, is_mixed=True)
+
+
+def _subject_of(fault: Fault) -> tuple[str, str]:
+    """The rule and the promise that a fault breaks: one tensor that shows it is enough."""
+    promise = fault.promise if isinstance(fault, BrokenPromise) else ""
+    return getattr(fault, "rule", ""), promise
+
+
+def _further_faults(
+    case: Case, receiver: ReceiverEntry, trial: _Trial, reply: Reply
+) -> Iterator[Fault]:
+    match reply:
+        case Answered(returned):
+            pass
+        case Crashed() | Malformed():
+            raise Unanswered(reply)
+        case Raised(error) if trial.is_mixed:
+            yield refused(case, error, trial.where)
+            return
+        case _:
+            return  # Values are asked in these shapes, too, and tell of errors.
+    try:
+        for fault in _faults(case, receiver, trial, returned):
+            yield replace(fault, where=trial.where) if isinstance(fault, BrokenPromise) else fault
+    except DepartedError as departed:
+        yield replace(departed.promise, where=trial.where)
+
+
+def _faults(
+    case: Case, receiver: ReceiverEntry, trial: _Trial, returned: Returned
+) -> Iterator[Fault]:
+    """What one call breaks."""
+    yield from _form_faults(case, trial.shape, returned)
+    if receiver.unchanged is not None:
+        yield from _changes(trial, returned, receiver.unchanged)
+    after = members_after(case, returned)
+    for member in trial.call.members:
+        is_other = member.name != member_of(case)
+        if not (is_other or trial.is_mixed):
+            continue  # Its values are judged with all inputs.
+        own = case_of_member(case, member.name, member.dtype)
+        bits = trial.held[member.name]
+        wrong = wrong_conversion(own, bits, after, member.name, trial.where, is_other)
+        if wrong is not None:
+            yield wrong
+
+
+def _form_faults(case: Case, shape: tuple[int, ...], returned: Returned) -> Iterator[Fault]:
+    """Check what the form of a call promises besides the dtype."""
+    form, tensor = form_of(case), asked_member(case, returned)
+    if tensor.device != form.device_after:
+        yield form_promise(case, "device", (tensor.device, form.device_after))
+    if form.shape is not None and tensor.bits.shape != shape:
+        rule = f"{FORM}:{case.mode[FORM]}"
+        yield WrongShape(rule, form.clause, form.level, shape, tensor.bits.shape)
+    if form.returns is not None and returned.is_receiver != (form.returns.is_ == "receiver"):
+        what = "the receiver itself" if returned.is_receiver else "something new"
+        yield form_promise(case, "returned", (what,), form.returns.level)
+        return  # Whose memory it has follows from that.
+    # A tensor without elements has no memory to share.
+    if form.memory is not None and 0 not in shape:
+        if returned.shares_memory and form.memory.is_ == "own":
+            yield form_promise(case, "own memory", (), form.memory.level)
+        if not returned.shares_memory and form.memory.is_ == "shared":
+            yield form_promise(case, "shared memory", (), form.memory.level)
+
+
+def _changes(trial: _Trial, returned: Returned, promise: PromiseEntry) -> Iterator[Fault]:
+    """Check that the call left its receiver as it was."""
+    call = trial.call
+    broken = partial(BrokenPromise, RECEIVER_UNCHANGED, promise.clause, promise.level)
+    for member in call.members:
+        after, held = returned.receiver.get(member.name), trial.held[member.name]
+        if after is None:
+            raise malformed("the answer does not tell what became of the receiver")
+        before, now = f"{member.dtype} on {call.device}", f"{after.dtype} on {after.device}"
+        if before != now:
+            yield broken("receiver", (now, before))
+        elif after.bits.shape != held.shape:
+            yield broken("receiver's shape", (str(after.bits.shape), str(held.shape)))
+        elif after.bits.tobytes() != held.tobytes():
+            yield broken("receiver's bits")

@@ -1,0 +1,136 @@
+"""Refused calls: whether they are refused whatever the tensor, and leave nothing behind.
+
+A refusal in one row says nothing of a tensor without dimensions, which may be answered before the
+arguments are read. And what a call has set up before it is refused may be met by the next one: so a
+call that converts is made before and right after each refused one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import numpy as np
+
+from conformance.kinds.asking import Ask
+from conformance.kinds.call import (
+    Departed,
+    members_after,
+    refused,
+    value_answer,
+    value_request,
+)
+from conformance.kinds.call_members import telling_members, wrong_conversion
+from conformance.kinds.shapes import FaultyTensor
+from oracles.backend.replies import Answered, Crashed, Raised, Reply, Unanswered
+from oracles.backend.requests import MakeCall
+from oracles.protocol import Bits
+from reports.problem_words import words
+from reports.problems import BrokenPromise, NotRefused, Refused
+from specs.calls import ReceiverKind
+from specs.case_calls import call_of, form_of, member_of, receiver_of
+from specs.cases import Case
+from specs.editions import edition
+from specs.loader import document_named
+from specs.ruling import ruling
+from specs.tensor_rules import tensor_rule
+
+SHAPES: tuple[tuple[int, ...], ...] = ((), (2, 2), (0,))
+"""Tensors in which a refused call is made again, as far as the document says anything of these."""
+AFTERWARDS = "right after this call is refused"
+
+
+def refusal_faults(case: Case, inputs: Bits) -> Ask[list[FaultyTensor]]:
+    """Check a call that was refused in one row: in other tensors, and what is left behind.
+
+    Raises ``Unanswered`` if the backend dies.
+    """
+    if receiver_of(case.document) is None:
+        return []
+    shapes = [
+        shape for shape in SHAPES if tensor_rule(case.document, case.version, shape).keeps_shape
+    ]
+    tensors = [np.resize(inputs, shape) for shape in shapes]
+    converting = _converting_case(case)
+    asked = [value_request(case, bits) for bits in tensors]
+    if converting is None:
+        return [*_answered(case, tensors, _alive((yield asked)))]
+    # Each request is an object of its own, because one object is sent once. The first conversion
+    # may meet what the refusal in one row has left, the second meets nothing.
+    conversions = [_conversion(converting) for _ in range(len(asked) + 2)]
+    turns = zip(asked, conversions[2:], strict=True)
+    replies = _alive((yield [*conversions[:2], *(each for turn in turns for each in turn)]))
+    faults = [*_answered(case, tensors, replies[2::2])]
+    first, usual, *others = (_wrong(converting, each) for each in (replies[0], *replies[1::2]))
+    if usual is None:
+        left = [each for each in (first, *others) if each is not None]
+        faults += [FaultyTensor(each, inputs[:1]) for each in left[:1]]
+    return faults
+
+
+def _alive(replies: Sequence[Reply]) -> Sequence[Reply]:
+    """The replies of a process that is still alive; raise ``Unanswered`` if it died."""
+    for reply in replies:
+        if isinstance(reply, Crashed):
+            raise Unanswered(reply)
+    return replies
+
+
+def _answered(
+    case: Case, tensors: Sequence[Bits], replies: Sequence[Reply]
+) -> Iterator[FaultyTensor]:
+    """The first tensor in which the call is not refused."""
+    [*_, branch] = ruling(case).branches
+    for bits, reply in zip(tensors, replies, strict=True):
+        match value_answer(case, bits, reply):
+            case Answered():
+                but = f"shape {bits.shape} gives {case.target}"
+            case Departed(promise):
+                but = f"shape {bits.shape} {words(promise)}"
+            case _:
+                continue
+        yield FaultyTensor(NotRefused(branch.rule, branch.clause, branch.level, but), bits)
+        return
+
+
+def _converting_case(case: Case) -> Case | None:
+    """The first case that converts the same member of the same receiver; None if there is none."""
+    return _first_conversion(
+        case.document, case.version, case.source, call_of(case).receiver, member_of(case)
+    )
+
+
+@cache
+def _first_conversion(
+    document: str, version: str, source: str, receiver: ReceiverKind, member: str
+) -> Case | None:
+    for case in edition(document_named(document), version).cases():
+        if (
+            case.source == source != case.target
+            and member_of(case) == member
+            and call_of(case).receiver == receiver
+            and (form_of(case).device_before, form_of(case).device_after) == ("cpu", "cpu")
+            and not (ruling(case).is_rejection or ruling(case).is_open)
+        ):
+            return case
+    return None
+
+
+def _conversion(case: Case) -> MakeCall:
+    call = call_of(case)
+    return MakeCall(case, call, telling_members(call, (2,)))
+
+
+def _wrong(case: Case, reply: Reply) -> BrokenPromise | Refused | None:
+    """What is wrong about a conversion; None also where it is declined, which is no fault here."""
+    name = member_of(case)
+    match reply:
+        case Answered(returned):
+            pass
+        case Raised(error):
+            return refused(case, error, AFTERWARDS)
+        case _:
+            return None
+    held = _conversion(case).members[name]
+    after = members_after(case, returned)
+    return wrong_conversion(case, held, after, name, AFTERWARDS, is_other=False)
