@@ -113,9 +113,13 @@ def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
         case _:
             raise CastigateError("the certificate seals no folder; get the original file")
     for name, files in ((RUN, run), (BASELINE, baseline or {})):
+        if (folder / name).is_symlink():
+            raise CastigateError(_damage(folder / name, "is a link"))
         for path in sorted((folder / name).glob("*")):
             if path.name not in files:
                 raise CastigateError(_damage(path, "is not of the gate"))
+            if path.is_symlink():
+                raise CastigateError(_damage(path, "is a link"))
     folders = {name.partition("/")[0] for name in sealed if "/" in name}
     for name in sorted(sealed.keys() | now.keys()):
         if name not in sealed and name.partition("/")[0] not in folders:

@@ -123,6 +123,26 @@ def test_what_is_no_file_and_was_added_to_the_report_is_named(kind: str, copied:
     assert f"{path} is not of the gate" in refusal(copied)
 
 
+ONE_CASE = """\
+seed: 77
+cases:
+  - match: [pypto-cast:seed/int64/float32/mode:CAST_RINT]
+"""
+
+
+def test_a_replay_of_the_only_case_asks_fresh_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHEATS_SEED", SEED)
+    policy, out = written(tmp_path, POLICY + ONE_CASE), tmp_path / "gate"
+    asked = (f"--backend={CHEATS}:KnowsTheBaseline", f"--policy={policy}", "--jobs=1")
+    code, text, err = castigate_in_process("gate", *asked, f"--out={out}")
+    assert code == 0, text + err
+    code, _, err = castigate_in_process("verify", str(out), "--replay=1", "--seed=5", "--jobs=1")
+    assert code == 1
+    assert "conforms was certified, with fresh inputs it is violates" in err
+
+
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a backend that is right on the inputs of its seed, and looks right."""
@@ -193,6 +213,14 @@ def test_a_linked_folder_is_verified_like_the_folder_itself(copied: Path) -> Non
     (copied / "summary.md").unlink()
     (copied / "summary.md").symlink_to(copied / "junit.xml")
     assert "summary.md was altered" in refusal(copied)
+
+
+@pytest.mark.parametrize("name", ["run", "run/cases.parquet"])
+def test_a_run_that_lies_elsewhere_is_refused(name: str, copied: Path) -> None:
+    elsewhere = copied.parent / "elsewhere"
+    (copied / name).rename(elsewhere)
+    (copied / name).symlink_to(elsewhere)
+    assert f"{copied / name} is a link; copy the whole folder" in refusal(copied)
 
 
 LOOK_ALIKE = [
