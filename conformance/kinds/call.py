@@ -33,7 +33,7 @@ from oracles.backend.replies import (
 from oracles.backend.requests import Cast, CastBatch, MakeCall, Request
 from oracles.protocol import Bits, Returned, Tensor
 from oracles.tensor_batch import TensorBatch
-from reports.problems import BrokenPromise, Fault, Refused, WrongShape
+from reports.problems import BrokenPromise, Fault, Refused, Unoffered, WrongShape
 from specs.bitcast_shapes import parse_shape
 from specs.calls import FORM, Call
 from specs.case_calls import (
@@ -48,6 +48,7 @@ from specs.cases import Case
 from specs.formats import format_named
 from specs.model.document import LAYER_RUNS, RECEIVER_UNCHANGED, PromiseEntry
 from specs.outcomes import Anything
+from specs.plain_text import plain_line
 from specs.ruling import ruling
 
 OTHER_MEMBERS_HOLD = 3
@@ -157,10 +158,11 @@ def _other_member(shape: tuple[int, ...], storage: str) -> Bits:
     return filled
 
 
-def promises(case: Case, bits: Bits) -> Ask[list[Fault]]:
+def promises(case: Case, bits: Bits) -> Ask[list[Fault | Unoffered]]:
     """Check what a call promises besides values: device, memory, what it returns, a layer's run.
 
-    Raises ``Unanswered`` if an answer is missing that is no fault.
+    What the backend declines is said, because that promise is not judged. Raises ``Unanswered`` if
+    an answer is missing that is no fault.
     """
     receiver = receiver_of(case.document)
     if receiver is None:
@@ -174,7 +176,7 @@ def promises(case: Case, bits: Bits) -> Ask[list[Fault]]:
             return [_once_more(case, error)]
         case missing:
             raise Unanswered(missing)
-    faults: list[Fault] = [*_form_faults(case, bits, returned)]
+    faults: list[Fault | Unoffered] = [*_form_faults(case, bits, returned)]
     if receiver.unchanged is not None:
         faults += _changes(case, held, returned, receiver.unchanged)
     if receiver.runs is not None and _is_first_member(case):
@@ -244,7 +246,7 @@ def _changes(
             yield broken("receiver's bits")
 
 
-def _run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault]]:
+def _run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault | Unoffered]]:
     """Check that a Linear layer is converted, takes inputs of both dtypes, and returns the new one.
 
     Not every framework computes in every dtype. A backend that cannot run a Linear created in the
@@ -257,20 +259,20 @@ def _run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault]]:
     native = yield from run(linear_call(case, case.target, None))
     output = native.value.outputs.get(case.target) if isinstance(native, Answered) else None
     if not isinstance(output, Tensor) or output.dtype != case.target:
-        return []
+        return [_not_run(f"a Linear of {case.target}", native, output)]
     named = {"rule": LAYER_RUNS, "clause": promise.clause, "level": promise.level}
     call = linear_call(case, case.source, call_of(case).method)
     match (yield from run(call)):
         case Answered(found):
             pass
-        case Declined():
-            return []
+        case Declined() as declined:
+            return [_not_run(f"a Linear of {case.source}", declined)]
         case Raised(error):
             where = f"a Linear of {case.source}"
             return [_layer_error(promise, where, class_name(error), one_line(error))]
         case Malformed(text):
             return [BrokenPromise(**named, promise="layer", facts=(case.source, text))]
-    faults: list[Fault] = []
+    faults: list[Fault | Unoffered] = []
     for name in LINEAR_PARAMETERS:
         after = found.receiver.get(name)
         if after is None or after.dtype != case.target:
@@ -291,6 +293,15 @@ def _run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault]]:
             facts = (result.dtype, case.target, dtype)
             faults.append(BrokenPromise(**named, promise="layer's output", facts=facts))
     return faults
+
+
+def _not_run(layer: str, reply: Reply, output: Tensor | str | None = None) -> Unoffered:
+    """Why the promise that a layer runs is not judged."""
+    if isinstance(output, Tensor):
+        why = f"gives {output.dtype}"
+    else:
+        why = (output or "no output") if isinstance(reply, Answered) else reply.text
+    return Unoffered(plain_line(f"{layer} does not run: {why}"), f"{LAYER_RUNS} is not judged")
 
 
 def _layer_error(promise: PromiseEntry, where: str, error: str, line: str) -> Refused:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from heapq import nsmallest
+from math import prod
 from zlib import crc32
 
 import numpy as np
@@ -28,6 +30,7 @@ from conformance.kinds.probe_answers import (
 )
 from conformance.kinds.probes import (
     LARGE,
+    TURNED,
     Probe,
     ProbePlan,
     alone,
@@ -37,6 +40,7 @@ from conformance.kinds.probes import (
     probes,
     road_probes,
 )
+from conformance.kinds.quick_inputs import few_inputs
 from conformance.kinds.shape_choice import SHORT, shape_of_pair
 from conformance.kinds.subject import Subject
 from conformance.kinds.telling_inputs import telling_inputs
@@ -50,9 +54,12 @@ from reports.judgement import Judgement
 from reports.problems import ChangesWithLayout, Datum, Note, Problem, Unoffered
 from reports.verdicts import Verdict
 from specs.cases import Case
+from specs.formats import EXHAUSTIVE_BITS
 from specs.tensor_rules import tensor_rule
 
 SHOWN_ANSWERS = 4
+MOST_CHANGES = 64
+"""Changed answers that are kept of each rule, of the simplest inputs."""
 PLANS_KEPT = 64
 ROAD_PLANS_KEPT = 256
 
@@ -76,6 +83,12 @@ class Change:
     def given(self) -> Datum:
         """The input itself."""
         return datum_of(self.row.inputs[self.input])
+
+    @property
+    def rule(self) -> tuple[str, str, str]:
+        """The rule that takes the input, with its clause and level."""
+        branch = self.row.branch(self.input)
+        return branch.rule, branch.clause, branch.level
 
     @property
     def is_required(self) -> bool:
@@ -119,13 +132,31 @@ def smallest(changes: list[Change]) -> Change:
     return min(changes, key=order)
 
 
+def by_rule(changes: Iterable[Change]) -> dict[tuple[str, str, str], list[Change]]:
+    """The changes of answers to inputs that each rule takes."""
+    found: dict[tuple[str, str, str], list[Change]] = {}
+    for each in changes:
+        found.setdefault(each.rule, []).append(each)
+    return found
+
+
+def simplest_changes(changes: Iterable[Change]) -> list[Change]:
+    """Up to ``MOST_CHANGES`` changes, each of another input or to another answer."""
+    found: dict[tuple[Datum, Datum], Change] = {}
+    for each in changes:
+        found.setdefault((each.given, each.answer), each)
+
+    def order(one: Change) -> tuple[object, ...]:
+        return simplicity(one.row.rules.source, one.given), str(one.answer)
+
+    return nsmallest(MOST_CHANGES, found.values(), key=order)
+
+
 def change_problem(change: Change, switch: str) -> ChangesWithLayout:
     """The problem of an answer that changes although a document names it."""
-    row, branch = change.row, change.row.branch(change.input)
+    row = change.row
     return ChangesWithLayout(
-        branch.rule,
-        branch.clause,
-        branch.level,
+        *change.rule,
         given=datum_with_value(row.rules.source, change.given),
         in_row=datum_text(row.rules.target, datum_of(row.answers[change.input])),
         elsewhere=datum_text(row.rules.target, change.answer),
@@ -204,7 +235,7 @@ class Invariances:
             if isinstance(unanswered.answer, Crashed):
                 return crashed(self.subject, row.case, unanswered.answer)
             failure = problem_of(unanswered.answer)
-        return (yield from self._judged(row, found, failure))
+        return (yield from self._judged(whole, row, found, failure))
 
     def _first_baseline(self) -> Ask[Baseline | NoBaseline]:
         """That of the first case that the backend answers; else why the first is not answered."""
@@ -247,12 +278,18 @@ class Invariances:
             for probe, answer in (yield from answers_in_turn(row, turns)):
                 found.note(row, probe, answer)
 
-    def _judged(self, row: Baseline, found: Changes, failure: Problem | None) -> Ask[Judgement]:
+    def _judged(
+        self, whole: Baseline, row: Baseline, found: Changes, failure: Problem | None
+    ) -> Ask[Judgement]:
         if found.forbidden:
             change = smallest(found.forbidden)
             problem = change_problem(change, (yield from self._switch(change)))
             verdict = self.subject.graded(change.row.case, {problem.level}, is_open=False)
-            return self._judgement(change.row, verdict, problem)
+            further = yield from self._further(whole, change, found.forbidden)
+            if failure is not None:
+                further.append(failure)
+            judgement = self._judgement(change.row, verdict, problem)
+            return replace(judgement, further=tuple(further))
         if failure is not None:
             return self._judgement(row, self.subject.failed(row.case), failure)
         if found.open:
@@ -260,6 +297,43 @@ class Invariances:
             text = describe_open_changes(found.open, row.inputs.size, switch)
             return self._judgement(row, "open", Note(text))
         return self._judgement(row, "conforms")
+
+    def _further(
+        self, whole: Baseline, first: Change, forbidden: Sequence[Change]
+    ) -> Ask[list[Problem]]:
+        """The smallest change of each other rule, and then what changes of inputs of every seed.
+
+        So an acceptance of one rule excuses no other, and two runs can be compared although each
+        has drawn inputs and tensors of its own.
+        """
+        rules = by_rule(forbidden)
+        others = [smallest(changes) for rule, changes in rules.items() if rule != first.rule]
+        compared: list[Change] = []
+        for change in (first, *others):
+            asked: Baseline | NoBaseline = whole
+            if change.row.case != whole.case:
+                asked = yield from self._baseline(change.row.case)
+            row = _row_of_every_seed(asked) if isinstance(asked, Baseline) else None
+            if row is not None:
+                given = set(row.inputs.tolist())
+                compared += [each for each in rules[change.rule] if each.given in given]
+                compared += yield from self._turned(change, row)
+        shown = [each for some in by_rule(compared).values() for each in simplest_changes(some)]
+        return [change_problem(each, "") for each in (*others, *shown)]
+
+    def _turned(self, change: Change, row: Baseline) -> Ask[list[Change]]:
+        """What changes of a row's inputs if each stands at each position, where one has changed."""
+        found, size = Changes(), prod(change.probe.shape)
+        shapes = [] if self.subject.few_shapes else [Probe((TURNED,))]
+        if size <= TURNED * TURNED:
+            shapes.append(change.probe)
+        turned = (replace(each, first=at) for each in shapes for at in range(row.inputs.size))
+        try:
+            for probe, answer in (yield from answers_to(row, _plan(row, turned))):
+                found.note(row, probe, answer)
+        except (ProbeFailedError, Unanswered):
+            pass  # What was asked before has shown that already, or a crash that does not repeat.
+        return found.forbidden
 
     def _judgement(self, row: Baseline, verdict: Verdict, *problems: Problem) -> Judgement:
         return judgement_on_pair(self.subject, row.case, verdict, problems, row)
@@ -330,6 +404,15 @@ class Invariances:
 
 def _few(row: Baseline) -> Baseline:
     return row.at(telling_inputs(row.rules, row.inputs, row.expected))
+
+
+def _row_of_every_seed(whole: Baseline) -> Baseline | None:
+    """Telling inputs of a case that are asked whichever seed draws the others."""
+    source = whole.rules.source
+    if source.kind == "text" or source.bits > EXHAUSTIVE_BITS:
+        steady = np.isin(whole.inputs, few_inputs(whole.case, whole.rules, 0))
+        whole = whole.at(np.flatnonzero(steady))
+    return _few(whole) if whole.inputs.size else None
 
 
 @dataclass(frozen=True)

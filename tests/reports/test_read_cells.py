@@ -15,7 +15,9 @@ def test_cases_that_fail_alike_share_failing_inputs_which_keep_no_table(tmp_path
         return RIGHT.cast(case, bits) ^ (bits % 7 == 0)
 
     cases = cases_of("onnx-cast:24/float16/float32/", "onnx-cast:25/float16/float32/")
-    first, second = (cell.broken[0] for cell in read_cells(judged_run(tmp_path, {"it": cast}, cases)))
+    first, second = (
+        cell.broken[0] for cell in read_cells(judged_run(tmp_path, {"it": cast}, cases))
+    )
     assert first.failing is not None
     assert first.failing is second.failing
     columns = [*first.failing.runs.columns, first.failing.count]
