@@ -37,6 +37,8 @@ class Judgement:
     road: str = ""
     answered: InputsAndAnswers | None = None
     check: str = ""
+    further: tuple[Problem, ...] = ()
+    """More that shows the same failure, for comparisons: no message and no ledger has it."""
 
     @cached_property
     def message(self) -> str:

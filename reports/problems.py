@@ -177,7 +177,7 @@ class WrongForm:
 
 @dataclass(frozen=True)
 class Unoffered:
-    """A backend declines, at all or for one tensor."""
+    """A backend declines: at all, for one tensor, or what a promise besides values needs."""
 
     reason: str
     where: str = ""

@@ -81,6 +81,11 @@ def gate_command(
             f"not judged: {counted(len(passed_over), 'case')} with wrong answers by rules of "
             f"levels that the policy does not name, for instance {passed_over[0]}"
         )
+    if unjudged := result.unjudged:
+        name, text = next(iter(unjudged.items()))
+        typer.echo(
+            f"not judged: parts of {counted(len(unjudged), 'case')}, for instance {name}: {text}"
+        )
     typer.echo(answered_line(result.answered))
     if not result.passes:
         for line in finding_lines(certificate["findings"]):

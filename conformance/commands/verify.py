@@ -16,10 +16,11 @@ from conformance.commands.options import JobsOption, PythonOption, TimeoutOption
 from conformance.running.gate import SEEDS
 from conformance.running.program_identity import identity_differences, program_identity
 from conformance.running.progress import progress_reporter
-from conformance.running.replay import Replay
+from conformance.running.replay import Replay, fresh_count
 from conformance.running.run import asked_names
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import is_program
+from reports.findings.finding_text import counted
 from reports.gate.canonical_json import read_canonical
 from reports.gate.certificate import FILE, Evidence, only_backend
 from reports.gate.certificate_check import check_seals, differences, load_evidence
@@ -46,7 +47,9 @@ def verify_command(
     replay: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="Ask N answered cases again, half of them with fresh inputs."
+            min=0,
+            metavar="N",
+            help="Ask N answered cases again, half of them, at least one, with fresh inputs.",
         ),
     ] = 0,
     backend: Annotated[
@@ -143,8 +146,8 @@ def _summary(
     yield f"policy    {policy.name} {policy.digest}"
     if replay:
         count = min(replay, answered["answered"])
-        fresh = f"{count // 2:,} of them fresh inputs by seed {seed}"
-        yield f"replayed  {count:,} answered cases, {fresh}"
+        fresh = f"{fresh_count(replay, answered['answered']):,} of them fresh inputs by seed {seed}"
+        yield f"replayed  {counted(count, 'answered case')}, {fresh}"
     yield f"signed    {f'by {signer}' if signer else 'by nobody: anyone could have written it'}"
     today = datetime.now(UTC).date().isoformat()
     expiries = {each["expires"] for each in content["divergences"] if "expires" in each}

@@ -25,6 +25,7 @@ from reports.problems import (
     Note,
     NotRefused,
     Problem,
+    Unoffered,
     WrongByAnyReading,
     WrongElement,
     WrongShape,
@@ -135,8 +136,8 @@ def judge_bitcast(subject: Subject, case: Case) -> Ask[Judgement]:
                 if not is_shared:
                     copied = NOT_COPIED, promise.clause, promise.level, "not copied"
                     problems.append(BrokenPromise(*copied))
-            case Declined():
-                pass
+            case Declined(text):
+                problems.append(Unoffered(text, f"{NOT_COPIED} is not judged"))
             case missing:
                 return (yield from _no_bitcast(subject, case, rules, missing, None))
     broken = [each for each in problems if isinstance(each, BrokenRule)]

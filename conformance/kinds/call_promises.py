@@ -34,7 +34,7 @@ from oracles.backend.replies import (
 )
 from oracles.backend.requests import MakeCall
 from oracles.protocol import Bits, Returned
-from reports.problems import BrokenPromise, Fault, WrongShape
+from reports.problems import BrokenPromise, Fault, Unoffered, WrongShape
 from specs.bitcast_shapes import parse_shape
 from specs.calls import FORM, Call
 from specs.case_calls import (
@@ -70,10 +70,11 @@ class _Trial:
     is_mixed: bool = False
 
 
-def promises(case: Case, bits: Bits) -> Ask[list[Fault]]:
+def promises(case: Case, bits: Bits) -> Ask[list[Fault | Unoffered]]:
     """Check what a call promises besides the values of its case.
 
-    What is broken in several tensors is one fault. Raises ``Unanswered`` if an answer is missing
+    What is broken in several tensors is one fault. What the backend declines is said, because that
+    promise is not judged. Raises ``Unanswered`` if an answer is missing
     that is no fault, or DepartedError if the first call returns no values.
     """
     receiver = receiver_of(case.document)
@@ -90,7 +91,10 @@ def promises(case: Case, bits: Bits) -> Ask[list[Fault]]:
             raise Unanswered(missing)
     for trial, reply in zip(further, replies[1:], strict=True):
         found += _further_faults(case, receiver, trial, reply)
-    faults = [*{_subject_of(each): each for each in reversed(found)}.values()][::-1]
+    once: dict[tuple[str, str], Fault | Unoffered] = {
+        _subject_of(each): each for each in reversed(found)
+    }
+    faults = [*once.values()][::-1]
     if receiver.runs is not None and member_of(case) == next(iter(receiver.members)):
         faults += yield from run_faults(case, receiver.runs)
     return faults

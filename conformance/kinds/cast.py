@@ -75,6 +75,8 @@ class Examined:
     faults: tuple[FaultyTensor, ...] = ()
     notes: tuple[Note, ...] = ()
     open_inputs: int = 0
+    unjudged: tuple[Unoffered, ...] = ()
+    """What a document promises besides values, but could not be judged."""
 
 
 def examine(subject: Subject, case: Case) -> Ask[Examined]:
@@ -179,10 +181,12 @@ class _Examination:
         del is_open
         grades = subject.expectations.grades(rules, asked, expected, answer)
         shapes = shapes_of(f"{case.source}/{case.target}", subject.few_shapes)
+        unjudged: tuple[Unoffered, ...] = ()
         faults = yield from shape_fault(case, rules, asked, expected, answer, grades, shapes)
         if not rules.is_open_dtype:
             broken = yield from promises(case, asked)
-            faults += [FaultyTensor(each, asked[:1]) for each in broken]
+            unjudged = tuple(each for each in broken if isinstance(each, Unoffered))
+            faults += [FaultyTensor(each, asked[:1]) for each in broken if each not in unjudged]
         worst = Judged(answer, grades)
         if subject.row_limits and case.example is None:
             worst = yield from across(subject.row_limits, case, rules, asked, expected, worst)
@@ -196,6 +200,7 @@ class _Examination:
             faults=tuple(faults),
             notes=tuple(map(Note, (*notes, *worst.notes))),
             open_inputs=opened,
+            unjudged=unjudged,
         )
 
 
@@ -258,7 +263,7 @@ def conclude(
         if isinstance(faulty[0], Unoffered):
             verdict = "unsupported"
     else:
-        problems = (*(values for values, _ in found), *faulty)
+        problems = (*(values for values, _ in found), *faulty, *examined.unjudged)
         levels = {each.level for each in problems if isinstance(each, BrokenRule)}
         verdict = subject.graded(case, levels, rules.is_open)
     return Judgement(
@@ -271,6 +276,7 @@ def conclude(
         reaches_ends=followed.reaches_ends,
         reproduction=NEXT_SCRIPT.join(filter(None, scripts)),
         answered=_answered(case, examined.graded, arrays) if examined.graded else None,
+        further=tuple(more for each in examined.faults for more in each.further),
     )
 
 

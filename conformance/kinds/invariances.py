@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import prod
 from zlib import crc32
 
 import numpy as np
 
+from conformance.kinds.answer_changes import (
+    Change,
+    Changes,
+    by_rule,
+    change_problem,
+    describe_open_changes,
+    first_switch,
+    simplest_changes,
+    simplest_open,
+    smallest,
+)
 from conformance.kinds.asking import Ask, in_step
 from conformance.kinds.baseline import (
     NOTHING_TO_ASK,
@@ -30,6 +42,7 @@ from conformance.kinds.probe_answers import (
 )
 from conformance.kinds.probes import (
     LARGE,
+    TURNED,
     Probe,
     ProbePlan,
     alone,
@@ -40,145 +53,25 @@ from conformance.kinds.probes import (
     probes,
     road_probes,
 )
+from conformance.kinds.quick_inputs import few_inputs
 from conformance.kinds.shape_choice import SHORT, shape_of_pair
 from conformance.kinds.subject import Subject
 from conformance.kinds.telling_inputs import telling_inputs
 from conformance.kinds.verdicts import crashed, problem_of
 from oracles.backend.replies import Answered, Crashed, Unanswered
 from oracles.backend.requests import Road
-from oracles.protocol import Bits
-from reports.counterexample.drawing import datum_text, datum_with_value
-from reports.grading.divergences import datum_of, simplicity
 from reports.judgement import Judgement
-from reports.problems import ChangesWithLayout, Datum, Note, Problem, Unoffered
+from reports.problems import Note, Problem, Unoffered
 from reports.verdicts import Verdict
 from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
+from specs.formats import EXHAUSTIVE_BITS
 from specs.tensor_rules import tensor_rule
 
-SHOWN_ANSWERS = 4
 PLANS_KEPT = 64
 ROAD_PLANS_KEPT = 256
 BESIDE_CASTS = 8
 """Where casts of a pair are asked as well, a call is made in one of so many of its tensors."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """One element whose answer differs from its answer in one row."""
-
-    row: Baseline
-    probe: Probe
-    position: int
-    input: int
-    answer: Datum
-
-    @property
-    def order(self) -> tuple[object, ...]:
-        """Sorts changes: small tensors first, then early positions."""
-        return (*self.probe.simplicity, self.position)
-
-    @property
-    def given(self) -> Datum:
-        """The input itself."""
-        return datum_of(self.row.inputs[self.input])
-
-    @property
-    def is_required(self) -> bool:
-        """Whether the document requires the answer, and does not only recommend it."""
-        return self.row.branch(self.input).level == "required"
-
-    @property
-    def where(self) -> str:
-        """The tensor, and the position in it."""
-        return f"{self.probe}, position {self.position}"
-
-
-@dataclass
-class Changes:
-    """The changes found for a pair: those that a document forbids, and those of open answers."""
-
-    forbidden: list[Change] = field(default_factory=list)
-    open: list[Change] = field(default_factory=list)
-
-    def note(self, row: Baseline, probe: Probe, answer: Bits) -> list[Change]:
-        """Record the changed answers, each once per input; return the forbidden ones."""
-        picked, flat = probe.picks(row.inputs.size).reshape(-1), answer.reshape(-1)
-        moved, is_forbidden = row.changed(picked, flat)
-        forbidden: list[Change] = []
-        seen: set[tuple[int, Datum]] = set()
-        for position, is_wrong in zip(moved.tolist(), is_forbidden.tolist(), strict=True):
-            key = (int(picked[position]), datum_of(flat[position]))
-            if key not in seen:
-                seen.add(key)
-                (forbidden if is_wrong else self.open).append(Change(row, probe, position, *key))
-        self.forbidden += forbidden
-        return forbidden
-
-
-def smallest(subject: Subject, changes: list[Change]) -> Change:
-    """The change in the smallest tensor, of the simplest input.
-
-    One that a claimed document forbids comes first, then one of a required answer.
-    """
-
-    def order(one: Change) -> tuple[object, ...]:
-        is_claimed = subject.claims(one.row.case)
-        given = simplicity(one.row.rules.source, one.given)
-        return not is_claimed, not one.is_required, one.order, given
-
-    return min(changes, key=order)
-
-
-def change_problem(change: Change, switch: str) -> ChangesWithLayout:
-    """The problem of an answer that changes although a document names it."""
-    row, branch = change.row, change.row.branch(change.input)
-    return ChangesWithLayout(
-        branch.rule,
-        branch.clause,
-        branch.level,
-        given=datum_with_value(row.rules.source, change.given),
-        in_row=datum_text(row.rules.target, datum_of(row.answers[change.input])),
-        elsewhere=datum_text(row.rules.target, change.answer),
-        where=change.where,
-        switch=switch,
-    )
-
-
-def describe_open_changes(changes: list[Change], count: int, switch: str) -> str:
-    """How many open inputs have several answers, and where the simplest of them changes."""
-    source = changes[0].row.rules.source
-    simplest = simplest_open(changes)
-    target = simplest.row.rules.target
-    answers = [datum_of(simplest.row.answers[simplest.input])]
-    answers += [one.answer for one in changes if one.given == simplest.given]
-    shown = [datum_text(target, answer) for answer in dict.fromkeys(answers)]
-    shown[SHOWN_ANSWERS:] = ["…"] if len(shown) > SHOWN_ANSWERS else []
-    now = datum_text(target, simplest.answer)
-    where = switch or f"{shown[0]} in one row, {now} at {simplest.where}"
-    inputs = len({one.given for one in changes})
-    return (
-        f"a set of answers to {inputs} of {count} inputs, where the document is open:"
-        f" {datum_with_value(source, simplest.given)} gives {{{', '.join(shown)}}}, {where}"
-    )
-
-
-def simplest_open(changes: list[Change]) -> Change:
-    """The change of the simplest input, in the smallest tensor."""
-    source = changes[0].row.rules.source
-    return min(changes, key=lambda one: (simplicity(source, one.given), one.order))
-
-
-def first_switch(change: Change, answers: Iterable[tuple[Probe, Bits]]) -> str:
-    """Describe where an input, in growing rows of itself, first changes its answer; else empty."""
-    target, alone = change.row.rules.target, None
-    for probe, answer in answers:
-        alone = answer[:1] if alone is None else alone
-        moved = np.flatnonzero(answer != alone[0])
-        if moved.size:
-            was, now = (datum_text(target, datum_of(one)) for one in (alone[0], answer[moved[0]]))
-            return f"{was} alone, {now} first at {probe}, position {moved[0]}"
-    return ""
 
 
 @dataclass(frozen=True)
@@ -215,7 +108,7 @@ class Invariances:
             if isinstance(unanswered.answer, Crashed):
                 return crashed(self.subject, row.case, unanswered.answer)
             failure = ProbeFailedError(row, problem_of(unanswered.answer))
-        return (yield from self._judged(row, found, failure))
+        return (yield from self._judged(whole, row, found, failure))
 
     def _first_baseline(self) -> Ask[Baseline | NoBaseline]:
         """That of the first case that the backend answers; else why the first is not answered.
@@ -277,7 +170,7 @@ class Invariances:
                 found.note(row, probe, answer)
 
     def _judged(
-        self, row: Baseline, found: Changes, failure: ProbeFailedError | None
+        self, whole: Baseline, row: Baseline, found: Changes, failure: ProbeFailedError | None
     ) -> Ask[Judgement]:
         is_claimed = any(self.subject.claims(one.row.case) for one in found.forbidden)
         fails = failure is not None and self.subject.failed(failure.row.case) == "error"
@@ -285,7 +178,11 @@ class Invariances:
             change = smallest(self.subject, found.forbidden)
             problem = change_problem(change, (yield from self._switch(change)))
             verdict = self.subject.graded(change.row.case, {problem.level}, is_open=False)
-            return self._judgement(change.row, verdict, problem)
+            further = yield from self._further(whole, change, found.forbidden)
+            if failure is not None:
+                further.append(failure.problem)
+            judgement = self._judgement(change.row, verdict, problem)
+            return replace(judgement, further=tuple(further))
         if failure is not None:
             verdict = self.subject.failed(failure.row.case)
             return self._judgement(failure.row, verdict, failure.problem)
@@ -294,6 +191,45 @@ class Invariances:
             text = describe_open_changes(found.open, row.inputs.size, switch)
             return self._judgement(row, "open", Note(text))
         return self._judgement(row, "conforms")
+
+    def _further(
+        self, whole: Baseline, first: Change, forbidden: Sequence[Change]
+    ) -> Ask[list[Problem]]:
+        """The smallest change of each other rule, and then what changes of inputs of every seed.
+
+        So an acceptance of one rule excuses no other, and two runs can be compared although each
+        has drawn inputs and tensors of its own.
+        """
+        rules = by_rule(forbidden)
+        others = [
+            smallest(self.subject, changes) for rule, changes in rules.items() if rule != first.rule
+        ]
+        compared: list[Change] = []
+        for change in (first, *others):
+            asked: Baseline | NoBaseline = whole
+            if change.row.case != whole.case:
+                asked = yield from self._baseline(change.row.case)
+            row = _row_of_every_seed(asked) if isinstance(asked, Baseline) else None
+            if row is not None:
+                given = set(row.inputs.tolist())
+                compared += [each for each in rules[change.rule] if each.given in given]
+                compared += yield from self._turned(change, row)
+        shown = [each for some in by_rule(compared).values() for each in simplest_changes(some)]
+        return [change_problem(each, "") for each in (*others, *shown)]
+
+    def _turned(self, change: Change, row: Baseline) -> Ask[list[Change]]:
+        """What changes of a row's inputs if each stands at each position, where one has changed."""
+        found, size = Changes(), prod(change.probe.shape)
+        shapes = [] if self.subject.few_shapes else [Probe((TURNED,))]
+        if size <= TURNED * TURNED:
+            shapes.append(change.probe)
+        turned = (replace(each, first=at) for each in shapes for at in range(row.inputs.size))
+        try:
+            for probe, answer in (yield from answers_to(row, _plan(row, turned))):
+                found.note(row, probe, answer)
+        except (ProbeFailedError, Unanswered):
+            pass  # What was asked before has shown that already, or a crash that does not repeat.
+        return found.forbidden
 
     def _judgement(self, row: Baseline, verdict: Verdict, *problems: Problem) -> Judgement:
         return judgement_on_pair(self.subject, row.case, verdict, problems, row)
@@ -378,6 +314,15 @@ def _by_receiver(calls: Iterable[Baseline]) -> list[Baseline]:
 
 def _few(row: Baseline) -> Baseline:
     return row.at(telling_inputs(row.rules, row.inputs, row.expected))
+
+
+def _row_of_every_seed(whole: Baseline) -> Baseline | None:
+    """Telling inputs of a case that are asked whichever seed draws the others."""
+    source = whole.rules.source
+    if source.kind == "text" or source.bits > EXHAUSTIVE_BITS:
+        steady = np.isin(whole.inputs, few_inputs(whole.case, whole.rules, 0))
+        whole = whole.at(np.flatnonzero(steady))
+    return _few(whole) if whole.inputs.size else None
 
 
 @dataclass(frozen=True)

@@ -17,17 +17,18 @@ from oracles.backend.replies import (
 )
 from oracles.backend.requests import MakeCall
 from oracles.protocol import Bits, Returned, Tensor
-from reports.problems import BrokenPromise, Fault, Refused
+from reports.problems import BrokenPromise, Fault, Refused, Unoffered
 from specs.calls import Call
 from specs.case_calls import LINEAR_PARAMETERS, call_of, case_of_member, linear_call
 from specs.cases import Case
 from specs.model.document import LAYER_RUNS, PromiseEntry
+from specs.plain_text import plain_line
 
 FEATURES = 2
 """How many inputs and outputs a Linear layer has that is run."""
 
 
-def run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault]]:
+def run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault | Unoffered]]:
     """Check that a Linear layer is converted, takes inputs of both dtypes, and returns the new one.
 
     Not every framework computes in every dtype. A backend that cannot run a Linear created in the
@@ -40,21 +41,21 @@ def run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault]]:
     native = yield from run(linear_call(case, case.target, None))
     output = native.value.outputs.get(case.target) if isinstance(native, Answered) else None
     if not isinstance(output, Tensor) or output.dtype != case.target:
-        return []
+        return [_not_run(f"a Linear of {case.target}", native, output)]
     named = {"rule": LAYER_RUNS, "clause": promise.clause, "level": promise.level}
     call = linear_call(case, case.source, call_of(case).method)
     parameters = _linear_parameters(call)
     match (yield from run(call)):
         case Answered(found):
             pass
-        case Declined():
-            return []
+        case Declined() as declined:
+            return [_not_run(f"a Linear of {case.source}", declined)]
         case Raised(error):
             where = f"a Linear of {case.source}"
             return [_layer_error(promise, where, class_name(error), one_line(error))]
         case Malformed(text):
             return [BrokenPromise(**named, promise="layer", facts=(case.source, text))]
-    faults: list[Fault] = []
+    faults: list[Fault | Unoffered] = []
     wrong: list[BrokenPromise | None] = []
     for name in LINEAR_PARAMETERS:
         after = found.receiver.get(name)
@@ -80,6 +81,15 @@ def run_faults(case: Case, promise: PromiseEntry) -> Ask[list[Fault]]:
             facts = (result.dtype, case.target, dtype)
             faults.append(BrokenPromise(**named, promise="layer's output", facts=facts))
     return faults
+
+
+def _not_run(layer: str, reply: Reply, output: Tensor | str | None = None) -> Unoffered:
+    """Why the promise that a layer runs is not judged."""
+    if isinstance(output, Tensor):
+        why = f"gives {output.dtype}"
+    else:
+        why = (output or "no output") if isinstance(reply, Answered) else reply.text
+    return Unoffered(plain_line(f"{layer} does not run: {why}"), f"{LAYER_RUNS} is not judged")
 
 
 def _layer_error(promise: PromiseEntry, where: str, error: str, line: str) -> Refused:

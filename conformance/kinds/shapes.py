@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.kinds.asking import Ask
-from conformance.kinds.call import Departed, batch_answers, batch_requests
+from conformance.kinds.call import Departed, batch_answers, batch_requests, value_request
 from conformance.kinds.shape_choice import Shape
 from conformance.kinds.verdicts import problem_of
 from oracles.adapters.script_text import UNEVEN
@@ -30,10 +31,11 @@ PLANS_KEPT = 256
 
 @dataclass(frozen=True)
 class FaultyTensor:
-    """A problem, and a tensor that shows it."""
+    """A problem, and a tensor that shows it; ``further`` are those of other tensors that raise."""
 
     problem: Problem
     bits: Bits
+    further: tuple[Problem, ...] = ()
 
 
 @lru_cache(PLANS_KEPT)
@@ -71,7 +73,8 @@ def shape_fault(
 ) -> Ask[list[FaultyTensor]]:
     """The first shape that is not kept, or in which an element that was right turns wrong.
 
-    Raises ``Unanswered`` if the backend dies in a shape.
+    Of one that raises an error it has the others that do. Raises ``Unanswered`` if the backend dies
+    in a shape.
     """
     places = _picked(case, shapes, grades)
     none = np.zeros(0, np.intp)
@@ -79,7 +82,7 @@ def shape_fault(
     batch = TensorBatch(elements, [*places])
     replies = yield batch_requests(case, batch)
     answers = batch_answers(case, batch, replies)
-    for shape, picked in places.items():
+    for number, (shape, picked) in enumerate(places.items(), 1):
         rule = tensor_rule(case.document, case.version, shape)
         where, named = f"shape {shape}", (rule.rule, rule.clause, rule.level)
         problem: Problem | None = None
@@ -99,8 +102,21 @@ def shape_fault(
             case Raised() | Malformed() as missing:
                 by_rule = dict(zip(("rule", "clause", "level"), named, strict=True))
                 problem = problem_of(missing, where, **by_rule)
+                rest = {at: inputs[picked].reshape(at) for at, picked in [*places.items()][number:]}
+                further = yield from _also_raising(case, rest)
+                return [FaultyTensor(problem, shown, further)]
             case Crashed() as crashed:
                 raise Unanswered(crashed)
         if problem is not None:
             return [FaultyTensor(problem, shown)]
     return []
+
+
+def _also_raising(case: Case, tensors: Mapping[Shape, Bits]) -> Ask[tuple[Problem, ...]]:
+    """The problems of those tensors that raise an error too."""
+    replies = yield [value_request(case, bits) for bits in tensors.values()]
+    return tuple(
+        problem_of(reply, f"shape {shape}")
+        for shape, reply in zip(tensors, replies, strict=True)
+        if isinstance(reply, Raised)
+    )

@@ -34,8 +34,8 @@ class Replay:
     def differences(self, store: RunStore) -> Iterator[str]:
         """Ask answered cases of a run again; yield a line for each difference.
 
-        The first half is asked the recorded inputs, the others inputs that nobody has seen. Where
-        the invariances of their pairs held, they must hold again.
+        Some are asked the recorded inputs, and at least one inputs that nobody has seen. Where the
+        invariances of their pairs held, they must hold again.
         """
         before = {cell.case: cell for cell in read_cells(store)}
         answered = [
@@ -44,8 +44,8 @@ class Replay:
             if before[case.id].verdict not in (*NOT_RUN, *NO_ANSWER)
         ]
         picked = random_cases(answered, self.count, self.seed)
-        fresh = random_cases(picked, len(picked) // 2, self.seed)
-        recorded = [case for case in picked if case not in fresh]
+        fresh = random_cases(picked, fresh_count(self.count, len(answered)), self.seed)
+        recorded = [case for case in picked if case not in fresh] or picked
         yield from self._compared(store, recorded, store.record.seed, before, _differences)
         held = {
             cell.name: cell for cell in read_checks(store) if cell.verdict in ("conforms", "open")
@@ -99,6 +99,14 @@ class Replay:
             asked = open_run(f"{folder}/run")
             yield from read_cells(asked)
             yield from read_checks(asked)
+
+
+def fresh_count(count: int, answered: int) -> int:
+    """How many of the answered cases a replay of ``count`` asks fresh inputs: half, at least one.
+
+    Where that is all that are asked, they are asked the recorded inputs too.
+    """
+    return min(max(count // 2, 1), answered)
 
 
 def random_cases(cases: list[Case], count: int, seed: int) -> list[Case]:

@@ -13,12 +13,14 @@ import conformance.kinds.drawn_probes  # noqa: F401 (before the fork: a worker w
 from conformance.driver import BackendJudge
 from conformance.kinds.subject import Settings
 from conformance.running.plan import Task
+from conformance.running.repeated_crashes import with_repeated_crashes
 from conformance.running.supervisor import WorkerFailure, live_with_parent
 from conformance.sweep.full_tier import swept
 from conformance.sweep.plan import is_swept
 from oracles.backend.launch_config import LaunchConfig
 from oracles.backend.loading import (
     can_run_in_process,
+    deaths_of,
     drives_framework,
     is_isolated,
     load_isolated,
@@ -235,7 +237,10 @@ class TaskRunner:
             one = self._crashed(task.among[0], order.crash)
             return [*crashed, *(replace(one, check=check) for check in task.checks)]
         first = self.first_variant if self.first is not None and task.checks else None
+        deaths = deaths_of(self.isolated.backend)
+        before = len(deaths)
         found = self.isolated.judge_pair(task.cases, task.checks, task.among, first)
+        found = with_repeated_crashes(found, deaths[before:])
         judged = [
             replace(self._kept(judgement), road=self._road(case))
             for case, judgement in zip(task.cases, found, strict=False)
@@ -275,9 +280,11 @@ class TaskRunner:
         bounds = task.bounds(inputs.size)
         cases = list(task.cases)
         if not order.crash:
+            deaths = deaths_of(self.fastest.backend)
+            before = len(deaths)
             judgements = swept(self.fastest, cases, inputs, *bounds, self.progress.add)
             self.progress.send()
-            return judgements
+            return with_repeated_crashes(judgements, deaths[before:])
         if order.is_asked_again and is_isolated(self.isolated.backend):
             judgements = swept(self.isolated, cases, inputs, *bounds, lambda *_: None)
             if all(judgement.verdict == "crashed" for judgement in judgements):

@@ -108,6 +108,8 @@ class BackendSupervisor(Generic[Info]):
         self._info = info
         self.waited = 0.0
         """Seconds spent on sending requests and waiting for the replies."""
+        self.deaths: list[str] = []
+        """How each process ended that failed in an exchange, whatever came of its requests."""
         if info is None:
             self._ensure_started()
 
@@ -211,15 +213,19 @@ class BackendSupervisor(Generic[Info]):
         except (ProcessFailed, ProcessTimeout) as failure:
             self._kill()
             silent = isinstance(failure, ProcessTimeout)
-            raise ProcessDied(f"the process {failure}", silent=silent) from None
+            raise self._death(f"the process {failure}", silent) from None
         except FrameError as error:
             self._kill()
-            raise ProcessDied(f"the process {describe_invalid_reply(error)}") from None
+            raise self._death(f"the process {describe_invalid_reply(error)}") from None
         except BaseException:
             self._kill()  # the rest of this reply must not be read as the next one
             raise
         finally:
             self._on_reply()
+
+    def _death(self, how: str, silent: bool = False) -> ProcessDied:
+        self.deaths.append(how)
+        return ProcessDied(how, silent=silent)
 
     def _ensure_started(self) -> SupervisedProcess:
         """Return the running process, or start one and wait until it is ready."""

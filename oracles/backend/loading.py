@@ -63,6 +63,13 @@ def seconds_waited(backend: Backend) -> float:
     return 0.0
 
 
+def deaths_of(backend: Backend) -> list[str]:
+    """How each process of a backend ended that failed in an exchange so far."""
+    if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):
+        return backend.oracle.deaths
+    return []
+
+
 def close(backend: Backend) -> None:
     """End the process of a backend, if it has one."""
     if isinstance(backend.oracle, IsolatedOracle | ProgramOracle):

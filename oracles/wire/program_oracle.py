@@ -61,6 +61,11 @@ class ProgramOracle:
         """The seconds spent on waiting for the process's replies."""
         return self._supervisor.waited
 
+    @property
+    def deaths(self) -> list[str]:
+        """How each process of the backend ended that failed in an exchange so far."""
+        return self._supervisor.deaths
+
     def close(self) -> None:
         """End the process; the next request starts a new one."""
         self._supervisor.close()

@@ -13,6 +13,7 @@ from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import Kind
 from reports.findings.finding_text import shortened
 from reports.findings.shape_rules import SHAPE_RULES, Shape, followed_rules, shape_words
+from reports.problem_words import joined_words
 from reports.problems import (
     BrokenAdapter,
     BrokenPromise,
@@ -213,6 +214,7 @@ def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -
 
 
 def _without_dtypes(cell: Cell) -> str:
-    """A cell's message with the roles of its dtypes in place of their names."""
+    """What is wrong, with the roles of the cell's dtypes in place of their names."""
     roles = {cell.target: "the target dtype", cell.source: "the source dtype"}
-    return WORD.sub(lambda word: roles.get(word[0], word[0]), cell.message)
+    message = cell.message.removesuffix(joined_words(cell.limits)).removesuffix("; ")
+    return WORD.sub(lambda word: roles.get(word[0], word[0]), message)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reports.findings.failing_inputs import FailingInputs
-from reports.problems import Problem
+from reports.problems import Died, Problem, Unoffered
 from reports.verdicts import NO_ANSWER, NOT_RUN
 from specs.cases import Case
 from specs.operations import is_bitcast
@@ -81,12 +81,19 @@ class Cell:
     answers: str | None
     check: str = ""
     problems: tuple[Problem, ...] = ()
-    """The problems of a failing cell, except for wrong values."""
+    """The problems of a failing cell, except for wrong values; of any other what limits it."""
 
     @property
     def name(self) -> str:
         """The name under which policies and ledgers list it: that of the check, or the case id."""
         return self.check or self.case
+
+    @property
+    def limits(self) -> tuple[Problem, ...]:
+        """What was not judged although answers were, and how the process died besides."""
+        if not self.is_answered:
+            return ()
+        return tuple(each for each in self.problems if isinstance(each, Unoffered | Died))
 
     @property
     def as_case(self) -> Case:

@@ -74,10 +74,9 @@ def _read_problems(store: RunStore) -> Problems | None:
 
 
 def _with_problems(cell: Cell, problems: Problems | None) -> Cell:
-    if cell.verdict not in FAILING:
-        return cell
     if problems is None:
-        return replace(cell, problems=tuple(problems_of_message(cell)))
+        is_failing = cell.verdict in FAILING
+        return replace(cell, problems=tuple(problems_of_message(cell) if is_failing else ()))
     return replace(cell, problems=tuple(problems.get((cell.backend, cell.name), ())))
 
 

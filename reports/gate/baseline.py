@@ -23,6 +23,7 @@ from reports.findings.failing_inputs import FailingInputs, Mask
 from reports.findings.mechanism_answers import explained
 from reports.findings.mechanism_search import MechanismSearch, Reach
 from reports.findings.wrong_answers import StoredArrays, StoredSamples, WrongAnswers
+from reports.gate.fault_comparison import has_failure, shows_no_more
 from specs.formats import format_named
 
 Answers = Mapping[int | str, int | str]
@@ -36,12 +37,17 @@ class Baseline:
     cells: Mapping[str, Cell]
     before: StoredArrays
     now: StoredArrays
+    compares_faults: bool = True
+    """Whether the runs hold what is wrong besides values as data, as all but the oldest do."""
 
     def has(self, cell: Cell, broken: Divergence | None) -> bool:
-        """Return whether the earlier run has a divergence, or without one the same verdict."""
+        """Return whether the earlier run has a divergence, or without one the same failure."""
         before = self.cells.get(cell.name)
-        if before is None or broken is None:
-            return before is not None and is_known(before, cell, None)
+        if before is None:
+            return False
+        if broken is None or broken.smallest is None:
+            is_same = has_failure(before, cell, broken)
+            return is_same and (not self.compares_faults or shows_no_more(before, cell, broken))
         if is_known(before, cell, broken):
             return True
         old = next((each for each in before.broken if each.key == broken.key), None)

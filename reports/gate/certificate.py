@@ -34,6 +34,7 @@ from reports.run_store.open_run import open_run, tables_of
 from reports.run_store.record import RunRecord, TierChoice
 from reports.run_store.storage import folder_at
 from reports.run_store.store import CAUSES, LOG, RECORD, RunStore
+from reports.run_store.tables import PROBLEM_TABLE
 from specs.errors import CastigateError
 from specs.loader import check_cached_documents
 
@@ -101,7 +102,8 @@ class Evidence:
         before = None
         if self.baseline is not None:
             cells = dict(_cells_by_name(self.baseline, only_backend(self.store)))
-            before = Baseline(cells, _arrays(self.baseline), _arrays(self.store))
+            has_data = PROBLEM_TABLE in tables_of(self.store)
+            before = Baseline(cells, _arrays(self.baseline), _arrays(self.store), has_data)
         record = self.store.record
         assert record.finished is not None
         check_cached_documents(record.selection.documents)
@@ -125,6 +127,8 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
         )
     record, policy = evidence.store.record, evidence.policy
     assert record.finished is not None
+    # Certificates of runs in which all was judged lack the key, as those of earlier versions do.
+    unjudged = {"unjudged": verdict.unjudged} if verdict.unjudged else {}
     return {
         "format": FORMAT,
         # Before all others in the order of the keys: how much the result is about.
@@ -156,6 +160,7 @@ def certificate_body(evidence: Evidence, verdict: PolicyVerdict) -> dict[str, An
             }
             for failure in verdict.failures
         ],
+        **unjudged,
         "unused": [each.model_dump(mode="json") for each in verdict.unused],
         "result": "pass" if verdict.passes else "fail",
     }

@@ -94,6 +94,9 @@ def differences(certificate: dict[str, Any], evidence: Evidence) -> list[str]:
     """List where a certificate differs from what its evidence gives; empty if it holds."""
     recomputed = certificate_body(evidence, evidence.judged())
     if _gives_same_results(certificate["suite"]):
+        # Of an accepted error it did not say what that leaves unjudged.
+        recomputed.pop("unjudged", None)
+        recomputed["answered"].pop("unjudged", None)
         # It reached the same verdicts, but may have named their causes otherwise.
         recomputed |= {name: certificate[name] for name in ("suite", "findings")}
     found = list(_differences(without_seals(certificate), recomputed, ""))
@@ -113,9 +116,13 @@ def _check_folder(certificate: dict[str, Any], folder: Path) -> dict[str, str]:
         case _:
             raise CastigateError("the certificate seals no folder; get the original file")
     for name, files in ((RUN, run), (BASELINE, baseline or {})):
+        if (folder / name).is_symlink():
+            raise CastigateError(_damage(folder / name, "is a link"))
         for path in sorted((folder / name).glob("*")):
             if path.name not in files:
                 raise CastigateError(_damage(path, "is not of the gate"))
+            if path.is_symlink():
+                raise CastigateError(_damage(path, "is a link"))
     folders = {name.partition("/")[0] for name in sealed if "/" in name}
     for name in sorted(sealed.keys() | now.keys()):
         if name not in sealed and name.partition("/")[0] not in folders:

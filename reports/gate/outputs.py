@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -66,7 +67,9 @@ def gate_junit(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
 
 def gate_summary(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
     """Return Markdown: the result with its reasons, then the summary of the run."""
-    return "\n".join([*_result(policy, verdict), *_accepted(verdict), summary_md(report)])
+    return "\n".join(
+        [*_result(policy, verdict), *_accepted(verdict), *_unjudged(verdict), summary_md(report)]
+    )
 
 
 def failure_line(failure: Failure) -> str:
@@ -86,6 +89,8 @@ def answered_line(answered: Mapping[str, int]) -> str:
     for name in ("unsupported", "accepted", "known"):
         if answered[name]:
             counts.append(f"{answered[name]:,} {name}")
+    if "unjudged" in answered:
+        counts.append(f"{answered['unjudged']:,} not wholly judged")
     counts += [f"{answered['inputs']:,} inputs", f"{answered['checks']:,} dtype pairs checked"]
     return ", ".join(counts)
 
@@ -148,4 +153,15 @@ def _accepted(verdict: PolicyVerdict) -> Iterator[str]:
         yield ""
         for reason, count in counts.items():
             yield f"- {escape_markdown(reason)}: {count:,} {'case' if count == 1 else 'cases'}"
+        yield ""
+
+
+def _unjudged(verdict: PolicyVerdict) -> Iterator[str]:
+    """Yield the section on what was not judged of cases that pass."""
+    counts = Counter(verdict.unjudged.values())
+    if counts:
+        yield "## Not judged"
+        yield ""
+        for text, count in counts.items():
+            yield f"- {escape_markdown(text)}: {counted(count, 'case')}"
         yield ""

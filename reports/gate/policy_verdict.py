@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from reports.case_patterns import any_matches, document_of, matches
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding_text import shortened
 from reports.gate.baseline import Baseline
+from reports.gate.fault_comparison import broken_rules, problems_of
 from reports.gate.policy import AcceptedEntry, Policy
+from reports.problem_words import joined_words
+from reports.problems import Unoffered
 from reports.verdicts import BREAKS_RULE, NO_ANSWER, NOT_RUN
 
 EXAMPLES = 3
@@ -93,6 +96,7 @@ class PolicyVerdict:
             status: {each.cell.name for each in self.divergences if each.status == status}
             for status in ("accepted", "known")
         }
+        unjudged = {"unjudged": len(self.unjudged)} if self.unjudged else {}
         is_answered = [cell.verdict not in (*NOT_RUN, *NO_ANSWER) for cell in self.cells]
         return {
             "cases": len(self.cells),
@@ -102,7 +106,27 @@ class PolicyVerdict:
             "known": len(names["known"]),
             "inputs": sum(cell.inputs for cell in self.cells),
             "checks": sum(cell.verdict not in NOT_RUN for cell in self.checks),
+            **unjudged,
         }
+
+    @property
+    def unjudged(self) -> dict[str, str]:
+        """What was not judged of cases that count as answered, or are passed without an answer.
+
+        A backend declines what a promise needs, or one input ends all answers in an error.
+        """
+        found = {
+            each.cell.name: f"no answer: {each.reason}"
+            for each in self.divergences
+            if each.broken is None
+            and each.status in ("accepted", "known")
+            and not (each.cell.check or each.cell.asked or each.cell.is_answered)
+        }
+        for cell in (*self.cells, *self.checks):
+            declined = [each for each in cell.limits if isinstance(each, Unoffered)]
+            if declined:
+                found[cell.name] = joined_words(declined)
+        return found
 
     @property
     def passed_over(self) -> tuple[str, ...]:
@@ -183,26 +207,39 @@ def _divergences(
     policy: Policy, cell: Cell, baseline: Baseline | None, day: date
 ) -> Iterator[PolicyDivergence]:
     """Yield each divergence of a cell; a failure of the case as a whole has no broken rule."""
-    broken_rules: list[Divergence | None] = [*cell.broken]
-    if cell.verdict in NO_ANSWER or (cell.verdict in BREAKS_RULES and not broken_rules):
-        broken_rules.append(None)
-    for broken in broken_rules:
+    for failing, broken in _failures(cell):
         if broken is not None and broken.level not in policy.levels_of(cell.name):
-            yield PolicyDivergence(cell, broken, "not-asked")
+            yield PolicyDivergence(failing, broken, "not-asked")
             continue
-        rule, region = (broken.rule, broken.digest) if broken else (cell.verdict, "")
+        rule, region = (broken.rule, broken.digest) if broken else (failing.verdict, "")
         entries = [
             entry for entry in policy.entry.accepted if entry.accepts(cell.name, rule, region)
         ]
         valid = [entry for entry in entries if entry.expires >= day.isoformat()]
         if valid:
-            yield PolicyDivergence(cell, broken, "accepted", valid[0])
-        elif baseline is not None and baseline.has(cell, broken):
-            yield PolicyDivergence(cell, broken, "known")
+            yield PolicyDivergence(failing, broken, "accepted", valid[0])
+        elif baseline is not None and baseline.has(failing, broken):
+            yield PolicyDivergence(failing, broken, "known")
         elif entries:
-            yield PolicyDivergence(cell, broken, "expired", entries[0])
+            yield PolicyDivergence(failing, broken, "expired", entries[0])
         else:
-            yield PolicyDivergence(cell, broken, "fails")
+            yield PolicyDivergence(failing, broken, "fails")
+
+
+def _failures(cell: Cell) -> Iterator[tuple[Cell, Divergence | None]]:
+    """Yield each broken rule of a cell, and then no rule if an answer is missing.
+
+    A check that breaks rules may lack an answer besides, and a process may have died and answered
+    then. No acceptance of a rule excuses these.
+    """
+    rules = broken_rules(cell)
+    yield from ((cell, broken) for broken in rules)
+    if cell.verdict in NO_ANSWER or (cell.verdict in BREAKS_RULES and not rules):
+        yield cell, None
+    elif cell.check and (missing := problems_of(cell, None)):
+        yield replace(cell, verdict="error", message=joined_words(missing)), None
+    if cell.verdict != "crashed" and (deaths := problems_of(cell, None, "crashed")):
+        yield replace(cell, verdict="crashed", message=joined_words(deaths)), None
 
 
 def _missing_answer(policy: Policy, cell: Cell, baseline: Baseline | None) -> str:

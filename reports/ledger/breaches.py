@@ -14,8 +14,8 @@ from typing import Any
 
 from reports.judgement import Judgement
 from reports.ledger.frozen_text import frozen_text
-from reports.problem_words import words
-from reports.problems import BrokenRule, Refused, WrongValues, wrong_inputs
+from reports.problem_words import joined_words, words
+from reports.problems import BrokenRule, Died, Refused, WrongValues, wrong_inputs
 from reports.verdicts import BREAKS_RULE, NO_ANSWER, VERDICT_OF_LEVEL
 from specs.cases import Case
 
@@ -84,7 +84,9 @@ def _breach_without_answer(case: Case, judgement: Judgement) -> Breach:
     # How a process crashed is not reproducible; of an error, its class is.
     constant = ""
     if judgement.verdict == "error":
-        constant = frozen_text(case, judgement.message, without_numbers=True)
+        # Nor is it that the process died besides, and then answered.
+        said = joined_words(each for each in judgement.problems if not isinstance(each, Died))
+        constant = frozen_text(case, said, without_numbers=True)
     return Breach(judgement.verdict, 0, _digest([judgement.verdict, constant]))
 
 

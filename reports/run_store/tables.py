@@ -19,10 +19,19 @@ from numpy.typing import NDArray
 
 from reports.grading.failure_runs import Runs
 from reports.judgement import Judgement
-from reports.problems import BrokenRule, Datum, Note, WrongValues, problem_json, wrong_inputs
+from reports.problems import (
+    BrokenRule,
+    Datum,
+    Died,
+    Note,
+    Unoffered,
+    WrongValues,
+    problem_json,
+    wrong_inputs,
+)
 from reports.run_store.answer_arrays import DatumArray
 from reports.run_store.storage import Folder
-from reports.verdicts import FAILING
+from reports.verdicts import FAILING, NOT_RUN
 from specs.cases import Case
 from specs.formats import Format, format_named
 
@@ -237,14 +246,19 @@ def pair_row(backend: str, judgement: Judgement) -> dict[str, Any]:
 def problem_rows(backend: str, case: Case, judgement: Judgement) -> Iterator[dict[str, Any]]:
     """The rows of a judgement in ``problems.parquet``: its problems but wrong values and notes.
 
-    Only a case that fails has any.
+    A case that fails has those that show more of the same, too. Any other has only what limits a
+    good verdict: a process that died, and what the backend has declined.
     """
+    name, problems = judgement.check or case.id, judgement.problems
     if judgement.verdict in FAILING:
-        name = judgement.check or case.id
-        for problem in judgement.problems:
-            if not isinstance(problem, WrongValues | Note):
-                encoded = json.dumps(problem_json(problem), ensure_ascii=False)
-                yield {"backend": backend, "name": name, "problem": escape_surrogates(encoded)}
+        stored = [*problems, *judgement.further]
+    else:
+        limits = Died if judgement.verdict in NOT_RUN else (Died, Unoffered)
+        stored = [each for each in problems if isinstance(each, limits)]
+    for problem in stored:
+        if not isinstance(problem, WrongValues | Note):
+            encoded = json.dumps(problem_json(problem), ensure_ascii=False)
+            yield {"backend": backend, "name": name, "problem": escape_surrogates(encoded)}
 
 
 def _broken_rule(case: Case, broken: BrokenRule) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from reports.judgement import Judgement
 from reports.problems import Problem, WrongValues, decode_problem, problem_json
 from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers, decode_array
 
-METADATA_KEY = b"castigate part 5"
+METADATA_KEY = b"castigate part 6"
 """The key of the JSON in the metadata; its number changes with the format."""
 CHECKSUM_BYTES = sha256().digest_size
 DATUM_COLUMNS = ("first", "last", "answer", "last_answer")
@@ -103,6 +103,7 @@ def _judgement_json(
     batches += [_run_batch(divergence.runs) for divergence in judgement.divergences]
     content = _fields(judgement)
     content["problems"] = [*map(_problem_json, judgement.problems)]
+    content["further"] = [*map(problem_json, judgement.further)]
     if judgement.answered is not None:
         both = (judgement.answered.inputs, judgement.answered.answers)
         arrays.update({array.digest: array for array in both})
@@ -129,7 +130,8 @@ def _decode_judgement(
     answered = None
     if content["answered"] is not None:
         answered = InputsAndAnswers(*(arrays[digest] for digest in content["answered"]))
-    return Judgement(**content | {"problems": problems, "answered": answered})
+    further = tuple(map(decode_problem, content["further"]))
+    return Judgement(**content | {"problems": problems, "answered": answered, "further": further})
 
 
 def _decode_problem(content: dict[str, Any], run_batches: Any) -> Problem:

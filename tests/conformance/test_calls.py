@@ -420,10 +420,11 @@ REFUSED, DECLINES = f"{SHARDED}/float32/float32/form:", Unsupported("there is no
 WITHOUT_FAULT: list[tuple[str, Change | Accepting, str, str | None]] = [
     # A backend that cannot run a Linear created in a dtype need not run a converted one.
     (f"{ASTYPE}/float16/int8/form:name/member:weight",
-     outputs(lambda dtype, one: "RuntimeError: no kernel for int8", True), "conforms", ""),
+     outputs(lambda dtype, one: "RuntimeError: no kernel for int8", True), "conforms",
+     "layer-runs is not judged: a Linear of int8 does not run: RuntimeError: no kernel for int8"),
     (f"{ASTYPE}/float16/int8/form:name/member:weight",
      raising(Unsupported("no parameters"), lambda call, bits: call.receiver == "linear"),
-     "conforms", ""),
+     "conforms", "layer-runs is not judged: a Linear of int8 does not run: no parameters"),
     # A layer is run for the case of its weight only.
     (f"{ASTYPE}/float32/float64/form:name/member:bias", runs_no_more, "conforms", ""),
     # A layer that is changed in place need not come back.

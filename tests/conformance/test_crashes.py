@@ -88,6 +88,9 @@ def test_who_dies_once_is_asked_again(right: dict[str, dict[str, Any]], tmp_path
     mark = {"RUNNABLE_MARK": str(tmp_path / "mark")}
     assert run(tmp_path / "run", backend("DiesOnce"), *INT4, env=mark) == 0
     assert only(tmp_path / "run", CASE, right) == right[CASE]
+    said = [each["message"] for each in rows(tmp_path / "run", "pairs")]
+    died = "died once, and answered when asked again: the process was ended by SIGSEGV"
+    assert [each for each in said if "died" in each] == [died]
 
 
 @pytest.mark.nightly

@@ -9,12 +9,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as Tree
 
 import pytest
 
 from conformance.running.program_identity import file_digests
 from reports.gate.canonical_json import canonical_bytes
 from reports.gate.certificate import folder_digests, with_digest, without_seals
+from reports.gate.outputs import REQUIREMENTS
 from tests.conformance.processes import castigate, castigate_in_process
 
 CHEATS = "tests/conformance/data/cheats.py"
@@ -123,6 +125,88 @@ def test_what_is_no_file_and_was_added_to_the_report_is_named(kind: str, copied:
     assert f"{path} is not of the gate" in refusal(copied)
 
 
+ONE_CASE = """\
+seed: 77
+cases:
+  - match: [pypto-cast:seed/int64/float32/mode:CAST_RINT]
+"""
+
+
+def test_a_replay_of_the_only_case_asks_fresh_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHEATS_SEED", SEED)
+    policy, out = written(tmp_path, POLICY + ONE_CASE), tmp_path / "gate"
+    asked = (f"--backend={CHEATS}:KnowsTheBaseline", f"--policy={policy}", "--jobs=1")
+    code, text, err = castigate_in_process("gate", *asked, f"--out={out}")
+    assert code == 0, text + err
+    code, _, err = castigate_in_process("verify", str(out), "--replay=1", "--seed=5", "--jobs=1")
+    assert code == 1
+    assert "conforms was certified, with fresh inputs it is violates" in err
+
+
+TRUNCATES = """\
+policy: tails
+title: Tails that truncate
+documents: ['pypto-cast:0.2']
+levels: [required, recommended]
+tier: quick
+cases:
+  - match: ['pypto-cast:0.2/float16/int8/mode:CAST_RINT/satmode:on']
+accepted:
+  - cases: [invariances/float16/int8]
+    rule: float-to-integer-by-mode
+    reason: a tail truncates
+    expires: '2999-12-31'
+"""
+
+
+@pytest.mark.parametrize(("backend", "code"), [("WrongTails", 0), ("WrapsInTails", 1)])
+def test_an_accepted_rule_of_a_check_excuses_no_other_rule(
+    backend: str, code: int, tmp_path: Path
+) -> None:
+    policy, out = written(tmp_path, TRUNCATES), tmp_path / "gate"
+    asked = (f"--backend={CHEATS}:{backend}", f"--policy={policy}", "--jobs=1")
+    found, text, err = castigate_in_process("gate", *asked, f"--out={out}")
+    assert found == code, text + err
+    assert ("layout: invariances: clamp" in text) == bool(code)
+    content = json.loads((out / "certificate.json").read_bytes())
+    rules = {each["rule"]: each["standing"] for each in content["divergences"]}
+    expected = {"float-to-integer-by-mode": "accepted"}
+    assert rules == expected | ({"clamp": "fails"} if code else {})
+    assert castigate_in_process("verify", str(out))[0] == code
+
+
+CRASHES = """\
+accepted:
+  - cases: ['invariances/**']
+    verdict: crashed
+    reason: it leaks
+    expires: '2999-12-31'
+"""
+
+
+@pytest.mark.parametrize(("more", "code"), [("", 1), (CRASHES, 0)])
+def test_a_crash_fails_although_the_request_is_answered_when_it_is_repeated(
+    more: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHEATS_MARK", str(tmp_path / "mark"))
+    policy, out = written(tmp_path, POLICY + more), tmp_path / "gate"
+    asked = (f"--backend={CHEATS}:DiesOnce", f"--policy={policy}", "--jobs=1")
+    found, text, err = castigate_in_process("gate", *asked, f"--out={out}")
+    assert found == code, text + err
+    said = "died once, and answered when asked again: the process was ended by SIGABRT"
+    assert (f"crashed: invariances: crashed: {said}" in text) == bool(code)
+    [divergence] = json.loads((out / "certificate.json").read_bytes())["divergences"]
+    assert (divergence["verdict"], divergence["message"]) == ("crashed", said)
+    junit = Tree.fromstring((out / "junit.xml").read_text())
+    [test] = [
+        each for each in junit.iter("testcase") if each.get("name") == REQUIREMENTS["crashed"]
+    ]
+    assert (test.find("failure") is not None) == bool(code)
+    assert castigate_in_process("verify", str(out))[0] == code
+
+
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a backend that is right on the inputs of its seed, and looks right."""
@@ -193,6 +277,14 @@ def test_a_linked_folder_is_verified_like_the_folder_itself(copied: Path) -> Non
     (copied / "summary.md").unlink()
     (copied / "summary.md").symlink_to(copied / "junit.xml")
     assert "summary.md was altered" in refusal(copied)
+
+
+@pytest.mark.parametrize("name", ["run", "run/cases.parquet"])
+def test_a_run_that_lies_elsewhere_is_refused(name: str, copied: Path) -> None:
+    elsewhere = copied.parent / "elsewhere"
+    (copied / name).rename(elsewhere)
+    (copied / name).symlink_to(elsewhere)
+    assert f"{copied / name} is a link; copy the whole folder" in refusal(copied)
 
 
 LOOK_ALIKE = [

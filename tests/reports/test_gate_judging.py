@@ -10,9 +10,17 @@ from xml.etree import ElementTree as Tree
 import pytest
 
 from reports.findings.report import read_report
-from reports.gate.outputs import REQUIREMENTS, finding_lines, gate_junit, gate_summary
+from reports.gate.certificate import certificate_body
+from reports.gate.outputs import (
+    REQUIREMENTS,
+    answered_line,
+    finding_lines,
+    gate_junit,
+    gate_summary,
+)
 from reports.gate.policy_verdict import PolicyVerdict
 from reports.judgement import Judgement
+from reports.problems import Refused, Unoffered
 from specs.cases import Case
 from tests.reports.gated import (
     CASE,
@@ -157,6 +165,14 @@ def test_an_error_can_be_accepted(tmp_path: Path) -> None:
     ]
 
 
+def refused(
+    line: str = "no rank 0", where: str = "", error: str = "ValueError", **more: Any
+) -> Judgement:
+    """An error that the backend raises."""
+    return Judgement(CASE, "vendor", "error", (Refused(error, line, where=where),), **more)
+
+
+RANK_0 = refused(where="shape ()")
 BEFORE_AND_NOW: list[tuple[Judgement | None, Judgement | None, list[str]]] = [
     (None, None, []),
     (None, violated(CASE), ["divergence"]),
@@ -170,6 +186,12 @@ BEFORE_AND_NOW: list[tuple[Judgement | None, Judgement | None, list[str]]] = [
     (whole_case(CASE, "error"), whole_case(CASE, "crashed"), ["crashed"]),
     (whole_case(CASE, "unsupported"), violated(CASE), ["divergence"]),
     (whole_case(CASE, "not-run"), whole_case(CASE, "not-run"), ["not-run"]),
+    (RANK_0, RANK_0, []),
+    (RANK_0, refused(), ["error"]),
+    (RANK_0, refused("no kernel", "shape ()"), ["error"]),
+    (RANK_0, refused(where="shape ()", error="MemoryError"), ["error"]),
+    (RANK_0, replace(RANK_0, further=(Refused("ValueError", "", where="shape (2,)"),)), ["error"]),
+    (refused("at 0x7f5500001000"), refused("at 0x7f5500002000"), []),
 ]
 
 
@@ -249,3 +271,26 @@ def test_a_gate_prints_ten_findings_and_counts_the_others(count: int, last: str)
     lines = list(finding_lines(findings))
     assert lines[0] == "finding: wrong value: f0 (3 cases)"
     assert (len(lines), lines[-1]) == (min(count, 11), last)
+
+
+def test_what_a_backend_declines_of_an_answered_case_is_said(tmp_path: Path) -> None:
+    declined = Unoffered("it does not say", "not-copied is not judged")
+    judgement = Judgement(CASE, "vendor", "conforms", (declined,), inputs=256)
+    store = gated_run(tmp_path / "run", only(judgement))
+    found = evidence(store).judged()
+    said = "not-copied is not judged: it does not say"
+    assert (found.passes, found.unjudged) == (True, {CASE: said})
+    assert "1 not wholly judged" in answered_line(found.answered)
+    body = certificate_body(evidence(store), found)
+    assert (body["unjudged"], body["answered"]["unjudged"]) == ({CASE: said}, 1)
+    summary = gate_summary(read_report([str(tmp_path / "run")]), policy(), found)
+    assert f"## Not judged\n\n- {said}: 1 case\n" in summary
+
+
+def test_an_accepted_error_says_that_the_other_inputs_were_not_judged(tmp_path: Path) -> None:
+    error = Refused("ValueError", "no NaN", "on 0x7f81")
+    entry = accepted(rule=None, verdict="error")
+    plant = only(Judgement(CASE, "vendor", "error", (error,)))
+    found = apply_to_run(tmp_path, plant, **entry)
+    assert found.passes
+    assert found.unjudged == {CASE: "no answer: error: on 0x7f81: ValueError: no NaN"}

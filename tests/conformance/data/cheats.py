@@ -75,3 +75,39 @@ class OverwritesItsInputs(Few):
         if bits.flags.writeable:
             bits[...] = 0
         return answers
+
+
+class WrongTails(Few):
+    """Changes elements after the last whole vector of rows of 9 to 70 elements.
+
+    A tail truncates in place of rounding to nearest.
+    """
+
+    wraps = False
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        answers = super().cast(case, bits)
+        if case.target == "int8" and bits.ndim == 1 and 9 <= bits.size <= 70 and bits.size % 8:
+            first = bits.size // 8 * 8
+            values = np.ascontiguousarray(bits[first:]).view(np.float16).astype(np.float64)
+            is_wrong = np.isfinite(values) & (self.wraps | (np.abs(values) < 127))
+            whole = np.trunc(np.where(is_wrong, values, 0)).astype(np.int64) & 0xFF
+            answers[first:] = np.where(is_wrong, whole, answers[first:])
+        return answers
+
+
+class WrapsInTails(WrongTails):
+    """A tail truncates, and wraps where it must clamp."""
+
+    wraps = True
+
+
+class DiesOnce(Few):
+    """Dies once, which the file ``CHEATS_MARK`` says, and answers when it is asked again."""
+
+    def cast(self, case: Case, bits: Any) -> Any:
+        answers = super().cast(case, bits)
+        if not os.path.exists(mark := os.environ["CHEATS_MARK"]):
+            os.close(os.open(mark, os.O_CREAT))
+            os.abort()
+        return answers

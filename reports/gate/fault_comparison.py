@@ -1,0 +1,139 @@
+"""Whether a failure shows no more than the same failure of an earlier run, besides wrong values.
+
+Each run draws inputs and tensors of its own. So the smallest tensor in which an answer changes may
+be another one. What must be the same is all that does not depend on the seed: the answers to the
+inputs that every run asks, the class and the text of an error, and the tensors in which it is
+raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reports.counterexample.drawing import datum_text
+from reports.findings.causes import ADDRESS
+from reports.findings.cells import Cell, Divergence
+from reports.problem_words import words
+from reports.problems import (
+    ChangesWithLayout,
+    Died,
+    DiffersFromVariant,
+    Fault,
+    Problem,
+    Refused,
+    Unoffered,
+    WrongElement,
+)
+from specs.formats import EXHAUSTIVE_BITS, Format, format_named
+
+
+def broken_rules(cell: Cell) -> tuple[Divergence, ...]:
+    """All rules that a cell breaks: the table of checks has one, the problems name the others."""
+    if not cell.check:
+        return cell.broken
+    found = {each.key: each for each in cell.broken}
+    for problem in cell.problems:
+        if isinstance(problem, Fault) and problem.rule:
+            rule = problem.rule, problem.clause, problem.level
+            found.setdefault(rule, Divergence(*rule, 0, 0, "", None, None, (), (), ()))
+    return tuple(found.values())
+
+
+def has_failure(before: Cell, now: Cell, broken: Divergence | None) -> bool:
+    """Whether an earlier run breaks the same rule; without one, whether it lacks the answer too."""
+    if broken is None:
+        return before.verdict == now.verdict or bool(problems_of(before, None, now.verdict))
+    return broken.key in [each.key for each in broken_rules(before) if each.smallest is None]
+
+
+def shows_no_more(before: Cell, now: Cell, broken: Divergence | None) -> bool:
+    """Whether a run shows nothing of a rule, or of a missing answer, that the earlier one lacks.
+
+    ``broken`` is the rule; without one an answer is missing.
+    """
+    if broken is None and before.asked is not None and now.asked is None:
+        return False  # Before, the case was answered in one row.
+    source = format_named(now.source)
+    old, new = (problems_of(each, broken, now.verdict) for each in (before, now))
+    if not _keeps_changes(old, new):
+        return False
+    return all(any(_is_same(source, one, other) for one in old) for other in new)
+
+
+def problems_of(cell: Cell, broken: Divergence | None, verdict: str = "") -> list[Problem]:
+    """The problems by which a cell breaks a rule, or without one those that name no rule.
+
+    Of the verdict `crashed` these are the deaths of the process, and of any other all but those.
+    """
+    key = broken.key if broken is not None else ("", "", "")
+    found = [each for each in cell.problems if rule_of(each) == key]
+    if broken is not None:
+        return found
+    return [each for each in found if isinstance(each, Died) == (verdict == "crashed")]
+
+
+def rule_of(problem: Problem) -> tuple[str, str, str] | None:
+    """Rule, clause and level, all empty if an answer is missing; None for a mere remark."""
+    if isinstance(problem, Fault):
+        return problem.rule, problem.clause, problem.level
+    return None if isinstance(problem, Unoffered) else ("", "", "")
+
+
+def _keeps_changes(old: Sequence[Problem], new: Sequence[Problem]) -> bool:
+    """Whether inputs that every run asks change in the earlier run if they do now.
+
+    The first change of each run is in the smallest tensor, and may be of an input that was drawn.
+    """
+    before, now = (
+        [each for each in some if isinstance(each, ChangesWithLayout)] for some in (old, new)
+    )
+    known = {(each.given, each.in_row, each.elsewhere) for each in before}
+    return all((each.given, each.in_row, each.elsewhere) in known for each in now[1:])
+
+
+def _is_same(source: Format, old: Problem, new: Problem) -> bool:
+    """Whether a problem of the earlier run is the same, but for what a seed decides."""
+    match old, new:
+        case ChangesWithLayout(), ChangesWithLayout():
+            is_other = old.given != new.given
+            return is_other or (old.in_row, old.elsewhere) == (new.in_row, new.elsewhere)
+        case DiffersFromVariant(), DiffersFromVariant():
+            if _is_exhaustive(source):
+                return old == new
+            is_other = old.given != new.given
+            same = (old.there, old.here) == (new.there, new.here)
+            return old.road == new.road and (is_other or same)
+        case WrongElement(), WrongElement():
+            # Of random bits the same element may be wrong, with other bits.
+            is_other = old.wanted != new.wanted
+            places = (old.shape, old.index, old.followed), (new.shape, new.index, new.followed)
+            return places[0] == places[1] and (is_other or old.got == new.got)
+        case Refused(), Refused():
+            one, other = (
+                (each.error, _steady(each.line), each.where, each.kind) for each in (old, new)
+            )
+            return one == other and _are_same_inputs(source, old.inputs, new.inputs)
+        case Died(), Died():
+            return _are_same_inputs(source, *(_inputs_of(each.how) for each in (old, new)))
+    return type(old) is type(new) and _steady(words(old)) == _steady(words(new))
+
+
+def _are_same_inputs(source: Format, old: str, new: str) -> bool:
+    """Whether the named inputs are the same; those of a wide source may be drawn, but zero."""
+    is_drawn = source.kind != "text" and not _is_exhaustive(source)
+    return old == new or (is_drawn and bool(old) and new != f"on {datum_text(source, 0)}")
+
+
+def _is_exhaustive(source: Format) -> bool:
+    """Whether each run asks every input."""
+    return source.kind != "text" and source.bits <= EXHAUSTIVE_BITS
+
+
+def _inputs_of(how: str) -> str:
+    """The inputs that the words for a crash begin with; empty if they name none."""
+    return how.partition(": ")[0] if how.startswith("on ") else ""
+
+
+def _steady(text: str) -> str:
+    """A text without numbers that are likely to be others in the next run."""
+    return ADDRESS.sub("…", text)
