@@ -105,12 +105,13 @@ def nan_as_number(case: Case, bits: Any) -> Any:
 
 
 def without_inner_zeros(case: Case, bits: Any) -> Any:
-    texts = [re.sub(r"(?<=\d)0(?=\d)", "", each) for each in RIGHT.cast(case, bits).flat]
+    texts = [re.sub(r"(?<=[1-9])0+(?=[1-9])", "", each) for each in RIGHT.cast(case, bits).flat]
     return np.array(texts, object).reshape(bits.shape)
 
 
 def exponent_too_large(case: Case, texts: Any) -> Any:
-    powers = [EXPONENT.search(text) for text in texts.flat]
+    # Of a longer number with this exponent, there would be a second wrong input.
+    powers = [EXPONENT.search(text) if len(text) < 10 else None for text in texts.flat]
     too_large = [each is not None and each[1] == "-324" for each in powers]
     return np.array(too_large).reshape(texts.shape)
 
