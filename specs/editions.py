@@ -72,18 +72,29 @@ class Edition:
         words = condition_words(bitcast, self._shape_conditions, case)
         key = case.source, case.target, words
         if key not in self._known_takers:
-            rules = self.document.entry.rules
-            of_pair = self.rules_between(case.source, case.target)
-            takers = (name for name in of_pair if self.matches(rules[name].when, case))
-            self._known_takers[key] = tuple(takers)
+            word_of = dict(zip(self._shape_conditions, words, strict=True))
+            self._known_takers[key] = tuple(
+                name
+                for name, when in self._rules_of_pair(case)
+                if all(word_of[each] in when[each] for each in word_of if each in when)
+            )
         return self._known_takers[key]
 
     @cached_property
     def _shape_conditions(self) -> tuple[str, ...]:
-        """The conditions that some rule puts on a shape; the width follows from the pair."""
+        """The conditions that some rule puts on a shape."""
         rules = self.document.entry.rules
         used = {key for name in self.rules for key in rules[name].when}
-        return tuple(key for key in SHAPE_CONDITIONS if key in used and key != "width")
+        return tuple(key for key in SHAPE_CONDITIONS if key in used)
+
+    def _rules_of_pair(self, case: Case) -> Iterator[tuple[str, dict[str, list[str]]]]:
+        """The rules that take a pair in some shape, and their conditions."""
+        rules = self.document.entry.rules
+        for name in self.rules_between(case.source, case.target):
+            when = rules[name].when
+            others = {key: when[key] for key in when if key not in SHAPE_CONDITIONS}
+            if self.matches(others, case):
+                yield name, when
 
     @cached_property
     def _known_takers(self) -> dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]]:

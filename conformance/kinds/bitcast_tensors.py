@@ -142,15 +142,30 @@ def _memories(source: Format, target: Format, size: int, seed: int) -> Iterator[
     No tensor consists of equal elements: XLA stores such a constant as one element, and does not
     fold its bitcast.
     """
-    yield (np.arange(1, size + 1) % 251).astype(np.uint8)
+    yield _rising_bytes(1, size)
     set_bits, itemsize = np.full(size, 0xFF, np.uint8), np.dtype(source.storage).itemsize
     set_bits[max(size - itemsize, itemsize) :] = 0
     yield set_bits
     for part in map(_part, dict.fromkeys((source, target))):
         if part.kind == "float":
-            fragile = np.array(_fragile_floats(part), part.storage).view(np.uint8)
-            yield np.resize(fragile, size)
-    yield np.random.default_rng(seed).integers(0, 256, size, np.uint8)
+            yield _fragile_bytes(part.name, size)
+    yield _random_bytes(seed, size)
+
+
+@lru_cache(CONTENTS_KEPT)
+def _rising_bytes(first: int, size: int) -> NDArray[np.uint8]:
+    return (np.arange(first, first + size) % 251).astype(np.uint8)
+
+
+@lru_cache(CONTENTS_KEPT)
+def _random_bytes(seed: int, size: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, size, np.uint8)
+
+
+@lru_cache(CONTENTS_KEPT)
+def _fragile_bytes(name: str, size: int) -> NDArray[np.uint8]:
+    form = format_named(name)
+    return np.resize(np.array(_fragile_floats(form), form.storage).view(np.uint8), size)
 
 
 def _part(form: Format) -> Format:
@@ -324,5 +339,4 @@ def _strides(shape: Shape) -> tuple[int, ...]:
 def _counted(dtype: str, shape: Shape, first: int) -> Bits:
     """A tensor of rising bytes; they begin elsewhere for each ``first``."""
     source = format_named(dtype)
-    rising = np.arange(1 + first, 1 + first + _size(source, shape)) % 251
-    return _tensor_of(source, shape, rising.astype(np.uint8))
+    return _tensor_of(source, shape, _rising_bytes(1 + first, _size(source, shape)))

@@ -72,7 +72,9 @@ def scaled(case: Case, bits: Any) -> Any:
 
 
 def shaped(*shape: int) -> Answer:
-    return lambda case, bits: np.zeros(shape, np.uint8)
+    """Zeros of this shape for a row of three; other tensors are answered rightly."""
+    zeros = np.zeros(shape, np.uint8)
+    return lambda case, bits: zeros if bits.shape == (3,) else honest(case, bits)
 
 
 def refuses(case: Case, bits: Any) -> Any:
