@@ -78,6 +78,14 @@ class Pair:
         """How many elements make one of the result: 1 unless they widen."""
         return self.widths.ratio if self.widths.relation == "wider" else 1
 
+    @property
+    def unfit_lengths(self) -> Sequence[int]:
+        """Lengths beside that of the elements which make one: a document may refuse them."""
+        parts = self.parts
+        return (
+            sorted({1, parts // 2, parts + 1, 2 * parts, 4 * parts} - {parts}) if parts > 1 else ()
+        )
+
     def case(self, shape: Shape) -> Case:
         """The case of a shape, which the document need not list."""
         modes = ((SHAPE, format_shape(shape)),)
@@ -290,6 +298,7 @@ def _shaped(pair: Pair) -> Iterator[LaidBits]:
     shapes: Sequence[Shape] = AS_THEY_ARE
     if not all(each.is_rejection for each in _listed(pair)):
         shapes = [*map(pair.widened, (*OF_FOUR, *OF_ONE, *EMPTY)), *AS_THEY_ARE]
+        shapes += [(parts,) for parts in pair.unfit_lengths] + [(2, 2 * pair.parts)]
     for number, shape in enumerate(dict.fromkeys(shapes)):
         if len(shape) <= MOST_RANKS:
             yield _counted(pair.source, shape, number), ""

@@ -37,7 +37,7 @@ LAID, TALL = (5, 13), (LARGE, 1)
 ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((5, 13), (1, 0)), ((129, 17), (1, 0)), ((131, 257), (1, 0)),
     ((3, 5, 7), (2, 1, 0)), ((3, 5, 7), (1, 0, 2)), ((3, 5, 7), (1, 2, 0)), ((3, 5, 7), (2, 0, 1)),
-    ((3, 17, 33), (0, 2, 1)),
+    ((3, 17, 33), (0, 2, 1)), ((2, 35, 33), (0, 2, 1)), ((2, 1, 3, 2, 1, 2), (5, 4, 3, 2, 1, 0)),
     ((2, 3, 4, 5), (0, 2, 3, 1)), ((2, 19, 3, 4), (0, 2, 3, 1)), ((2, 3, 4, 5), (0, 2, 1, 3)),
     ((2, 3, 4, 5), (0, 1, 3, 2)), ((2, 3, 4, 5), (1, 0, 2, 3)), ((2, 3, 4, 5), (0, 3, 1, 2)),
     ((2, 3, 4, 5), (2, 3, 0, 1)), ((2, 3, 4, 5), (3, 2, 1, 0)),
@@ -60,7 +60,7 @@ STRIDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((1, 13), (0, 1)),
 )  # fmt: skip
 """Overlapping windows, as of sounds, and steps of 0 in a dimension of one element."""
-ROW_STEPS = (2, 3, 16, -1, -2, 0)
+ROW_STEPS = (2, 3, 4, 8, 16, -1, -2, 0)
 LONG_STEPS = (256, 300, 1 << 10)
 """Steps that do not fit into 8 bits; of few elements."""
 SPARSE = 10
@@ -85,6 +85,8 @@ kind concerns most pairs. Every other pair is asked ``AT_ONCE_FEW`` rows, one by
 BESIDE = 3
 """Rows that are asked while another thread casts another pair: two of them by turns."""
 DRAWN = 10
+MOST_RANKS, LOG2_OF_DRAWN, STEPS_DRAWN = 8, 13, 2
+"""Of tensors that are drawn: dimensions, elements, and dimensions whose step may be another."""
 PICKS_KEPT = 1024
 
 
@@ -303,8 +305,8 @@ def _contents(count: int) -> Iterator[Probe]:
 
 def _laid_out() -> Iterator[Probe]:
     """The ways to lie in memory."""
-    for offset in (1, 3, 7):
-        yield Probe((TURNED,), offset=offset)
+    yield from (Probe((TURNED,), offset=offset) for offset in (1, 2, 3, 4, 7))
+    yield from (Probe((), 1, offset=1), Probe((LENGTHS[-1],), steps=(2,)))
     yield from (Probe((TURNED,), steps=(step,)) for step in ROW_STEPS)
     yield from (Probe((SEVENTH,), steps=(step,)) for step in LONG_STEPS)
     yield from (Probe(shape, steps=steps) for shape, steps in PADDED)
@@ -314,17 +316,23 @@ def _laid_out() -> Iterator[Probe]:
 
 
 def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:
-    """Probes of any shape and layout, as chance has it."""
+    """Probes of any rank up to 8, any size and any layout, as chance has it."""
     for _ in range(DRAWN):
-        rank = int(chance.integers(1, 4, endpoint=True))
-        most = 80 if rank == 1 else 9
-        steps = tuple(chance.choice((1, 2, 3, 5, -1, -2, 0), rank).tolist())
+        rank = int(chance.integers(1, MOST_RANKS, endpoint=True))
+        shape, room = [1] * rank, 2 ** chance.uniform(0, LOG2_OF_DRAWN)
+        for dimension in chance.permutation(rank).tolist():
+            shape[dimension] = int(room ** chance.uniform()) if dimension else int(room)
+            room /= shape[dimension]
+        steps = [1] * rank
+        for dimension in chance.integers(0, rank, STEPS_DRAWN).tolist():
+            steps[dimension] = int(chance.choice((1, 2, 3, 4, 5, 8, -1, -2, 0)))
+        order = chance.permutation(rank).tolist() if chance.integers(2) else range(rank)
         yield Probe(
-            tuple(chance.integers(1, most, rank, endpoint=True).tolist()),
+            tuple(shape),
             int(chance.integers(count)),
-            steps=steps,
+            steps=tuple(steps),
             offset=int(chance.integers(16)),
-            order=tuple(chance.permutation(rank).tolist()),
+            order=tuple(order),
         )
 
 

@@ -66,7 +66,7 @@ from specs.errors import CastigateError
 from specs.release import VERSION
 
 READ_BUFFER = 1 << 17
-ANSWERS_KEPT = 3
+ANSWERS_KEPT = 8
 """Answers that are kept while the next ones are made: a backend may have two buffers in turn."""
 GC_THRESHOLDS = (100_000, 10, 10)
 """Collect rarely: compiled programs stay, and each is thousands of objects to look through."""
