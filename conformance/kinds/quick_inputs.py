@@ -30,7 +30,8 @@ COARSE, COARSE_INTEGER = 1, 5
 LOWEST_STEPS, STEPS_BY_RULE = 8, 64
 """The target's lowest values, and others in even distances, whose ties have each bit flipped."""
 TIES_WITH_PAIRS, TIES_WITH_CHANCE, TIMES = 4, 12, 256
-"""Ties at which each two bits are flipped, and ties at which so many times any bits below are."""
+"""Ties at which each two bits and each stretch of bits are flipped, and ties at which so many times
+any bits below are."""
 GRIDS = (7, 10)
 """Digits of bfloat16 and float16 after the first: some values of each are asked."""
 ON_GRIDS = 128
@@ -187,6 +188,8 @@ def _beside_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64
         return found
     bits = np.uint64(1) << np.arange(source.bits, dtype=np.uint64)
     pairs = np.unique(bits[:, None] | bits)
+    last, first = np.tril_indices(source.bits)
+    stretches = (bits[last] << np.uint64(1)) - bits[first]
     some, more = (
         found[np.linspace(0, found.size - 1, count).astype(np.intp)]
         for count in (TIES_WITH_PAIRS, TIES_WITH_CHANCE)
@@ -195,7 +198,7 @@ def _beside_ties(source: Format, target: Format, seed: int) -> NDArray[np.uint64
     any_bits = chance.integers(0, source.mask, (more.size, TIMES), np.uint64)
     flipped = [
         (found[:, None] ^ bits).ravel(),
-        (some[:, None] ^ pairs).ravel(),
+        (some[:, None] ^ np.concatenate([pairs, stretches])).ravel(),
         (more[:, None] | any_bits & below[:, None]).ravel(),
     ]
     return np.asarray(np.concatenate(flipped), np.uint64)
