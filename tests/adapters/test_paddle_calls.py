@@ -353,8 +353,8 @@ ASTYPES: list[tuple[tuple[str, ...], bool, str, str, list[str]]] = [
     (ALL, True, "weight", "conforms", []),
     (ALL, True, "bias", "conforms", []),
     (ALL, False, "weight", "deviates", ["layer-runs"]),
-    # Such a layer still runs: paddle adds a bias of another dtype.
-    (("weight",), True, "weight", "deviates", ["layer-runs"]),
+    # Such a layer still runs, as paddle adds a bias of another dtype; but its bias is a member too.
+    (("weight",), True, "weight", "violates", ["form:name", "layer-runs"]),
     (("weight",), True, "bias", "violates", ["form:name"]),
     ((), True, "weight", "violates", ["form:name"]),
 ]
