@@ -106,7 +106,7 @@ def texts(target: Format, chance: np.random.Generator, max_examples: int) -> lis
 
 
 def _special_texts(target: Format, chance: np.random.Generator) -> Iterator[str]:
-    """What a copy may change, and where a parser of numbers takes another path."""
+    """Yield texts that a faulty copy changes, or that a parser of numbers reads by another path."""
     yield from MARKED_NUMBERS
     if target.kind == "text":
         yield from CHARACTERS

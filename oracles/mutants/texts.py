@@ -80,7 +80,7 @@ def _digits_kept(most: int) -> Change:
 
 
 def _significant_digits_kept(most: int) -> Change:
-    """Read so many digits from the first on that is not zero; all later ones count as zeros."""
+    """Read a number of significant digits of a text; replace all later ones by zeros."""
 
     def change(text: str) -> str:
         sign, whole, _, fraction, _, exponent = _parts(text)
