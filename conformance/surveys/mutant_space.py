@@ -40,7 +40,7 @@ from oracles.mutants.mutant import (
 )
 from oracles.protocol import Bits
 from oracles.reference.breakpoints import breakpoints
-from reports.findings.mechanism_answers import answered_ruling
+from reports.findings.asked_inputs import answered_ruling
 from reports.grading.allowed_answers import Expectations
 from reports.grading.grades import ALLOWED
 from specs.bitcast_ruling import BitcastRuling, ruling_if_any

@@ -5,6 +5,7 @@ A behavior is asked about the real part of a complex source.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from reports.behaviors.steps import Evaluation
 from specs.behaviors import Answer, Behavior, Constant, Nan, behaviors
 from specs.formats import Format, format_named
 
+MOST_KEPT = 1 << 12
+"""Patterns whose evaluation is kept for the next behavior: those of many take much memory."""
 HAS_CONSTANT: dict[Constant, Any] = {
     "zero": lambda target: target.entry.zero != "none",
     "minus-zero": lambda target: target.entry.zero == "signed",
@@ -80,6 +83,15 @@ def evaluate(
     A NaN among the answers stands for any NaN.
     """
     patterns = real_patterns(source, inputs)
-    evaluation = Evaluation(real_format(source), target, patterns, select_arrays)
+    if patterns.size > MOST_KEPT:
+        evaluation = Evaluation(real_format(source), target, patterns, select_arrays)
+    else:
+        evaluation = _evaluation(real_format(source), target, patterns.tobytes())
     codes, defined = evaluation.answer(behavior)
     return codes.astype(target.storage), defined
+
+
+@lru_cache(2)
+def _evaluation(source: Format, target: Format, patterns: bytes) -> Evaluation:
+    """The evaluation of a few patterns; many behaviors are tried on the same ones."""
+    return Evaluation(source, target, np.frombuffer(patterns, np.uint64), select_arrays)

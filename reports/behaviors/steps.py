@@ -78,6 +78,12 @@ class State:
         """The target's patterns of finite values; beyond the largest they count on or wrap."""
         return rounded(target, self.parts, self.rounding, self.select, self.to(target))
 
+    def rounding_by(self, rounding: Rounding) -> State:
+        """The same patterns, to be rounded otherwise."""
+        other = replace(self, rounding=rounding)
+        other.parts = self.parts
+        return other
+
     def then(self, format: Format, pattern: Any, defined: Any) -> State:
         """The state after a step that gives these patterns."""
         return State(format, pattern, defined, self.select, self.rounding)
@@ -104,7 +110,7 @@ class Evaluation:
     def _step(self, state: State, step: Step) -> State:
         match step:
             case "truncate" | "floor" | "ceil" | "round-half-even" | "round-half-away":
-                return replace(state, rounding=ROUNDING_STEPS[step])
+                return state.rounding_by(ROUNDING_STEPS[step])
             case "drop-sign":
                 return _magnitude(state)
             case "flush-subnormals":
@@ -114,7 +120,7 @@ class Evaluation:
                 flushed = state.select(state.parts.subnormal, sign, state.pattern)
                 return state.then(state.format, flushed, state.defined)
             case Via(via=name):
-                nearest = replace(state, rounding="nearest-even")
+                nearest = state.rounding_by("nearest-even")
                 return _rounded(nearest, format_named(name), "to-infinity")
             case Into():
                 return _into(state, step)

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference import expect_by_exact, expect_by_kernels
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import NUMBER
-from oracles.reference.expectations import Expected
 from oracles.reference.reference_oracle import Reference, with_nans
 from reports.behaviors.closed_forms import applies_to, evaluate, real_format, real_patterns
 from reports.behaviors.steps import constant
+from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.bit_arithmetic import (
     clamped_first,
     clamped_in_source,
@@ -59,15 +58,12 @@ from reports.grading.allowed_answers import grade_answers, is_nan
 from reports.grading.grades import ALLOWED, NOT_ALLOWED, NOT_RECOMMENDED
 from specs.behaviors import Answer, behaviors
 from specs.cases import Case
-from specs.errors import CastigateError
 from specs.formats import Format, format_named
 from specs.model.vocabulary import Rounding
-from specs.ruling import Ruling, rounded_otherwise, ruling
+from specs.ruling import Ruling, rounded_otherwise
 
 REFERENCE = Reference()
 """One for all cases: it keeps its answers to all patterns of narrow dtypes."""
-KEPT = 64
-"""Expectations that are remembered: many mechanisms are tried on the same inputs."""
 MOST_PLACES = 400
 """No number of a format has more digits before its point, or more zeros after it."""
 PRINTED = 8
@@ -153,22 +149,13 @@ def explained(
             return found
 
 
-def predicted_failures(
-    mechanism: Mechanism,
-    case: Case,
-    inputs: NDArray[Any],
-    answers: NDArray[Any],
-    fails: Mask,
-) -> Mask | None:
+def predicted_failures(mechanism: Mechanism, case: Case, asked: AskedInputs) -> Mask | None:
     """On which inputs a mechanism breaks a rule of its own case; None if that is not computed.
 
-    ``answers`` are those of the backend, and ``fails`` tells which of them are wrong. Where it
-    writes an exponent is not predicted: the answers say it.
+    Where it writes an exponent is not predicted: the backend's answers say it.
     """
-    source, target = format_named(case.source), format_named(case.target)
-    rules = answered_ruling(case)
-    if rules is None:
-        return None
+    rules, inputs, answers = asked.rules, asked.inputs, asked.answers
+    source, target = rules.source, rules.target
     match mechanism:
         case Exponent():
             codes, defined = answers, np.array(["e" in each.lower() for each in answers], bool)
@@ -229,8 +216,7 @@ def predicted_failures(
             & (~_is_nan(source, inputs) | (not isinstance(mechanism, RoundsTwice)))
         )
     if target.is_numeric:
-        # All mechanisms share what is expected of all inputs.
-        grades = grade_answers(rules, inputs, expected_of(rules, inputs), codes)
+        grades = grade_answers(rules, inputs, asked.expected, codes)
         failures: Mask = defined & (grades != ALLOWED)
         return failures
     failures = np.zeros(inputs.shape, bool)
@@ -406,34 +392,6 @@ def _inputs_of_other(mechanism: Mechanism, case: Case, inputs: NDArray[Any]) -> 
     if not isinstance(mechanism, RoundsTwice):
         return inputs
     return _converted(case, mechanism.through, inputs)
-
-
-@lru_cache(1 << 14)
-def known_ruling(case: Case) -> Ruling | None:
-    """The ruling of a case; None for a bitcast, and for a case that the document has no longer."""
-    try:
-        return ruling(case)
-    except (CastigateError, KeyError):
-        return None
-
-
-def answered_ruling(case: Case) -> Ruling | None:
-    """The ruling of a case that its document wants answered; None if there is no such case."""
-    rules = known_ruling(case)
-    return None if rules is None or rules.is_rejection or rules.is_open else rules
-
-
-def expected_of(rules: Ruling, inputs: NDArray[Any]) -> Expected:
-    """Compute what a ruling allows for each input, by the kernels where they can tell."""
-    is_numeric = rules.source.is_numeric and rules.target.is_numeric and not rules.worked
-    if not is_numeric:
-        return expect_by_exact.expect(rules, inputs)
-    return _expected_by_kernels(rules, inputs.tobytes())
-
-
-@lru_cache(KEPT)
-def _expected_by_kernels(rules: Ruling, inputs: bytes) -> Expected:
-    return expect_by_kernels.expect(rules, np.frombuffer(inputs, rules.source.storage))
 
 
 def _allowed(case: Case, inputs: NDArray[Any], answers: NDArray[Any], level: str) -> Mask:

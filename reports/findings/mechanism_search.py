@@ -8,25 +8,25 @@ from enum import IntEnum
 from functools import cached_property, partial
 from hashlib import blake2b
 from math import log2
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reports.findings.asked_inputs import AskedInputs, answered_ruling, known_ruling
 from reports.findings.candidates import candidates, costly_candidates, other_case
 from reports.findings.evidence import worth
 from reports.findings.failing_inputs import Mask
-from reports.findings.input_regions import Classes, classify, region_phrase
+from reports.findings.input_regions import classify, region_phrase
 from reports.findings.intervals import count_regions
-from reports.findings.mechanism_answers import answered_ruling, explained, predicted_failures
+from reports.findings.mechanism_answers import explained, predicted_failures
 from reports.findings.mechanisms import Mechanism
 from reports.findings.wrong_answers import StoredArrays, WrongAnswers
-from specs.formats import Format, format_named
+from specs.formats import format_named
+from specs.ruling import Ruling
 
 FIRST_TRIED = 1024
 """Runs on which a mechanism is tried first; only if it explains some of them, on all."""
-FIRST_PREDICTED = 1024
-"""Failing inputs, and others, for which it is computed first where a mechanism would fail."""
 NEARLY_ALL = 0.9
 """The share of the answers that a mechanism must give where it fails; other faults hide some."""
 BITS_OF_PHRASE = 4.0
@@ -59,6 +59,10 @@ class Forecast:
     elsewhere: frozenset[Hashable] = frozenset()
 
 
+Extent = Literal["few", "all"]
+"""How many of the inputs asked are looked at."""
+
+
 class Placed(NamedTuple):
     """Runs of failing inputs that a mechanism explains, where it also tells that they fail."""
 
@@ -74,39 +78,17 @@ class Claim:
     """
 
     explained: Mask
-    place: Callable[[], Placed | None]
+    place: Callable[[Extent], Placed | None]
+
+    @cached_property
+    def likely(self) -> Placed | None:
+        """What is placed at most, as a few of the inputs asked show."""
+        return self.place("few")
 
     @cached_property
     def placed(self) -> Placed | None:
         """What the mechanism explains where it tells that inputs fail; None if it does not."""
-        return self.place()
-
-
-@dataclass(frozen=True, eq=False)
-class AskedInputs:
-    """The inputs of a cast that were asked, their answers, and which of them fail."""
-
-    source: Format
-    target: Format
-    inputs: NDArray[Any]
-    answers: NDArray[Any]
-    fails: Mask
-
-    @cached_property
-    def few(self) -> AskedInputs:
-        """Some of those that fail, and of the others."""
-        chosen = [
-            places[:: max(1, -(-places.size // FIRST_PREDICTED))]
-            for places in (np.flatnonzero(self.fails), np.flatnonzero(~self.fails))
-        ]
-        some = np.sort(np.concatenate(chosen))
-        columns = (self.inputs[some], self.answers[some], self.fails[some])
-        return AskedInputs(self.source, self.target, *columns)
-
-    @cached_property
-    def classes(self) -> Classes:
-        """The class of each input."""
-        return classify(self.source, self.target, self.inputs)
+        return self.place("all") if self.likely is not None else None
 
 
 class MechanismSearch:
@@ -117,6 +99,7 @@ class MechanismSearch:
         self._runs: dict[object, Mask | None] = {}
         """What each mechanism explains; None for nothing, as is mostly so."""
         self._forecasts: dict[object, Forecast | None] = {}
+        self._few: dict[object, AskedInputs] = {}
         self._last_asked: tuple[object, AskedInputs] | None = None
 
     def claims(
@@ -141,9 +124,13 @@ class MechanismSearch:
                 yield mechanism, Claim(runs, partial(self._placed, mechanism, wrong, meaning, runs))
 
     def _placed(
-        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object, runs: Mask
+        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object, runs: Mask, extent: Extent
     ) -> Placed | None:
-        found = self._forecast(mechanism, wrong, meaning)
+        found = self._forecast(mechanism, wrong, meaning, "few")
+        if found is not None and extent == "few":
+            return Placed(runs, found)
+        if found is not None:
+            found = self._forecast(mechanism, wrong, meaning, "all")
         if found is None and not mechanism.tells_where:
             found = self._forecast_intervals(wrong, runs)
         elif found is not None and found.reach == Reach.REGION:
@@ -169,29 +156,27 @@ class MechanismSearch:
         return self._runs[key]
 
     def _forecast(
-        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object
+        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object, extent: Extent
     ) -> Forecast | None:
         """Where a mechanism tells that inputs fail; None if it does so nowhere."""
-        rules, level = answered_ruling(wrong.case), wrong.broken.level
-        if rules is None or wrong.cell.asked is None or wrong.cell.answers is None:
+        rules, level, cell = answered_ruling(wrong.case), wrong.broken.level, wrong.cell
+        if rules is None or cell.asked is None or cell.answers is None:
             return None
-        key = (mechanism, meaning, rules.meaning, wrong.cell.asked, _digests(wrong), level)
+        key = (mechanism, meaning, rules.meaning, cell.asked, _digests(wrong), level, extent)
         if key not in self._forecasts:
-            asked = self._asked(wrong)
-            found = forecast(mechanism, wrong, asked.few)
-            if found is not None and asked.few.inputs.size < asked.inputs.size:
-                found = forecast(mechanism, wrong, asked)
-            self._forecasts[key] = found
+            asked = self._asked(wrong, rules, extent)
+            self._forecasts[key] = forecast(mechanism, wrong, asked)
         return self._forecasts[key]
 
     def _forecast_intervals(self, wrong: WrongAnswers, runs: Mask) -> Forecast | None:
         """The forecast that just some runs of inputs fail, if these are few intervals of values."""
-        if wrong.cell.asked is None or wrong.cell.answers is None:
+        rules = known_ruling(wrong.case)
+        if rules is None or wrong.cell.asked is None or wrong.cell.answers is None:
             return None
         key = (wrong.cell.asked, _digests(wrong), wrong.broken.digest, _digest(runs))
         if key not in self._forecasts:
             source, target = format_named(wrong.case.source), format_named(wrong.case.target)
-            asked, failing = self._asked(wrong), wrong.failing.at(runs)
+            asked, failing = self._asked(wrong, rules, "all"), wrong.failing.at(runs)
             single, intervals = count_regions(source, failing, asked.inputs)
             self._forecasts[key] = None
             if single + intervals <= MOST_REGIONS:
@@ -202,22 +187,26 @@ class MechanismSearch:
                 self._forecasts[key] = Forecast(Reach.INTERVALS, bits)
         return self._forecasts[key]
 
-    def _asked(self, wrong: WrongAnswers) -> AskedInputs:
-        """The inputs of a case that were asked; remembered for the mechanisms tried next."""
+    def _asked(self, wrong: WrongAnswers, rules: Ruling, extent: Extent) -> AskedInputs:
+        """The inputs of a case that were asked; all of them only of the last case, as many as are.
+
+        A few of each case are kept, with what is computed of them.
+        """
         cell = wrong.cell
         assert cell.asked is not None
         assert cell.answers is not None
-        key = (cell.asked, cell.answers, _digests(wrong))
+        key = (rules.meaning, cell.asked, cell.answers, _digests(wrong))
+        if extent == "few" and key in self._few:
+            return self._few[key]
         if self._last_asked is None or self._last_asked[0] != key:
             inputs = self._stored(cell.asked)
             fails = np.zeros(inputs.shape, bool)
             for broken in cell.broken:
                 if broken.failing is not None:
                     fails |= _within(broken.failing.holds, broken.failing.runs.first, inputs)
-            pair = format_named(cell.source), format_named(cell.target)
-            columns = inputs, self._stored(cell.answers), fails
-            self._last_asked = key, AskedInputs(*pair, *columns)
-        return self._last_asked[1]
+            self._last_asked = key, AskedInputs(rules, inputs, self._stored(cell.answers), fails)
+        asked = self._last_asked[1]
+        return self._few.setdefault(key, asked.few) if extent == "few" else asked
 
 
 def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> Forecast | None:
@@ -226,8 +215,8 @@ def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> F
     It must not say that an input fails which conforms. What fails by another answer has another
     fault as well.
     """
-    case, level, target = wrong.case, wrong.broken.level, asked.target
-    predicted = predicted_failures(mechanism, case, asked.inputs, asked.answers, asked.fails)
+    case, level, target = wrong.case, wrong.broken.level, asked.rules.target
+    predicted = predicted_failures(mechanism, case, asked)
     if predicted is None or not predicted.any():
         return None
     inputs, answers = asked.inputs[predicted], asked.answers[predicted]
@@ -247,7 +236,7 @@ def forecast(mechanism: Mechanism, wrong: WrongAnswers, asked: AskedInputs) -> F
     good = among[(failed == count) & (hit >= NEARLY_ALL * count)]
     some = frozenset(by_number[number] for number in good.tolist())
     every = [by_number[number] for number in among.tolist()]
-    region = region_phrase(asked.source, some, every) if some else None
+    region = region_phrase(asked.rules.source, some, every) if some else None
     if not region:
         return None
     here = np.isin(numbers, good)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 from zlib import crc32
 
 from reports.findings.candidates import every_candidate
 from reports.findings.evidence import bits_of_choice
 from reports.findings.failing_inputs import Mask
-from reports.findings.mechanism_search import Claim, MechanismSearch, Placed, Reach
+from reports.findings.mechanism_search import Claim, Extent, MechanismSearch, Placed, Reach
 from reports.findings.mechanisms import (
     ClosedForm,
     ExponentBits,
@@ -50,12 +50,12 @@ class Explanation:
     claims: dict[Mechanism, Claim] = field(default_factory=dict)
     shares: dict[Mechanism | Undecided, Share] = field(default_factory=dict)
 
-    def placed(self, mechanism: Mechanism, reach: Reach) -> Placed | None:
+    def placed(self, mechanism: Mechanism, reach: Reach, extent: Extent = "all") -> Placed | None:
         """What a mechanism explains of the runs left, if it reaches that far; None if nothing."""
         claim = self.claims.get(mechanism)
         if claim is None or not (claim.explained & self.wrong.left).any():
             return None
-        placed = claim.placed
+        placed = claim.placed if extent == "all" else claim.likely
         if placed is None or placed.forecast.reach > reach:
             return None
         return placed if (placed.runs & self.wrong.left).any() else None
@@ -205,15 +205,21 @@ def _best(
     for mechanism, share in sorted(at_most.items(), key=lambda item: -item[1]):
         if round(share, 6) < most[0] or not share:
             break
-        gain, rank = _gain(found, mechanism, reach)
-        merit = round(gain, 6), mechanism in chosen, -rank
-        is_better = gain > 0 and (best is None or merit > most)
-        if is_better and is_worth_its_cost(found, mechanism, reach, chosen):
-            best, most = mechanism, merit
+        # Few inputs show which others cannot be better, in less time.
+        for extent in get_args(Extent):
+            gain, rank = _gain(found, mechanism, reach, extent)
+            merit = round(gain, 6), mechanism in chosen, -rank
+            if not gain or (best is not None and merit <= most):
+                break
+        else:
+            if is_worth_its_cost(found, mechanism, reach, chosen):
+                best, most = mechanism, merit
     return best
 
 
-def _gain(found: Sequence[Explanation], mechanism: Mechanism, reach: Reach) -> tuple[float, int]:
+def _gain(
+    found: Sequence[Explanation], mechanism: Mechanism, reach: Reach, extent: Extent
+) -> tuple[float, int]:
     """How much of what is left a mechanism explains, and how many in a case are simpler than it.
 
     A closed form that holds everywhere for less than half of the answers that it gives does so by
@@ -223,7 +229,7 @@ def _gain(found: Sequence[Explanation], mechanism: Mechanism, reach: Reach) -> t
     for each in found:
         if mechanism not in each.claims or not each.wrong.left.any():
             continue
-        if placed := each.placed(mechanism, reach):
+        if placed := each.placed(mechanism, reach, extent):
             gain += each.wrong.share(placed.runs & each.wrong.left)
             rank = max(rank, list(each.claims).index(mechanism))
         elif isinstance(mechanism, ClosedForm):

@@ -11,12 +11,13 @@ import pytest
 
 from oracles.registry import Backend
 from reports.findings import root_causes
+from reports.findings.asked_inputs import answered_ruling, expected_of
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
 from reports.findings.candidates import candidates
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import ExplainedCase
-from reports.findings.mechanism_answers import answered_ruling, expected_of, explained
+from reports.findings.mechanism_answers import explained
 from reports.findings.read_findings import found_again, read_findings
 from reports.findings.shape_rules import Shape, followed_rules
 from reports.judgement import NEXT_SCRIPT

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from reports.findings import mechanism_answers
+from reports.findings.asked_inputs import known_ruling
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import finding_record, findings_lines
-from reports.findings.mechanism_answers import known_ruling
 from reports.findings.read_findings import read_findings
 from reports.findings.report import read_report
 from reports.html.site import write_site
