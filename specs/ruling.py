@@ -86,6 +86,23 @@ class AnswerDue:
     level: Level
 
 
+class Meaning(tuple[Hashable, ...]):
+    """A key that is hashed once: it takes as long as much of what is looked up by it."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@cache
+def _interned(meaning: Meaning) -> Meaning:
+    """The first of equal meanings, so that comparing two of them takes no time."""
+    return meaning
+
+
 @dataclass(frozen=True)
 class Ruling:
     """The resolved rules of a case: its branches, and which branch takes each atom.
@@ -144,7 +161,7 @@ class Ruling:
             (branch.input_class, branch.outcome, branch.level, branch.recommended)
             for branch in self.branches
         )
-        return self.source, self.target, self.rounding, branches, self.worked
+        return _interned(Meaning((self.source, self.target, self.rounding, branches, self.worked)))
 
     @cached_property
     def _hash(self) -> int:

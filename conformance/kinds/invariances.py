@@ -42,6 +42,7 @@ from conformance.kinds.probe_answers import (
 )
 from conformance.kinds.probes import (
     LARGE,
+    PARTS,
     TURNED,
     Probe,
     ProbePlan,
@@ -49,6 +50,7 @@ from conformance.kinds.probes import (
     at_once,
     beside,
     drawn,
+    further_probes,
     lasting,
     probes,
     road_probes,
@@ -140,6 +142,8 @@ class Invariances:
         asked = []
         if few_shapes or not is_call:
             asked.append((row, _usual_plan(count, pair if few_shapes else "", _Kept.of(row))))
+            if not few_shapes:
+                asked += _further_plans(row, is_full)
         if is_full:
             asked.append((row, _plan(row, lasting())))
         if not few_shapes:
@@ -152,20 +156,23 @@ class Invariances:
             for by in (yield from self._other_roads(whole.case)):
                 few = _few(by)
                 size, kept = few.inputs.size, _Kept.of(few)
-                number = crc32(by.case.id.encode())
-                plan = _usual_plan(size, "", kept) if is_full else _road_plan(size, number, kept)
-                asked.append((few, plan))
+                if is_full:
+                    asked += [(few, _usual_plan(size, "", kept)), *_further_plans(few, is_full)]
+                else:
+                    asked.append((few, _road_plan(size, crc32(by.case.id.encode()), kept)))
         # A missing answer ends the check, so what is claimed comes first.
         asked.sort(key=lambda each: not subject.claims(each[0].case))
         for by, probe, answer in (yield from changed_answers(asked)):
             found.note(by, probe, answer)
         if few_shapes or is_call:
             return
-        for other in neighbors(row.case, is_full)[: None if is_full else 1]:
+        others = neighbors(row.case, is_full)
+        number = crc32(row.case.id.encode())
+        for other in others if is_full else others[: number % PARTS == 0]:
             together = beside(count, f"{other.source} to {other.target}")
             for probe, answer in (yield from answers_beside(row, _plan(row, together), other)):
                 found.note(row, probe, answer)
-        if turns := in_turn(row, is_full):
+        if turns := in_turn(row, others):
             for probe, answer in (yield from answers_in_turn(row, turns)):
                 found.note(row, probe, answer)
 
@@ -370,6 +377,20 @@ def _call_plan(row: Baseline, is_alone: bool) -> ProbePlan:
     if not is_alone:
         chosen = chosen[crc32(row.case.id.encode()) % BESIDE_CASTS :: BESIDE_CASTS]
     return _plan(row, chosen)
+
+
+def _further_plans(row: Baseline, is_full: bool) -> list[tuple[Baseline, ProbePlan]]:
+    """The further probes of a row, in plans: one, or all at the tier full."""
+    own = crc32(row.case.id.encode()) % PARTS
+    parts = range(PARTS) if is_full else [own]
+    count, kept = row.inputs.size, _Kept.of(row)
+    return [(row, _further_plan(count, part, kept)) for part in parts]
+
+
+@lru_cache(PLANS_KEPT)
+def _further_plan(count: int, part: int, kept: _Kept) -> ProbePlan:
+    chosen = [probe for probe in further_probes(count)[part::PARTS] if kept.keeps(probe)]
+    return ProbePlan.of(chosen, count)
 
 
 @lru_cache(PLANS_KEPT)

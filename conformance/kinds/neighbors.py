@@ -9,6 +9,7 @@ immediately before a row of the pair itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -24,6 +25,7 @@ from specs.selection import first_cases
 
 LENGTH = TURNED + 1
 """No other row of a pair has this length."""
+SOURCES_KEPT = 64
 MOST_BITS = 64
 """Of the widest numbers that a pattern is computed for."""
 
@@ -32,7 +34,8 @@ def neighbors(case: Case, is_full: bool) -> list[Case]:
     """Return cases of the same edition that are cast before a row of a case.
 
     They have another source or target of the same width, or a source of another width, or are
-    refused. At the tier quick the case's id chooses one of each kind; at full all are asked.
+    refused. At full all are asked; at the tier quick the case's id chooses two: one of equal width,
+    and one that is wider or refused.
     """
     known = first_cases(case.document, case.version).values()
     source, target = format_named(case.source), format_named(case.target)
@@ -41,13 +44,27 @@ def neighbors(case: Case, is_full: bool) -> list[Case]:
         [each for each in known if each.source == case.source and _is_other(target, each.target)],
         [each for each in known if each.target == case.target and _is_wider(source, each.source)],
     ]
-    refused = [each for each in known if each.source == case.source and ruling(each).is_rejection]
+    refused = _refused(case.document, case.version, case.source)
     if is_full:
         return [each for kind in (*others, refused) for each in kind]
     number = crc32(case.id.encode())
-    found = (_first_answered(kind, number) for kind in others)
-    one_refused = refused[number % len(refused) :][:1] if refused else []
-    return [*(each for each in found if each is not None), *one_refused]
+    found = [_first_answered(kind, number) for kind in others]
+    found.append(refused[number % len(refused)] if refused else None)
+    both = (found[:2], found[2:])
+    return [each for some in both for each in _one_of(some, number)]
+
+
+def _one_of(some: Sequence[Case | None], number: int) -> list[Case]:
+    """One of some cases, as far as there are any."""
+    there = [each for each in some if each is not None]
+    return there[number % len(there) :][:1] if there else []
+
+
+@lru_cache(SOURCES_KEPT)
+def _refused(document: str, version: str, source: str) -> tuple[Case, ...]:
+    """The cases of a source that a version wants refused."""
+    known = first_cases(document, version).values()
+    return tuple(each for each in known if each.source == source and ruling(each).is_rejection)
 
 
 def _first_answered(cases: Sequence[Case], number: int) -> Case | None:
@@ -69,14 +86,14 @@ def _is_wider(own: Format, name: str) -> bool:
     return is_like and (other.bits > own.bits or own.bits == MOST_BITS > other.bits)
 
 
-def in_turn(row: Baseline, is_full: bool) -> list[tuple[Request, ProbePlan]]:
+def in_turn(row: Baseline, cases: Sequence[Case]) -> list[tuple[Request, ProbePlan]]:
     """Return a cast of each neighbor, and the row of the pair that is to be asked after it.
 
     The neighbor gets the same patterns, as far as its source holds them.
     """
     count = row.inputs.size
     turns: list[tuple[Request, ProbePlan]] = []
-    for number, case in enumerate(neighbors(row.case, is_full)):
+    for number, case in enumerate(cases):
         probe = Probe((LENGTH,), number % count, after=f"{case.source} to {case.target}")
         plan = ProbePlan.of([probe], count)
         turns.append((Cast(case, held_by(case, probe.tensor(row.inputs))), plan))

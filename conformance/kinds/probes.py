@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from math import prod
 from zlib import crc32
 
@@ -20,34 +20,35 @@ LARGE = (1 << 16) + 3
 """More than frameworks leave to one thread, and no multiple of what they cut it into."""
 TURNED = 67
 """The length at which every input stands at every position: a prime, and longer than a vector."""
-SCALARS = 16
+SCALARS = 8
 """Inputs that are asked as tensors without dimensions; as one element each is asked."""
 SHUFFLED = 64
 """Shufflings in one row: any two inputs stand side by side, and in one vector, in some of them."""
 AROUND_BLOCKS = tuple(block + beside for block in (128, 256, 512) for beside in (-1, 0, 1))
 """Lengths at which loops over blocks of vectors begin and end."""
 RANKED: tuple[Shape, ...] = (
-    (2, 2, 2, 2, 3), (1, 2, 1, 2, 1, 2), (2, 1, 2, 1, 2, 1, 3), (1, 2, 1, 2, 1, 2, 1, 3),
-    (0, 0), (0, 65536), (3, 0, 5), (2, 3, 0),
+    (2, 2, 2, 2, 3), (1, 2, 1, 2, 1, 2), (0, 65536),
+    (2, 1, 2, 1, 2, 1, 3), (1, 2, 1, 2, 1, 2, 1, 3), (0, 0), (3, 0, 5), (2, 3, 0),
 )  # fmt: skip
 MATRICES: tuple[Shape, ...] = ((3, 17), (9, 129), (1030, 3), (65, 129), (2, 4097))
 """Matrices as models have them: wide, tall, and more than one block in both directions."""
 LAID, TALL = (5, 13), (LARGE, 1)
 """A matrix that is asked in many layouts too, and one with more rows than a GPU's grid has."""
 ORDERS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
-    ((5, 13), (1, 0)), ((129, 17), (1, 0)), ((131, 257), (1, 0)),
-    ((3, 5, 7), (2, 1, 0)), ((3, 5, 7), (1, 0, 2)), ((3, 5, 7), (1, 2, 0)), ((3, 5, 7), (2, 0, 1)),
-    ((3, 17, 33), (0, 2, 1)), ((2, 35, 33), (0, 2, 1)), ((2, 1, 3, 2, 1, 2), (5, 4, 3, 2, 1, 0)),
-    ((2, 3, 4, 5), (0, 2, 3, 1)), ((2, 19, 3, 4), (0, 2, 3, 1)), ((2, 3, 4, 5), (0, 2, 1, 3)),
+    ((5, 13), (1, 0)), ((3, 5, 7), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1)),
+    ((129, 17), (1, 0)), ((131, 257), (1, 0)), ((3, 5, 7), (1, 0, 2)), ((3, 5, 7), (1, 2, 0)),
+    ((3, 5, 7), (2, 0, 1)), ((3, 17, 33), (0, 2, 1)), ((2, 35, 33), (0, 2, 1)),
+    ((2, 1, 3, 2, 1, 2), (5, 4, 3, 2, 1, 0)), ((2, 19, 3, 4), (0, 2, 3, 1)),
+    ((2, 3, 4, 5), (0, 2, 1, 3)),
     ((2, 3, 4, 5), (0, 1, 3, 2)), ((2, 3, 4, 5), (1, 0, 2, 3)), ((2, 3, 4, 5), (0, 3, 1, 2)),
     ((2, 3, 4, 5), (2, 3, 0, 1)), ((2, 3, 4, 5), (3, 2, 1, 0)),
     ((2, 3, 2, 2, 3), (0, 2, 3, 4, 1)), ((2, 3, 2, 2, 3), (0, 1, 3, 2, 4)),
 )  # fmt: skip
 """Tensors whose dimensions lie in another order: columns first, channels last, heads exchanged."""
 PADDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
-    ((5, 13), (2, 1)), ((5, 13), (1, 2)), ((5, 13), (1, 16)), ((17, 129), (2, 1)),
-    ((3, 5), (1700, 1)), ((5, 13), (-1, 1)), ((5, 13), (1, -1)), ((5, 13), (-1, -1)),
-    ((5, 13), (0, 1)), ((5, 13), (1, 0)),
+    ((5, 13), (2, 1)), ((5, 13), (0, 1)), ((5, 13), (1, 16)),
+    ((5, 13), (1, 2)), ((17, 129), (2, 1)), ((3, 5), (1700, 1)), ((5, 13), (-1, 1)),
+    ((5, 13), (1, -1)), ((5, 13), (-1, -1)), ((5, 13), (1, 0)),
     ((3, 4, 9), (2, 1, 1)), ((3, 4, 9), (1, 2, 1)), ((3, 4, 9), (-1, 1, 1)),
     ((3, 4, 9), (1, -1, 1)),
     ((3, 4, 9), (0, 1, 1)), ((3, 4, 9), (1, 0, 1)), ((3, 4, 9), (1, 1, 0)), ((3, 4, 9), (0, 0, 1)),
@@ -60,9 +61,15 @@ STRIDED: tuple[tuple[Shape, tuple[int, ...]], ...] = (
     ((1, 13), (0, 1)),
 )  # fmt: skip
 """Overlapping windows, as of sounds, and steps of 0 in a dimension of one element."""
-ROW_STEPS = (2, 3, 4, 8, 16, -1, -2, 0)
+OFFSETS = (1, 2, 3, 4, 7)
+ROW_STEPS = (2, -1, 0, 3, 4, 8, 16, -2)
 LONG_STEPS = (256, 300, 1 << 10)
 """Steps that do not fit into 8 bits; of few elements."""
+OF_EVERY_PAIR = 3
+"""Tensors of each list that every pair is asked."""
+PARTS = 8
+"""At the tier quick each pair is asked one in so many of the others, so that all pairs of a
+document together are asked all of them: a fault in a layout rarely concerns a single pair."""
 SPARSE = 10
 """In a sparse row one element in so many is not the first input, which is zero for numbers."""
 MASKS = 8
@@ -87,7 +94,7 @@ BESIDE = 3
 DRAWN = 10
 MOST_RANKS, LOG2_OF_DRAWN, STEPS_DRAWN = 8, 13, 2
 """Of tensors that are drawn: dimensions, elements, and dimensions whose step may be another."""
-PICKS_KEPT = 1024
+PICKS_KEPT, COUNTS_KEPT = 1024, 64
 
 
 @dataclass(frozen=True)
@@ -274,17 +281,27 @@ def probes(count: int, pair: str, few_shapes: bool) -> Iterator[Probe]:
         yield Probe((TURNED,), first)
     yield from (Probe((TURNED,), first, stride=0) for first in range(count))
     # A row after a scalar shows whether that has left anything behind.
-    yield from (Probe((1,), first) for first in range(count))
     for place, first in enumerate(_spread(count, SCALARS)):
         yield from (Probe((), first), Probe((SEVENTH,), place))
     # The same length, first and last input, and others between: what is remembered by its ends.
     yield from (Probe((count + 1,), stride=stride) for stride in (1, 2, 3))
     yield Probe((SHUFFLED * count + 3,), shuffling=1)
-    # Not from the first input on: that is zero, and answers to the next ones often are.
-    for place, shape in enumerate((*RANKED, *MATRICES, LAID, TALL)):
-        yield Probe(shape, (count // 4 + place * SEVENTH) % count)
+    shapes = *RANKED[:OF_EVERY_PAIR], *MATRICES[:OF_EVERY_PAIR], LAID
+    yield from (_beginning_inside(shape, count) for shape in shapes)
     yield from _contents(count)
-    yield from _laid_out()
+    for layouts in _layouts():
+        yield from layouts[:OF_EVERY_PAIR]
+
+
+@lru_cache(COUNTS_KEPT)
+def further_probes(count: int) -> tuple[Probe, ...]:
+    """The probes of which a pair is asked some at the tier quick."""
+    shapes = *RANKED[OF_EVERY_PAIR:], *MATRICES[OF_EVERY_PAIR:], TALL
+    return (
+        *(Probe((1,), first) for first in range(count)),
+        *(_beginning_inside(shape, count) for shape in shapes),
+        *(probe for layouts in _layouts() for probe in layouts[OF_EVERY_PAIR:]),
+    )
 
 
 def road_probes(count: int, number: int) -> Iterator[Probe]:
@@ -292,8 +309,14 @@ def road_probes(count: int, number: int) -> Iterator[Probe]:
     rows = [Probe((SEVENTH,), first) for first in range(0, count, SEVENTH)]
     yield from (rows[number % len(rows)], rows[number // len(rows) % len(rows)])
     yield Probe((8 * count + 3,), shuffling=1 + number % MASKS)
-    for some in ([Probe(shape) for shape in MATRICES], [*_contents(count)], [*_laid_out()]):
+    laid = [probe for layouts in _layouts() for probe in layouts]
+    for some in ([Probe(shape) for shape in MATRICES], [*_contents(count)], laid):
         yield some[number % len(some)]
+
+
+def _beginning_inside(shape: Shape, count: int) -> Probe:
+    """A tensor that does not begin with the first input: that is zero, and so are answers near."""
+    return Probe(shape, (count // 4 + sum(shape) * SEVENTH) % count)
 
 
 def _contents(count: int) -> Iterator[Probe]:
@@ -303,16 +326,19 @@ def _contents(count: int) -> Iterator[Probe]:
     yield Probe((LENGTHS[-1],), count // 2, stride=0)
 
 
-def _laid_out() -> Iterator[Probe]:
-    """The ways to lie in memory."""
-    yield from (Probe((TURNED,), offset=offset) for offset in (1, 2, 3, 4, 7))
-    yield from (Probe((), 1, offset=1), Probe((LENGTHS[-1],), steps=(2,)))
-    yield from (Probe((TURNED,), steps=(step,)) for step in ROW_STEPS)
-    yield from (Probe((SEVENTH,), steps=(step,)) for step in LONG_STEPS)
-    yield from (Probe(shape, steps=steps) for shape, steps in PADDED)
-    yield from (Probe(shape, order=order) for shape, order in ORDERS)
-    yield from (Probe(shape, strides=strides) for shape, strides in STRIDED)
-    yield Probe((3, 4, 9), steps=(-1, 1, 2), offset=5)
+@cache
+def _layouts() -> tuple[Sequence[Probe], ...]:
+    """The ways to lie in memory, in lists of those that are alike."""
+    mixed = Probe((3, 4, 9), steps=(-1, 1, 2), offset=5)
+    return (
+        (mixed, Probe((), 1, offset=1), Probe((LENGTHS[-1],), steps=(2,))),
+        [Probe((TURNED,), offset=offset) for offset in OFFSETS],
+        [Probe((TURNED,), steps=(step,)) for step in ROW_STEPS],
+        [Probe((SEVENTH,), steps=(step,)) for step in LONG_STEPS],
+        [Probe(shape, steps=steps) for shape, steps in PADDED],
+        [Probe(shape, order=order) for shape, order in ORDERS],
+        [Probe(shape, strides=strides) for shape, strides in STRIDED],
+    )
 
 
 def drawn(count: int, chance: np.random.Generator) -> Iterator[Probe]:

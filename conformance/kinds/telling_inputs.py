@@ -17,7 +17,7 @@ from specs.ruling import Ruling
 MOST = 40
 LEAST_OF_A_RULE = 3
 LONGEST_TEXT = 400
-PAIRS_KEPT = 4
+PAIRS_KEPT = 1 << 10
 TARGET_STEPS = 5
 """Target values halfway after which an input is chosen."""
 PARITIES = (0, 1)
@@ -30,14 +30,13 @@ def telling_inputs(rules: Ruling, inputs: Bits, expected: Expected) -> NDArray[n
 
     How many there are of each does not depend on the seed from which the inputs were drawn.
     """
-    told = np.ones(inputs.size, bool)
+    branch_indices = expected.branch_indices
     if rules.source.kind == "text":
         # numpy gives each text of an array as much room as its longest one takes.
         told = np.array([len(text) <= LONGEST_TEXT for text in inputs])
-    branches = [
-        np.flatnonzero(told & (expected.branch_indices == index))
-        for index in np.unique(expected.branch_indices[told])
-    ]
+        branch_indices = np.where(told, branch_indices, len(rules.branches))
+    found_at = (np.flatnonzero(branch_indices == at) for at in range(len(rules.branches)))
+    branches = [members for members in found_at if members.size]
     found = {index: None for members in branches for index in _spread(members, LEAST_OF_A_RULE)}
     if rules.source.is_numeric and not rules.worked:
         codes = _telling_codes(rules.source, rules.target)

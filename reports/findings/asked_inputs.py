@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference import expect_by_exact, expect_by_kernels
+from oracles.reference import expect_by_exact
+from oracles.reference.expect_by_kernels import KernelExpectations
 from oracles.reference.expectations import Expected
 from reports.findings.failing_inputs import Mask
 from reports.findings.input_regions import Classes, classify
 from specs.cases import Case
 from specs.errors import CastigateError
+from specs.formats import Format
 from specs.ruling import Ruling, ruling
 
 KEPT = 64
 """Expectations that are remembered: many mechanisms are tried on the same inputs."""
+DECODED = 2
 FEW = 1024
 """Failing inputs, and others, for which it is computed first where a mechanism would fail."""
 
@@ -78,4 +81,11 @@ def expected_of(rules: Ruling, inputs: NDArray[Any]) -> Expected:
 
 @lru_cache(KEPT)
 def _expected_by_kernels(rules: Ruling, inputs: bytes) -> Expected:
-    return expect_by_kernels.expect(rules, np.frombuffer(inputs, rules.source.storage))
+    patterns, kernels = _decoded(rules.source, inputs)
+    return kernels.expect(rules, patterns)
+
+
+@lru_cache(DECODED)
+def _decoded(source: Format, inputs: bytes) -> tuple[NDArray[Any], KernelExpectations]:
+    """Patterns, and what decodes them once for all rules by which they are judged."""
+    return np.frombuffer(inputs, source.storage), KernelExpectations()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, known_ruling
 from reports.findings.candidates import candidates, costly_candidates, other_case
 from reports.findings.evidence import worth
-from reports.findings.failing_inputs import Mask
+from reports.findings.failing_inputs import Mask, Samples
 from reports.findings.input_regions import classify, region_phrase
 from reports.findings.intervals import count_regions
 from reports.findings.mechanism_answers import explained, predicted_failures
@@ -91,6 +91,49 @@ class Claim:
         return self.place("all") if self.likely is not None else None
 
 
+class _Trial:
+    """Some runs of failing inputs on which mechanisms are tried."""
+
+    def __init__(self, wrong: WrongAnswers, runs: Mask) -> None:
+        self._wrong = wrong
+        self.runs = runs
+
+    @cached_property
+    def _samples(self) -> tuple[Samples, NDArray[Any], NDArray[Any]]:
+        """Their samples, and the inputs and answers of these in the storage of their formats."""
+        samples, case = self._wrong.samples.of_runs(self.runs), self._wrong.case
+        return samples, *samples.stored_as(format_named(case.source), format_named(case.target))
+
+    def explained_by(self, mechanism: Mechanism) -> Mask:
+        """The runs of which a mechanism gives every known answer."""
+        samples, inputs, answers = self._samples
+        holds = explained(mechanism, self._wrong.case, inputs, answers, self._wrong.broken.level)
+        found = np.zeros_like(self.runs)
+        found[self.runs] = samples.whole_runs(holds)
+        return found
+
+
+class _Trials:
+    """The runs of failing inputs that are left, and a few of them, which are tried first."""
+
+    def __init__(self, wrong: WrongAnswers) -> None:
+        self._wrong = wrong
+        self.key = (wrong.broken.digest, wrong.broken.level, _digest(wrong.left))
+
+    @cached_property
+    def left(self) -> _Trial:
+        """All that are left."""
+        return _Trial(self._wrong, self._wrong.left.copy())
+
+    @cached_property
+    def few(self) -> _Trial:
+        """A few of those."""
+        chosen = np.random.default_rng(0).permutation(np.flatnonzero(self._wrong.left))
+        some = np.zeros_like(self._wrong.left)
+        some[chosen[:FIRST_TRIED]] = True
+        return _Trial(self._wrong, some)
+
+
 class MechanismSearch:
     """Evaluates mechanisms on wrong answers; cases with equal rules and answers share results."""
 
@@ -111,6 +154,7 @@ class MechanismSearch:
     ) -> Iterator[tuple[Mechanism, Claim]]:
         """Yield what each mechanism, or each of some, explains of the runs left, if anything."""
         source, target = format_named(wrong.case.source), format_named(wrong.case.target)
+        trials = _Trials(wrong)
         for mechanism in (costly_candidates if costly else candidates)(wrong.case):
             if among is not None and mechanism not in among:
                 continue
@@ -119,7 +163,7 @@ class MechanismSearch:
             if other is not None and rules is None:
                 continue
             meaning = rules.meaning if rules is not None else (source, target, wrong.broken.rule)
-            runs = self._explained_runs(mechanism, wrong, meaning)
+            runs = self._explained_runs(mechanism, trials, meaning)
             if runs is not None:
                 yield mechanism, Claim(runs, partial(self._placed, mechanism, wrong, meaning, runs))
 
@@ -141,17 +185,14 @@ class MechanismSearch:
         return Placed(runs, found) if is_evident else None
 
     def _explained_runs(
-        self, mechanism: Mechanism, wrong: WrongAnswers, meaning: object
+        self, mechanism: Mechanism, trials: _Trials, meaning: object
     ) -> Mask | None:
         """Which of the runs left a mechanism explains; of many runs, some are tried first."""
-        broken, left = wrong.broken, wrong.left
-        key = (mechanism, meaning, broken.digest, broken.level, _digest(left))
+        key = (mechanism, meaning, *trials.key)
         if key not in self._runs:
-            few = np.zeros_like(left)
-            few[np.random.default_rng(0).permutation(np.flatnonzero(left))[:FIRST_TRIED]] = True
-            found = _explained_among(mechanism, wrong, few)
-            if found.any() and not np.array_equal(few, left):
-                found = _explained_among(mechanism, wrong, left)
+            found = trials.few.explained_by(mechanism)
+            if found.any() and not np.array_equal(trials.few.runs, trials.left.runs):
+                found = trials.left.explained_by(mechanism)
             self._runs[key] = found if found.any() else None
         return self._runs[key]
 
@@ -271,14 +312,3 @@ def _runs_with(wrong: WrongAnswers, some: Collection[Hashable]) -> Mask:
     classes = classify(source, target, inputs)
     these = [number for number, each in classes.by_number.items() if each in some]
     return ~wrong.samples.whole_runs(~np.isin(classes.numbers, these))
-
-
-def _explained_among(mechanism: Mechanism, wrong: WrongAnswers, some: Mask) -> Mask:
-    """Which of some runs a mechanism explains: those of which it gives every known answer."""
-    samples = wrong.samples.of_runs(some)
-    source, target = format_named(wrong.case.source), format_named(wrong.case.target)
-    inputs, answers = samples.stored_as(source, target)
-    holds = explained(mechanism, wrong.case, inputs, answers, wrong.broken.level)
-    found = np.zeros_like(some)
-    found[some] = samples.whole_runs(holds)
-    return found

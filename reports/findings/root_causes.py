@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, get_args
 from zlib import crc32
 
@@ -50,11 +51,23 @@ class Explanation:
     claims: dict[Mechanism, Claim] = field(default_factory=dict)
     shares: dict[Mechanism | Undecided, Share] = field(default_factory=dict)
 
+    @cached_property
+    def possible(self) -> dict[Mechanism, float]:
+        """The share of the wrong answers that each mechanism explains at most, of those left."""
+        left = self.wrong.left
+        if not left.any():
+            return {}
+        shares = {
+            mechanism: self.wrong.share(claim.explained & left)
+            for mechanism, claim in self.claims.items()
+        }
+        return {mechanism: share for mechanism, share in shares.items() if share}
+
     def placed(self, mechanism: Mechanism, reach: Reach, extent: Extent = "all") -> Placed | None:
         """What a mechanism explains of the runs left, if it reaches that far; None if nothing."""
-        claim = self.claims.get(mechanism)
-        if claim is None or not (claim.explained & self.wrong.left).any():
+        if mechanism not in self.possible:
             return None
+        claim = self.claims[mechanism]
         placed = claim.placed if extent == "all" else claim.likely
         if placed is None or placed.forecast.reach > reach:
             return None
@@ -65,6 +78,7 @@ class Explanation:
         if placed := self.placed(mechanism, reach):
             runs = placed.runs & self.wrong.left
             self.wrong.left &= ~runs
+            self._forget()
             if known := self.shares.get(cause):
                 runs = runs | known.runs
             self.shares[cause] = Share(runs, placed.forecast.region)
@@ -73,6 +87,15 @@ class Explanation:
         """Forget what was chosen."""
         self.shares.clear()
         self.wrong.left[:] = True
+        self._forget()
+
+    def learn(self, claims: Mapping[Mechanism, Claim]) -> None:
+        """Have these claims, and no others."""
+        self.claims = dict(claims)
+        self._forget()
+
+    def _forget(self) -> None:
+        vars(self).pop("possible", None)
 
 
 class Step(NamedTuple):
@@ -98,12 +121,12 @@ def explain_wrong_answers(
     for each in found:
         each.reset()
         if each.wrong.cell.case in unexplained:
-            each.claims |= dict(search.claims(each.wrong, costly=True))
+            each.learn(each.claims | dict(search.claims(each.wrong, costly=True)))
     steps = _choose_all(found)
     for each in found:
         # Of many runs only some were tried: what is left may have further explanations.
         if each.wrong.left.any():
-            each.claims = dict(search.claims(each.wrong))
+            each.learn(dict(search.claims(each.wrong)))
     _choose(found, steps, Reach.INTERVALS)
     in_turn = iter(found)
     return [
@@ -126,7 +149,7 @@ def _explain_by(steps: Sequence[Step], wrong: WrongAnswers, search: MechanismSea
     found = Explanation(wrong, dict(some) | dict(others))
     for step in steps:
         found.take(*step)
-    found.claims.clear()
+    found.learn({})
     return found
 
 
@@ -197,9 +220,8 @@ def _best(
     """
     at_most: dict[Mechanism, float] = defaultdict(float)
     for each in found:
-        if each.wrong.left.any():
-            for mechanism, claim in each.claims.items():
-                at_most[mechanism] += each.wrong.share(claim.explained & each.wrong.left)
+        for mechanism, share in each.possible.items():
+            at_most[mechanism] += share
     best: Mechanism | None = None
     most = (0.0, False, 0)
     for mechanism, share in sorted(at_most.items(), key=lambda item: -item[1]):
@@ -207,7 +229,7 @@ def _best(
             break
         # Few inputs show which others cannot be better, in less time.
         for extent in get_args(Extent):
-            gain, rank = _gain(found, mechanism, reach, extent)
+            gain, rank = _gain(found, mechanism, reach, extent, most[0])
             merit = round(gain, 6), mechanism in chosen, -rank
             if not gain or (best is not None and merit <= most):
                 break
@@ -218,23 +240,32 @@ def _best(
 
 
 def _gain(
-    found: Sequence[Explanation], mechanism: Mechanism, reach: Reach, extent: Extent
+    found: Sequence[Explanation],
+    mechanism: Mechanism,
+    reach: Reach,
+    extent: Extent,
+    needed: float,
 ) -> tuple[float, int]:
     """How much of what is left a mechanism explains, and how many in a case are simpler than it.
 
-    A closed form that holds everywhere for less than half of the answers that it gives does so by
-    chance: a source may not reach the values at which another one shows the difference.
+    That is nothing if it turns out to be less than is needed. A closed form that holds everywhere
+    for less than half of the answers that it gives does so by chance: a source may not reach the
+    values at which another one shows the difference.
     """
     gain, elsewhere, rank = 0.0, 0.0, 0
-    for each in found:
-        if mechanism not in each.claims or not each.wrong.left.any():
-            continue
+    explained = [each for each in found if mechanism in each.possible]
+    at_most = sum(each.possible[mechanism] for each in explained)
+    for each in explained:
+        at_most -= each.possible[mechanism]
         if placed := each.placed(mechanism, reach, extent):
             gain += each.wrong.share(placed.runs & each.wrong.left)
             rank = max(rank, list(each.claims).index(mechanism))
         elif isinstance(mechanism, ClosedForm):
-            elsewhere += each.wrong.share(each.claims[mechanism].explained & each.wrong.left)
-    return (gain, rank) if gain >= elsewhere or reach > Reach.EVERYWHERE else (0.0, rank)
+            elsewhere += each.possible[mechanism]
+        by_chance = reach == Reach.EVERYWHERE and round(gain + at_most - elsewhere, 6) < 0
+        if by_chance or round(gain + at_most, 6) < needed:
+            return 0.0, rank
+    return gain, rank
 
 
 def is_worth_its_cost(

@@ -98,8 +98,10 @@ def test_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
         assert sorted(path.name for path in folder.iterdir()) == [
             "answers.parquet",
             "cases.parquet",
+            "causes.json",
             "divergences.parquet",
             "pairs.parquet",
+            "problems.parquet",
             "run.json",
         ]
         runs += 1

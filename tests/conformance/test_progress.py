@@ -80,8 +80,9 @@ def amount(text: str) -> float:
 @pytest.mark.nightly
 def test_without_a_terminal_plain_lines_go_to_stderr(tmp_path: Path) -> None:
     given = (backend("WrongRange"), *BOOL, FULL, "--jobs=2")
-    code, out, err = castigate("run", *given, f"--out={tmp_path / 'run'}", before=OFTEN, env=SLOWED)
-    assert code == 1
+    process = start_castigate("run", *given, f"--out={tmp_path / 'run'}", before=OFTEN, env=SLOWED)
+    out, err = process.communicate(timeout=10 * SECONDS_TO_END)
+    assert process.returncode == 1
     lines = [line for line in err.splitlines() if line not in PHASES]
     assert len(lines) > 3
     found = [re.fullmatch(rf"{RUNNABLE}:WrongRange: {NUMBERS}", line) for line in lines]

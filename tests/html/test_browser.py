@@ -19,7 +19,7 @@ CASE = "onnx-cast:25/float32/float8e4m3fn/saturate:1"
 PYPTO_CASE = "pypto-cast:0.2/float32/int32/mode:CAST_NONE"
 PAGES = (
     "index.html",
-    "finding-ort-zero.html",
+    "finding-ort-unexplained.html",
     "finding-vendor-fast-no-answer.html",
     "open.html",
     "trend.html",

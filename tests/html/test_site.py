@@ -18,7 +18,7 @@ from reports.html.page_data import open_answers_data
 from reports.html.replace_report import MARK
 from reports.html.site import write_site
 from reports.judgement import Judgement
-from reports.problems import Note
+from reports.problems import Died, Note
 from reports.run_store.record import Shard
 from reports.verdicts import VERDICTS
 from specs.cases import Case
@@ -169,6 +169,7 @@ def changed_cells(site: Path) -> list[tuple[str, str, list[str]]]:
 
 CONFORMS = Judgement(HALF, "ort", "conforms", inputs=256)
 BOOM = Judgement(HALF, "ort", "error", (Note("boom"),))
+DEAD = Judgement(HALF, "ort", "crashed", (Died("the process was ended by SIGSEGV"),))
 
 
 @pytest.mark.ci_runs_one_of(4)
@@ -180,7 +181,7 @@ BOOM = Judgement(HALF, "ort", "error", (Note("boom"),))
         (violated("ort", HALF), violated("ort", HALF, 2), ["changed"]),
         (violated("ort", HALF), violated("ort", HALF, rule="other"), ["new", "fixed"]),
         (violated("ort", HALF), Judgement(HALF, "ort", "unsupported"), ["unanswered"]),
-        (violated("ort", HALF), Judgement(HALF, "ort", "crashed"), ["new", "unanswered"]),
+        (violated("ort", HALF), DEAD, ["new", "unanswered"]),
         (CONFORMS, BOOM, ["new"]),
         (BOOM, CONFORMS, ["fixed"]),
         (CONFORMS, Judgement(HALF, "ort", "unsupported"), []),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reports.findings import mechanism_answers
+from reports.findings import asked_inputs
 from reports.findings.asked_inputs import known_ruling
 from reports.findings.finding import UNEXPLAINED, Finding
 from reports.findings.finding_text import finding_record, findings_lines
@@ -172,7 +172,7 @@ def test_a_run_of_rules_that_have_changed_has_findings_too(
         raise CastigateError(f"gap: no rule applies to {case.id}")
 
     known_ruling.cache_clear()
-    monkeypatch.setattr(mechanism_answers, "ruling", missing)
+    monkeypatch.setattr(asked_inputs, "ruling", missing)
     try:
         found = read_findings(store)["faulty"]
     finally:

@@ -77,9 +77,9 @@ class Planted:
         return answers
 
     def kills(self, case: Case, bits: Any, answers: Any) -> Any:
-        """Kills who asks."""
+        """Kills the pytest whose pool of processes asks."""
         if case.id == "small:1/float16/int8":
-            os.kill(os.getppid(), signal.SIGKILL)
+            os.kill(_worker_of_xdist(), signal.SIGKILL)
         return answers
 
     def _wrong(self, case: Case, source: str, bits: Any, answers: Any, count: int) -> Any:
@@ -87,3 +87,13 @@ class Planted:
         return np.where(where & (bits >= 0x4400) & (bits < 0x4400 + count), 9, answers).astype(
             answers.dtype
         )
+
+
+def _worker_of_xdist() -> int:
+    """The outermost of the processes around this one that xdist has started, or are forked off."""
+    found, each = 0, os.getppid()
+    while each > 1:
+        if b"exec(eval(" in Path(f"/proc/{each}/cmdline").read_bytes():
+            found = each
+        each = int(Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[1])
+    return found
