@@ -57,6 +57,8 @@ def _first_repeated(bits: Bits, answer: Bits, past: Past) -> Bits:
 
 
 def _without_negative_zero(bits: Bits, answer: Bits, past: Past) -> Bits:
+    if answer.dtype.kind != "u":
+        return answer  # Patterns of 128 bits are no words.
     sign = answer.dtype.type(1 << (8 * answer.dtype.itemsize - 1))
     return np.where(answer == sign, answer ^ sign, answer)
 

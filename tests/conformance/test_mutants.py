@@ -218,3 +218,9 @@ def test_the_reasons_of_survivors_name_conditions_and_faults_that_exist() -> Non
     for form in REASONS:
         words = form.replace("@*", "").replace("*+", "").removesuffix("!")
         assert words in known or words == "*", form
+
+
+@pytest.mark.parametrize("fault", bitcast_faults())
+def test_a_fault_of_bitcasts_can_be_planted_where_patterns_are_wider_than_words(fault: str) -> None:
+    case = "cinn-bitcast-convert:1.0/int16/complex128/shape:2x8"
+    assert isinstance(has_witness(mutant_named(f"{fault}@{case}")), bool)
