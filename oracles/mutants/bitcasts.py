@@ -63,6 +63,14 @@ def _without_negative_zero(bits: Bits, answer: Bits, past: Past) -> Bits:
     return np.where(answer == sign, answer ^ sign, answer)
 
 
+def _in_lowest_bytes(change: Callable[[Bits], Bits], answer: Bits) -> Bits:
+    """Change the lowest byte of each pattern, which may be wider than a word."""
+    flat = answer.reshape(-1).copy()
+    lowest = flat.view(np.uint8).reshape(-1, flat.dtype.itemsize)[:, 0]
+    lowest[:] = change(lowest)
+    return _shaped(flat, answer)
+
+
 def _zeros_if(is_wrong: Callable[[Bits], bool]) -> Replaces:
     return lambda bits, answer, past: np.zeros_like(answer) if is_wrong(bits) else answer
 
@@ -99,7 +107,9 @@ BITCASTS: dict[str, Replaces] = {
     "reverses-all-elements": lambda bits, answer, past: _shaped(answer.reshape(-1)[::-1], answer),
     "quiets-nans": _quieted,
     "loses-the-sign-of-zero": _without_negative_zero,
-    "clears-the-lowest-bit": lambda bits, answer, past: answer & ~answer.dtype.type(1),
+    "clears-the-lowest-bit": lambda bits, answer, past: _in_lowest_bytes(
+        lambda lowest: lowest & np.uint8(0xFE), answer
+    ),
     "flattens": lambda bits, answer, past: answer.reshape(-1),
     "adds-a-dimension": lambda bits, answer, past: answer[..., np.newaxis],
     "turns-the-shape": lambda bits, answer, past: answer.reshape(answer.shape[::-1]),
@@ -131,6 +141,6 @@ BITCASTS: dict[str, Replaces] = {
         answer.reshape(-1) if not bits.ndim else answer
     ),
     "spoils-every-second-call": lambda bits, answer, past: (
-        answer ^ answer.dtype.type(1) if past.calls % 2 else answer
+        _in_lowest_bytes(lambda lowest: lowest ^ np.uint8(1), answer) if past.calls % 2 else answer
     ),
 }
