@@ -68,8 +68,8 @@ LONG_STEPS = (256, 300, 1 << 10)
 OF_EVERY_PAIR = 3
 """Tensors of each list that every pair is asked."""
 PARTS = 8
-"""At the tier quick each pair is asked one in so many of the others, so that all pairs of a
-document together are asked all of them: a fault in a layout rarely concerns a single pair."""
+"""At the tier quick each pair is asked one in so many of the others, to save time. Its case chooses
+which, so that a fault that concerns many pairs is still met."""
 SPARSE = 10
 """In a sparse row one element in so many is not the first input, which is zero for numbers."""
 MASKS = 8
