@@ -15,10 +15,11 @@ from conformance.commands.options import (
     TierChoice,
     TierOption,
     TimeoutOption,
+    VerboseOption,
     parse_folder,
 )
 from conformance.commands.report import describe_report
-from conformance.commands.run import how_to_resume, print_totals
+from conformance.commands.run import how_to_resume, print_screens
 from conformance.running.kept_parts import KeptParts
 from conformance.running.nights import Nights
 from conformance.running.progress import progress_reporter
@@ -28,6 +29,7 @@ from oracles.backend.resource_limits import keep_freed_memory
 from oracles.registry import installed
 from reports.html.replace_report import check_output_folder
 from reports.ledger.run_check import RunLedgers
+from reports.outputs.last_screen import findings_screens
 from reports.run_store.record import Selection, current_time
 
 
@@ -57,6 +59,7 @@ def nightly_command(
         bool,
         typer.Option("--no-ledger", help="Exit as castigate run does, known failures included."),
     ] = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Run every installed backend, compare with ledgers and past nights, and write the report."""
     keep_freed_memory()
@@ -84,11 +87,13 @@ def nightly_command(
             progress.begin_phase("")
     except KeyboardInterrupt as interrupt:
         raise type(interrupt)(how_to_resume(folder)) from None
-    print_totals(totals, report.findings, report.record)
     code = totals.exit_code
-    if ledgers is not None:
-        for line in ledgers.lines(report.findings):
-            typer.echo(line)
-        code = code if code not in (0, 1) else int(bool(ledgers.news))
+    if ledgers is None:
+        versions = {each.name: each.version for each in report.record.backends}
+        screens = list(findings_screens(report.findings, versions))
+    else:
+        screens = list(ledgers.screens(report.findings))
+        code = code if code not in (0, 1) else int(not ledgers.hold)
+    print_screens(screens, totals, verbose)
     typer.echo(f"{nights.report}/index.html: {describe_report(report)}")
     raise typer.Exit(code)

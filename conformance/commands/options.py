@@ -68,6 +68,10 @@ PythonOption = Annotated[
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", help="Time limit of one answer.")
 ]
+VerboseOption = Annotated[
+    bool,
+    typer.Option("--verbose", help="Print all findings and tables of verdicts, not one screen."),
+]
 
 
 class TierChoice(StrEnum):

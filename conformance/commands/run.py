@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from shutil import get_terminal_size
 from typing import Annotated, NoReturn
@@ -24,6 +25,7 @@ from conformance.commands.options import (
     TierChoice,
     TierOption,
     TimeoutOption,
+    VerboseOption,
     parse_folder,
 )
 from conformance.running.progress import progress_reporter
@@ -31,8 +33,8 @@ from conformance.running.run import RunRequest, finish_run, merge_shards, reques
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.registry import available_backends
 from reports.findings.finding import Findings
-from reports.findings.finding_text import findings_lines
 from reports.findings.read_findings import read_findings
+from reports.outputs.last_screen import ROWS, BackendScreen, findings_screens, last_screen
 from reports.outputs.summary_tables import MIN_WIDTH
 from reports.outputs.totals import Totals
 from reports.run_store.record import RunRecord, Selection, Shard, current_time
@@ -76,6 +78,7 @@ def run_command(
             metavar="dask://HOST:PORT", help="Do the tasks on a Dask cluster; see docs/clusters.md."
         ),
     ] = None,
+    verbose: VerboseOption = False,
 ) -> None:
     """Run cases against backends, each in its own processes, and store the verdicts."""
     if resume and out is None:
@@ -116,7 +119,7 @@ def run_command(
             progress.begin_phase("writing the tables and finding causes")
             totals, findings = _finished(store)
             progress.begin_phase("")
-        _print_and_exit(store.record, folder, totals, findings)
+        _print_and_exit(store.record, folder, totals, findings, verbose)
     except KeyboardInterrupt as interrupt:
         raise type(interrupt)(how_to_resume(folder)) from None
 
@@ -129,10 +132,11 @@ def merge_command(
         str,
         typer.Option(metavar="RUN", parser=parse_folder, help="The whole run's folder or URL."),
     ],
+    verbose: VerboseOption = False,
 ) -> None:
     """Join the shards of a run into one run."""
     store = merge_shards(shards, out, sys.argv)
-    _print_and_exit(store.record, out, *_finished(store))
+    _print_and_exit(store.record, out, *_finished(store), verbose)
 
 
 def how_to_resume(folder: str) -> str:
@@ -157,20 +161,31 @@ def _finished(store: RunStore) -> tuple[Totals, Findings]:
     return totals, read_findings(store) if store.record.shard is None else {}
 
 
-def _print_and_exit(record: RunRecord, folder: str, totals: Totals, findings: Findings) -> NoReturn:
-    """Print the totals, and exit with the run's code."""
+def _print_and_exit(
+    record: RunRecord, folder: str, totals: Totals, findings: Findings, verbose: bool
+) -> NoReturn:
+    """Print the findings, where the run is and what to do with it; exit with the run's code."""
     if record.shard is None:
-        print_totals(totals, findings, record)
+        versions = {each.name: each.version for each in record.backends}
+        found = {name: findings.get(name, ()) for name in versions}
+        print_screens(list(findings_screens(found, versions)), totals, verbose)
     typer.echo(f"{folder}: {totals.inputs:,} inputs")
+    if record.shard is None:
+        quoted = shlex.quote(folder)
+        typer.echo(f"all findings: castigate findings {quoted}")
+        typer.echo(f"a report: castigate report {quoted} --out DIR")
     raise typer.Exit(totals.exit_code)
 
 
-def print_totals(totals: Totals, findings: Findings, record: RunRecord) -> None:
-    """Print the findings, and all verdicts as a table."""
-    versions = {each.name: each.version for each in record.backends}
-    for line in findings_lines(findings, versions):
+def print_screens(screens: Sequence[BackendScreen], totals: Totals, verbose: bool) -> None:
+    """Print what fits a screen; or all findings, and all verdicts as tables."""
+    for line in last_screen(screens, None if verbose else ROWS):
         typer.echo(line)
-    width = max(MIN_WIDTH, get_terminal_size().columns)
-    typer.echo(f"{totals.verdict_table(width)}\n")
-    if totals.pairs.verdicts:
-        typer.echo(f"{totals.pairs.table(width)}\n")
+    if not verbose:
+        for line in totals.lines():
+            typer.echo(line)
+    else:
+        width = max(MIN_WIDTH, get_terminal_size().columns)
+        typer.echo(f"\n{totals.verdict_table(width)}\n")
+        if totals.pairs.verdicts:
+            typer.echo(f"{totals.pairs.table(width)}\n")

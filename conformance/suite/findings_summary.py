@@ -15,6 +15,7 @@ from reports.findings.finding import KINDS, Finding
 from reports.findings.finding_text import counted, findings_lines
 from reports.judgement import Judgement
 from reports.ledger.listing import KnownFinding, LedgerComparison
+from reports.outputs.last_screen import findings_screens, last_screen
 from reports.verdicts import FAILING
 
 
@@ -52,16 +53,28 @@ class FindingsSummary:
             self._search.prepare(cell)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show the findings."""
-        # A controller of xdist knows of no failure before it reads them all.
-        is_as_listed = bool(self._known) and not self._has_others
-        lines = list(
-            self._known_lines() if is_as_listed else findings_lines(self.findings, self._versions)
-        )
-        if lines:
+        """Show the findings; without ``-v`` as many as fit, and none of a backend with a ledger.
+
+        What is new there stands beside the ledger.
+        """
+        if lines := list(self._lines(terminalreporter.config.get_verbosity() > 0)):
             terminalreporter.section("findings")
         for line in lines:
             terminalreporter.write_line(line)
+
+    def _lines(self, is_verbose: bool) -> Iterator[str]:
+        # A controller of xdist knows of no failure before it reads them all.
+        if is_verbose and self._known and not self._has_others:
+            yield from self._known_lines()
+        elif is_verbose:
+            yield from findings_lines(self.findings, self._versions)
+        elif self._ledgers.used.keys() != self._versions.keys():
+            without = {
+                name: found
+                for name, found in self.findings.items()
+                if name not in self._ledgers.used
+            }
+            yield from last_screen(list(findings_screens(without, self._versions)))
 
     def _known_lines(self) -> Iterator[str]:
         """The findings by the ledgers' own words: a heading per backend, two lines per finding."""

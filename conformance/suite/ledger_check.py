@@ -12,12 +12,14 @@ from reports.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches
 from reports.ledger.ledger_file import load_ledger, path_of
 from reports.ledger.listing import (
+    AppliedLedger,
     InputOptions,
     Ledger,
     LedgerComparison,
     LedgerStatus,
     compare_with_listings,
 )
+from reports.ledger.news import update_command
 from specs.cases import Case
 from specs.errors import CastigateError
 
@@ -45,6 +47,7 @@ class Ledgers:
         self.input_options = InputOptions(*map(config.getoption, INPUT_OPTIONS))
         self.documents = {word.partition(":")[0] for word in config.getoption("--document")}
         self.only_required = config.getoption("--level") == "required"
+        self.exactly = config.getoption("--ledger") == "exact"
         self.ledgers: dict[str, Ledger] = {}
         if config.getoption("--no-ledger"):
             if self.updating:
@@ -86,13 +89,19 @@ class Ledgers:
                     f"with --update-ledger too, or remove {path_of(name)} first"
                 )
 
+    def applied(self, name: str, version: str) -> AppliedLedger | None:
+        """The ledger of a backend as it is used for a version; None if it has none in use."""
+        ledger = self.used.get(name)
+        return ledger.applied_to(version, exactly=self.exactly) if ledger is not None else None
+
     def compare(
         self, backend: JudgedBackend, name: str, case: Case, found: list[Breach], verdict: str
     ) -> LedgerComparison | None:
         """Compare an item's breaches with the ledger; None if there is nothing to compare."""
         if self.updating:
             return LedgerComparison("known", "goes into the ledger") if found else None
-        listed = self.used[backend.name].at(name, backend.version)
+        applied = self.applied(backend.name, backend.version)
+        listed = applied.at(name) if applied is not None else []
         if self.only_required:
             listed = [each for each in listed if each.breach.verdict != "deviates"]
             found = [each for each in found if each.verdict != "deviates"]
@@ -120,6 +129,8 @@ def compared_with_ledger(
         "item": item.name,
         "standing": compared.status if compared is not None else "",
         "breaches": [str(breach) for breach in found],
+        "message": compared.message if compared is not None else "",
+        "findings": compared.findings if compared is not None else (),
     }
     item.user_properties.append((LEDGER, record))
     return compared
@@ -128,7 +139,8 @@ def compared_with_ledger(
 def excuse(item: pytest.Item, backend: JudgedBackend, compared: LedgerComparison) -> str:
     """Say by which findings an item's breaches are known."""
     ledgers = item.config.stash[LEDGERS]
-    links = ledgers.used[backend.name].links(compared.findings) if ledgers.used else []
+    applied = ledgers.applied(backend.name, backend.version)
+    links = applied.links(compared.findings) if applied is not None else []
     return f"known: {', '.join([compared.message, *links])}"
 
 
@@ -139,7 +151,7 @@ def complaint(backend: JudgedBackend, compared: LedgerComparison) -> str:
 
 def _advice(backend: str, word: LedgerStatus) -> str:
     """Advise the user about an item that differs from the ledger."""
-    update = f"pytest --pyargs conformance --backend={backend} --update-ledger"
+    update = update_command(backend)
     match word:
         case "stale":
             return f"if the backend is fixed, {update} removes the entry"

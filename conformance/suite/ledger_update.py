@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from shutil import get_terminal_size
 
 import pytest
 
@@ -14,9 +12,10 @@ from conformance.suite.xdist_workers import gives_out_work, is_worker
 from reports.case_patterns import all_ids
 from reports.ledger.breaches import Breach, parse_breach
 from reports.ledger.ledger_file import path_of
-from reports.ledger.listing import Ledger
+from reports.ledger.listing import Ledger, LedgerComparison
+from reports.ledger.news import BackendNews
 from reports.ledger.update import update_ledger, write_ledger
-from reports.outputs.summary_tables import MIN_WIDTH, ledger_table
+from reports.outputs.last_screen import ROWS, last_screen
 from specs.errors import CastigateError
 
 
@@ -35,7 +34,7 @@ class LedgerUpdate:
         self.versions = versions
         self.is_controller = gives_out_work(config)
         self.updates = ledgers.updating and not is_worker(config)
-        self.counts: dict[str, Counter[str]] = {}
+        self.news: dict[str, BackendNews] = {}
         self.found: dict[str, dict[str, list[Breach]]] = {name: {} for name in ledgers.names}
         self.messages: list[str] = []
 
@@ -52,9 +51,13 @@ class LedgerUpdate:
         if name not in self.ledgers.used:
             yield f"not used; it was written with {ledger.options}"
             return
-        version = self.versions[name]
-        used, others = ledger.counted(version)
-        yield f"{used} cases listed for {version}"
+        applied = self.ledgers.applied(name, self.versions[name])
+        assert applied is not None
+        used, others = applied.counted()
+        if applied.base == applied.version:
+            yield f"{used} cases listed for {applied.version}"
+        else:
+            yield f"made with {applied.base}, used for {applied.version}; {used} cases listed"
         if others:
             yield f"{others} cases not used, listed for other versions"
 
@@ -66,9 +69,17 @@ class LedgerUpdate:
             if name == LEDGER and isinstance(record, dict):
                 backend, word = record["backend"], record["standing"]
                 if word:
-                    self.counts.setdefault(backend, Counter())[word] += 1
+                    told = record["message"], tuple(record["findings"])
+                    self._news_of(backend).add(record["item"], LedgerComparison(word, *told))
                 found = [parse_breach(text) for text in record["breaches"]]
                 self.found[backend][record["item"]] = found
+
+    def _news_of(self, backend: str) -> BackendNews:
+        if backend not in self.news:
+            version = self.versions[backend]
+            applied = self.ledgers.applied(backend, version)
+            self.news[backend] = BackendNews(backend, version, applied)
+        return self.news[backend]
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -114,11 +125,17 @@ class LedgerUpdate:
         if self.is_controller:
             for line in self._header():
                 terminalreporter.write_line(line)
-        if not self.messages and not self.counts:
+        if not self.messages and not self.news:
             return
         terminalreporter.section("ledger")
         if not self.ledgers.updating:
-            width = max(MIN_WIDTH, get_terminal_size().columns)
-            terminalreporter.write_line(ledger_table(self.counts, width))
+            findings = self.summary.findings if self._has_news() else {}
+            screens = [each.screen(findings.get(name, ())) for name, each in self.news.items()]
+            is_verbose = terminalreporter.config.get_verbosity() > 0
+            for line in last_screen(screens, None if is_verbose else ROWS):
+                terminalreporter.write_line(line)
         for line in self.messages:
             terminalreporter.write_line(line)
+
+    def _has_news(self) -> bool:
+        return any(each.cases for each in self.news.values())

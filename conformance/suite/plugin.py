@@ -30,6 +30,7 @@ from conformance.suite.items import (
 from conformance.suite.judging import JudgedBackend, PooledJudging
 from conformance.suite.ledger_check import LEDGERS, Ledgers
 from conformance.suite.ledger_update import LedgerUpdate
+from conformance.suite.progress import SuiteProgress
 from conformance.suite.tally import Tally
 from conformance.suite.xdist_workers import (
     WorkerVersions,
@@ -60,6 +61,10 @@ MOST: Mapping[str, float] = {
     "--durations-castigate": math.inf,
 }
 """The options that are whole numbers, and the most that each may be."""
+MOST_FAILURES = 3
+"""Failures that are shown in full at the end of a run."""
+REPORTED = "fE"
+"""What pytest lists at its end if ``-r`` does not say: failures and errors."""
 SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise", "collectonly")
 """Options of pytest that leave items out."""
 BACKENDS = pytest.StashKey[list[JudgedBackend]]()
@@ -117,6 +122,13 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     )
     group.addoption("--no-ledger", action="store_true", help="fail known divergences too")
     group.addoption(
+        "--ledger",
+        choices=("nearest", "exact"),
+        default="nearest",
+        help="for a version that a ledger was not made with: use the entries of the nearest "
+        "version (default), or none",
+    )
+    group.addoption(
         "--update-ledger",
         action="store_true",
         help="list what fails now as known, and remove what no longer fails",
@@ -153,6 +165,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[REMOVE_OWN_FOLDER] = finalize(config, rmtree, folder, ignore_errors=True)
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)
     config.pluginmanager.register(Tally(), "castigate-tally")
+    if config.get_verbosity() < 1 and not is_worker(config):
+        config.pluginmanager.register(SuiteProgress(config), "castigate-progress")
     if config.getoption("help"):
         return
     config.stash[VERSIONS] = versions = dict.fromkeys(config.getoption("--backend"), "")
@@ -333,10 +347,26 @@ def pytest_runtest_makereport(
     return item.report_of(call) if isinstance(item, JudgedItem) else None
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Show how workers ended that did not stay to the end."""
+) -> Generator[None, object, object]:
+    """Show a few failures in full, and how workers ended that did not stay to the end.
+
+    A broken cast fails in hundreds of cases of the same cause, which the findings tell once. So
+    the others are hidden from pytest while it writes its sections; ``-v`` and ``-r`` show all.
+    """
+    stats = terminalreporter.stats
+    failed = stats.get("failed", [])
+    hidden = len(failed) - MOST_FAILURES
+    wants_all = config.get_verbosity() > 0 or config.getoption("reportchars") != REPORTED
+    if hides := hidden > 0 and not wants_all:
+        stats["failed"] = failed[:MOST_FAILURES]
+    result = yield
+    if hides:
+        stats["failed"] = failed
+        terminalreporter.write_line(f"{hidden:,} more failures; -v shows all, and -k CASE one")
     if JUDGING in config.stash:
         for message in config.stash[JUDGING].messages:
             terminalreporter.write_line(f"castigate: {message}")
+    return result

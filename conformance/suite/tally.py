@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from shutil import get_terminal_size
 
 import pytest
@@ -32,14 +33,18 @@ class Tally:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show the tables."""
+        """Show a line of counts per backend, or with ``-v`` the tables that the report has too."""
+        lines = list(self._tables() if terminalreporter.config.get_verbosity() > 0 else ())
+        if lines or (lines := list(self.totals.lines())):
+            terminalreporter.section("verdicts")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+    def _tables(self) -> Iterator[str]:
         width = max(MIN_WIDTH, get_terminal_size().columns)
+        if self.totals.verdicts:
+            yield self.totals.verdict_table(width)
         if self.totals.pairs.verdicts:
-            terminalreporter.section("invariances")
-            terminalreporter.write_line(self.totals.pairs.table(width))
-            for line in self.totals.pairs.open_lines():
-                terminalreporter.write_line(line)
-        if not self.totals.verdicts:
-            return
-        terminalreporter.section("verdicts")
-        terminalreporter.write_line(self.totals.verdict_table(width))
+            yield ""
+            yield self.totals.pairs.table(width)
+            yield from self.totals.pairs.open_lines()

@@ -56,20 +56,30 @@ def find_sharing(findings: Findings, finding: Finding) -> list[str]:
 def findings_lines(findings: Findings, versions: Mapping[str, str]) -> Iterator[str]:
     """All findings: a heading per backend, and two lines per finding."""
     for backend, found in findings.items():
-        cases = len({case for each in found for case in each.cases})
-        yield (
-            f"{backend} {versions[backend]}: {counted(len(found), 'finding')}, "
-            f"{counted(cases, 'failing case')}"
-        )
+        yield findings_heading(backend, versions[backend], found)
         for finding in found:
-            yield f"  {finding.kind}: {finding.says}"
-            yield f"    {finding.name}: {extent_words(finding)}"
-            shared = find_sharing(findings, finding)
-            if shared:
-                yield f"    also in {', '.join(shared)}"
-            if finding.upstream:
-                yield f"    reported as {finding.upstream}"
+            yield from finding_lines(findings, finding)
         yield ""
+
+
+def findings_heading(backend: str, version: str, found: Sequence[Finding]) -> str:
+    """A backend, and how many findings and failing cases it has."""
+    if not found:
+        return f"{backend} {version}: no finding"
+    cases = len({case for each in found for case in each.cases})
+    return (
+        f"{backend} {version}: {counted(len(found), 'finding')}, {counted(cases, 'failing case')}"
+    )
+
+
+def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
+    """What is wrong, and below it the name, how far it reaches, and who has it too."""
+    yield f"  {finding.kind}: {finding.says}"
+    yield f"    {finding.name}: {extent_words(finding)}"
+    if shared := find_sharing(findings, finding):
+        yield f"    also in {', '.join(shared)}"
+    if finding.upstream:
+        yield f"    reported as {finding.upstream}"
 
 
 def extent_words(finding: Finding) -> str:

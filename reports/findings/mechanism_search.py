@@ -145,6 +145,12 @@ class MechanismSearch:
         self._few: dict[object, AskedInputs] = {}
         self._last_asked: tuple[object, AskedInputs] | None = None
 
+    def forget(self) -> None:
+        """Drop what was found: in hundreds of ways to fail it takes hundreds of megabytes."""
+        self._runs.clear()
+        self._forecasts.clear()
+        self._few.clear()
+
     def claims(
         self,
         wrong: WrongAnswers,

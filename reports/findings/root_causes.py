@@ -26,9 +26,9 @@ from specs.formats import format_named
 
 FAMILIES = (ExponentBits, OtherVersion, Printf)
 """Mechanisms of which several say nearly the same; the first stands for all."""
-MOST_KINDS = 500
-"""Ways to fail by which mechanisms are chosen. Real backends have fewer; one that is wrong in all
-cases of all documents has 2,300."""
+MOST_KINDS = 160
+"""Ways to fail by which mechanisms are chosen: real backends have up to 110. One that is wrong in
+all cases of all documents has 1,268, and the choice among these takes minutes for each 100."""
 BITS_OF_MECHANISM = 6.0
 """Bits that it takes to name one of about 64 mechanisms."""
 
@@ -128,6 +128,8 @@ def explain_wrong_answers(
         if each.wrong.left.any():
             each.learn(dict(search.claims(each.wrong)))
     _choose(found, steps, Reach.INTERVALS)
+    if len(found) < len(wrong):
+        search.forget()
     in_turn = iter(found)
     return [
         next(in_turn) if each.kind in sample else _explain_by(steps, each, search) for each in wrong

@@ -13,7 +13,7 @@ from reports.case_patterns import expand
 from reports.findings.finding import Kind
 from reports.ledger.breaches import parse_breach
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
-from reports.ledger.version_spans import Span
+from reports.ledger.version_spans import Span, public_version, version_order
 from reports.run_store.record import Examples, Seed
 from specs.errors import CastigateError
 from specs.model.document import Text
@@ -32,6 +32,7 @@ def _normalized_span(text: str) -> str:
     return str(Span.of(text))
 
 
+VersionText = Annotated[Text, AfterValidator(public_version)]
 BreachText = Annotated[str, Field(pattern=f"^{BREACH}({SEPARATOR}{BREACH})*$")]
 """The breaches of a case: of each the verdict, the number of wrong inputs, and the region."""
 
@@ -49,9 +50,10 @@ class FindingEntry(StrictModel):
 
 
 class LedgerFile(StrictModel):
-    """The known findings of one backend, and the options under which they were found."""
+    """The known findings of one backend, and the versions and options with which it was run."""
 
     backend: Text
+    made_with: Annotated[list[VersionText], Field(alias="made-with", min_length=1)]
     tier: Literal["quick", "full"]
     seed: Seed
     max_examples: Annotated[Examples, Field(alias="max-examples")]
@@ -85,8 +87,15 @@ def read_ledger(path: Path) -> Ledger:
         file = LedgerFile.model_validate(source.data)
     except ValidationError as error:
         raise source.error(*explain_validation_error(source, error)) from None
-    ledger = Ledger(file.backend, InputOptions(file.tier, file.seed, file.max_examples))
+    options = InputOptions(file.tier, file.seed, file.max_examples)
+    versions = tuple(sorted(set(file.made_with), key=version_order))
+    ledger = Ledger(file.backend, options, versions=versions)
     for index, entry in enumerate(file.findings):
+        for end in Span.of(entry.versions).ends:
+            if end not in versions:
+                raise source.error(
+                    ("findings", index, "versions"), f"version {end} is not in `made-with`"
+                )
         known = KnownFinding(entry.kind, entry.says, entry.example or "", entry.upstream)
         ledger.findings[entry.finding] = known
         _add_cases(source, index, entry, ledger)

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from reports.findings.finding import Kind
 from reports.ledger.breaches import Breach
-from reports.ledger.version_spans import Span
+from reports.ledger.version_spans import Span, public_version, version_order
 
 LedgerStatus = Literal["known", "unlisted", "changed", "stale"]
 LEDGER_STATUSES: tuple[LedgerStatus, ...] = get_args(LedgerStatus)
@@ -47,25 +47,53 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The known findings of one backend by name, and its known breaches by case."""
+    """The known findings of one backend by name, and its known breaches by case.
+
+    ``versions`` are those with which it was made, the earliest first. A version that is not among
+    them has no entries of its own: the ones of the nearest apply.
+    """
 
     backend: str
     options: InputOptions = InputOptions()
     findings: dict[str, KnownFinding] = field(default_factory=dict)
     listings: dict[str, list[Listing]] = field(default_factory=dict)
+    versions: tuple[str, ...] = ()
 
     def at(self, case: str, version: str) -> list[Listing]:
-        """Return the listings of a case that apply to one version of the backend."""
+        """Return the listings of a case for a version with which the ledger was made."""
         return [each for each in self.listings.get(case, ()) if version in each.span]
 
-    def counted(self, version: str) -> tuple[int, int]:
-        """How many cases are listed for a version, and how many for other versions only."""
-        used = sum(bool(self.at(case, version)) for case in self.listings)
-        return used, len(self.listings) - used
+    def nearest(self, version: str) -> str:
+        """The last version up to this one with which the ledger was made, else the first after."""
+        earlier = [each for each in self.versions if version_order(each) <= version_order(version)]
+        return (earlier[-1:] or [*self.versions[:1], public_version(version)])[0]
+
+    def applied_to(self, version: str, *, exactly: bool = False) -> AppliedLedger:
+        """The ledger as it is used for a version: by its own entries, or by the nearest ones."""
+        base = public_version(version) if exactly else self.nearest(version)
+        return AppliedLedger(self, public_version(version), base)
+
+
+@dataclass(frozen=True)
+class AppliedLedger:
+    """A ledger as it is used for one version of its backend: by the entries of ``base``."""
+
+    ledger: Ledger
+    version: str
+    base: str
+
+    def at(self, case: str) -> list[Listing]:
+        """Return the listings of a case that apply."""
+        return self.ledger.at(case, self.base)
+
+    def counted(self) -> tuple[int, int]:
+        """How many cases are listed for the version that applies, and how many for others only."""
+        used = sum(bool(self.at(case)) for case in self.ledger.listings)
+        return used, len(self.ledger.listings) - used
 
     def links(self, names: Iterable[str]) -> list[str]:
         """The upstream issues of some findings."""
-        found = (self.findings[name].upstream for name in names)
+        found = (self.ledger.findings[name].upstream for name in names)
         return list(dict.fromkeys(link for link in found if link is not None))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from io import StringIO
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -37,20 +38,44 @@ def update_ledger(
     found: Mapping[str, Sequence[Breach]],
     findings: Sequence[Finding],
 ) -> Ledger:
-    """The ledger after a run on one version; what is listed for other versions alone is kept."""
+    """The ledger after a run on one version; what is listed for other versions is kept."""
     old = before if before is not None else Ledger(backend)
+    own = public_version(version)
+    versions = tuple(sorted({*old.versions, own}, key=version_order))
     names: dict[str, tuple[str, ...]] = {}
     for finding in findings:
         for case in finding.cases:
             names[case] = tuple(sorted({*names.get(case, ()), finding.name}))
     listings: dict[str, list[Listing]] = {}
     for case in {**old.listings, **found}:
-        explained = names.get(case, (UNEXPLAINED,))
-        updated = _updated(old.listings.get(case, ()), version, found.get(case, ()), explained)
-        if updated:
+        ways = {each: _way(old.at(case, each)) for each in old.versions}
+        ways[own] = Way(tuple(found.get(case, ())), names.get(case, (UNEXPLAINED,)))
+        if updated := list(_joined([(each, ways[each]) for each in versions], own)):
             listings[case] = updated
     known = {**old.findings, **{each.name: _known(each, old) for each in findings}}
-    return Ledger(backend, options, known, listings)
+    return Ledger(backend, options, known, listings, versions)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a case fails in one version, and by which findings; no breaches if it does not fail."""
+
+    breaches: tuple[Breach, ...]
+    findings: tuple[str, ...]
+
+
+def _way(listed: Sequence[Listing]) -> Way:
+    return Way(tuple(each.breach for each in listed), listed[0].findings if listed else ())
+
+
+def _joined(ways: Sequence[tuple[str, Way]], newest: str) -> Iterator[Listing]:
+    """Join neighboring versions in which a case fails alike; the newest run names the findings."""
+    for breached, group in groupby(ways, key=lambda each: each[1].breaches):
+        together = dict(group)
+        first, last = next(iter(together)), next(reversed(together))
+        findings = together.get(newest, together[last]).findings
+        for breach in breached:
+            yield Listing(breach, Span(first, last), findings)
 
 
 def _known(finding: Finding, old: Ledger) -> KnownFinding:
@@ -61,36 +86,12 @@ def _known(finding: Finding, old: Ledger) -> KnownFinding:
     return KnownFinding(finding.kind, finding.says, example, upstream)
 
 
-def _updated(
-    old: Sequence[Listing], version: str, found: Sequence[Breach], names: tuple[str, ...]
-) -> list[Listing]:
-    """The listings of a case after a run on a version.
-
-    If the case fails as it did in versions before, their span is extended to the version, unless
-    it would then overlap another's.
-    """
-    if not found:
-        return [each for each in old if version not in each.span]
-    by_span: dict[Span, list[Listing]] = {}
-    for each in old:
-        by_span.setdefault(each.span, []).append(each)
-    for span in sorted(by_span, key=lambda one: version not in one):
-        extended = span.extended_to(version)
-        others = [one for one in by_span if one != span and version not in one]
-        is_same = [each.breach for each in by_span[span]] == list(found)
-        if is_same and not any(map(extended.overlaps, others)):
-            kept = [each for one in others for each in by_span[one]]
-            return kept + [replace(each, span=extended, findings=names) for each in by_span[span]]
-    kept = [each for each in old if version not in each.span]
-    now = Span(public_version(version), public_version(version))
-    return kept + [Listing(breach, now, names) for breach in found]
-
-
 def write_ledger(path: Path, ledger: Ledger) -> int:
     """Write a ledger in place of the old one, and return how many entries it has."""
     entries = list(_entries(ledger))
     content = {
         "backend": ledger.backend,
+        "made-with": list(ledger.versions),
         "tier": ledger.options.tier,
         "seed": ledger.options.seed,
         "max-examples": ledger.options.max_examples,

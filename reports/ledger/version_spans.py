@@ -52,13 +52,13 @@ class Span:
     def __contains__(self, version: str) -> bool:
         return version_order(self.first) <= version_order(version) <= version_order(self.last)
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The first and the last version."""
+        return self.first, self.last
+
     def overlaps(self, other: Span) -> bool:
         """Whether a version can be in both."""
         return version_order(self.first) <= version_order(other.last) and (
             version_order(other.first) <= version_order(self.last)
         )
-
-    def extended_to(self, version: str) -> Span:
-        """The smallest span that contains these versions and one more."""
-        ends = sorted((self.first, self.last, public_version(version)), key=version_order)
-        return Span(ends[0], ends[-1])

@@ -1,4 +1,4 @@
-"""The tables that end a run: verdicts per edition, and comparison with the ledger."""
+"""The tables of verdicts: per edition, and per kind of check."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from io import StringIO
 from rich.console import Console
 from rich.table import Table
 
-from reports.ledger.listing import LEDGER_STATUSES
 from reports.verdicts import VERDICTS
 
 MIN_WIDTH = 140
@@ -37,16 +36,6 @@ def verdict_count_table(
         table.add_column(verdict, justify="right", no_wrap=True)
     for names, row in counts.items():
         table.add_row(*names, *(str(row[verdict] or "") for verdict in occurring))
-    return _as_text(table, width)
-
-
-def ledger_table(counts: Mapping[str, Counter[str]], width: int) -> str:
-    """One row per backend: how many of its cases have each ledger status."""
-    table = _table("backend")
-    for status in LEDGER_STATUSES:
-        table.add_column(status, justify="right", no_wrap=True)
-    for backend, row in sorted(counts.items()):
-        table.add_row(backend, *(str(row[status]) for status in LEDGER_STATUSES))
     return _as_text(table, width)
 
 

@@ -13,7 +13,7 @@ from reports.outputs.summary_tables import (
     verdict_table,
 )
 from reports.problems import wrong_inputs
-from reports.verdicts import FAILING, NOT_RUN
+from reports.verdicts import FAILING, NOT_RUN, VERDICTS
 from specs.cases import Case
 from specs.loader import documents
 
@@ -105,6 +105,15 @@ class Totals:
     @property
     def _rows(self) -> list[Counter[str]]:
         return list(self.verdicts.values())
+
+    def lines(self) -> Iterator[str]:
+        """How often each backend's cases and checks have each verdict, a line per backend."""
+        counts: dict[str, Counter[str]] = {}
+        for (backend, *_), row in [*self.verdicts.items(), *self.pairs.verdicts.items()]:
+            counts.setdefault(backend, Counter()).update(row)
+        for backend, row in sorted(counts.items()):
+            words = ", ".join(f"{row[each]:,} {each}" for each in VERDICTS if row[each])
+            yield f"{backend}: {words}"
 
     def verdict_table(self, width: int) -> str:
         """The verdicts per backend and document, versions in the document's order."""

@@ -317,11 +317,11 @@ def placed_backend(name: str) -> str:
 
 
 def test_the_suite_has_an_item_per_pair_and_shows_sets() -> None:
-    selected = ("--document", ONNX, "-k", "invariances/float32/int8")
+    selected = ("-v", "--document", ONNX, "-k", "invariances/float32/int8")
     code, output = suite(placed_backend("OpenTail"), *selected)
     assert code == PASSED
     assert "1 passed" in output
-    rows = [line.split() for line in output.partition("= invariances =")[2].splitlines() if line]
+    rows = [line.split() for line in output.partition("= verdicts =")[2].splitlines() if line]
     assert rows[1] == ["backend", "pairs", "open"]
     assert rows[2][1:] == ["invariances", "1"]
     assert "invariances/float32/int8: a set of answers to" in output
@@ -332,7 +332,7 @@ def test_the_suite_has_an_item_per_pair_and_shows_sets() -> None:
 
 
 def test_the_suite_compares_roads_that_are_asked_in_one_run() -> None:
-    selected = ("--document", ONNX, "-k", "variants and float32/int8")
+    selected = ("-v", "--document", ONNX, "-k", "variants and float32/int8")
     code, output = suite(placed_backend("Honest"), placed_backend("OpenEverywhere"), *selected)
     assert code == PASSED
     assert "1 passed" in output

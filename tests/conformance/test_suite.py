@@ -46,7 +46,7 @@ def table(output: str) -> list[list[str]]:
 
 
 def test_k_selects_cases_by_id() -> None:
-    code, output = suite(REFERENCE, ONNX, "-k", "onnx-cast:25/int4/")
+    code, output = suite(REFERENCE, ONNX, "-v", "-k", "onnx-cast:25/int4/")
     assert code == PASSED
     headings, row = table(output)[:2]
     assert headings[:3] == ["backend", "document", "conforms"]
@@ -98,7 +98,7 @@ def test_a_run_without_selected_cases_fails() -> None:
 
 
 def test_a_run_with_only_unsupported_cases_fails() -> None:
-    code, output = suite(hostile("Declines"), ONNX, "-k", SMALL)
+    code, output = suite(hostile("Declines"), ONNX, "-v", "-rs", "-k", SMALL)
     assert code == NOTHING
     assert table(output)[0][2:] == ["unsupported"]
     assert "no such kernel" in output
@@ -106,16 +106,16 @@ def test_a_run_with_only_unsupported_cases_fails() -> None:
 
 @pytest.mark.nightly
 def test_an_unclaimed_document_counts_only_if_named_by_document() -> None:
-    code, output = suite(hostile("ClaimsNothing"), "-k", SMALL)
+    code, output = suite(hostile("ClaimsNothing"), "-v", "-k", SMALL)
     assert (code, table(output)[0][2:]) == (PASSED, ["differs"])
     assert "1 xfailed" in output
-    code, output = suite(hostile("ClaimsNothing"), ONNX, "-k", SMALL)
+    code, output = suite(hostile("ClaimsNothing"), ONNX, "-v", "-k", SMALL)
     assert (code, table(output)[0][2:]) == (FAILED, ["violates"])
 
 
 @pytest.mark.nightly
 def test_the_level_decides_whether_a_broken_recommendation_fails() -> None:
-    arguments = (hostile("LosesMinusZero"), ONNX, "-k", MINUS_ZERO)
+    arguments = (hostile("LosesMinusZero"), ONNX, "-v", "-k", MINUS_ZERO)
     assert suite(*arguments)[0] == FAILED
     code, output = suite(*arguments, "--level=required")
     assert (code, table(output)[0][2:]) == (PASSED, ["deviates"])
@@ -218,7 +218,7 @@ def test_a_backend_that_xdist_workers_cannot_load_is_reported_once(name: str) ->
 
 
 def test_the_suite_runs_from_any_folder(tmp_path: Path) -> None:
-    selected = ("--document", "pypto-cast", "-k", "pypto-cast:seed/uint8", "-q")
+    selected = ("--document", "pypto-cast", "-k", "pypto-cast:seed/uint8", "-v")
     code, output = suite("--pyargs", REFERENCE, *selected, cwd=tmp_path)
     assert code == PASSED
     assert table(output)[1][:2] == ["reference", "pypto-cast:seed"]

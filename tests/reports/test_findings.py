@@ -297,9 +297,9 @@ def test_the_command_prints_what_was_found(tmp_path: Path) -> None:
     code, out, err = castigate_in_process("findings", run)
     assert (code, err) == (1, "")
     assert "rounds-twice-through-float32: 1 case, float64 to float16, at least " in out
-    assert out.rstrip().endswith("two 1: 0 findings, 0 failing cases")
+    assert out.rstrip().endswith("two 1: no finding")
     code, out, _ = castigate_in_process("findings", run, "--backend", "two")
-    assert (code, out.strip()) == (0, "two 1: 0 findings, 0 failing cases")
+    assert (code, out.strip()) == (0, "two 1: no finding")
     code, out, _ = castigate_in_process("findings", run, "--json")
     [record] = map(json.loads, out.splitlines())
     assert (record["id"], record["kind"]) == ("one/rounds-twice-through-float32", "wrong value")

@@ -128,7 +128,6 @@ def test_a_span_contains_the_versions_between_its_ends() -> None:
     assert all(version in span for version in ("1.9", "1.10.7", "1.11.2+cpu"))
     assert not any(version in span for version in ("1.8.9", "1.11.3", "1.9rc1"))
     assert "1.9" not in Span.of("1.10")
-    assert str(Span.of("1.9").extended_to("1.8+cpu")) == "1.8 to 1.9"
 
 
 @pytest.mark.parametrize("text", ["1.9 to 1.8", " to 1", "1 to "])
@@ -178,12 +177,16 @@ def updated(
     return update_ledger(before, "b", version, OPTIONS, found, explained)
 
 
-def test_an_update_extends_spans_and_keeps_listings_for_other_versions() -> None:
+def test_an_update_joins_versions_that_fail_alike_and_keeps_what_others_have() -> None:
     first = updated(None, "1.0+cpu", {CASE: [breach()], OTHER: [breach()]})
     then = updated(first, "1.2", {CASE: [breach()]})
     assert spans(then) == [("1.0 to 1.2", "0")]
     assert [str(each.span) for each in then.listings[OTHER]] == ["1.0"]
-    assert spans(updated(then, "1.2", {})) == []
+    assert spans(updated(then, "1.2", {})) == [("1.0", "0")]
+    between = updated(then, "1.1", {OTHER: [breach()]})
+    assert spans(between) == [("1.0", "0"), ("1.2", "0")]
+    assert [str(each.span) for each in between.listings[OTHER]] == ["1.0 to 1.1"]
+    assert between.versions == ("1.0", "1.1", "1.2")
 
 
 def test_an_update_never_lists_a_case_twice_for_a_version() -> None:
@@ -193,13 +196,31 @@ def test_an_update_never_lists_a_case_twice_for_a_version() -> None:
     third = updated(then, "3.0", {CASE: [breach(region="a" * 16)]})
     assert spans(third) == [("1.0", "a"), ("2.0", "b"), ("3.0", "a")]
     back = updated(third, "2.0", {CASE: [breach(region="a" * 16)]})
-    assert spans(back) == [("3.0", "a"), ("1.0 to 2.0", "a")]
+    assert spans(back) == [("1.0 to 3.0", "a")]
+
+
+def test_a_version_of_its_own_has_its_entries_and_others_those_of_the_nearest() -> None:
+    first = updated(None, "1.10", {CASE: [breach(region="a" * 16)]})
+    ledger = updated(first, "1.20", {CASE: [breach(region="b" * 16)]})
+
+    def applied(version: str, *, exactly: bool = False) -> tuple[str, list[str]]:
+        used = ledger.applied_to(version, exactly=exactly)
+        return used.base, [each.breach.region[0] for each in used.at(CASE)]
+
+    assert applied("1.10+cpu") == ("1.10", ["a"])
+    assert applied("1.9") == applied("1.19") == ("1.10", ["a"])
+    assert applied("1.20.1") == applied("2.0+cu128") == ("1.20", ["b"])
+    assert applied("1.20.1", exactly=True) == ("1.20.1", [])
+    mended = updated(ledger, "1.30", {})
+    assert mended.applied_to("1.31").at(CASE) == []
+    assert mended.applied_to("1.29").base == "1.20"
 
 
 def test_an_update_keeps_links_and_tells_findings_anew() -> None:
     link = "https://example.org/1"
     known = replace(KNOWN, says="before", upstream=link)
-    old = Ledger("b", OPTIONS, {"wraps": known}, {CASE: [Listing(breach(), Span.of("1"), WRAPS)]})
+    listings = {CASE: [Listing(breach(), Span.of("1"), WRAPS)]}
+    old = Ledger("b", OPTIONS, {"wraps": known}, listings, ("1",))
     then = updated(old, "1", {CASE: [breach(region="1" * 16)], OTHER: [breach()]})
     assert then.findings["wraps"].upstream == link
     assert then.findings["wraps"].says == "wraps"
@@ -248,7 +269,7 @@ def test_a_backend_without_a_plain_name_has_no_ledger(name: str) -> None:
 
 def test_a_ledger_of_another_backend_is_rejected(folder: Path) -> None:
     listings = {CASE: [Listing(breach(), Span.of("1"), WRAPS)]}
-    write_ledger(folder / "one.yaml", Ledger("two", OPTIONS, {"wraps": KNOWN}, listings))
+    write_ledger(folder / "one.yaml", Ledger("two", OPTIONS, {"wraps": KNOWN}, listings, ("1",)))
     with pytest.raises(CastigateError, match="the ledger of two, not of one"):
         load_ledger("one")
 
@@ -256,6 +277,7 @@ def test_a_ledger_of_another_backend_is_rejected(folder: Path) -> None:
 ZEROS = "0" * 16
 VALID = f"""\
 backend: b
+made-with: ['1.0', '1.1']
 tier: quick
 seed: 0
 max-examples: 1000
@@ -275,21 +297,23 @@ findings:
     - onnx-cast:25/float16/int*
 """
 MISTAKES = [
-    ("kind: wrong value", "kind: wrong", 7, "Input should be 'wrong value'"),
-    ("violates 1", "violated 1", 11, "should match pattern"),
-    ("violates 1", "violates 2", 18, f"{CASE} is listed otherwise by another finding"),
-    ("versions: '1.0'", "versions: 2.0 to 1.0", 9, "from the earlier to the later"),
-    ("versions: '1.0'", "versions: 1.0", 9, "YAML float"),
-    ("versions: '1.0'", "versions: 0.9 to 1.1", 18, f"{CASE} is listed twice for some versions"),
-    ("  says: wraps\n", "  say: wraps\n", 8, "unknown key `say`"),
-    (ZEROS, "zz", 11, "should match pattern"),
-    ("  cases:\n", "  upstream: ftp://x\n  cases:\n", 10, "should match pattern '^https://'"),
-    (CASE, "onnx-cast:25/float16/int9", 11, "`onnx-cast:25/float16/int9` is no case"),
-    (CASE, "onnx-cast:25/*/nothing:*", 11, "is no case; castigate specs"),
-    (CASE, f"onnx-cast:25/{'{a,b}' * 40}", 11, "make more than 65,536 texts; write `*`"),
-    ("tier: quick", "tier: slow", 2, "Input should be 'quick' or 'full'"),
+    ("kind: wrong value", "kind: wrong", 8, "Input should be 'wrong value'"),
+    ("violates 1", "violated 1", 12, "should match pattern"),
+    ("violates 1", "violates 2", 19, f"{CASE} is listed otherwise by another finding"),
+    ("versions: '1.0'", "versions: 2.0 to 1.0", 10, "from the earlier to the later"),
+    ("versions: '1.0'", "versions: 1.0", 10, "YAML float"),
+    ("versions: '1.0'", "versions: 1.0 to 1.1", 19, f"{CASE} is listed twice for some versions"),
+    ("  says: wraps\n", "  say: wraps\n", 9, "unknown key `say`"),
+    (ZEROS, "zz", 12, "should match pattern"),
+    ("  cases:\n", "  upstream: ftp://x\n  cases:\n", 11, "should match pattern '^https://'"),
+    (CASE, "onnx-cast:25/float16/int9", 12, "`onnx-cast:25/float16/int9` is no case"),
+    (CASE, "onnx-cast:25/*/nothing:*", 12, "is no case; castigate specs"),
+    (CASE, f"onnx-cast:25/{'{a,b}' * 40}", 12, "make more than 65,536 texts; write `*`"),
+    ("tier: quick", "tier: slow", 3, "Input should be 'quick' or 'full'"),
     ("seed: 0\n", "", 1, "`seed` is missing"),
-    ("findings:", "entries:", 5, "unknown key `entries`"),
+    ("findings:", "entries:", 6, "unknown key `entries`"),
+    ("made-with: ['1.0', '1.1']\n", "", 1, "`made-with` is missing"),
+    ("versions: '1.0'", "versions: '1.2'", 10, "version 1.2 is not in `made-with`"),
 ]
 
 

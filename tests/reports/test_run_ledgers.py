@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from reports.findings.finding import ExplainedCase, Finding
+from reports.findings.judged_cells import cell_of
 from reports.judgement import Judgement
 from reports.ledger import run_check
 from reports.ledger.breaches import breaches
 from reports.ledger.listing import InputOptions, KnownFinding, Ledger, Listing
 from reports.ledger.run_check import RunLedgers
 from reports.ledger.version_spans import Span
+from reports.outputs.last_screen import last_screen
 from tests.reports.common import HALF, divergence, judgement, record, steps
 
 KNOWN = judgement(HALF, divergence(steps(3)))
@@ -20,46 +24,82 @@ LISTED = Ledger(
     "ort",
     findings={"truncates": KnownFinding("wrong value", "truncates")},
     listings={HALF.id: [Listing(BREACH, Span.of("1.31.1"), ("truncates",))]},
+    versions=("1.31.1",),
 )
+RECORDS = "  to record it: pytest --pyargs conformance --backend=ort --update-ledger"
+RIGHT = replace(KNOWN, verdict="conforms", problems=())
 
 
-def news_of(
-    monkeypatch: pytest.MonkeyPatch, ledger: Ledger | None, found: Judgement
-) -> tuple[int, list[str]]:
+def screen_of(
+    monkeypatch: pytest.MonkeyPatch,
+    ledger: Ledger | None,
+    found: Judgement,
+    findings: Sequence[Finding] = (),
+) -> tuple[bool, list[str]]:
     monkeypatch.setattr(run_check, "load_ledger", lambda name: ledger)
     ledgers = RunLedgers(record())
     ledgers.add(HALF, found)
-    return sum(map(len, ledgers.news.values())), list(ledgers.lines({}))
+    screens = list(ledgers.screens({"ort": tuple(findings)}))
+    return ledgers.hold, [line.rstrip() for line in last_screen(screens)]
 
 
 def test_a_known_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert news_of(monkeypatch, LISTED, KNOWN) == (
-        0,
-        ["every backend does as its ledger says: 1 known failures, nothing new"],
-    )
+    told = ["ort 1.31.1, since its ledger: the same finding"]
+    assert screen_of(monkeypatch, LISTED, KNOWN) == (True, told)
+
+
+def test_the_nearest_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    [listing] = LISTED.listings[HALF.id]
+    earlier = replace(listing, span=Span.of("1.30.0"))
+    before = replace(LISTED, listings={HALF.id: [earlier]}, versions=("1.30.0",))
+    told = ["ort 1.31.1, since 1.30.0: the same finding"]
+    assert screen_of(monkeypatch, before, KNOWN) == (True, told)
 
 
 @pytest.mark.parametrize(
-    ("ledger", "found", "expected"),
+    ("ledger", "found", "counts", "lines"),
     [
-        (None, KNOWN, "new finding unexplained (): 1 case not listed; for instance "),
-        (LISTED, replace(KNOWN, verdict="conforms", problems=()),
-            "finding truncates (truncates): 1 case listed, but gone; for instance "),
+        (None, KNOWN, "without a ledger: 0 findings as before, 1 new",
+            ["  new: no mechanism explains it",
+             f"    unexplained: from 0 to 1 case; for instance {HALF.id},"]),
+        (LISTED, RIGHT, "since its ledger: 0 findings as before, 1 mended",
+            ["  mended: truncates",
+             f"    truncates: no longer in 1 case; for instance {HALF.id},"]),
         (LISTED, judgement(HALF, divergence(steps(4))),
-            "finding truncates (truncates): 1 case changed; for instance "),
+            "since its ledger: 0 findings as before, 1 changed",
+            ["  changed: truncates",
+             f"    truncates: in 1 of 1 case; for instance {HALF.id}, changed:"]),
     ],
 )  # fmt: skip
-def test_what_is_not_as_listed_is_news(
-    monkeypatch: pytest.MonkeyPatch, ledger: Ledger | None, found: Judgement, expected: str
+def test_what_is_not_as_listed_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+    ledger: Ledger | None,
+    found: Judgement,
+    counts: str,
+    lines: list[str],
 ) -> None:
-    count, lines = news_of(monkeypatch, ledger, found)
-    assert count == 1
-    assert lines[0].startswith(f"ort: {expected}{HALF.id}, ")
-    assert lines[-1] == "not as the ledgers say: 1 case; 0 known failures"
+    holds, [head, *told] = screen_of(monkeypatch, ledger, found)
+    assert not holds
+    assert head == f"ort 1.31.1, {counts}"
+    assert told[0] == lines[0]
+    assert told[1].startswith(lines[1])
+    assert (told[-1] == RECORDS) == (ledger is not None)
+
+
+def test_a_case_may_move_from_one_finding_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = cell_of(HALF, KNOWN, ())
+    case = ExplainedCase(cell, "a", "1", "required", 4, True, "", "0x0001", "0x02", ("0x03",))
+    wraps = Finding("wraps", "ort", "wrong value", "wraps", (case,))
+    other = judgement(HALF, divergence(steps(4)))
+    holds, lines = screen_of(monkeypatch, LISTED, other, [wraps])
+    assert not holds
+    assert lines[0] == "ort 1.31.1, since its ledger: 0 findings as before, 1 new, 1 mended"
+    assert lines[1] == "  new: wraps"
+    assert "  mended: truncates" in lines
 
 
 def test_a_ledger_of_other_inputs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(LISTED, options=InputOptions("full"))
-    count, lines = news_of(monkeypatch, other, KNOWN)
-    assert count == 1
-    assert lines[0].startswith("ort: its ledger is not used; it was written with --tier=full")
+    holds, lines = screen_of(monkeypatch, other, KNOWN)
+    assert not holds
+    assert "  its ledger is not used; it was made with --tier=full --seed=0" in lines[-1]

@@ -1,0 +1,161 @@
+"""How a backend differs from its ledger, finding by finding: what is new, changed or mended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from reports.findings.finding import UNEXPLAINED, Finding
+from reports.findings.finding_text import counted, extent_words
+from reports.ledger.listing import AppliedLedger, LedgerComparison, LedgerStatus
+from reports.outputs.last_screen import BackendScreen
+
+NewsKind = Literal["new", "changed", "mended"]
+NEWS_KINDS: tuple[NewsKind, ...] = get_args(NewsKind)
+"""How a finding differs from the ledger, in the order in which it is told."""
+
+
+@dataclass(frozen=True)
+class CaseNews:
+    """A case in which a backend does not do what its ledger says, and one line about it.
+
+    ``listed`` are the findings under which the ledger has the case.
+    """
+
+    case: str
+    status: LedgerStatus
+    message: str
+    listed: tuple[str, ...]
+
+
+@dataclass
+class FindingNews:
+    """How the cases of one finding compare with the ledger, by its name then and now.
+
+    A case that moved from one finding to another is ``gone`` from the first and ``more`` for the
+    second.
+    """
+
+    name: str
+    says: str
+    finding: Finding | None
+    same: int = 0
+    more: list[CaseNews] = field(default_factory=list)
+    gone: list[CaseNews] = field(default_factory=list)
+    otherwise: list[CaseNews] = field(default_factory=list)
+
+    def kind(self, is_listed: bool) -> NewsKind | None:
+        """What has become of the finding; None if it is as it was."""
+        if not is_listed:
+            return "new"
+        if self.gone and not (self.same or self.more or self.otherwise):
+            return "mended"
+        return "changed" if self.more or self.gone or self.otherwise else None
+
+    def words(self, kind: NewsKind) -> str:
+        """How far it reaches now, or what has changed, with an instance."""
+        if kind == "new" and self.finding is not None:
+            return extent_words(self.finding)
+        before = self.same + len(self.gone) + len(self.otherwise)
+        now = self.same + len(self.more) + len(self.otherwise)
+        if kind == "mended":
+            extent = f"no longer in {counted(before, 'case')}"
+        elif before != now:
+            extent = f"from {before:,} to {counted(now, 'case')}"
+        else:
+            extent = f"in {len(self.more) + len(self.otherwise):,} of {counted(now, 'case')}"
+        first = (self.otherwise or self.more or self.gone)[0]
+        return f"{extent}; for instance {first.case}, {first.message}"
+
+
+@dataclass
+class BackendNews:
+    """How all judged cases of one backend compare with its ledger, if it has one."""
+
+    backend: str
+    version: str
+    applied: AppliedLedger | None
+    known: Counter[str] = field(default_factory=Counter)
+    """How many cases fail as listed, by the finding."""
+    cases: list[CaseNews] = field(default_factory=list)
+
+    def add(self, case: str, compared: LedgerComparison) -> None:
+        """Count a case that fails as listed, and keep one that does not."""
+        if compared.status == "known":
+            self.known.update(compared.findings)
+        else:
+            self.cases.append(CaseNews(case, compared.status, compared.message, compared.findings))
+
+    def findings(self, found: Sequence[Finding]) -> dict[NewsKind | None, list[FindingNews]]:
+        """The findings by what has become of them; ``found`` explain what fails now."""
+        now: dict[str, list[str]] = {}
+        for finding in found:
+            for case in finding.cases:
+                now.setdefault(case, []).append(finding.name)
+        listed = self.applied.ledger.findings if self.applied is not None else {}
+        told = {name: FindingNews(name, known.says, None) for name, known in listed.items()}
+        told |= {each.name: FindingNews(each.name, each.says, each) for each in found}
+        told.setdefault(UNEXPLAINED, FindingNews(UNEXPLAINED, "", None))
+        before: set[str] = set(self.known)
+        for name, count in self.known.items():
+            told[name].same = count
+        for each in self.cases:
+            old = set(each.listed)
+            new = set() if each.status == "stale" else set(now.get(each.case, old))
+            if not old | new:
+                new = {UNEXPLAINED}
+            before |= old
+            for name in new - old:
+                told[name].more.append(each)
+            for name in old - new:
+                told[name].gone.append(each)
+            for name in old & new:
+                told[name].otherwise.append(each)
+        by_kind: dict[NewsKind | None, list[FindingNews]] = {}
+        for name, finding_news in told.items():
+            if name in before or finding_news.more:
+                by_kind.setdefault(finding_news.kind(name in before), []).append(finding_news)
+        return by_kind
+
+    def screen(self, found: Sequence[Finding]) -> BackendScreen:
+        """A line that counts, then what is new, changed or mended, and how to record it."""
+        by_kind = self.findings(found)
+        told = [
+            [
+                f"  {kind}: {each.says or 'no mechanism explains it'}",
+                f"    {each.name}: {each.words(kind)}",
+            ]
+            for kind in NEWS_KINDS
+            for each in by_kind.get(kind, ())
+        ]
+        record = [f"  to record it: {update_command(self.backend)}"]
+        return BackendScreen(
+            f"{self.backend} {self.version}, {self._since}: {_counts(by_kind)}",
+            told,
+            record if told and self.applied is not None else (),
+        )
+
+    @property
+    def _since(self) -> str:
+        match self.applied:
+            case None:
+                return "without a ledger"
+            case AppliedLedger(version=version, base=base) if version == base:
+                return "since its ledger"
+            case AppliedLedger(base=base):
+                return f"since {base}"
+
+
+def update_command(backend: str) -> str:
+    """The command that records what a backend does now."""
+    return f"pytest --pyargs conformance --backend={backend} --update-ledger"
+
+
+def _counts(by_kind: Mapping[NewsKind | None, Sequence[FindingNews]]) -> str:
+    same = len(by_kind.get(None, ()))
+    news = [f"{len(by_kind[kind])} {kind}" for kind in NEWS_KINDS if kind in by_kind]
+    if not news:
+        return {0: "no finding", 1: "the same finding"}.get(same, f"the same {same} findings")
+    return ", ".join([f"{counted(same, 'finding')} as before", *news])

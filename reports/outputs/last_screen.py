@@ -1,0 +1,68 @@
+"""The last screen of a command: a line per backend, and as many findings as fit.
+
+Whoever waited for a run looks at its end first. What a terminal of 40 lines and 100 columns cannot
+show is counted; the report, or ``--verbose``, has all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from reports.findings.finding import Findings
+from reports.findings.finding_text import counted, finding_lines, findings_heading
+
+COLUMNS = 100
+ROWS = 32
+"""Rows for all backends together; the command's own last words take the others of 40."""
+INDENT = "      "
+"""Before the further lines of a line that is too long."""
+
+
+@dataclass(frozen=True)
+class BackendScreen:
+    """A heading, the lines of each finding, the most important first, and last words."""
+
+    heading: str
+    findings: Sequence[Sequence[str]] = ()
+    last: Sequence[str] = ()
+
+    def lines(self, most: int) -> Iterator[str]:
+        """The lines with so many findings at most; the others are counted."""
+        yield from _wrapped(self.heading)
+        for finding in self.findings[:most]:
+            for line in finding:
+                yield from _wrapped(line)
+        if (left := len(self.findings) - most) > 0:
+            yield f"  and {counted(left, 'more finding')}"
+        for line in self.last:
+            yield from _wrapped(line)
+
+
+def last_screen(backends: Sequence[BackendScreen], rows: int | None = ROWS) -> list[str]:
+    """The lines of all backends: each shows as many findings as every other, while rows last."""
+    most = max((len(each.findings) for each in backends), default=0)
+    while True:
+        lines = [line for each in backends for line in each.lines(most)]
+        if rows is None or len(lines) <= rows or most == 0:
+            return lines
+        most -= 1
+
+
+def findings_screens(findings: Findings, versions: Mapping[str, str]) -> Iterator[BackendScreen]:
+    """The findings of each backend that has any."""
+    for backend, found in findings.items():
+        lines = [list(finding_lines(findings, each)) for each in found]
+        yield BackendScreen(findings_heading(backend, versions[backend], found), lines)
+
+
+def _wrapped(line: str) -> list[str]:
+    margin = line[: len(line) - len(line.lstrip())]
+    return wrap(
+        line,
+        COLUMNS,
+        subsequent_indent=f"{margin}{INDENT}",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
