@@ -154,7 +154,7 @@ def _advice(backend: str, word: LedgerStatus) -> str:
     update = update_command(backend)
     match word:
         case "stale":
-            return f"if the backend is fixed, {update} removes the entry"
+            return f"if the backend is mended, {update} removes the entry"
         case "changed":
             return f"if the change is intended, {update} records it"
         case _:

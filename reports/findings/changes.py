@@ -1,4 +1,4 @@
-"""Compares two runs, divergence by divergence: what is new, changed, fixed or unanswered."""
+"""Compares two runs, divergence by divergence: what is new, changed, mended or unanswered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DivergenceKey = tuple[str, str, str]
 CHANGES = {
     "new": "the previous run did not have this divergence",
     "changed": "other inputs or other answers are wrong than in the previous run",
-    "fixed": "the answers are right now",
+    "mended": "the answers are right now",
     "unanswered": "the divergence is gone, but only because the backend did not answer",
 }
 
@@ -32,7 +32,7 @@ class Change:
 def cell_changes(before: Cell, now: Cell) -> list[Change]:
     """List the divergences of a cell that appeared, disappeared or changed, sorted by kind."""
     old, new = _divergences(before), _divergences(now)
-    gone = "fixed" if now.is_answered else "unanswered"
+    gone = "mended" if now.is_answered else "unanswered"
     kinds = {key: "new" for key in new if key not in old}
     kinds |= {key: gone for key in old if key not in new}
     kinds |= {key: "changed" for key in new if key in old and new[key] != old[key]}

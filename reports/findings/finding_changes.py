@@ -1,4 +1,4 @@
-"""Compares the findings of two runs: which are new, changed or fixed."""
+"""Compares the findings of two runs: which are new, changed or mended."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from reports.findings.finding import Finding, Findings
 
+CHANGE_KINDS = ("new", "changed", "mended")
+
 
 @dataclass(frozen=True)
 class FindingChange:
-    """How a finding changed: `new`, `changed` or `fixed`; ``words`` say from what to what."""
+    """How a finding changed: `new`, `changed` or `mended`; ``words`` say from what to what."""
 
     kind: str
     finding: Finding
@@ -17,7 +19,7 @@ class FindingChange:
 
 
 def finding_changes(before: Findings, now: Findings) -> list[FindingChange]:
-    """List the changes of the backends that both runs have; new ones first, fixed ones last."""
+    """List the changes of the backends that both runs have; new ones first, mended ones last."""
     old, new = (
         {each.id: each for found in findings.values() for each in found}
         for findings in (before, now)
@@ -26,7 +28,9 @@ def finding_changes(before: Findings, now: Findings) -> list[FindingChange]:
     for name, each in new.items():
         if name in old and (words := _difference(old[name], each)):
             changes.append(FindingChange("changed", each, words))
-    return changes + [FindingChange("fixed", each) for name, each in old.items() if name not in new]
+    return changes + [
+        FindingChange("mended", each) for name, each in old.items() if name not in new
+    ]
 
 
 def _difference(before: Finding, now: Finding) -> str:

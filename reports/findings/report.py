@@ -18,7 +18,8 @@ from reports.findings.case_rules import CaseRule, case_rules
 from reports.findings.cells import Cell, CellKey
 from reports.findings.changes import Change, run_changes
 from reports.findings.finding import Finding, Findings
-from reports.findings.finding_changes import FindingChange, finding_changes
+from reports.findings.finding_changes import CHANGE_KINDS, FindingChange, finding_changes
+from reports.findings.finding_text import changes_words
 from reports.findings.open_answers import Lines, explain_open_answers
 from reports.findings.read_cells import read_cells, read_checks, read_verdicts
 from reports.findings.read_findings import read_findings
@@ -92,6 +93,27 @@ class Report:
         """The rules of each case, by case id."""
         every = (cell for cases in self.cases.values() for cell in cases)
         return {cell.case: tuple(case_rules(cell)) for cell in every}
+
+    def since(self, backend: str) -> str:
+        """What has become of a backend's findings since the run before, and since which version.
+
+        Empty if that run did not have the backend.
+        """
+        if len(self.records) < 2:
+            return ""
+        before, now = (
+            {each.name: each.version for each in record.backends} for record in self.records[-2:]
+        )
+        if backend not in before:
+            return ""
+        kinds = Counter(
+            each.kind for each in self.finding_changes if each.finding.backend == backend
+        )
+        changed = {kind: kinds[kind] for kind in CHANGE_KINDS}
+        same = len(self.findings.get(backend, ())) - kinds["new"] - kinds["changed"]
+        is_same = before[backend] == now[backend]
+        since = "the previous run" if is_same else before[backend]
+        return f"since {since}: {changes_words(same, changed)}"
 
     def cells_of_case(self, case: str) -> list[Cell]:
         """Return the cells of a case, in the order of the backends."""

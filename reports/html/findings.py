@@ -50,7 +50,7 @@ class BackendFindings:
     kinds: Counter[str]
     changes: Counter[str]
     lines: list[FindingLine]
-    fixed: list[Finding]
+    mended: list[Finding]
 
 
 def backend_findings(report: Report) -> list[BackendFindings]:
@@ -83,7 +83,7 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
         Counter(each.kind for each in findings),
         Counter(change.kind for change in changes),
         lines,
-        [change.finding for change in changes if change.kind == "fixed"],
+        [change.finding for change in changes if change.kind == "mended"],
     )
 
 

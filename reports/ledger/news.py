@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from reports.findings.finding import UNEXPLAINED, Finding
-from reports.findings.finding_text import counted, extent_words
+from reports.findings.finding_text import changes_words, counted, extent_words
 from reports.ledger.listing import AppliedLedger, LedgerComparison, LedgerStatus
 from reports.outputs.last_screen import BackendScreen
 
@@ -130,9 +130,11 @@ class BackendNews:
             for kind in NEWS_KINDS
             for each in by_kind.get(kind, ())
         ]
+        same = len(by_kind.get(None, ()))
+        news: dict[str, int] = {kind: len(by_kind.get(kind, ())) for kind in NEWS_KINDS}
         record = [f"  to record it: {update_command(self.backend)}"]
         return BackendScreen(
-            f"{self.backend} {self.version}, {self._since}: {_counts(by_kind)}",
+            f"{self.backend} {self.version}, {self._since}: {changes_words(same, news)}",
             told,
             record if told and self.applied is not None else (),
         )
@@ -151,11 +153,3 @@ class BackendNews:
 def update_command(backend: str) -> str:
     """The command that records what a backend does now."""
     return f"pytest --pyargs conformance --backend={backend} --update-ledger"
-
-
-def _counts(by_kind: Mapping[NewsKind | None, Sequence[FindingNews]]) -> str:
-    same = len(by_kind.get(None, ()))
-    news = [f"{len(by_kind[kind])} {kind}" for kind in NEWS_KINDS if kind in by_kind]
-    if not news:
-        return {0: "no finding", 1: "the same finding"}.get(same, f"the same {same} findings")
-    return ", ".join([f"{counted(same, 'finding')} as before", *news])

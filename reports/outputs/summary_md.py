@@ -89,6 +89,9 @@ def _findings(report: Report) -> Iterator[str]:
     for backend, findings in report.findings.items():
         yield f"### {escape_markdown(backend)}"
         yield ""
+        if since := report.since(backend):
+            yield f"{escape_markdown(since[0].upper() + since[1:])}."
+            yield ""
         for each in findings:
             change = changes.get(each.id)
             words = f" ({' '.join(filter(None, (change.kind, change.words)))})" if change else ""

@@ -46,9 +46,9 @@ def test_two_runs_of_one_backend_differ_by_findings(tmp_path: Path) -> None:
         runs.append(str(tmp_path / base))
         castigate("run", f"--backend={tmp_path}/a.py:A", *NARROW, f"--out={runs[-1]}")
     *_, change = lines(*runs, expected=1)
-    assert change["change"] == "fixed"
+    assert change["change"] == "mended"
     code, out, _ = castigate("diff", *runs)
-    assert (code, "findings: 1 fixed\n" in out) == (1, True)
+    assert (code, "findings: 1 mended\n" in out) == (1, True)
     assert lines(runs[0], runs[0], expected=0) == []
 
 

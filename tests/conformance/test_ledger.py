@@ -168,7 +168,7 @@ def test_a_stale_entry_fails(listed: Bench) -> None:
     assert (code, told(output)) == (FAILED, "1 finding as before, 1 mended")
     assert (
         "  ledger    stale: unexplained is listed, but the verdict is conforms now; if the "
-        f"backend is fixed, pytest --pyargs conformance --backend={NAME} --update-ledger removes"
+        f"backend is mended, pytest --pyargs conformance --backend={NAME} --update-ledger removes"
         " the entry"
     ) in output
     assert listed.suite("saturated", UPDATE)[0] == PASSED

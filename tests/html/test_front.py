@@ -114,10 +114,10 @@ def test_the_front_page_counts_cases_inputs_and_changes(tmp_path: Path) -> None:
         ("pypto-cast", len(PYPTO)),
     ]
     assert page["previous"].started == STARTED + timedelta(days=1)
-    assert page["change_counts"] == {"ort": Counter(fixed=2), "torch": Counter(new=2)}
+    assert page["change_counts"] == {"ort": Counter(mended=2), "torch": Counter(new=2)}
     assert [(each.kind, each.backend, each.case) for each in page["shown_changes"]] == [
-        ("fixed", "ort", ONNX[0]),
-        ("fixed", "ort", ONNX[0]),
+        ("mended", "ort", ONNX[0]),
+        ("mended", "ort", ONNX[0]),
         ("new", "torch", ONNX[0]),
         ("new", "torch", PYPTO[0]),
     ]

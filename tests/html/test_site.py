@@ -77,7 +77,7 @@ def test_two_processes_write_identical_reports(run: str, tmp_path: Path) -> None
         seed = {"PYTHONHASHSEED": {"one": "1", "two": "2"}[name]}
         code, out, _ = castigate("report", older, run, f"--out={tmp_path / name}", env=seed)
         assert code == 0
-        assert out.endswith("3 backends, 0 new, 0 changed, 1 fixed, 0 unanswered\n")
+        assert out.endswith("3 backends, 0 new, 0 changed, 1 mended, 0 unanswered\n")
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
@@ -177,13 +177,13 @@ DEAD = Judgement(HALF, "ort", "crashed", (Died("the process was ended by SIGSEGV
     ("before", "now", "kinds"),
     [
         (CONFORMS, violated("ort", HALF), ["new"]),
-        (violated("ort", HALF), CONFORMS, ["fixed"]),
+        (violated("ort", HALF), CONFORMS, ["mended"]),
         (violated("ort", HALF), violated("ort", HALF, 2), ["changed"]),
-        (violated("ort", HALF), violated("ort", HALF, rule="other"), ["new", "fixed"]),
+        (violated("ort", HALF), violated("ort", HALF, rule="other"), ["new", "mended"]),
         (violated("ort", HALF), Judgement(HALF, "ort", "unsupported"), ["unanswered"]),
         (violated("ort", HALF), DEAD, ["new", "unanswered"]),
         (CONFORMS, BOOM, ["new"]),
-        (BOOM, CONFORMS, ["fixed"]),
+        (BOOM, CONFORMS, ["mended"]),
         (CONFORMS, Judgement(HALF, "ort", "unsupported"), []),
         (violated("ort", HALF), violated("ort", HALF), []),
     ],

@@ -34,8 +34,8 @@ def test_changes_are_sorted_by_kind_then_by_rule() -> None:
         ("new", "f", "required"),
         ("changed", "a", "required"),
         ("changed", "b", "required"),
-        ("fixed", "c", "required"),
-        ("fixed", "d", "required"),
+        ("mended", "c", "required"),
+        ("mended", "d", "required"),
     ]
     assert {(each.backend, each.case) for each in cell_changes(before, now)} == {("ort", CASE[0])}
 

@@ -265,7 +265,7 @@ def one_fault(names: tuple[str, ...], answer: int) -> Answer:
     [
         ((1, 0x40), (1, 0x40), []),
         ((0, 0x40), (1, 0x40), [("new", "")]),
-        ((1, 0x40), (0, 0x40), [("fixed", "")]),
+        ((1, 0x40), (0, 0x40), [("mended", "")]),
         ((1, 0x40), (2, 0x40), [("changed", "from 1 to 2 cases")]),
         ((1, 0x40), (1, 0x41), [("changed", "other inputs or answers")]),
     ],

@@ -95,10 +95,22 @@ def test_markdown_has_findings_verdicts_and_changes(report: Report) -> None:
             ("conforms", "violates", "deviates", "differs", "open", "unsupported", "error",
              "crashed", "not-run") if counts[verdict]
         ]  # fmt: skip
-    assert "1 new, 0 changed, 0 fixed, 0 unanswered." in page
+    assert "1 new, 0 changed, 0 mended, 0 unanswered." in page
     assert f"- new: ort, {escape_markdown(HALF)}, rounds" in page
+    assert "### ort\n\nSince the previous run: " in page
     [line] = [line for line in page.splitlines() if "float32 to float16" in line]
     assert line.startswith("  1 case, float32 to float16, at least 1 input; ")
+
+
+def test_a_step_to_another_version_names_the_version_before(report: Report) -> None:
+    before, now = report.records
+    one, *others = before.backends
+    earlier = before.model_copy(
+        update={"backends": (one.model_copy(update={"version": "0.9"}), *others)}
+    )
+    stepped = replace(report, records=(earlier, now))
+    assert stepped.since(one.name).startswith("since 0.9: ")
+    assert replace(report, records=(now,)).since(one.name) == ""
 
 
 def test_markdown_of_a_first_run_has_no_changes(runs: tuple[str, str]) -> None:
@@ -366,7 +378,7 @@ def test_each_option_of_the_report_command_writes_its_output(
     assert (code, err) == (0, "")
     assert out == (
         f"{tmp_path / 'site' / 'index.html'}: {len(cases())} cases, 3 backends,"
-        " 1 new, 0 changed, 0 fixed, 0 unanswered\n"
+        " 1 new, 0 changed, 0 mended, 0 unanswered\n"
     )
     first_lines = {name: file.read_text().partition("\n")[0] for name, file in files.items()}
     assert first_lines == {
