@@ -14,6 +14,8 @@ from specs.model.strict_model import StrictModel
 from specs.model.yaml_source import read_yaml
 
 FORMATS_FILE = Path(__file__).with_name("formats.yaml")
+SPELLINGS = "spellings"
+"""The key of the file that lists further spellings; ``dtype_names.py`` reads them."""
 EXHAUSTIVE_BITS = 16
 """The widest sources of which every tier asks every input."""
 
@@ -172,6 +174,8 @@ def formats() -> dict[str, Format]:
     file = read_yaml(FORMATS_FILE)
     result: dict[str, Format] = {}
     for name, fields in file.data.items():
+        if name == SPELLINGS:
+            continue
         try:
             entry = FormatEntry.model_validate(fields)
         except ValidationError as error:

@@ -78,6 +78,19 @@ def first_cases(document: str, version: str) -> dict[tuple[str, str], Case]:
     return found
 
 
+def cases_of_pair(document: str, version: str, source: str, target: str) -> list[Case]:
+    """Return the cases of a pair in a version of a document, the one of default modes first."""
+    return list(_pairs(document, version).get((source, target), ()))
+
+
+@cache
+def _pairs(document: str, version: str) -> dict[tuple[str, str], list[Case]]:
+    found: dict[tuple[str, str], list[Case]] = {}
+    for case in _ids(document, version).values():
+        found.setdefault((case.source, case.target), []).append(case)
+    return found
+
+
 @cache
 def _ids(document: str, version: str) -> dict[str, Case]:
     return {case.id: case for case in select([f"{document}:{version}"])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -20,11 +21,12 @@ from conformance.exchange.explanation import (
     explain_bitcast_lines,
     explain_lines,
 )
+from conformance.exchange.pair_comparison import pair_lines
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
 from specs.errors import CastigateError
 from specs.operations import is_bitcast
-from specs.selection import case_named
+from specs.questions import read_question
 
 
 class ExplainCommand(TyperCommand):
@@ -42,39 +44,49 @@ class ExplainCommand(TyperCommand):
 
 
 def explain_command(
-    case_id: Annotated[str, typer.Argument(metavar="CASE", help="A case id.")],
-    inputs: Annotated[
-        list[str] | None,
+    words: Annotated[
+        list[str],
         typer.Argument(
-            metavar="INPUT",
-            help="Values such as 65520, -inf, nan, true or 0x477ff000, or texts; put -- before a"
-            " text that begins with --. For a bitcast: all elements of one tensor, or none.",
+            metavar="QUESTION [INPUT]...",
+            help="What is asked: two dtypes (float32 e4m3fn), a document and two dtypes (onnx-cast"
+            " float32 int8), or a case id. Then values such as 65520, -inf, nan, true or"
+            " 0x477ff000, or texts; put -- before a text that begins with --. For a bitcast: all"
+            " elements of one tensor, or none.",
         ),
-    ] = None,
+    ],
     backend: BackendOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show what a case allows for inputs, the rule and clause, and what each backend answers."""
-    case = case_named(case_id)
+    """Show what documents allow for inputs, by which rule, and what each backend answers."""
+    cases, inputs, is_open = read_question(words)
     configs = launch_configs(backend or (), python or (), timeout)
     with ExitStack() as stack:
         backends = [load_isolated(name, config) for name, config in configs.items()]
         for loaded in backends:
             stack.callback(close, loaded)
+        case = cases[0]
         if is_bitcast(case):
-            bits = bitcast_bits(case, inputs or [])
+            bits = bitcast_bits(case, inputs)
             _show(explain_bitcast(case, bits, backends), explain_bitcast_lines, as_json)
-        elif not inputs:
+            return
+        if not inputs:
+            asked = shlex.join(words)
             raise CastigateError(
-                f"case `{case_id}` needs inputs of {case.source}; "
-                f"write castigate explain {case_id} INPUT…"
+                f"`{asked}` needs inputs of {case.source}; write castigate explain {asked} INPUT…"
             )
-        else:
-            # All inputs are read before the first is shown: a wrong one leaves nothing on stdout.
-            for explained in [explain(case, text, backends) for text in inputs]:
-                _show(explained, partial(explain_lines, case), as_json)
+        # All inputs are read before the first is shown: a wrong one leaves nothing on stdout.
+        explained = [[explain(each, text, backends) for each in cases] for text in inputs]
+        for of_input in explained:
+            if is_open and not as_json:
+                typer.echo("\n".join(pair_lines(cases, of_input)))
+            else:
+                for each, shown in zip(cases, of_input, strict=True):
+                    _show(shown, partial(explain_lines, each), as_json)
+        if is_open and not as_json:
+            command = shlex.join(["castigate", "explain", case.id, inputs[0]])
+            typer.echo(f"the rule and its clause: {command}")
 
 
 def _show(

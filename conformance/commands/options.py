@@ -10,6 +10,7 @@ import typer
 
 from reports.run_store.record import MOST_EXAMPLES
 from reports.run_store.storage import check_outlives, folder_at
+from specs.dtype_names import dtype_spelled
 from specs.errors import CastigateError
 
 
@@ -44,11 +45,15 @@ DocumentOption = Annotated[
 ]
 SourceOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="DTYPE", help="Only casts from this dtype (repeatable)."),
+    typer.Option(
+        metavar="DTYPE", parser=dtype_spelled, help="Only casts from this dtype (repeatable)."
+    ),
 ]
 TargetOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="DTYPE", help="Only casts to this dtype (repeatable)."),
+    typer.Option(
+        metavar="DTYPE", parser=dtype_spelled, help="Only casts to this dtype (repeatable)."
+    ),
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
 MaxExamplesOption = Annotated[

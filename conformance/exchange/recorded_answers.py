@@ -41,8 +41,8 @@ from specs.json_source import JsonError, unique_members
 from specs.model.strict_model import StrictModel
 from specs.operations import is_bitcast
 from specs.outcomes import Anything, Rejected, Same
+from specs.questions import case_of_any_shape
 from specs.ruling import Ruling, ruling
-from specs.selection import case_named
 
 LONGEST_LINE = 1 << 20
 """Characters of a line; an endless one is cut off here and reported."""
@@ -233,7 +233,7 @@ def _as_json(given: OutputDatum) -> Any:
 @cache
 def case_and_ruling(name: str) -> tuple[Case, Ruling | BitcastRuling]:
     """The case of an id and its ruling."""
-    case = case_named(name)
+    case = case_of_any_shape(name)
     return case, bitcast_ruling(case) if is_bitcast(case) else ruling(case)
 
 
@@ -258,15 +258,21 @@ def allowed_list(
 
 def _grade_output(rules: Ruling, allowed: Allowed, given: int | str, output: OutputDatum) -> int:
     """The grade of an output, which may be an error."""
-    outcome = allowed.branch.outcome
-    if isinstance(output, ErrorDatum):
-        return ALLOWED if isinstance(outcome, Rejected | Anything) else NOT_ALLOWED
-    answer = datum(rules.target, output, "output")
-    match outcome:
-        case Rejected():
-            return NOT_ALLOWED
+    answer = None if isinstance(output, ErrorDatum) else datum(rules.target, output, "output")
+    return grade_answer(rules, allowed, given, answer)
+
+
+def grade_answer(
+    rules: Ruling, allowed: Allowed, given: int | str, answer: int | str | None
+) -> int:
+    """The grade of a pattern or a text as the answer to an input; None stands for an error."""
+    match allowed.branch.outcome:
         case Anything():
             return ALLOWED
+        case Rejected():
+            return ALLOWED if answer is None else NOT_ALLOWED
+    if answer is None:
+        return NOT_ALLOWED
     if isinstance(answer, str):
         return grade_text(rules, allowed.branch_index, given, answer)
     return grade_pattern(rules, allowed, answer)

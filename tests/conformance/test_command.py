@@ -95,6 +95,23 @@ def test_explain_as_json_has_the_fields_of_judge() -> None:
     }
 
 
+def test_explain_compares_documents_and_backends_in_a_line_each() -> None:
+    hostile = DATA / "hostile.py"
+    backends = ("reference", f"{hostile}:LosesMinusZero", f"{hostile}:Declines")
+    named = [f"--backend={name}" for name in backends]
+    code, out, err = castigate("explain", "fp16", "torch.bfloat16", "-0.0", "65504", *named)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    first, then = (index for index, line in enumerate(lines) if line.startswith("float16 to "))
+    assert lines[first] == "float16 to bfloat16 of 0x8000 (-0)"
+    assert lines[then] == "float16 to bfloat16 of 0x7bff (65504)"
+    [onnx] = [line.split() for line in lines[first:then] if "onnx-cast:25" in line]
+    assert onnx[1:4] == ["required", "0x8000", "(-0)"]
+    assert " ".join(onnx[4:]) == f"obeyed by reference; not by {hostile}:LosesMinusZero: 0x0000 (0)"
+    assert "Declines" not in out.partition("the rule")[0]
+    assert lines[-1].startswith("the rule and its clause: castigate explain ")
+
+
 def test_explain_shows_a_backends_error() -> None:
     hostile = DATA / "hostile.py"
     for name, answer in {

@@ -273,7 +273,7 @@ BAD_USAGE = [
     (["run", "--backend=rot"], "unknown backend `rot`; did you mean `ort`?"),
     (["run", "--backend=/no/such.py:A"], "/no/such.py does not exist"),
     (["run", backend("Nobody")], "there is no `Nobody` in it"),
-    (["run", RIGHT, "--source=flaot32"], "unknown dtype `flaot32`; the dtypes are float64,"),
+    (["run", RIGHT, "--source=flaot32"], "unknown dtype `flaot32`; did you mean `float32`?"),
     (["run", RIGHT, "--target=float23"], "float23"),
     (["run", RIGHT, "--document=onyx-cast"], "`onyx-cast`; did you mean `onnx-cast`?"),
     (["run", RIGHT, "--document=onnx-cast:26"], "onnx-cast has no version `26`"),

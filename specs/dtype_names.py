@@ -1,0 +1,58 @@
+"""Reads a dtype as people spell it: ``fp32``, ``torch.float8_e4m3fn``, ``DT_HALF``, ``s32``."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from specs.errors import CastigateError
+from specs.formats import FORMATS_FILE, SPELLINGS, formats
+from specs.model.yaml_source import read_yaml
+from specs.suggestions import closest
+
+PREFIX = re.compile(r".*[.:](?=.)|^DT_", re.IGNORECASE)
+"""What a framework writes before a dtype: a module, an enumeration."""
+LONGEST = 40
+"""Characters of a word that an error repeats."""
+
+
+def dtypes_spelled(word: str) -> list[str]:
+    """The dtypes that a word may mean; none if it is not a dtype."""
+    return list(_spellings().get(_plain(word), ()))
+
+
+def dtype_spelled(word: str) -> str:
+    """The dtype that a word means; raise an error that names the choices if it is not one."""
+    if word in formats():
+        return word
+    match dtypes_spelled(word):
+        case [name]:
+            return name
+        case []:
+            near = closest(_plain(word[:LONGEST]), _spellings())
+            meant = f"did you mean `{next(iter(_spellings()[near]))}`?" if near else ""
+            hint = meant or f"the dtypes are {', '.join(formats())}"
+            raise CastigateError(f"unknown dtype `{word[:LONGEST]}`; {hint}")
+        case names:
+            raise CastigateError(f"`{word[:LONGEST]}` may be {_either(names)}; write one of these")
+
+
+def _plain(word: str) -> str:
+    """A spelling without what does not matter."""
+    return re.sub(r"[_-]", "", PREFIX.sub("", PREFIX.sub("", word))).lower()
+
+
+@cache
+def _spellings() -> dict[str, tuple[str, ...]]:
+    """The dtypes of each spelling; a name of formats.yaml means itself alone."""
+    table = read_yaml(FORMATS_FILE).data[SPELLINGS]
+    found: dict[str, tuple[str, ...]] = {}
+    for name in formats():
+        for spelling in table.get(name, ()):
+            found[spelling] = (*found.get(spelling, ()), name)
+    return found | {name: (name,) for name in formats()}
+
+
+def _either(names: list[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}"

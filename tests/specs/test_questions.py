@@ -1,0 +1,116 @@
+"""Questions as people write them: dtypes in every spelling, with and without a document."""
+
+from __future__ import annotations
+
+import pytest
+
+from specs.dtype_names import dtype_spelled, dtypes_spelled
+from specs.errors import CastigateError
+from specs.formats import formats
+from specs.questions import case_of_any_shape, read_question
+
+SPELLINGS = {
+    "float32": "fp32 f32 float FLOAT torch.float32 np.float32 DT_FLOAT TensorProto.FLOAT",
+    "float64": "double DOUBLE f64 fp64 torch.double DT_DOUBLE",
+    "float16": "half fp16 f16 HALF DT_FP16 at::half",
+    "bfloat16": "bf16 BFLOAT16 torch.bfloat16 DT_BF16",
+    "float8e4m3fn": "e4m3fn float8_e4m3fn FLOAT8E4M3FN f8E4M3FN torch.float8_e4m3fn",
+    "float8e5m2fnuz": "e5m2fnuz float8_e5m2fnuz f8E5M2FNUZ",
+    "float8e8m0": "e8m0 float8_e8m0fnu ue8m0 FLOAT8E8M0",
+    "float4e2m1": "float4_e2m1fn torch.float4_e2m1fn_x2 e2m1 FLOAT4E2M1",
+    "int32": "s32 i32 int32_t INT32 si32",
+    "int64": "long torch.long s64",
+    "uint8": "u8 uchar DT_UINT8 ui8",
+    "bool": "pred BOOL boolean torch.bool",
+    "string": "str STRING",
+}
+
+
+@pytest.mark.parametrize(("name", "spelled"), SPELLINGS.items())
+def test_a_dtype_is_known_in_every_spelling(name: str, spelled: str) -> None:
+    assert [dtype_spelled(each) for each in spelled.split()] == [name] * len(spelled.split())
+
+
+def test_every_dtype_means_itself_and_every_spelling_some_dtype() -> None:
+    assert [dtype_spelled(name) for name in formats()] == list(formats())
+    assert dtypes_spelled("nothing") == []
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("e4m3", "`e4m3` may be float8e4m3fn or float8e4m3; write one of these"),
+        ("fp8", "`fp8` may be float8e4m3fn, float8e4m3fnuz, float8e5m2, "),
+        ("int", "`int` may be int64 or int32; write one of these"),
+        ("flaot32", "unknown dtype `flaot32`; did you mean `float32`?"),
+        ("☃", "unknown dtype `☃`; the dtypes are float64, "),
+    ],
+)
+def test_what_is_no_dtype_or_several_is_refused_with_a_hint(word: str, message: str) -> None:
+    with pytest.raises(CastigateError) as error:
+        dtype_spelled(word)
+    assert str(error.value).startswith(message)
+
+
+QUESTIONS = {
+    "onnx-cast:25/float32/int32": "onnx-cast:25/float32/int32",
+    "onnx-cast/fp32/s32": "onnx-cast:25/float32/int32",
+    "onnx-cast float int32": "onnx-cast:25/float32/int32",
+    "onnx-cast:19 half FLOAT8E4M3FN": "onnx-cast:19/float16/float8e4m3fn/saturate:1",
+    "onnx-cast:25/float32/e4m3fn/saturate:0": "onnx-cast:25/float32/float8e4m3fn/saturate:0",
+    "onnx-cast/float32/e8m0/round_mode:down": "onnx-cast:25/float32/float8e8m0/saturate:1/"
+    "round_mode:down",
+    "pypto-cast/fp32/fp16": "pypto-cast:0.2/float32/float16/mode:CAST_NONE",
+    "float32 e4m3fn": "onnx-cast:25/float32/float8e4m3fn/saturate:1",
+    "onnx-bitcast/int8/u8": "onnx-bitcast:26/int8/uint8/shape:scalar",
+}
+
+
+@pytest.mark.parametrize(("asked", "case"), QUESTIONS.items())
+def test_a_question_names_its_case(asked: str, case: str) -> None:
+    found = read_question([*asked.split(), "nan", "-inf"])
+    assert [each.id for each in found.cases] == [case]
+    assert found.inputs == ["nan", "-inf"]
+
+
+def test_a_pair_alone_is_asked_of_every_document_that_speaks_of_its_values() -> None:
+    found = read_question(["float32", "int32", "nan"])
+    documents = {case.document for case in found.cases}
+    assert {"onnx-cast", "pypto-cast", "torch-tensor-to"} <= documents
+    assert not {"onnx-bitcast", "xla-bitcast-convert", "cinn-bitcast-calls"} & documents
+    assert found == read_question(["float32/int32", "nan"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("float32", "`float32` is one dtype; name two: float32 int32"),
+        ("onnx-cast", "`onnx-cast` is a document; name two dtypes too: onnx-cast float32 int32"),
+        ("float32 int9", "unknown dtype `int9`; did you mean `int64`?"),
+        ("onnx-cast:99/float32/int8", "unknown case `onnx-cast:99/float32/int8`; did you mean "),
+        ("onnx-cast:25/float32/int9", "unknown case `onnx-cast:25/float32/int9`; did you mean "),
+        (
+            "onnx-cast:25/float32/e4m3fn/saturate:2",
+            "unknown case `onnx-cast:25/float32/e4m3fn/saturate:2`; modes of this pair are "
+            "saturate:0, saturate:1",
+        ),
+        (
+            "pypto-cast c64 int8",
+            "pypto-cast lists no pair complex64 to int8; castigate specs pypto-cast ",
+        ),
+        ("int8/uint8/saturate:1", "no document lists a cast from int8 to uint8 with saturate:1; "),
+    ],
+)
+def test_a_question_without_a_case_is_refused_with_a_hint(asked: str, message: str) -> None:
+    with pytest.raises(CastigateError) as error:
+        read_question(asked.split())
+    assert str(error.value).startswith(message)
+
+
+def test_a_bitcast_may_have_any_shape() -> None:
+    for shape in ("scalar", "4", "2x1x3", "0x7"):
+        case = case_of_any_shape(f"onnx-bitcast:26/int8/uint8/shape:{shape}")
+        assert case.mode["shape"] == shape
+    for wrong in ("", "x", "-1", "4x", "99999999x99999999", "٣"):
+        with pytest.raises(CastigateError, match="unknown case"):
+            case_of_any_shape(f"onnx-bitcast:26/int8/uint8/shape:{wrong}")
