@@ -71,6 +71,11 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "pip install -c constraints.txt -e '.[nightly,dev]'",
         "pip install -c constraints.txt -e '.[ort,torch,dev]'",
     ),
+    "makes environments of past releases": (
+        "castigate history --backend ort --versions 1.20.1,1.22.1,1.24.4,1.27.0,1.31.1"
+        " --document onnx-cast --out DIR",
+        "castigate bisect onnx-cast:19/float8e5m2/bool 0x80 --backend ort --versions 1.20..1.31",
+    ),
     "takes minutes": (
         "castigate nightly --out DIR",
         "castigate export onnx --out ALL",

@@ -41,6 +41,8 @@ COMMANDS = {
     "report": "report_command",
     "nightly": "nightly_command",
     "export": "export_app",
+    "history": "history_command",
+    "bisect": "bisect_command",
     "gate": "gate_command",
     "verify": "verify_command",
     "inputs": "inputs_command",

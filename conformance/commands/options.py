@@ -73,6 +73,15 @@ PythonOption = Annotated[
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", help="Time limit of one answer.")
 ]
+EnvironmentsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--environments",
+        metavar="DIR",
+        help="Where environments of releases are kept (default: castigate/environments in the"
+        " user's cache).",
+    ),
+]
 VerboseOption = Annotated[
     bool,
     typer.Option("--verbose", help="Print all findings and tables of verdicts, not one screen."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -58,14 +58,22 @@ def explain(case: Case, word: str, backends: list[Backend]) -> dict[str, Any]:
     }
 
 
-def _answer(backend: Backend, case: Case, rules: Ruling, given: int | str) -> Any:
+def input_row(case: Case, words: Sequence[str]) -> Bits:
+    """The inputs of a case as one row."""
+    rules = ruling(case)
+    return np.concatenate([_one(rules, read_input(rules, word)) for word in words])
+
+
+def _one(rules: Ruling, given: int | str) -> Bits:
     storage = np.dtype(rules.source.storage)
     if storage.kind == "V":
         assert isinstance(given, int)
-        inputs = np.frombuffer(given.to_bytes(storage.itemsize, "little"), storage)
-    else:
-        inputs = np.array([given], storage)
-    match drive(ask_values(case, inputs), Client(backend)):
+        return np.frombuffer(given.to_bytes(storage.itemsize, "little"), storage)
+    return np.array([given], storage)
+
+
+def _answer(backend: Backend, case: Case, rules: Ruling, given: int | str) -> Any:
+    match drive(ask_values(case, _one(rules, given)), Client(backend)):
         case Answered(answers):
             answer = datum_of(answers[0])
             return {"text": answer} if isinstance(answer, str) else rules.target.hexadecimal(answer)

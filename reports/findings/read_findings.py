@@ -56,6 +56,19 @@ def read_findings(
     return found_again(store)
 
 
+def stored_ids(store: RunStore) -> frozenset[str] | None:
+    """The ids of a run's findings, if they are stored; to find them again would take long."""
+    data = store.folder.read(CAUSES)
+    try:
+        content = load_json((data or b"").decode("utf-8", "surrogatepass"))
+        if content["format"] != FORMAT:
+            return None
+        found = content["findings"].items()
+        return frozenset(f"{backend}/{each['name']}" for backend, every in found for each in every)
+    except (JsonError, ValueError, LookupError, TypeError):
+        return None
+
+
 def encode_findings(findings: Findings) -> bytes:
     """Encode findings; their cells are named only."""
     content = {

@@ -20,9 +20,10 @@ from reports.findings.changes import Change, run_changes
 from reports.findings.finding import Finding, Findings
 from reports.findings.finding_changes import CHANGE_KINDS, FindingChange, finding_changes
 from reports.findings.finding_text import changes_words
+from reports.findings.known_since import PastRun, since_words
 from reports.findings.open_answers import Lines, explain_open_answers
 from reports.findings.read_cells import read_cells, read_checks, read_verdicts
-from reports.findings.read_findings import read_findings
+from reports.findings.read_findings import read_findings, stored_ids
 from reports.findings.verdict_signs import NO_VERDICT
 from reports.run_store.answers import RunAnswers
 from reports.run_store.open_run import open_run
@@ -64,6 +65,8 @@ class Report:
     behaviors: Behaviors
     findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     finding_changes: list[FindingChange] = field(default_factory=list)
+    since: Mapping[str, str] = field(default_factory=dict)
+    """Since which version each finding exists, by its id, in words that may be empty."""
 
     @property
     def record(self) -> RunRecord:
@@ -94,7 +97,7 @@ class Report:
         every = (cell for cases in self.cases.values() for cell in cases)
         return {cell.case: tuple(case_rules(cell)) for cell in every}
 
-    def since(self, backend: str) -> str:
+    def step(self, backend: str) -> str:
         """What has become of a backend's findings since the run before, and since which version.
 
         Empty if that run did not have the backend.
@@ -154,7 +157,20 @@ def read_report(runs: Sequence[str]) -> Report:
         explanations,
         findings,
         changes,
+        _since(stores, findings),
     )
+
+
+def _since(stores: Sequence[RunStore], findings: Findings) -> dict[str, str]:
+    runs = [
+        PastRun({each.name: each.version for each in store.record.backends}, stored_ids(store))
+        for store in stores
+    ]
+    return {
+        each.id: since_words(runs, backend, each.id)
+        for backend, found in findings.items()
+        for each in found
+    }
 
 
 @contextmanager

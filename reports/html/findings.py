@@ -122,6 +122,7 @@ def _variables(report: Report, finding: Finding) -> dict[str, Any]:
             each.version for each in report.record.backends if each.name == finding.backend
         ),
         "extent": extent_words(finding),
+        "since": report.since.get(finding.id, ""),
         "change": next(
             (each for each in report.finding_changes if each.finding.id == finding.id), None
         ),

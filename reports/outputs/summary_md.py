@@ -89,7 +89,7 @@ def _findings(report: Report) -> Iterator[str]:
     for backend, findings in report.findings.items():
         yield f"### {escape_markdown(backend)}"
         yield ""
-        if since := report.since(backend):
+        if since := report.step(backend):
             yield f"{escape_markdown(since[0].upper() + since[1:])}."
             yield ""
         for each in findings:

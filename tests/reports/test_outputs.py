@@ -109,8 +109,8 @@ def test_a_step_to_another_version_names_the_version_before(report: Report) -> N
         update={"backends": (one.model_copy(update={"version": "0.9"}), *others)}
     )
     stepped = replace(report, records=(earlier, now))
-    assert stepped.since(one.name).startswith("since 0.9: ")
-    assert replace(report, records=(now,)).since(one.name) == ""
+    assert stepped.step(one.name).startswith("since 0.9: ")
+    assert replace(report, records=(now,)).step(one.name) == ""
 
 
 def test_markdown_of_a_first_run_has_no_changes(runs: tuple[str, str]) -> None:

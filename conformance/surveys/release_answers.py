@@ -1,0 +1,87 @@
+"""What one release of a framework answers: to some inputs of a case, or to a whole quick tier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.driver import BackendJudge, drive
+from conformance.exchange.explanation import bitcast_bits, explain, explain_bitcast, input_row
+from conformance.kinds.scripts import script
+from conformance.kinds.subject import Settings
+from oracles.backend.launch_config import launch_configs
+from oracles.backend.loading import close, load_isolated
+from reports.findings.finding_text import counted, datum_words
+from reports.judgement import Judgement
+from reports.ledger.breaches import breaches
+from reports.problem_words import joined_words
+from reports.problems import Datum, WrongValues
+from specs.cases import Case
+from specs.formats import format_named
+from specs.operations import is_bitcast
+
+
+@dataclass(frozen=True)
+class ReleaseAnswer:
+    """An answer as data that can be compared, in words, and a script that shows it."""
+
+    compared: Any
+    words: tuple[str, ...]
+    script: str
+
+
+def answer_of_release(
+    case: Case, inputs: Sequence[str], backend: str, python: str | None, seconds: float
+) -> ReleaseAnswer:
+    """Ask one release, in the Python where it is installed, or in this one."""
+    pythons = [f"{backend}={python}"] if python is not None else []
+    loaded = load_isolated(backend, launch_configs([backend], pythons, seconds)[backend])
+    try:
+        judge = BackendJudge(loaded, None, Settings())
+        if not inputs and not is_bitcast(case):
+            judgement = judge.judge(case)
+            compared = [judgement.verdict, *map(str, breaches(case, judgement))]
+            words = tuple(_problem_lines(case, judgement)) or (judgement.verdict,)
+            return ReleaseAnswer(compared, words, judgement.reproduction)
+        if is_bitcast(case):
+            bits = bitcast_bits(case, [*inputs])
+            answers = [explain_bitcast(case, bits, [loaded])["answers"][backend]]
+            shown = bits
+        else:
+            answers = [explain(case, word, [loaded])["answers"][backend] for word in inputs]
+            shown = input_row(case, inputs)
+        words = tuple(_answer_lines(case, inputs, answers))
+        return ReleaseAnswer(
+            answers, words, drive(script(judge.subject, case, shown), judge.client)
+        )
+    finally:
+        close(loaded)
+
+
+def _problem_lines(case: Case, judgement: Judgement) -> Iterator[str]:
+    wrong = [each for each in judgement.problems if isinstance(each, WrongValues)]
+    for each in wrong:
+        given, got = _words(case.source, each.smallest), _words(case.target, each.answer)
+        yield f"{judgement.verdict}: {counted(each.count, 'input')}, such as {given}: {got}"
+    if not wrong and judgement.problems:
+        yield f"{judgement.verdict}: {joined_words(judgement.problems)}"
+
+
+def _words(dtype: str, datum: Datum) -> str:
+    form = format_named(dtype)
+    return datum_words(dtype, datum if isinstance(datum, str) else form.hexadecimal(datum))
+
+
+def _answer_lines(case: Case, inputs: Sequence[str], answers: Sequence[Any]) -> Iterator[str]:
+    for word, answer in zip(inputs or ("",), answers, strict=False):
+        match answer:
+            case {"text": text}:
+                said = datum_words(case.target, str(text))
+            case {"shape": shape}:
+                said = f"shape {shape}: {' '.join(answer.get('bits', ()))}"
+            case dict():
+                said = ": ".join(next(iter(answer.items())))
+            case _:
+                said = datum_words(case.target, str(answer))
+        yield f"{word} gives {said}" if word else said
