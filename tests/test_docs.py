@@ -63,11 +63,11 @@ PYTEST_HERE = ("-p", "no:castigate", "-p", "castigate_entry", "-p", "no:cachepro
 
 NOT_RUN: dict[str, tuple[str, ...]] = {
     "installs packages; .ci/run and tox do it": (
-        "python3.11 -m venv .venv && .venv/bin/pip install -q -c constraints.txt tox"
+        "python3 -m venv .venv && .venv/bin/pip install -q -c constraints.txt tox"
         " && .venv/bin/tox -q -e nightly",
-        "python3.11 -m venv .venv && .venv/bin/pip install -q -c constraints.txt tox"
+        "python3 -m venv .venv && .venv/bin/pip install -q -c constraints.txt tox"
         " && .venv/bin/tox -q -p 2 -e tests,types,lint,frameworks",
-        "python3.11 -m venv .venv && . .venv/bin/activate",
+        "python3 -m venv .venv && . .venv/bin/activate",
         "pip install -c constraints.txt -e '.[nightly,dev]'",
         "pip install -c constraints.txt -e '.[ort,torch,dev]'",
     ),

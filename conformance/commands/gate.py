@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.options import JobsOption, PythonOption, TimeoutOption, parse_local_folder
+from conformance.commands.options import (
+    JobsOption,
+    PythonOption,
+    TimeoutOption,
+    VerboseOption,
+    parse_local_folder,
+)
 from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
@@ -17,11 +23,9 @@ from reports.gate.certificate import FILE
 from reports.gate.outputs import answered_line, failure_line, finding_lines
 from reports.gate.policy import policy_named
 from reports.gate.signing import load_private_key
+from reports.outputs.last_screen import ROWS, BackendScreen, last_screen
 from reports.run_store.record import EPOCH
 from specs.errors import CastigateError
-
-MAX_FAILURES_SHOWN = 20
-"""Failures that are printed; the certificate has all of them."""
 
 
 def gate_command(
@@ -46,6 +50,7 @@ def gate_command(
     jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    verbose: VerboseOption = False,
 ) -> None:
     """Run a backend, judge it by a policy, and certify the result."""
     if (out / FILE).exists():
@@ -67,10 +72,6 @@ def gate_command(
             result, certificate = gate.run(earlier, key, jobs or os.cpu_count() or 1, progress)
     except KeyboardInterrupt as interrupt:
         raise type(interrupt)("; nothing is certified") from None
-    for failure in result.failures[:MAX_FAILURES_SHOWN]:
-        typer.echo(failure_line(failure))
-    if len(result.failures) > MAX_FAILURES_SHOWN:
-        typer.echo(f"{len(result.failures) - MAX_FAILURES_SHOWN:,} more reasons")
     if certificate is None:
         typer.echo("castigate: nothing ran, so there is no certificate", err=True)
         raise typer.Exit(3)
@@ -88,7 +89,13 @@ def gate_command(
         )
     typer.echo(answered_line(result.answered))
     if not result.passes:
-        for line in finding_lines(certificate["findings"]):
+        reasons = [[f"  {failure_line(each, most=1)}"] for each in result.failures]
+        found = [[f"  {line}"] for line in finding_lines(certificate["findings"])]
+        heading = f"{counted(len(reasons), 'reason')} against it"
+        screens = [BackendScreen(heading, reasons, noun="reason")]
+        if found:
+            screens.append(BackendScreen(counted(len(found), "finding") + " behind it", found))
+        for line in last_screen(screens, None if verbose else ROWS):
             typer.echo(line)
         typer.echo(f"findings and their smallest inputs: {out / 'summary.md'}")
     typer.echo(

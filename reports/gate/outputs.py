@@ -72,14 +72,14 @@ def gate_summary(report: Report, policy: Policy, verdict: PolicyVerdict) -> str:
     )
 
 
-def failure_line(failure: Failure) -> str:
+def failure_line(failure: Failure, most: int = EXAMPLES) -> str:
     """Describe a failure in one line: its kind, its reason and a few of its cases."""
     document = f"{failure.document}: " if failure.document else ""
     text = f"{failure.kind}: {document}{failure.reason}"
     if not failure.cases:
         return text
-    examples = ", ".join(failure.cases[:EXAMPLES])
-    rest = len(failure.cases) - EXAMPLES
+    examples = ", ".join(failure.cases[:most])
+    rest = len(failure.cases) - most
     return f"{text}: {examples}{f' and {rest:,} more' if rest > 0 else ''}"
 
 

@@ -27,6 +27,8 @@ class BackendScreen:
     heading: str
     findings: Sequence[Sequence[str]] = ()
     last: Sequence[str] = ()
+    noun: str = "finding"
+    """What each of ``findings`` is; a gate shows the reasons against a certificate too."""
 
     def lines(self, most: int) -> Iterator[str]:
         """The lines with so many findings at most; the others are counted."""
@@ -35,7 +37,7 @@ class BackendScreen:
             for line in finding:
                 yield from _wrapped(line)
         if (left := len(self.findings) - most) > 0:
-            yield f"  and {counted(left, 'more finding')}"
+            yield f"  and {counted(left, f'more {self.noun}')}"
         for line in self.last:
             yield from _wrapped(line)
 
