@@ -57,6 +57,8 @@ PAGES = [
 ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", *(DOCS / name for name in sorted(GENERATED))]
 REWRITE = bool(os.environ.get("REWRITE_DOCS"))
 CUT = "…"
+SLOW = re.compile(r"^loading .* takes over \d+ s; waiting for up to \d+ s\n", re.MULTILINE)
+"""What a command says besides where the machine is busy."""
 LANGUAGES = {"console", "json", "mermaid", "python", "sh", "text", "yaml"}
 PYTEST_HERE = ("-p", "no:castigate", "-p", "castigate_entry", "-p", "no:cacheprovider")
 """The suite's plugin from this checkout, even where another one is installed."""
@@ -230,7 +232,7 @@ def castigate(arguments: list[str], stdin: str) -> tuple[int, str]:
         pytest.raises(SystemExit) as left,
     ):
         main()
-    return int(left.value.code or 0), out.getvalue()
+    return int(left.value.code or 0), SLOW.sub("", out.getvalue())
 
 
 def process(arguments: list[str], folder: Path, stdin: str) -> tuple[int, str]:
@@ -250,7 +252,7 @@ def process(arguments: list[str], folder: Path, stdin: str) -> tuple[int, str]:
         text=True,
         check=False,
     )
-    return done.returncode, done.stdout
+    return done.returncode, SLOW.sub("", done.stdout)
 
 
 def run(text: str, folder: Path) -> tuple[int, str]:
@@ -480,6 +482,13 @@ def test_every_page_is_linked_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     missing = [path.name for path in DOCS.glob("*.md") if f"](docs/{path.name})" not in readme]
     assert missing == []
+
+
+def test_every_page_has_a_place_in_the_site() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
+    placed = set(re.findall(r"[\w-]+\.md", nav))
+    added = {"index.md", "contributing.md", "changelog.md"}
+    assert placed == {path.name for path in DOCS.glob("*.md")} | added
 
 
 def test_the_readme_is_short_and_its_pictures_are_small() -> None:

@@ -11,6 +11,7 @@ from reports.findings.finding import Finding, Findings
 from reports.findings.finding_text import finding_record, findings_lines
 from reports.findings.issue_text import issue_text
 from reports.findings.read_findings import read_findings
+from reports.outputs.sarif import sarif
 from reports.run_store.open_run import open_run
 from specs.errors import CastigateError
 from specs.suggestions import did_you_mean
@@ -23,6 +24,9 @@ def findings_command(
         typer.Option("--backend", metavar="NAME", help="Only this backend (repeatable)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    as_sarif: Annotated[
+        bool, typer.Option("--sarif", help="Print SARIF 2.1.0, for code scanning.")
+    ] = False,
     issue: Annotated[
         str | None,
         typer.Option(metavar="BACKEND/NAME", help="Print one finding as an issue, in Markdown."),
@@ -40,7 +44,11 @@ def findings_command(
     if issue is not None:
         typer.echo(issue_text(_finding_named(issue, found, run), store.record))
         return
-    if as_json:
+    if as_json and as_sarif:
+        raise CastigateError("--json and --sarif exclude each other; leave one out")
+    if as_sarif:
+        typer.echo(sarif(shown, store.record), nl=False)
+    elif as_json:
         for name, findings in shown.items():
             for each in findings:
                 record = finding_record(each, found, versions[name])

@@ -64,7 +64,10 @@ class SuiteProgress:
         if terminal.isatty:
             terminal.rewrite(words, erase=True)
         else:
+            # pytest would name the file of the items again after each line.
+            of_items = terminal.currentfspath
             terminal.write_line(words)
+            terminal.currentfspath = of_items
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
