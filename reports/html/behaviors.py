@@ -1,4 +1,4 @@
-"""A table of what the backends do on open inputs: target families and backends."""
+"""What backends do on open inputs, compared: a row per behavior, a column per backend."""
 
 from __future__ import annotations
 
@@ -22,19 +22,30 @@ FAMILIES = (
 
 
 @dataclass
-class PairsOfBehavior:
-    """A sentence about open answers, and a case of each pair to which it applies."""
+class ComparedBehavior:
+    """A sentence about open answers; by backend, a case of each pair to which it applies."""
 
     text: str
-    cases: dict[str, str] = field(default_factory=dict)
+    pairs: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a closed form gives all the answers."""
+        return "unexplained" not in self.text
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """Sorts behaviors: first those of most backends, then those of most pairs."""
+        return -len(self.pairs), -sum(map(len, self.pairs.values())), self.text
 
 
 @dataclass
-class FamilyRow:
-    """A family of targets, and what each backend does with it, that of most pairs first."""
+class Family:
+    """A family of targets, and what backends do with it: first what most of them do."""
 
-    family: str
-    behaviors: dict[str, list[PairsOfBehavior]]
+    name: str
+    whole: list[ComparedBehavior]
+    others: list[ComparedBehavior]
 
 
 def family_of(target: Format) -> str:
@@ -50,33 +61,28 @@ def family_of(target: Format) -> str:
     return others
 
 
-def behaviors_by_family(report: Report) -> list[FamilyRow]:
-    """The rows of the table: every family for which a backend answered open inputs."""
+def behaviors_by_family(report: Report) -> list[Family]:
+    """Every family for which a backend answered open inputs."""
     order = list(formats())
-    found: dict[tuple[str, str], dict[str, PairsOfBehavior]] = {}
+    found: dict[str, dict[str, ComparedBehavior]] = {}
     cells = sorted(
         ((report.cells[key], lines) for key, lines in report.behaviors.items()),
         key=lambda item: (order.index(item[0].source), order.index(item[0].target)),
     )
     for cell, lines in cells:
-        here = found.setdefault((family_of(format_named(cell.target)), cell.backend), {})
+        here = found.setdefault(family_of(format_named(cell.target)), {})
         for line in lines:
             text = line.partition(ALL_OF)[0]
-            behavior = here.setdefault(text, PairsOfBehavior(text))
-            behavior.cases.setdefault(f"{cell.source} → {cell.target}", cell.case)
-    return [
-        FamilyRow(
-            family,
-            {
-                backend: sorted(behaviors.values(), key=_sort_key)
-                for (other, backend), behaviors in found.items()
-                if other == family
-            },
-        )
-        for family in FAMILIES
-        if any(family == other for other, _ in found)
-    ]
+            behavior = here.setdefault(text, ComparedBehavior(text))
+            pairs = behavior.pairs.setdefault(cell.backend, {})
+            pairs.setdefault(f"{cell.source} → {cell.target}", cell.case)
+    return [_family(name, found[name]) for name in FAMILIES if name in found]
 
 
-def _sort_key(behavior: PairsOfBehavior) -> tuple[bool, int, str]:
-    return "unexplained" in behavior.text, -len(behavior.cases), behavior.text
+def _family(name: str, behaviors: dict[str, ComparedBehavior]) -> Family:
+    in_order = sorted(behaviors.values(), key=lambda each: each.order)
+    return Family(
+        name,
+        [each for each in in_order if each.is_whole],
+        [each for each in in_order if not each.is_whole],
+    )

@@ -89,7 +89,7 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
         return environment.get_template(template).render(**variables)
 
     yield "index.html", page("index.html", **front_page(report))
-    yield "behaviors.html", page("behaviors.html", rows=behaviors_by_family(report))
+    yield "behaviors.html", page("behaviors.html", families=behaviors_by_family(report))
     yield "layouts.html", page("layouts.html", groups=list(layout_checks(report)))
     yield "trend.html", page("trend.html", trends=trends(report), wrong_verdicts=WRONG)
     yield "open.html", page("open.html", points=list(open_points(report)))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reports.findings.report import Report, read_report
-from reports.html.behaviors import FamilyRow, PairsOfBehavior, behaviors_by_family
+from reports.html.behaviors import ComparedBehavior, Family, behaviors_by_family
 from reports.html.front_page import RuleSummary, front_page
 from reports.html.site import write_site
 from reports.html.trend import Point, trends
@@ -183,17 +183,26 @@ def test_behaviors_are_listed_by_family_with_those_of_most_pairs_first(report: R
     }
     to_int8, to_int16 = {"float32 → int8": int8}, {"float32 → int16": int16}
     assert behaviors_by_family(replace(report, behaviors=lines)) == [
-        FamilyRow(
+        Family(
             "signed integers",
-            {
-                "ort": [
-                    PairsOfBehavior("b", to_int16 | to_int8),
-                    PairsOfBehavior("z", to_int16),
-                    PairsOfBehavior("unexplained: c", to_int8),
-                ],
-                "torch": [PairsOfBehavior("a", to_int8)],
-            },
+            [
+                ComparedBehavior("b", {"ort": to_int16 | to_int8}),
+                ComparedBehavior("a", {"torch": to_int8}),
+                ComparedBehavior("z", {"ort": to_int16}),
+            ],
+            [ComparedBehavior("unexplained: c", {"ort": to_int8})],
         ),
-        FamilyRow("bool", {"ort": [PairsOfBehavior("a", {"float32 → bool": to_bool})]}),
-        FamilyRow("wider floats", {"ort": [PairsOfBehavior("a", {"int8 → float16": half})]}),
+        Family("bool", [ComparedBehavior("a", {"ort": {"float32 → bool": to_bool}})], []),
+        Family("wider floats", [ComparedBehavior("a", {"ort": {"int8 → float16": half}})], []),
+    ]
+
+
+def test_what_backends_share_stands_in_one_row(report: Report) -> None:
+    int8 = "onnx-cast:25/float32/int8"
+    lines = {("ort", int8): ("b", "a"), ("torch", int8): ("a",)}
+    [family] = behaviors_by_family(replace(report, behaviors=lines))
+    pair = {"float32 → int8": int8}
+    assert family.whole == [
+        ComparedBehavior("a", {"ort": pair, "torch": pair}),
+        ComparedBehavior("b", {"ort": pair}),
     ]
