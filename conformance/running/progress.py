@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from conformance.running.plan import Task
 from specs.plain_text import plain_line
 
-SECONDS_BETWEEN_LINES = 5.0
+SECONDS_BETWEEN_LINES = 10.0
 TASK_WEIGHT = 1 << 22
 """Added to a task's inputs in the share of work done, so that tasks with few inputs count too."""
 SECONDS_BEFORE_ESTIMATE, SHARE_BEFORE_ESTIMATE = 2.0, 0.01

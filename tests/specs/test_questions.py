@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.exchange.explanation import explain
 from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.errors import CastigateError
 from specs.formats import formats
@@ -71,6 +72,82 @@ def test_a_question_names_its_case(asked: str, case: str) -> None:
     found = read_question([*asked.split(), "nan", "-inf"])
     assert [each.id for each in found.cases] == [case]
     assert found.inputs == ["nan", "-inf"]
+
+
+AS_PEOPLE_ASK = """\
+float32 int32 nan
+f16 int64 inf
+bf16 int32 nan
+float32 int32 inf
+float64 int32 inf
+f32 int8 inf
+f32 int64 inf
+float uint8 -1.5
+float32 uint8 300.0
+f32 uint32 -1
+f32 int8 300
+torch.float32 torch.uint8 -1.23
+f32 uint8 -128.
+Float64 uint64 -3.7
+f32 i8 nan
+f32 s32 3e9
+float32 uint16 -1.0
+double long nan
+tf.float32 tf.int32 nan
+half int8 65504
+f32 u32 4294967296
+f64 int64 9.3e18
+np.float32 np.uint8 -1
+f16 uint8 -inf
+torch-tensor-to/float32/int64 inf
+pypto-cast float32 int32 3e9
+paddle-tensor-to float32 int32 nan
+onnx-cast float32 uint32 -1
+f32 int32 2147483648
+float32 e4m3fn 465
+f32 float8_e4m3fn 500
+f32 e5m2 58000
+float32 e4m3fnuz inf
+f32 float8_e5m2 inf
+bf16 float8_e5m2 61440
+half e4m3fn nan
+onnx-cast/float32/float8e4m3fn/saturate:0 465
+float32 torch.float8_e4m3fn -inf
+FLOAT FLOAT8E5M2FNUZ 1e9
+f16 e5m2 1.125
+f32 e4m3fn 1.0625001
+f64 e4m3fn 126.24
+f64 bf16 1.0039062500000002
+f64 f16 1.0004882812509095
+double half 65519.99
+int32 bf16 16842753
+float bf16 128.5
+bf16 uint8 1
+float int4 2.5
+f32 uint4 0.5
+f32 e4m3fn 1.8131605
+f32 e8m0 1.25
+uint8 float32 200
+f64 uint32 3e9
+int32 u8 -1
+uint16 uint32 65535
+f32 bool 0.0
+float bool 0.5
+f32 bool 2.0
+bool f32 true
+bf16 bool -0.0
+"""
+"""Questions of public threads about conversions, in their spellings."""
+
+
+@pytest.mark.parametrize("asked", AS_PEOPLE_ASK.splitlines())
+def test_a_question_of_a_thread_names_cases_and_an_input_that_they_take(asked: str) -> None:
+    found = read_question(asked.split())
+    assert len(asked.split()) <= 12
+    assert found.cases
+    [given] = found.inputs
+    for case in found.cases:
+        assert explain(case, given, [])["allowed"]
 
 
 def test_a_pair_alone_is_asked_of_every_document_that_speaks_of_its_values() -> None:
