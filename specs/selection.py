@@ -72,10 +72,7 @@ def _hint(case_id: str) -> str:
 @cache
 def first_cases(document: str, version: str) -> dict[tuple[str, str], Case]:
     """Return the first case of each pair of dtypes that a version of a document has."""
-    found: dict[tuple[str, str], Case] = {}
-    for case in _ids(document, version).values():
-        found.setdefault((case.source, case.target), case)
-    return found
+    return {pair: cases[0] for pair, cases in _pairs(document, version).items()}
 
 
 def cases_of_pair(document: str, version: str, source: str, target: str) -> list[Case]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 from reports.findings.finding import Kind
 from reports.ledger.breaches import Breach
 from reports.ledger.version_spans import Span, public_version, version_order
 
 LedgerStatus = Literal["known", "unlisted", "changed", "stale"]
-LEDGER_STATUSES: tuple[LedgerStatus, ...] = get_args(LedgerStatus)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class BackendScreen:
     """What each of ``findings`` is; a gate shows the reasons against a certificate too."""
 
     def lines(self, most: int) -> Iterator[str]:
-        """The lines with so many findings at most; the others are counted."""
+        """The lines, with at most this number of findings; the others are counted."""
         yield from _wrapped(self.heading)
         for finding in self.findings[:most]:
             for line in finding:
