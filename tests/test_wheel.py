@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -80,4 +81,4 @@ def test_the_suite_works_outside_the_checkout(unpacked: Path) -> None:
         unpacked, "-m", "pytest", "--pyargs", "conformance", "-p", "no:cacheprovider", *arguments
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "pypto-cast:0.2" in done.stdout
+    assert re.search(r"^reference: \d+ conforms, \d+ open$", done.stdout, re.MULTILINE)

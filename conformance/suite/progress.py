@@ -26,26 +26,29 @@ class SuiteProgress:
         self._total = 0
         self._counts: Counter[str] = Counter()
         self._last = monotonic()
+        self._is_over = False
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the items that are left."""
         self._total = len(session.items)
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Iterable[str]) -> None:
         """Count the items of a worker of xdist: all workers have the same."""
         self._total = len(list(ids))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Have pytest write no letter for an item of the suite."""
-        if not any(name in (RECORD, INVARIANCE) for name, _ in report.user_properties):
+        """Have pytest write no letter for an item of the suite; its summary has the usual words."""
+        if self._is_over or not any(
+            name in (RECORD, INVARIANCE) for name, _ in report.user_properties
+        ):
             return None
         if report.when != "call":
             return "", "", ""
         if hasattr(report, "wasxfail"):
             return "xfailed", "", ""
-        # The word begins a line of pytest's summary.
-        return report.outcome, "", "FAILED" if report.failed else ""
+        return report.outcome, "", ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count an item, and show the counts if it is time."""
@@ -72,6 +75,7 @@ class SuiteProgress:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         """End the line, on a terminal by erasing it: what follows says more."""
+        self._is_over = True
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is None or not self._counts:
             return
