@@ -37,7 +37,6 @@ class SuiteProgress:
         """Count the items of a worker of xdist: all workers have the same."""
         self._total = len(list(ids))
 
-    @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Have pytest write no letter for an item of the suite; its summary has the usual words."""
         if self._is_over or not any(

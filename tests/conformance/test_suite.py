@@ -172,7 +172,7 @@ def test_xdist_workers_find_the_same_counts() -> None:
     arguments = (hostile("TiesAway"), ONNX, "-k", f"{TIES} or onnx-cast:25/float16/float8e5m2fnuz")
     alone, shared = suite(*arguments), suite(*arguments, "-n", "2")
     assert alone[0] == shared[0] == FAILED
-    assert table(alone[1])[:2] == table(shared[1])[:2]
+    assert table(alone[1])[0] == table(shared[1])[0]
 
 
 @pytest.mark.ci_runs_one_of(2)
