@@ -63,7 +63,7 @@ def _line(case: Case, explained: Mapping[str, Any]) -> Line:
 
 
 def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any, *, is_open: bool) -> str:
-    """What a backend does, with a place for its name; empty if it does not offer the cast."""
+    """Say what a backend does, with a place for its name; empty if it does not offer the cast."""
     match answer:
         case {"unsupported": _}:
             return ""

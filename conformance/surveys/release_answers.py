@@ -1,4 +1,4 @@
-"""What one release of a framework answers: to some inputs of a case, or to a whole quick tier."""
+"""Asks one release of a framework a case: some inputs, or all of the tier quick."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class PastRun(NamedTuple):
 
 
 def since_words(runs: Sequence[PastRun], backend: str, finding: str) -> str:
-    """In which version a finding came, or that all have it; empty if there is only one version.
+    """Say which version first had a finding, or that all have it; empty for a single version.
 
     ``runs`` are in order, the last has the finding.
     """

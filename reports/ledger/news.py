@@ -47,7 +47,7 @@ class FindingNews:
     otherwise: list[CaseNews] = field(default_factory=list)
 
     def kind(self, is_listed: bool) -> NewsKind | None:
-        """What has become of the finding; None if it is as it was."""
+        """Say whether the finding is new, changed or mended; None if it is as it was."""
         if not is_listed:
             return "new"
         if self.gone and not (self.same or self.more or self.otherwise):
@@ -55,7 +55,7 @@ class FindingNews:
         return "changed" if self.more or self.gone or self.otherwise else None
 
     def words(self, kind: NewsKind) -> str:
-        """How far it reaches now, or what has changed, with an instance."""
+        """Say how far the finding reaches now, or what has changed, with one case as an example."""
         if kind == "new" and self.finding is not None:
             return extent_words(self.finding)
         before = self.same + len(self.gone) + len(self.otherwise)

@@ -46,7 +46,7 @@ class RunLedgers:
         return not any(each.cases for each in self.news.values())
 
     def screens(self, findings: Findings) -> Iterator[BackendScreen]:
-        """What has become of the findings of each backend."""
+        """Yield a screen per backend: which findings are the same, new, changed or mended."""
         for name, news in self.news.items():
             screen = news.screen(findings.get(name, ()))
             if name in self.unused:
