@@ -15,7 +15,7 @@ from reports.findings.case_rules import EVERY_INPUT, CaseRule
 from reports.findings.cells import Cell, Divergence
 from reports.findings.report import Report
 from reports.grading.failure_runs import MOST_RUNS
-from reports.html.rules_page import rules_page_file
+from reports.html.document_page import document_page_file
 from specs.coverage import lines_of_rules
 from specs.formats import Format, format_named
 from specs.loader import documents
@@ -49,8 +49,6 @@ def case_details(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _file_content(report: Report, document: str, cases: Iterable[Cell]) -> dict[str, Any]:
     broken, texts, answers, rules = (SharedValues() for _ in range(4))
-    page = rules_page_file(document)
-    lines = lines_of_rules(documents()[document]) if page else {}
     texts.index_of("", "")
     return {
         "cases": {
@@ -67,10 +65,10 @@ def _file_content(report: Report, document: str, cases: Iterable[Cell]) -> dict[
             for one in cases
         },
         "rules": rules.values,
-        "page": page,
+        "page": document_page_file(document),
         "lines": {
             rule: {clause: cite_lines(spans) for clause, spans in clauses.items()}
-            for rule, clauses in lines.items()
+            for rule, clauses in lines_of_rules(documents()[document]).items()
         },
         "broken": broken.values,
         "texts": texts.values,

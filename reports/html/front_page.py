@@ -10,7 +10,6 @@ from reports.findings.changes import Change, setup_differences
 from reports.findings.report import Report, Version
 from reports.findings.verdict_signs import NO_VERDICT
 from reports.html.findings import backend_findings
-from reports.html.page_data import version_page
 from specs.loader import documents
 
 SHOWN_CHANGES = 40
@@ -63,7 +62,6 @@ def _version_row(report: Report, version: Version) -> dict[str, Any]:
         "document": name,
         "version": number,
         "title": documents()[name].entry.title,
-        "page": version_page(version),
         "cases": len(report.cases[version]),
         "counts": {backend: report.verdict_counts(version, backend) for backend in report.backends},
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from reports.findings.cells import Cell
@@ -49,11 +49,6 @@ def index_data(report: Report) -> dict[str, Any]:
     }
 
 
-def version_page(version: Version) -> str:
-    """Return the file name of a version's page."""
-    return f"document-{'-'.join(version)}.html"
-
-
 def data_file(name: str, data: Any) -> bytes:
     """Return the bytes of a data file: a script with deflated JSON, equal for equal data."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), check_circular=False)
@@ -71,7 +66,6 @@ def _version(report: Report, version: Version) -> dict[str, Any]:
         "title": documents()[document].entry.title,
         "operation": documents()[document].entry.operation,
         "newest": version == _newest_version(report, document),
-        "page": version_page(version),
         "modes": modes,
         # Indexes of the source, target and mode of the first case, then of the second, and so on.
         "cases": [
@@ -84,6 +78,7 @@ def _version(report: Report, version: Version) -> dict[str, Any]:
             )
         ],
         "verdicts": ["".join(_digits(report, backend, cases)) for backend in report.backends],
+        "answers": list(_equal_answers(report, cases)),
         "changes": [dict(_change_kinds(report, backend, cases)) for backend in report.backends],
         "broken": [_cases_by_rule(report, backend, cases) for backend in report.backends],
     }
@@ -121,6 +116,26 @@ def _digits(report: Report, backend: str, cases: list[Cell]) -> Iterator[str]:
     for one in cases:
         cell = report.cells.get((backend, one.case))
         yield NO_VERDICT if cell is None else VERDICT_DIGITS[cell.verdict]
+
+
+def _equal_answers(report: Report, cases: list[Cell]) -> Iterator[str]:
+    """For each backend a letter per case: equal ones have the same answers, bit for bit.
+
+    A space stands where the run does not keep the answers, and a hyphen where there are none.
+    """
+    letters: list[dict[str, str]] = []
+    for one in cases:
+        known: dict[Hashable, str] = {}
+        letters.append({})
+        for cell in report.cells_of_case(one.case):
+            # A message that comes with no broken rule is that of a refusal.
+            is_refused = bool(cell.message) and not cell.broken
+            letter = " " if cell.is_answered and not is_refused else "-"
+            if cell.answers:
+                letter = known.setdefault((cell.asked, cell.answers), chr(ord("a") + len(known)))
+            letters[-1][cell.backend] = letter
+    for backend in report.backends:
+        yield "".join(of_case.get(backend, "-") for of_case in letters)
 
 
 def _change_kinds(

@@ -14,22 +14,22 @@ from reports.findings.report import Report, read_report
 from reports.findings.verdict_signs import CHANGE_SIGNS, SIGNS_AND_MEANINGS, percentage
 from reports.html.behaviors import behaviors_by_family
 from reports.html.case_details import case_details
+from reports.html.document_page import (
+    cited_lines,
+    document_page_file,
+    document_pages,
+    rule_row_file,
+    version_link,
+)
 from reports.html.findings import SIGNS, finding_pages
 from reports.html.front_page import front_page
 from reports.html.layouts import layout_checks
 from reports.html.open_points import open_points
-from reports.html.page_data import data_file, index_data, open_answers_data, version_page
+from reports.html.page_data import data_file, index_data, open_answers_data
 from reports.html.replace_report import check_output_folder, replace_report
-from reports.html.rules_page import (
-    cited_lines,
-    rule_row_file,
-    rules_page_file,
-    rules_pages,
-)
 from reports.html.trend import trends
 from reports.verdicts import VERDICTS, WRONG
 from specs.coverage import by_kind
-from specs.loader import documents
 from specs.plain_text import plain_text
 
 STATIC = Path(__file__).with_name("static")
@@ -78,7 +78,7 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
         "change_signs": CHANGE_SIGNS,
         "by_kind": by_kind,
         "rule_row_file": rule_row_file,
-        "rules_page_file": rules_page_file,
+        "version_link": version_link,
         "cited_lines": cited_lines,
         "reported": {document for document, _ in report.cases},
         "field_names": FIELD_NAMES,
@@ -99,17 +99,5 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
         yield f"{operation}s.html", page("use.html", operation=operation)
     for file, variables in finding_pages(report):
         yield file, page("finding.html", **variables)
-    for each in rules_pages(report):
-        yield rules_page_file(each.document.name), page("page.html", page=each)
-    for version in report.cases:
-        document, number = version
-        yield (
-            version_page(version),
-            page(
-                "document.html",
-                document=document,
-                version=number,
-                title=documents()[document].entry.title,
-                cases=len(report.cases[version]),
-            ),
-        )
+    for each in document_pages(report):
+        yield document_page_file(each.document.name), page("document.html", page=each)

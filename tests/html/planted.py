@@ -79,9 +79,10 @@ def planted_run(
     after: int = 0,
     complete: bool = True,
     document: str = "",
+    of: Iterable[Case] = (),
     **changes: Any,
 ) -> str:
-    """Write a run that began ``after`` days after STARTED, of one document or of both."""
+    """Write a run that began ``after`` days after STARTED, of some cases or of ``cases()``."""
     started = STARTED + timedelta(days=after)
     named = tuple(BackendRecord(name=name, version="1.2") for name in backends)
     fields = {
@@ -94,7 +95,7 @@ def planted_run(
     rows = [
         (each.name, case, plant(each.name, case) or default_judgement(each.name, case))
         for each in named
-        for case in cases()
+        for case in of or cases()
         if document in ("", case.document)
     ]
     if complete:

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from reports.html.site import write_site
-from tests.html.planted import HALF, one_cell, planted_run, violated
+from specs.editions import edition
+from specs.loader import documents
+from tests.html.planted import HALF, cases, one_cell, planted_run, violated
 
 CHROMIUM = os.environ.get("CHROMIUM") or which("chromium") or which("chromium-browser")
 CASE = "onnx-cast:25/float32/float8e4m3fn/saturate:1"
@@ -29,9 +31,9 @@ PAGES = (
     "casts.html",
     "bitcasts.html",
     "calls.html",
-    "page-pypto-cast.html",
-    "document-onnx-cast-25.html",
-    "document-pypto-cast-0.2.html",
+    "casts.html#port=ort&into=torch",
+    "document-onnx-cast.html",
+    "document-pypto-cast.html",
     f"case.html#{CASE}",
     "case.html#onnx-cast:25/int8/string",
     "pair.html#float32/float8e4m3fn",
@@ -248,7 +250,7 @@ def test_a_rule_links_to_its_broken_cases_and_back(chromium: Any, tmp_path: Path
         [planted_run(tmp_path / "run", one_cell("torch", PYPTO_CASE, broken))], tmp_path / "site"
     )
     one = Reader(chromium, (tmp_path / "site").as_uri())
-    page = one.open("page-pypto-cast.html")
+    page = one.open("document-pypto-cast.html")
     page.click("tr[id='clamp'] td.number a")
     page.wait_for_selector("#list tbody tr")
     assert page.locator("#list tbody th").all_inner_texts() == [PYPTO_CASE]
@@ -258,16 +260,18 @@ def test_a_rule_links_to_its_broken_cases_and_back(chromium: Any, tmp_path: Path
     rules = page.locator("[aria-label='Rules of this case']")
     assert "constraint 1 lines 12, 94" in rules.inner_text()
     page.click(".broken h4 a")
-    page.wait_for_url("**/page-pypto-cast.html#clamp")
+    page.wait_for_url("**/document-pypto-cast.html#clamp")
     page.click("tr[id='clamp'] a.lines >> nth=0")
     shown = page.locator("tr:target")
     assert "clamp" in shown.inner_text()
+    # The matrices above have their full height by now, and the address still says where to look.
+    assert shown.evaluate("(row) => row.getBoundingClientRect().top < innerHeight")
     one.context.close()
     assert one.wrong == []
 
 
 def test_matrices_are_filtered_and_arrow_keys_move_in_them(reader: Reader) -> None:
-    page = reader.open("document-onnx-cast-25.html#backend=ort&mode=none&from=float32")
+    page = reader.open("document-onnx-cast.html#version=25&backend=ort&mode=none&from=float32")
     assert page.locator("figure:visible").count() == 1
     page.locator("figure:visible td:not(.off) > a").first.focus()
     first = page.evaluate("document.activeElement.getAttribute('aria-label')")
@@ -278,6 +282,42 @@ def test_matrices_are_filtered_and_arrow_keys_move_in_them(reader: Reader) -> No
     page.keyboard.press("Enter")
     page.wait_for_selector("#case[data-shown]")
     assert page.url.endswith("#onnx-cast:25/float32/float32")
+
+
+def test_a_document_has_a_page_for_all_its_versions(chromium: Any, tmp_path: Path) -> None:
+    early = [one for one in edition(documents()["onnx-cast"], "9").cases() if one.source == "int8"]
+    run = planted_run(tmp_path / "run", of=[*early, *cases()])
+    write_site([run], tmp_path / "site")
+    one = Reader(chromium, (tmp_path / "site").as_uri())
+    page = one.open("index.html")
+    page.click("table.overview tbody th a >> text=onnx-cast\u00a09")
+    one.wait_until_drawn("document")
+    assert page.locator("#version").inner_text() == "version 9"
+    of_9 = page.locator("figure:visible").first.locator("td a").count()
+    page.click("nav >> text=Rules")
+    assert page.locator("#version").inner_text() == "version 9"
+    page.select_option("select[name=version]", "")
+    assert page.locator("#version").inner_text() == "version 25"
+    assert page.locator("figure:visible").first.locator("td a").count() > of_9
+    one.context.close()
+    assert one.wrong == []
+
+
+def test_casts_say_whether_another_backend_answers_alike(reader: Reader) -> None:
+    page = reader.open("casts.html#port=torch&into=vendor%3Afast")
+    field = page.locator('#uses td a[href="pair.html#float32/float16"]')
+    label = field.get_attribute("aria-label")
+    assert label.startswith("float32 to float16: only the first answers in 3 cases; ")
+    assert "other bits, where the document allows both in 1 case" in label
+    field.focus()
+    page.wait_for_selector("#shown tbody tr")
+    row = page.locator(f"#shown tr:has(a[href='case.html#{HALF}'])").inner_text()
+    assert "other bits, where the document allows both" in row
+    page.select_option("select[name=into]", "torch")
+    assert "the same bits in 1 case" in field.get_attribute("aria-label")
+    page.click("button[type=reset]")
+    page.wait_for_url("**/casts.html")
+    assert page.locator('#uses td a[href="pair.html#float32/float16"] span').count() == 3
 
 
 def test_a_pair_shows_agreement_between_backends(reader: Reader) -> None:

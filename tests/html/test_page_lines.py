@@ -9,11 +9,12 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 import pytest
 
-from reports.html.rules_page import cited_lines, rules_page_file
+from reports.html.document_page import cited_lines, document_page_file, rule_row_file
 from reports.html.site import write_site
 from reports.judgement import Judgement
 from specs.cases import Case
 from specs.coverage import coverage, encoders
+from specs.editions import edition
 from specs.formats import formats
 from specs.loader import document_named, documents
 from specs.model.page_lines import cite_lines
@@ -63,7 +64,7 @@ def test_every_link_has_a_target(site: Path) -> None:
 def test_page_has_every_rule_and_every_line(site: Path, name: str) -> None:
     found = coverage(document_named(name))
     assert found is not None
-    page = site / rules_page_file(name)
+    page = site / document_page_file(name)
     ids = ids_of(page)
     assert {each.rule for each in encoders(document_named(name)) if each.clause} <= ids
     shown = [part for part in ids if part and part.startswith("L") and part[1:].isdigit()]
@@ -81,7 +82,7 @@ def test_rules_link_to_the_cases_that_break_them_with_their_count(run: str, site
         (row["document"], row["backend"], each["rule"]) for row in rows for each in row["broken"]
     )
     for name, rule in (("pypto-cast", "clamp"), ("onnx-cast", "float-to-integer")):
-        page = (site / rules_page_file(name)).read_text()
+        page = (site / document_page_file(name)).read_text()
         assert counts[name, "torch", rule] == counts[name, "vendor:fast", rule] > 0
         for backend in ("torch", "vendor%3Afast"):
             href = f"cases.html#backend={backend}&amp;rule={name}%20{rule}"
@@ -115,7 +116,7 @@ def test_index_has_every_broken_rule_of_every_case(run: str, site: Path) -> None
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_case_details_have_the_lines_of_each_clause(site: Path, name: str) -> None:
     found = data(site, f"{name}.float32")
-    assert found["page"] == rules_page_file(name) == f"page-{name}.html"
+    assert found["page"] == document_page_file(name) == f"document-{name}.html"
     cited_by_clause = {
         (rule, clause): lines
         for rule, clauses in found["lines"].items()
@@ -136,9 +137,17 @@ def test_open_points_cite_the_lines_of_conflicting_rules(site: Path) -> None:
             for _ in entry.conflict:
                 lines = cited_lines(name, rule, entry.clause)
                 assert f"{lines}</span>" in page
-                assert f'<a href="{rules_page_file(name)}#{rule}"><code>{rule}</code></a>' in page
+                assert (
+                    f'<a href="{document_page_file(name)}#{rule}"><code>{rule}</code></a>' in page
+                )
 
 
-def test_a_document_that_cites_no_lines_has_no_page_of_rules() -> None:
-    assert rules_page_file("torch-view") == ""
+def test_a_document_that_cites_no_lines_lists_its_rules(tmp_path: Path) -> None:
+    assert rule_row_file("torch-view", "same-size") == "document-torch-view.html"
+    assert rule_row_file("torch-view", "no-such-rule") == rule_row_file("no-document", "a") == ""
     assert cited_lines("torch-view", "same-size", "view(dtype), elements of one size") == ""
+    views = list(edition(documents()["torch-view"], "2").cases())[:5]
+    write_site([planted_run(tmp_path / "run", of=views)], tmp_path / "site")
+    page = tmp_path / "site" / document_page_file("torch-view")
+    assert {"same-size", "verdicts", "rules"} <= ids_of(page)
+    assert "lines" not in ids_of(page)

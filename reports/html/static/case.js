@@ -40,7 +40,7 @@ castigate.follow(document.getElementById("case"), async (id, element) => {
     const link = (each, text) => castigate.caseLink(each.id, text);
     return make("dl", { class: "facts" },
       make("div", { class: "long" }, make("dt", {}, "case"), make("dd", {}, make("code", {}, id), " ", copyButton(id, "Copy the case id"))),
-      make("div", {}, make("dt", {}, "document"), make("dd", {}, make("a", { href: one.version.page }, `${one.version.document} ${one.version.version}`))),
+      make("div", {}, make("dt", {}, "document"), make("dd", {}, make("a", { href: `${data.page}#version=${encodeURIComponent(one.version.version)}` }, `${one.version.document} ${one.version.version}`))),
       make("div", {}, make("dt", {}, "all documents"), make("dd", {}, make("a", { href: `pair.html#${one.source}/${one.target}` }, `${one.source} → ${one.target}`))),
       modes.length ? make("div", { class: "long" }, make("dt", {}, "other modes"), make("dd", { class: "chips" }, modes.map((each) => [link(each, each.mode || "none"), " "]))) : "",
       versions.length ? make("div", { class: "long" }, make("dt", {}, "other versions"), make("dd", { class: "chips" }, versions.map((each) => [link(each, each.version.version), " "]))) : "");

@@ -1,18 +1,15 @@
 "use strict";
 
-// The page of one version: for each mode a matrix per backend, all of the same size.
+// The page of a document: for each mode of the chosen version a matrix per backend, all of the same size.
 (async () => {
   const { make } = castigate;
   const main = document.getElementById("main");
   const everything = await castigate.index();
-  const version = everything.versions
-    .find((each) => each.document === main.dataset.document && each.version === main.dataset.version);
-  const cases = everything.cases.slice(version.first, version.first + version.count);
-  const found = { ...everything, cases };
-
-  const same = everything.versions.filter((each) => each.document === version.document);
-  document.getElementById("versions").append(...(same.length > 1 ? same : []).map((each) => make(
-    "a", { href: each.page, "aria-current": each === version ? "page" : false }, each.version)));
+  const versions = everything.versions.filter((each) => each.document === main.dataset.document);
+  const cases = everything.cases.filter((one) => versions.includes(one.version));
+  const found = { ...everything, versions, cases };
+  const matrices = document.getElementById("matrices");
+  let drawn = { version: null, sections: [] };
 
   function cell(one, backend) {
     const verdict = castigate.verdict(found, one, backend);
@@ -53,22 +50,23 @@
     if (!links.some((link) => link.tabIndex === 0) && links.length) links[0].tabIndex = 0;
   }
 
-  const sections = version.modes.map((mode, row) => {
-    const some = cases.filter((one) => one.mode === mode);
-    const title = make("h2", { id: `mode-${row}` }, mode ? mode.replaceAll("/", " · ") : "without a mode",
-      make("small", {}, ` ${castigate.several(some.length, "case")}`));
-    const figures = found.backends.map((each, backend) => matrix(some, backend))
-      .filter((figure) => figure.querySelector("a"));
-    const multiples = make("div", { class: "multiples" }, ...figures);
-    const columns = new Set(some.map((one) => one.target)).size;
-    multiples.style.setProperty("--width", `${Math.max(110 + 16 * columns, 200)}px`);
-    const section = make("section", { "aria-labelledby": `mode-${row}` }, title, multiples);
-    Object.assign(section, { figures, some });
-    return section;
-  });
-  const matrices = document.getElementById("matrices");
-  matrices.append(...sections);
-  matrices.addEventListener("keydown", castigate.moveInMatrix);
+  function drawVersion(version) {
+    const sections = version.modes.map((mode, row) => {
+      const some = cases.filter((one) => one.version === version && one.mode === mode);
+      const title = make("h3", { id: `mode-${row}` }, mode ? mode.replaceAll("/", " · ") : "without a mode",
+        make("small", {}, ` ${castigate.several(some.length, "case")}`));
+      const figures = found.backends.map((each, backend) => matrix(some, backend))
+        .filter((figure) => figure.querySelector("a"));
+      const multiples = make("div", { class: "multiples" }, ...figures);
+      const columns = new Set(some.map((one) => one.target)).size;
+      multiples.style.setProperty("--width", `${Math.max(128 + 16 * columns, 200)}px`);
+      const section = make("section", { "aria-labelledby": `mode-${row}` }, title, multiples);
+      return Object.assign(section, { figures, some });
+    });
+    document.getElementById("version").textContent = `version ${version.version}`;
+    matrices.replaceChildren(...sections);
+    drawn = { version, sections };
+  }
 
   // Show and return how many of a matrix's verdicts match the filters.
   function count(figure, matching) {
@@ -87,9 +85,11 @@
   }
 
   function draw(state) {
+    const version = versions.find((each) => (state.version ? each.version === state.version : each.newest));
+    if (version !== drawn.version) drawVersion(version);
     const matching = castigate.matcher(found, state);
     let total = 0;
-    for (const section of sections) {
+    for (const section of drawn.sections) {
       let left = 0;
       for (const figure of section.figures) {
         const here = count(figure, matching);
@@ -106,6 +106,10 @@
     document.getElementById("found").value = castigate.several(total, "verdict");
   }
 
+  matrices.addEventListener("keydown", castigate.moveInMatrix);
   castigate.filters(found, draw);
+  // The matrices have moved what the address points at.
+  const target = castigate.target();
+  if (target) target.scrollIntoView();
   main.dataset.shown = "matrices";
 })();

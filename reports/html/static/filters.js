@@ -7,6 +7,9 @@ castigate.filters = (found, draw) => {
   const choices = {
     backend: found.backends.map((each) => each.name),
     document: found.versions.map((each) => `${each.document}:${each.version}`),
+    version: found.versions.map((each) => each.version),
+    port: found.backends.map((each) => each.name),
+    into: found.backends.map((each) => each.name),
     from: Object.keys(found.dtypes).filter((name) => found.cases.some((one) => one.source === name)),
     to: Object.keys(found.dtypes).filter((name) => found.cases.some((one) => one.target === name)),
     mode: [...modes].map((mode) => mode || "none"),
@@ -44,9 +47,12 @@ castigate.filters = (found, draw) => {
   form.addEventListener("input", toFragment);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(toFragment));
-  addEventListener("hashchange", fromFragment);
+  addEventListener("hashchange", () => castigate.target() || fromFragment());
   fromFragment();
 };
+
+// The element that the fragment names; a fragment with filters names none.
+castigate.target = () => document.getElementById(location.hash.slice(1));
 
 // Whether a case matches the filters that are about cases.
 castigate.matchesCase = (one, state) => {

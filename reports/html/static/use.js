@@ -12,11 +12,22 @@
   const names = Object.keys(found.dtypes);
   const backends = found.backends.map((_, backend) => backend);
   const severity = ["crashed", "error", "violates", "deviates", "differs", "open", "conforms", "unsupported", "not-run"];
-  const columns = Math.ceil(Math.sqrt(backends.length));
+  const allowed = new Set(["conforms", "open"]);
+  // From the worst to the best; the colors are those of verdicts.
+  const steps = {
+    broken: { sign: "≠", verdict: "violates", meaning: "other bits, and at least one of the two breaks a rule" },
+    missing: { sign: "–", verdict: "unsupported", meaning: "only the first answers" },
+    other: { sign: "≈", verdict: "open", meaning: "other bits, where the document allows both" },
+    unknown: { sign: "?", verdict: "not-run", meaning: "the run does not keep the answers" },
+    same: { sign: "=", verdict: "conforms", meaning: "the same bits" },
+  };
   const place = document.getElementById("uses");
   const shown = document.getElementById("shown");
   document.getElementById("order").append(...found.backends.map((each) => make(
     "li", {}, each.name, " ", make("small", {}, each.version))));
+
+  document.getElementById("steps").append(...Object.values(steps).reverse().map(({ sign, verdict, meaning }) => make(
+    "div", {}, make("dt", {}, make("span", { class: `badge v-${verdict}` }, sign)), make("dd", {}, meaning))));
 
   // The verdict that matters most to somebody who wants to use a pair.
   function worst(some, backend) {
@@ -24,40 +35,84 @@
     return verdicts.sort((one, other) => severity.indexOf(one.name) - severity.indexOf(other.name))[0];
   }
 
-  function field(pair, some) {
+  // How the answers of two backends to a case compare, for somebody who moves from one to the other.
+  function step(one, port, into) {
+    const [from, to] = [port, into].map((backend) => one.version.answers[backend][one.index]);
+    if (from === "-") return null;
+    if (to === "-") return "missing";
+    if (from === " " || to === " ") return "unknown";
+    if (from === to) return "same";
+    return [port, into].every((backend) => allowed.has(castigate.verdict(found, one, backend).name)) ? "other" : "broken";
+  }
+
+  // A field's link, with signs, and what it says to those who do not see them.
+  function field(pair, some, [signs, words], kept) {
+    const link = make("a", {
+      href: `pair.html#${pair}`, class: "signs", tabindex: -1, "aria-label": `${pair.replace("/", " to ")}: ${words}`,
+    }, signs.map(([name, sign]) => make("span", { class: name, "aria-hidden": "true" }, sign)));
+    link.style.gridTemplateColumns = `repeat(${Math.ceil(Math.sqrt(signs.length))}, 11px)`;
+    return Object.assign(make("td", {}, link), { pair, some, ...kept });
+  }
+
+  function verdictsField(pair, some) {
     const verdicts = backends.map((backend) => worst(some, backend));
     const words = backends.filter((backend) => verdicts[backend])
       .map((backend) => `${found.backends[backend].name} ${verdicts[backend].name}`);
-    const signs = verdicts.map((verdict) => make("span", {
-      class: `v-${verdict ? verdict.name : "absent"}`, "aria-hidden": "true" }, verdict ? verdict.sign : ""));
-    const link = make("a", {
-      href: `pair.html#${pair}`, class: "signs", tabindex: -1,
-      "aria-label": `${pair.replace("/", " to ")}: ${words.join(", ")}`,
-    }, ...signs);
-    link.style.gridTemplateColumns = `repeat(${columns}, 11px)`;
-    const td = make("td", {}, link);
-    Object.assign(td, { pair, verdicts });
-    return td;
+    const signs = verdicts.map((verdict) => [`v-${verdict ? verdict.name : "absent"}`, verdict ? verdict.sign : ""]);
+    return field(pair, some, [signs, words.join(", ")], { verdicts });
+  }
+
+  function stepField(pair, some, [port, into]) {
+    const counts = new Map(Object.keys(steps).map((name) => [name, 0]));
+    for (const one of some) {
+      const name = step(one, port, into);
+      counts.set(name, counts.get(name) + 1);
+    }
+    const present = [...counts].filter(([, count]) => count);
+    const { verdict, sign } = steps[present[0][0]];
+    const words = present.map(([name, count]) => `${steps[name].meaning} in ${castigate.several(count, "case")}`);
+    return field(pair, some, [[[`v-${verdict}`, sign]], words.join("; ")], { ports: [port, into] });
+  }
+
+  const table = (heads, rows) => make("div", { class: "scroll" }, make("table", {},
+    make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, rows)));
+
+  async function openAnswers(pair, backend) {
+    const open = main.dataset.operation === "cast" ? await castigate.load("open") : { pairs: {}, texts: [] };
+    const lines = ((open.pairs[pair] || {})[found.backends[backend].name] || []).map((index) => open.texts[index]);
+    return lines.length ? make("ul", {}, lines.map((line) => make("li", {}, line))) : "";
   }
 
   async function show(td) {
-    const open = main.dataset.operation === "cast" ? await castigate.load("open") : { pairs: {}, texts: [] };
     const [source, target] = td.pair.split("/");
-    const rows = backends.filter((backend) => td.verdicts[backend]).map((backend) => {
-      const { name } = found.backends[backend];
-      const lines = ((open.pairs[td.pair] || {})[name] || []).map((index) => open.texts[index]);
-      return make("tr", {}, make("th", { scope: "row" }, name),
-        make("td", {}, castigate.badge(td.verdicts[backend])),
-        make("td", { class: "text" }, lines.length ? make("ul", {}, ...lines.map((line) => make("li", {}, line))) : ""));
-    });
+    const asked = td.ports || backends.filter((backend) => td.verdicts[backend]);
+    const open = await Promise.all(asked.map((backend) => openAnswers(td.pair, backend)));
+    const rows = asked.map((backend, at) => make("tr", {}, make("th", { scope: "row" }, found.backends[backend].name),
+      make("td", {}, castigate.badge(worst(td.some, backend))), make("td", { class: "text" }, open[at])));
     shown.replaceChildren(
       make("h2", {}, make("a", { href: `pair.html#${td.pair}` }, `${source} → ${target}`)),
-      make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "backend"),
-        make("th", { scope: "col" }, "verdict"), make("th", { scope: "col" }, "on open inputs"))), make("tbody", {}, ...rows))));
+      td.ports ? table(["case", ...td.ports.map((backend) => found.backends[backend].name), "answers"], td.some.map((one) => make("tr", {},
+        make("th", { scope: "row" }, castigate.caseLink(one.id)),
+        td.ports.map((backend) => make("td", {}, verdictBadge(one, backend))),
+        make("td", {}, steps[step(one, ...td.ports)].meaning)))) : "",
+      table(["backend", td.ports ? "worst verdict" : "verdict", "on open inputs"], rows));
+  }
+
+  function verdictBadge(one, backend) {
+    const verdict = castigate.verdict(found, one, backend);
+    return verdict ? castigate.badge(verdict) : "";
+  }
+
+  function showMeanings(isPort) {
+    document.getElementById("order").hidden = isPort;
+    document.getElementById("steps").hidden = !isPort;
+    document.querySelector(".legend:not(#steps)").hidden = isPort;
   }
 
   function draw(state) {
-    const wanted = cases.filter((one) => castigate.matchesCase(one, state));
+    const ports = ["port", "into"].map((name) => found.backends.findIndex((each) => each.name === state[name]));
+    const isPort = !ports.includes(-1);
+    const wanted = cases.filter((one) => castigate.matchesCase(one, state) && (!isPort || step(one, ...ports)));
     const byPair = new Map();
     for (const one of wanted) {
       const pair = `${one.source}/${one.target}`;
@@ -65,15 +120,14 @@
     }
     const sources = names.filter((name) => wanted.some((one) => one.source === name));
     const targets = names.filter((name) => wanted.some((one) => one.target === name));
-    const table = make("table", { class: "matrix uses" },
-      make("thead", {}, make("tr", {}, make("td"), ...targets.map((name) => make("th", { scope: "col" }, make("span", {}, name))))),
-      make("tbody", {}, ...sources.map((source) => make("tr", {}, make("th", { scope: "row" }, source),
-        ...targets.map((target) => {
-          const some = byPair.get(`${source}/${target}`);
-          return some ? field(`${source}/${target}`, some) : make("td");
-        })))));
-    place.replaceChildren(table);
-    const first = table.querySelector("td a");
+    const fieldOf = (pair) => (isPort ? stepField(pair, byPair.get(pair), ports) : verdictsField(pair, byPair.get(pair)));
+    const matrix = make("table", { class: "matrix uses" },
+      make("thead", {}, make("tr", {}, make("td"), targets.map((name) => make("th", { scope: "col" }, make("span", {}, name))))),
+      make("tbody", {}, sources.map((source) => make("tr", {}, make("th", { scope: "row" }, source),
+        targets.map((target) => (byPair.has(`${source}/${target}`) ? fieldOf(`${source}/${target}`) : make("td")))))));
+    showMeanings(isPort);
+    place.replaceChildren(matrix);
+    const first = matrix.querySelector("td a");
     if (first) first.tabIndex = 0;
     shown.replaceChildren();
   }

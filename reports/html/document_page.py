@@ -1,4 +1,8 @@
-"""The page of a document's rules: which lines of its source each encodes, and who breaks it."""
+"""The page of a document: its verdicts, who breaks which rule, and which rule encodes which line.
+
+The matrices of verdicts are drawn by a script, for the version that the reader chooses. The rules
+are those of all versions. A document that cites no lines of its source has no table of lines.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from urllib.parse import urlencode
 
-from reports.findings.report import Report
+from reports.findings.report import Report, Version
 from specs.coverage import Coverage, Encoder, coverage, encoders, lines_of_rules, page_sections
 from specs.loader import Document, documents
 from specs.model.page_lines import Span, cite_lines
@@ -43,24 +48,31 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class RulesPage:
+class DocumentPage:
     """The content of one document's page; ``sections`` pairs a title with rows of lines."""
 
     document: Document
+    cases: int
     rules: list[RuleRow]
     sections: list[tuple[str, list[LineRow]]]
 
 
-def rules_page_file(document: str) -> str:
-    """Return the file name of a document's page; empty if the document cites no lines."""
-    known = documents().get(document)
-    return "" if known is None or coverage(known) is None else f"page-{document}.html"
+def document_page_file(document: str) -> str:
+    """Return the file name of a document's page."""
+    return f"document-{document}.html"
+
+
+def version_link(version: Version, **filters: str) -> str:
+    """Return the address of a version's matrices, with further filters."""
+    document, number = version
+    return f"{document_page_file(document)}#{urlencode({'version': number, **filters})}"
 
 
 def rule_row_file(document: str, rule: str) -> str:
     """Return the file with a rule's row; empty if the document no longer has the rule."""
-    file = rules_page_file(document)
-    return file if file and rule in lines_of_rules(documents()[document]) else ""
+    known = documents().get(document)
+    has_row = known is not None and rule in lines_of_rules(known)
+    return document_page_file(document) if has_row else ""
 
 
 def cited_lines(document: str, rule: str, clause: str) -> str:
@@ -69,16 +81,18 @@ def cited_lines(document: str, rule: str, clause: str) -> str:
     return "" if known is None else cite_lines(lines_of_rules(known).get(rule, {}).get(clause, ()))
 
 
-def rules_pages(report: Report) -> Iterator[RulesPage]:
-    """Yield the pages of a report's documents that cite lines."""
-    for name in dict.fromkeys(document for document, _ in report.cases):
+def document_pages(report: Report) -> Iterator[DocumentPage]:
+    """Yield the page of each document of a report."""
+    cases = Counter[str]()
+    for (name, _), of_version in report.cases.items():
+        cases[name] += len(of_version)
+    for name, count in cases.items():
         document = documents()[name]
         found = coverage(document)
-        if found is not None:
-            titled = page_sections(document, found.page)
-            sections = [(title, list(_line_rows(found, span))) for title, span in titled]
-            rows = [row for _, section in sections for row in section]
-            yield RulesPage(document, _rule_rows(report, document, rows), sections)
+        titled = [] if found is None else page_sections(document, found.page)
+        sections = [(title, list(_line_rows(found, span))) for title, span in titled if found]
+        lines = [row for _, section in sections for row in section]
+        yield DocumentPage(document, count, _rule_rows(report, document, lines), sections)
 
 
 def _line_rows(found: Coverage, section: Span) -> Iterator[LineRow]:
@@ -97,8 +111,10 @@ def _rule_rows(report: Report, document: Document, lines: list[LineRow]) -> list
     for each in encoders(document):
         if each.clause is not None:
             row = rows.setdefault(each.rule, RuleRow(each.rule, each.kind, each.level))
-            ranges = [(span, _row_of(lines, span.first)) for span in each.spans or ()]
-            clause = Clause(each.clause, tuple(ranges))
+            spans = each.spans or () if lines else ()
+            clause = Clause(
+                each.clause, tuple((span, _row_of(lines, span.first)) for span in spans)
+            )
             if clause not in row.clauses:
                 row.clauses.append(clause)
     for cell in report.cells.values():
