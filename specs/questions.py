@@ -125,16 +125,14 @@ def _of_all_documents(source_word: str, more: Sequence[str]) -> list[Case]:
     source, target = dtype_spelled(source_word), dtype_spelled(more[0])
     found = []
     for name in documents():
+        first_of_version = []
         for version in _newest_first(name):
-            cases = cases_of_pair(name, version, source, target)
-            matching = [
-                case
-                for case in cases
-                if not is_bitcast(case) and set(more[1:]) <= set(case.id.split("/")[3:])
-            ]
-            if matching:
-                found.append(matching[0])
-                break
+            for case in cases_of_pair(name, version, source, target):
+                if not is_bitcast(case) and set(more[1:]) <= set(case.id.split("/")[3:]):
+                    first_of_version.append(case)
+                    break
+        telling = filter(_tells_values, first_of_version)
+        found += [next(telling, first_of_version[0])] if first_of_version else []
     found = [case for case in found if _tells_values(case)] or found
     if not found:
         raise CastigateError(

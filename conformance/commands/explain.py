@@ -21,7 +21,7 @@ from conformance.exchange.explanation import (
     explain_bitcast_lines,
     explain_lines,
 )
-from conformance.exchange.pair_comparison import pair_lines
+from conformance.exchange.pair_comparison import most_telling, pair_lines
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
 from specs.errors import CastigateError
@@ -80,12 +80,14 @@ def explain_command(
         explained = [[explain(each, text, backends) for each in cases] for text in inputs]
         for of_input in explained:
             if is_open and not as_json:
-                typer.echo("\n".join(pair_lines(cases, of_input)))
+                typer.echo("\n".join(pair_lines(cases, of_input, backends)))
             else:
                 for each, shown in zip(cases, of_input, strict=True):
                     _show(shown, partial(explain_lines, each), as_json)
         if is_open and not as_json:
-            command = shlex.join(["castigate", "explain", case.id, inputs[0]])
+            told = most_telling(cases, explained[0])
+            asked = [f"--backend={name}" for name in backend or ()]
+            command = shlex.join(["castigate", "explain", told.id, inputs[0], *asked])
             typer.echo(f"the rule and its clause: {command}")
 
 

@@ -3,66 +3,128 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import TextWrapper, shorten
 from typing import Any, NamedTuple
 
 from conformance.exchange.recorded_answers import grade_answer
 from oracles.reference import expect_by_exact
 from oracles.reference.expectations import Allowed
+from oracles.registry import Backend
 from reports.findings.finding_text import OUTCOME_WORDS, datum_words
 from reports.grading.allowed_answers import describe_allowed
-from reports.grading.grades import ALLOWED
+from reports.grading.grades import ALLOWED, NOT_RECOMMENDED
+from specs.calls import FORM, MEMBER
 from specs.cases import Case
 from specs.outcomes import Anything, Rejected
 from specs.ruling import Ruling, ruling
 
+WIDTH = 100
+"""Columns of a terminal. What backends do goes on below a line that would be longer."""
+LATER_LINES = TextWrapper(
+    width=WIDTH,
+    initial_indent=" " * 6,
+    subsequent_indent=" " * 6,
+    break_long_words=False,
+    break_on_hyphens=False,
+)
+LEVELS = ("required", "recommended", "open")
+"""From the strictest: how the answers to one input are decided."""
+
 
 class Line(NamedTuple):
-    """What one document says: its case without the dtypes, the level, and what is allowed."""
+    """What one document says: its name and modes, the level, what is allowed, who obeys."""
 
-    case: str
+    name: str
     level: str
     allowed: str
     backends: str
 
 
-def pair_lines(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A heading, and a line per document; ``explained`` has the same input for each case."""
+def pair_lines(
+    cases: Sequence[Case], explained: Sequence[Mapping[str, Any]], backends: Sequence[Backend]
+) -> Iterator[str]:
+    """A heading, a line per document, and the errors of backends.
+
+    ``explained`` has the same input for each case.
+    """
     pair, given = cases[0], explained[0]["input"]
     yield f"{pair.source} to {pair.target} of {datum_words(pair.source, _shown(given))}"
-    lines = [_line(case, each) for case, each in zip(cases, explained, strict=True)]
+    lines = [_line(case, each, backends) for case, each in zip(cases, explained, strict=True)]
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    for *cells, backends in lines:
+    for *cells, doing in lines:
         aligned = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        yield f"  {aligned}  {backends}".rstrip()
+        if len(aligned) + len(doing) + 4 <= WIDTH:
+            yield f"  {aligned}  {doing}".rstrip()
+        else:
+            yield f"  {aligned}".rstrip()
+            yield from LATER_LINES.wrap(doing)
+    for message, names in _errors(cases, explained, backends).items():
+        said = shorten(f"error of {', '.join(names)}: {message}", WIDTH - 2, placeholder=" …")
+        yield f"  {said}"
 
 
-def _line(case: Case, explained: Mapping[str, Any]) -> Line:
+def most_telling(cases: Sequence[Case], explained: Sequence[Mapping[str, Any]]) -> Case:
+    """The case whose document decides the input most strictly; of several the first."""
+    levels = (_level(_allowed(case, each)) for case, each in zip(cases, explained, strict=True))
+    ranks = [LEVELS.index(level) for level in levels]
+    return cases[ranks.index(min(ranks))]
+
+
+def _line(case: Case, explained: Mapping[str, Any], backends: Sequence[Backend]) -> Line:
     rules = ruling(case)
     given = _read(explained["input"])
-    allowed = expect_by_exact.allow(rules, given)
-    match allowed.branch.outcome:
-        case Anything():
-            level, said = "open", "anything"
-        case Rejected():
-            level, said = allowed.branch.level, "an error"
-        case _:
-            level = allowed.branch.level
-            said = " or ".join(
-                OUTCOME_WORDS.get(each) or datum_words(case.target, each)
-                for each in describe_allowed(rules, allowed, given, "recommended")
-            )
-    name = " ".join([f"{case.document}:{case.version}", *case.id.split("/")[3:]])
+    allowed = _allowed(case, explained)
+    # Which form of a call was asked is no matter: all forms give the same values.
+    modes = [f"{name}:{value}" for name, value in case.modes if name not in (FORM, MEMBER)]
     doing: dict[str, list[str]] = {}
-    for backend, answer in explained["answers"].items():
-        if words := _deed(rules, allowed, given, answer, is_open=level == "open"):
+    for backend, answer in _answers(case, explained, backends):
+        if words := _deed(rules, allowed, given, answer):
             doing.setdefault(words, []).append(backend)
     done = [words.format(", ".join(names)) for words, names in doing.items()]
-    if explained["answers"] and not done:
+    if backends and not done:
         done = ["no backend offers it"]
-    return Line(name, level, said, "; ".join(done))
+    name = " ".join([f"{case.document}:{case.version}", *modes])
+    return Line(name, _level(allowed), _said(rules, allowed, given), "; ".join(done))
 
 
-def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any, *, is_open: bool) -> str:
+def _answers(
+    case: Case, explained: Mapping[str, Any], backends: Sequence[Backend]
+) -> Iterator[tuple[str, Any]]:
+    """What each backend answers, but for errors to calls that only another framework has."""
+    for backend in backends:
+        answer = explained["answers"][backend.name]
+        is_error = isinstance(answer, dict) and "error" in answer
+        is_foreign = not backend.claims(case.document, case.version)
+        if not (is_error and is_foreign and FORM in dict(case.modes)):
+            yield backend.name, answer
+
+
+def _allowed(case: Case, explained: Mapping[str, Any]) -> Allowed:
+    return expect_by_exact.allow(ruling(case), _read(explained["input"]))
+
+
+def _level(allowed: Allowed) -> str:
+    return "open" if isinstance(allowed.branch.outcome, Anything) else allowed.branch.level
+
+
+def _said(rules: Ruling, allowed: Allowed, given: int | str) -> str:
+    """What is allowed, and which part of it is recommended."""
+    match allowed.branch.outcome:
+        case Anything():
+            return "anything"
+        case Rejected():
+            return "an error"
+    every, best = (
+        " or ".join(
+            OUTCOME_WORDS.get(each) or datum_words(rules.target.name, each)
+            for each in describe_allowed(rules, allowed, given, level)
+        )
+        for level in ("required", "recommended")
+    )
+    return every if every == best else f"{every}; recommended {best}"
+
+
+def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any) -> str:
     """Say what a backend does, with a place for its name; empty if it does not offer the cast."""
     match answer:
         case {"unsupported": _}:
@@ -76,11 +138,25 @@ def _deed(rules: Ruling, allowed: Allowed, given: int | str, answer: Any, *, is_
         case _:
             read, words = _read(answer), datum_words(rules.target.name, _shown(answer))
     words = words.replace("{", "{{").replace("}", "}}")
-    if is_open:
+    if _level(allowed) == "open":
         return f"{words} from {{}}"
-    if grade_answer(rules, allowed, given, read) == ALLOWED:
+    grade = grade_answer(rules, allowed, given, read)
+    if grade == ALLOWED:
         return "obeyed by {}"
-    return f"not by {{}}: {words}"
+    return f"not {'as recommended ' if grade == NOT_RECOMMENDED else ''}by {{}}: {words}"
+
+
+def _errors(
+    cases: Sequence[Case], explained: Sequence[Mapping[str, Any]], backends: Sequence[Backend]
+) -> dict[str, list[str]]:
+    """Each error message with the backends that gave it."""
+    found: dict[str, list[str]] = {}
+    for case, each in zip(cases, explained, strict=True):
+        for backend, answer in _answers(case, each, backends):
+            match answer:
+                case {"error": message}:
+                    found.setdefault(message, []).append(backend)
+    return {message: list(dict.fromkeys(names)) for message, names in found.items()}
 
 
 def _read(value: Any) -> int | str:

@@ -52,9 +52,9 @@ def bit_fields(dtype: Format, datum: Datum) -> str:
 
 
 def value_text(dtype: Format, datum: Datum) -> str:
-    """A number's exact decimal, or its first digits if that is long; a NaN's sign and payload.
+    """A number's exact decimal, or if that is long the shortest that reads back as the number.
 
-    Empty for texts and for dtypes without numbers.
+    Of a NaN the sign and the payload. Empty for texts and for dtypes without numbers.
     """
     if isinstance(datum, str) or not dtype.is_numeric:
         return ""
@@ -78,12 +78,12 @@ def datum_with_value(dtype: Format, datum: Datum) -> str:
 
 
 def _scientific(text: str) -> str:
-    """The first digits of a plain decimal, and a power of ten."""
+    """The digits of a plain decimal, and a power of ten."""
     minus = "-" if text.startswith("-") else ""
     whole, _, fraction = text.lstrip("-").partition(".")
     digits = (whole + fraction).lstrip("0")
     power = len(whole) - 1 if whole.strip("0") else -(len(fraction) - len(fraction.lstrip("0")) + 1)
-    return f"{minus}{digits[0]}.{digits[1:9] or '0'}e{power}"
+    return f"{minus}{digits[0]}.{digits[1:].rstrip('0') or '0'}e{power}"
 
 
 def datum_columns(dtype: Format, datum: Datum) -> DatumColumns:
@@ -103,7 +103,9 @@ def allowed_columns(target: Format, allowed: str) -> DatumColumns:
 def aligned_rows(rows: list[tuple[str, DatumColumns]]) -> Iterator[str]:
     """Named rows as indented lines with aligned columns."""
     name_width = max(9, *(len(name) for name, _ in rows))
-    widths = [max(len(cells[column]) for _, cells in rows) for column in range(3)]
+    # Words in the place of a pattern, as of an error, may be long, and nothing stands after them.
+    tabled = [cells for _, cells in rows if any(cells[1:])] or [cells for _, cells in rows]
+    widths = [max(len(cells[column]) for cells in tabled) for column in range(3)]
     for name, cells in rows:
         aligned = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
         yield f"  {name:<{name_width}} {aligned}".rstrip()

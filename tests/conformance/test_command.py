@@ -105,11 +105,24 @@ def test_explain_compares_documents_and_backends_in_a_line_each() -> None:
     first, then = (index for index, line in enumerate(lines) if line.startswith("float16 to "))
     assert lines[first] == "float16 to bfloat16 of 0x8000 (-0)"
     assert lines[then] == "float16 to bfloat16 of 0x7bff (65504)"
-    [onnx] = [line.split() for line in lines[first:then] if "onnx-cast:25" in line]
-    assert onnx[1:4] == ["required", "0x8000", "(-0)"]
-    assert " ".join(onnx[4:]) == f"obeyed by reference; not by {hostile}:LosesMinusZero: 0x0000 (0)"
+    [onnx] = [at for at, line in enumerate(lines) if "onnx-cast:25" in line and first < at < then]
+    said = "required  0x8000 (-0) or 0x0000 (0); recommended 0x8000 (-0)"
+    assert lines[onnx].split("  ", 2)[2].strip() == said
+    doing = f"obeyed by reference; not as recommended by {hostile}:LosesMinusZero: 0x0000 (0)"
+    assert " ".join("".join(lines[onnx + 1 : onnx + 3]).split()).startswith(doing)
     assert "Declines" not in out.partition("the rule")[0]
     assert lines[-1].startswith("the rule and its clause: castigate explain ")
+
+
+def test_explain_says_why_a_backend_gave_no_answer_but_not_to_foreign_calls() -> None:
+    raises = f"{DATA / 'hostile.py'}:Raises"
+    code, out, err = castigate("explain", "float32", "float16", "1", "--backend", raises)
+    assert (code, err) == (0, "")
+    said = " ".join(out.split())
+    assert said.count(f"not by {raises}: an error") == 3
+    assert said.count("no backend offers it") == 4
+    assert f"  error of {raises}: ValueError: boom" in out.splitlines()
+    assert said.endswith(f"castigate explain cinn-cast:1.0/float32/float16 1 --backend={raises}")
 
 
 def test_explain_shows_a_backends_error() -> None:

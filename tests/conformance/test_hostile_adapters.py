@@ -159,7 +159,7 @@ LOAD_ERRORS = [
     ("ClaimsText", "claims must be a tuple"),
     ("ClaimsNonsense", "claims `onnx_cast`, which is no document; did you mean `onnx-cast`?"),
     ("ClaimsNoVersion", "claims `cinn-cast:tvn`, but cinn-cast has no version `tvn`; did you mean "
-                        "`cinn-cast:tvm`? its versions are 1.0, tvm, torch-xla"),
+                        "`cinn-cast:tvm`? its versions are tvm, torch-xla, 1.0"),
     ("LimitZero", "row_limits is `(0,)`; it must be a tuple of at most 16 whole numbers from 1"),
     ("LimitBelowZero", "row_limits is `(1, -1)`; it must be a tuple"),
     ("LimitTooLarge", "row_limits is `(1099511627776,)`; it must be a tuple"),

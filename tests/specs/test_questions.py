@@ -53,6 +53,12 @@ def test_what_is_no_dtype_or_several_is_refused_with_a_hint(word: str, message: 
     assert str(error.value).startswith(message)
 
 
+def test_a_pair_is_asked_of_a_version_that_tells_values_and_not_of_a_survey() -> None:
+    asked = {case.document: case.id for case in read_question(["int32", "bool", "1"]).cases}
+    assert asked["cinn-cast"] == "cinn-cast:1.0/int32/bool"
+    assert read_question(["cinn-cast", "int32", "bool", "1"]).cases[0].id == asked["cinn-cast"]
+
+
 QUESTIONS = {
     "onnx-cast:25/float32/int32": "onnx-cast:25/float32/int32",
     "onnx-cast/fp32/s32": "onnx-cast:25/float32/int32",
