@@ -38,3 +38,8 @@ def _linked(text: str) -> str:
 def on_post_page(output: str, **_: Any) -> str:
     """Search from the disk by our own script: the theme would fetch one from the network."""
     return output.replace("https://unpkg.com/iframe-worker/shim", "offline_search.js")
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same for the page of what is not found."""
+    return on_post_page(output_content)

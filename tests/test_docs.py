@@ -71,7 +71,7 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         " && .venv/bin/tox -q -p 2 -e tests,types,lint,frameworks",
         "python3 -m venv .venv && . .venv/bin/activate",
         "pip install -c constraints.txt -e '.[nightly,dev]'",
-        "pip install -c constraints.txt -e '.[ort,torch,dev]'",
+        ". .venv/bin/activate && pip install -q -c constraints.txt -e '.[ort,torch,dev]'",
     ),
     "makes environments of past releases": (
         "castigate history --backend ort --versions 1.20.1,1.22.1,1.24.4,1.27.0,1.31.1"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from oracles.registry import BUILTINS
 from reports.gate.certificate import suite_digest
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +36,19 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     return folder
+
+
+def test_every_extra_that_is_advised_is_spelled_as_the_metadata_has_it(unpacked: Path) -> None:
+    # pip of Python 3.11 installs nothing, and exits with 0, if an extra is spelled otherwise.
+    [metadata] = unpacked.glob("castigate-*.dist-info/METADATA")
+    offered = set(re.findall(r"^Provides-Extra: (\S+)$", metadata.read_text(), re.MULTILINE))
+    assert {each.extra for each in BUILTINS.values() if each.extra} <= offered
+    used = re.findall(r"castigate\[([\w,-]+)\]", metadata.read_text())
+    assert {each for extras in used for each in extras.split(",")} <= offered
+
+
+def test_every_package_says_that_it_is_typed(unpacked: Path) -> None:
+    assert all((unpacked / package / "py.typed").exists() for package in PACKAGES)
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -86,8 +86,8 @@ def explain_command(
                     _show(shown, partial(explain_lines, each), as_json)
         if is_open and not as_json:
             told = most_telling(cases, explained[0])
-            asked = [f"--backend={name}" for name in backend or ()]
-            command = shlex.join(["castigate", "explain", told.id, inputs[0], *asked])
+            named = [f"--backend={name}" for name in backend or ()]
+            command = shlex.join(["castigate", "explain", told.id, inputs[0], *named])
             typer.echo(f"the rule and its clause: {command}")
 
 

@@ -19,12 +19,15 @@ from conformance.running.gate import Gate, load_baseline
 from conformance.running.progress import progress_reporter
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from reports.findings.finding_text import counted
-from reports.gate.certificate import FILE
+from reports.gate.certificate import FILE, RUN
 from reports.gate.outputs import answered_line, failure_line, finding_lines
 from reports.gate.policy import policy_named
 from reports.gate.signing import load_private_key
 from reports.outputs.last_screen import ROWS, BackendScreen, last_screen
+from reports.outputs.sarif import write_sarif
+from reports.run_store.open_run import open_run
 from reports.run_store.record import EPOCH
+from reports.run_store.storage import file_to_write
 from specs.errors import CastigateError
 
 
@@ -47,6 +50,10 @@ def gate_command(
         Path | None,
         typer.Option(metavar="KEYFILE", help="Sign with this Ed25519 private key (PEM)."),
     ] = None,
+    sarif: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Also write what fails as SARIF, for code scanning."),
+    ] = None,
     jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -65,6 +72,8 @@ def gate_command(
             f"policy {gate.policy.name} accepts divergences until a day, and {EPOCH} replaces "
             "the clock; unset it"
         )
+    if sarif is not None:
+        file_to_write(sarif)  # Raises an error before anything is written.
     earlier = load_baseline(gate.policy, baseline)
     key = load_private_key(sign) if sign is not None else None
     try:
@@ -75,6 +84,9 @@ def gate_command(
     if certificate is None:
         typer.echo("castigate: nothing ran, so there is no certificate", err=True)
         raise typer.Exit(3)
+    if sarif is not None:
+        failing = {case for failure in result.failures for case in failure.cases}
+        write_sarif(open_run(str(out / RUN)), failing, sarif)
     for entry in result.unused:
         typer.echo(f"not needed: nothing breaks {entry.rule or entry.verdict} in {entry.cases[0]}")
     if passed_over := result.passed_over:

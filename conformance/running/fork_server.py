@@ -18,8 +18,8 @@ from importlib import import_module
 from multiprocessing import Pipe, current_process, get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
-from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
+from socket import recv_fds, send_fds, socket
 from typing import Any
 
 from conformance.running.supervisor import ChildProcess, Start, spawn, without_ctrl_c
@@ -96,7 +96,8 @@ class ForkServer:
     def _send(self, message: _Fork | _Kill, there: Connection | None = None) -> None:
         self._link.send(message)
         if there is not None:
-            send_handle(self._link, there.fileno(), os.getpid())
+            with _socket_of(self._link) as channel:
+                send_fds(channel, [b"F"], [there.fileno()])
 
 
 class ForkedProcess:
@@ -218,7 +219,7 @@ def _obey(link: Connection, children: dict[int, tuple[int, ForkProcess]]) -> Non
     try:
         match link.recv():
             case _Fork(number, work, arguments):
-                with Connection(recv_handle(link)) as there:
+                with Connection(_receive_fd(link)) as there:
                     process = _forked(work, there, link, *arguments)
                 children[process.sentinel] = number, process
             case _Kill(number):
@@ -227,6 +228,23 @@ def _obey(link: Connection, children: dict[int, tuple[int, ForkProcess]]) -> Non
                         process.kill()
     except (EOFError, OSError):
         os._exit(0)
+
+
+def _receive_fd(link: Connection) -> int:
+    """Receive the end of a pipe; not by multiprocessing, which from Python 3.14 on acknowledges it.
+
+    The acknowledgement would mix with what the server says at the same time of processes that end.
+    """
+    with _socket_of(link) as channel:
+        _, received, _, _ = recv_fds(channel, 1, 1)
+    if not received:
+        raise EOFError
+    return received[0]
+
+
+def _socket_of(link: Connection) -> socket:
+    """The socket of a link, with a descriptor of its own."""
+    return socket(fileno=os.dup(link.fileno()))
 
 
 def _import_without_threads(package: str) -> bool:

@@ -84,7 +84,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         action="append",
         default=[],
         metavar="NAME",
-        help="a backend to test: name, name:variant, package.module:Class, path/file.py:Class",
+        help="a backend to test: name, name:variant, package.module:Class, path/file.py:Class,"
+        " exec:COMMAND",
     )
     group.addoption(
         "--document",

@@ -60,7 +60,7 @@ class MlDtypes:
     claims: tuple[str, ...] = ()
 
     def __init__(self, variant: str | None = None) -> None:
-        self._ml_dtypes: Any = load("ml_dtypes", "ml_dtypes")
+        self._ml_dtypes: Any = load("ml_dtypes", "ml-dtypes")
         require_variant(self.name, variant, VARIANTS)
         self.version = f"{self._ml_dtypes.__version__}+numpy.{np.__version__}"
 

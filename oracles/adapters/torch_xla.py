@@ -50,13 +50,13 @@ class TorchXla:
 
     def __init__(self, variant: str | None = None) -> None:
         os.environ.update(ENVIRONMENT)
-        self._torch: Any = load("torch", "torch_xla")
-        self._xla: Any = load("torch_xla", "torch_xla")
+        self._torch: Any = load("torch", "torch-xla")
+        self._xla: Any = load("torch_xla", "torch-xla")
         require_variant(self.name, variant, VARIANTS)
         self.version = f"{self._xla.__version__}+torch.{self._torch.__version__}"
         self._torch.set_num_threads(1)
         self._tensors = Tensors(self._torch)
-        register = load("torch_xla.core.xla_op_registry", "torch_xla").register
+        register = load("torch_xla.core.xla_op_registry", "torch-xla").register
         self._bitcast: Any = register("bitcast", lambda x, to_type: x.bitcast(to_type))
 
     def cast(self, case: Case, bits: Bits) -> Bits:

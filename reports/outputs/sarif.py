@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import PurePath
+import os
+import shlex
+from collections.abc import Collection, Iterator
+from hashlib import sha256
 from typing import Any
+from urllib.parse import quote
 
 from reports.findings.finding import Finding, Findings
 from reports.findings.finding_text import counted, extent_words, shortened
+from reports.findings.issue_text import issue_text
+from reports.findings.read_findings import read_findings
 from reports.run_store.record import RunRecord
+from reports.run_store.storage import file_to_write
+from reports.run_store.store import RunStore
 from specs.release import VERSION
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -21,8 +28,8 @@ MOST_CASES = 100
 def sarif(findings: Findings, record: RunRecord) -> str:
     """The log of one run.
 
-    Code scanning wants a place in the repository. That is the adapter, if the backend was given by
-    a path, and else a file of the backend's name.
+    Code scanning wants a line of a file in the repository. That is the first of the adapter or the
+    program, if the backend was given by a path, and else of a file of the backend's name.
     """
     versions = {each.name: each.version for each in record.backends}
     every = [each for found in findings.values() for each in found]
@@ -32,7 +39,7 @@ def sarif(findings: Findings, record: RunRecord) -> str:
                 "name": "Castigate",
                 "version": VERSION,
                 "informationUri": HOME,
-                "rules": [_rule(each) for each in every],
+                "rules": [_rule(each, record) for each in every],
             }
         },
         "results": [
@@ -44,10 +51,25 @@ def sarif(findings: Findings, record: RunRecord) -> str:
     return f"{json.dumps(log, ensure_ascii=False, indent=1)}\n"
 
 
-def _rule(finding: Finding) -> dict[str, Any]:
+def write_sarif(store: RunStore, failing: Collection[str], file: str) -> None:
+    """Write the findings behind some failing cases of a run; without any, a log without results."""
+    found = {
+        backend: [each for each in findings if not set(failing).isdisjoint(each.cases)]
+        for backend, findings in read_findings(store).items()
+    }
+    folder, name = file_to_write(file)
+    text = sarif(found, store.record)
+    folder.write(name, text.encode(), "the file is unchanged; give another name or folder")
+
+
+def _rule(finding: Finding, record: RunRecord) -> dict[str, Any]:
+    told = f"{finding.kind}: {finding.says}"
+    issue = issue_text(finding, record)
     rule: dict[str, Any] = {
         "id": finding.id,
-        "shortDescription": {"text": shortened(f"{finding.kind}: {finding.says}", 200)},
+        "shortDescription": {"text": shortened(told, 200)},
+        "fullDescription": {"text": told},
+        "help": {"text": issue, "markdown": issue},
     }
     if finding.upstream:
         rule["helpUri"] = finding.upstream
@@ -63,13 +85,20 @@ def _result(finding: Finding, index: int, version: str) -> dict[str, Any]:
         "message": {"text": " ".join(_message(finding, version))},
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": {"uri": _place(finding.backend)}},
+                "physicalLocation": {
+                    "artifactLocation": {"uri": _place(finding.backend)},
+                    "region": {"startLine": 1},
+                },
                 "logicalLocations": [
                     {"fullyQualifiedName": case} for case in finding.cases[:MOST_CASES]
                 ],
             }
         ],
-        "partialFingerprints": {"castigateFinding/v1": finding.id},
+        "partialFingerprints": {
+            "castigateFinding/v1": finding.id,
+            # By this one GitHub knows an alert again, whatever becomes of the line.
+            "primaryLocationLineHash": f"{sha256(finding.id.encode()).hexdigest()[:16]}:1",
+        },
     }
 
 
@@ -81,8 +110,12 @@ def _message(finding: Finding, version: str) -> Iterator[str]:
 
 
 def _place(backend: str) -> str:
-    """A path relative to the repository; characters that a URI does not have are left out."""
+    """The backend's file, as a URI relative to the working directory."""
     path, colon, _ = backend.rpartition(":")
-    named = path if colon and path.endswith(".py") else backend.replace(":", "/")
-    parts = [each for each in PurePath(named).parts if each not in ("/", "..")]
-    return "/".join("".join(c for c in part if c.isalnum() or c in "._-") or "_" for part in parts)
+    if backend.startswith("exec:"):
+        words = shlex.split(backend.removeprefix("exec:"))
+        path = next(filter(os.path.isfile, words), words[0])
+    elif not (colon and path.endswith(".py")):
+        path = backend.replace(":", "/")
+    relative = os.path.relpath(path)
+    return quote(os.path.normpath(path).lstrip("/") if relative.startswith("..") else relative)

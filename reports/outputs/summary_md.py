@@ -84,6 +84,7 @@ def _findings(report: Report) -> Iterator[str]:
     yield ""
     if not report.findings:
         yield "None."
+        yield ""
         return
     changes = {change.finding.id: change for change in report.finding_changes}
     for backend, findings in report.findings.items():

@@ -22,6 +22,7 @@ from oracles.adapters import (
     torch_xla,
     tvm,
 )
+from oracles.protocol import NotInstalled
 from oracles.registry import BUILTINS
 from specs.cases import Case
 from specs.formats import formats
@@ -112,7 +113,7 @@ class Road:
         return all(importlib.util.find_spec(package) for package in self.packages)
 
     def make(self) -> Any:
-        """Create the oracle; skip the test if a package is missing."""
+        """Create the oracle; skip the test if a package is missing, or a compiler it needs."""
         for package in self.packages:
             skip_unless_installed(package)
         builtin = BUILTINS[self.backend]
@@ -121,7 +122,10 @@ class Road:
             adapter = type(
                 adapter.__name__, (adapter,), {"devices": {self.variant: self.stands_in}}
             )
-        return quietly(partial(adapter, self.variant))
+        try:
+            return quietly(partial(adapter, self.variant))
+        except NotInstalled as missing:
+            pytest.skip(str(missing))
 
     def refusal(self, source: str, target: str) -> str | None:
         """Return the pattern with which a pair is refused, or None if the road casts it."""

@@ -75,7 +75,8 @@ def certificate(folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def passed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("passed")
-    code, out, err = gate(folder, vendor(folder, body=SPOILT_BY_A_FILE))
+    sarif = f"--sarif={folder / 'found.sarif'}"
+    code, out, err = gate(folder, vendor(folder, body=SPOILT_BY_A_FILE), sarif)
     assert (code, "castigate: " in err) == (0, False), err
     assert out.splitlines()[-1].startswith("pass: ")
     return folder
@@ -84,7 +85,7 @@ def passed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("failed")
-    code, out, _ = gate(folder, vendor(folder, "TiesAway"))
+    code, out, _ = gate(folder, vendor(folder, "TiesAway"), f"--sarif={folder / 'found.sarif'}")
     assert code == 1
     assert "divergence: pypto-cast: " in out
     told = " ".join(out.split())
@@ -126,6 +127,17 @@ def test_a_wrong_backend_fails_and_the_rule_is_named(failed: Path) -> None:
     root = Tree.parse(failed / "gate" / "junit.xml").getroot()
     assert root[0].get("failures") == "1"
     assert root[1].get("failures") == str(sum(each["cases"] for each in content["failures"]))
+
+
+def test_code_scanning_reads_what_fails_and_nothing_of_a_gate_that_passes(
+    passed: Path, failed: Path
+) -> None:
+    found = [
+        json.loads((folder / "found.sarif").read_text())["runs"][0]["results"]
+        for folder in (passed, failed)
+    ]
+    assert found[0] == []
+    assert len(found[1]) == len(certificate(failed)["findings"])
 
 
 def test_verify_accepts_both_certificates_and_exits_with_their_result(

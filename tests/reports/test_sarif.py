@@ -11,6 +11,7 @@ from reports.outputs.sarif import _place
 from tests.conformance.processes import castigate_in_process
 from tests.reports.judged_run import RIGHT, cases_of, judged_run, through
 
+ROOT = Path(__file__).parents[2]
 NARROW = cases_of("onnx-cast:25/float64/float16/")
 
 
@@ -30,9 +31,13 @@ def test_each_finding_is_a_rule_and_a_result_with_a_place(tmp_path: Path) -> Non
     assert result["level"] in ("error", "warning")
     assert "rounds twice, through float32" in result["message"]["text"]
     [place] = result["locations"]
-    assert place["physicalLocation"]["artifactLocation"]["uri"] == "dir/mine.py"
+    assert place["physicalLocation"] == {
+        "artifactLocation": {"uri": "dir/mine.py"},
+        "region": {"startLine": 1},
+    }
+    assert "rounds twice" in driver["rules"][0]["help"]["markdown"]
     assert [each["fullyQualifiedName"] for each in place["logicalLocations"]] == [NARROW[0].id]
-    assert result["partialFingerprints"]
+    assert result["partialFingerprints"]["primaryLocationLineHash"].endswith(":1")
 
 
 @pytest.mark.parametrize(
@@ -40,11 +45,16 @@ def test_each_finding_is_a_rule_and_a_result_with_a_place(tmp_path: Path) -> Non
     [
         ("ort", "ort"),
         ("ort:folded", "ort/folded"),
-        ("/abs/../my adapter.py:Mine", "abs/myadapter.py"),
-        ("exec:./vendor --device 0", "exec/vendor--device0"),
+        ("/abs/../my stäck/adapter.py:Mine", "my%20st%C3%A4ck/adapter.py"),
+        ("exec:./vendor --device 0", "vendor"),
+        ("exec:python examples/vendor_python/adapter.py", "examples/vendor_python/adapter.py"),
+        (f"{ROOT}/examples/vendor_python/adapter.py:Any", "examples/vendor_python/adapter.py"),
     ],
 )
-def test_a_place_is_a_relative_uri(backend: str, place: str) -> None:
+def test_a_place_is_a_relative_uri(
+    backend: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
     assert _place(backend) == place
 
 
