@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
 from conformance.exchange.explanation import (
     bitcast_bits,
+    conflict_lines,
     explain,
     explain_bitcast,
     explain_bitcast_lines,
@@ -84,6 +85,9 @@ def explain_command(
             else:
                 for each, shown in zip(cases, of_input, strict=True):
                     _show(shown, partial(explain_lines, each), as_json)
+        if not is_open and not as_json:
+            rules = (each["rule"] for [each] in explained)
+            typer.echo("".join(f"{line}\n" for line in conflict_lines(case, rules)), nl=False)
         if is_open and not as_json:
             told = most_telling(cases, explained[0])
             named = [f"--backend={name}" for name in backend or ()]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
+from textwrap import TextWrapper
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,16 @@ from specs.bitcast_ruling import BitcastRuling, bitcast_ruling
 from specs.bitcast_shapes import format_shape
 from specs.cases import Case
 from specs.errors import CastigateError
+from specs.loader import documents
 from specs.ruling import Ruling, ruling
+
+CONFLICT = TextWrapper(
+    width=100,
+    initial_indent="conflict: ",
+    subsequent_indent=" " * 4,
+    break_long_words=False,
+    break_on_hyphens=False,
+)
 
 
 def read_input(rules: Ruling, word: str) -> int | str:
@@ -111,6 +121,15 @@ def explain_lines(case: Case, explained: dict[str, Any]) -> Iterator[str]:
         else:
             rows.append((name, datum_columns(rules.target, _code_or_text(answer))))
     yield from aligned_rows(rows)
+
+
+def conflict_lines(case: Case, rules: Iterable[str]) -> Iterator[str]:
+    """Where a text contradicts itself or another about some rules, and which reading they take."""
+    for name in dict.fromkeys(rules):
+        entry = documents()[case.document].entry.rules.get(name)
+        for each in entry.conflict if entry is not None else ():
+            told = f"{name}, with {each.with_}, about {each.about}; taken: {each.taken}"
+            yield from CONFLICT.wrap(told)
 
 
 def _code_or_text(value: Any) -> int | str:

@@ -8,7 +8,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
@@ -22,8 +22,11 @@ from oracles.backend.resource_limits import (
     keep_freed_memory,
 )
 from oracles.backend.supervised_process import describe_exit
+from specs.errors import CastigateError
 
 SECONDS_BETWEEN_SILENCE_CHECKS = 1.0
+MOST_STARTS = 10
+"""Attempts to start a process that is killed as it starts."""
 
 Task = TypeVar("Task")
 
@@ -136,9 +139,23 @@ def spawn(work: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, Con
     here, there = context.Pipe()
     process = context.Process(target=work, args=(there, *arguments), daemon=True)
     with without_ctrl_c():
-        process.start()
+        _start(process)
     there.close()
     return process, here
+
+
+def _start(process: SpawnProcess) -> None:
+    """Start a process, and again if it is killed before it has read what it is to do.
+
+    Only from Python 3.14 on does this raise an error here, that of a closed pipe.
+    """
+    for _ in range(MOST_STARTS):
+        with suppress(BrokenPipeError):
+            process.start()
+            return
+    raise CastigateError(
+        f"{MOST_STARTS} processes in turn were ended before they began; see what kills them"
+    )
 
 
 @contextmanager

@@ -131,7 +131,8 @@ class TestConstruction:
         for package in PACKAGES[backend]:
             with kept_environment(), monkeypatch.context() as patch:
                 patch.setitem(sys.modules, package, None)
-                with pytest.raises(NotInstalled, match=rf"{package}.*'castigate\[{backend}\]'$"):
+                advice = rf"{package}.*'castigate\[{builtin.extra}\]'$"
+                with pytest.raises(NotInstalled, match=advice):
                     load_class(builtin.module, builtin.attribute)()
             skip_unless_installed(package)
 

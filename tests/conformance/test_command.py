@@ -114,6 +114,15 @@ def test_explain_compares_documents_and_backends_in_a_line_each() -> None:
     assert lines[-1].startswith("the rule and its clause: castigate explain ")
 
 
+def test_explain_says_where_a_text_contradicts_another_and_which_reading_was_taken() -> None:
+    code, out, err = castigate("explain", "onnx-cast", "float32", "e4m3fnuz", "inf")
+    assert (code, err) == (0, "")
+    conflicts = [line for line in out.splitlines() if line.startswith("conflict: saturate-24, ")]
+    assert len(conflicts) == 3
+    assert "taken: each version follows its own table" in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 100
+
+
 def test_explain_says_why_a_backend_gave_no_answer_but_not_to_foreign_calls() -> None:
     raises = f"{DATA / 'hostile.py'}:Raises"
     code, out, err = castigate("explain", "float32", "float16", "1", "--backend", raises)

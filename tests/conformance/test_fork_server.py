@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from conformance.running.fork_server import ForkServer, fork_server
 from conformance.running.supervisor import spawn
 from oracles.registry import BUILTINS
+from specs.errors import CastigateError
 from tests.conformance.processes import is_alive, wait_for_ends
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
@@ -45,6 +47,27 @@ def server() -> Iterator[ForkServer]:
     server = ForkServer(spawn, spawn)
     yield server
     server.close()
+
+
+def test_a_process_that_is_killed_before_it_begins_is_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, ends = SpawnProcess.start, iter([True, True, False])
+
+    def start_or_lose(process: SpawnProcess) -> None:
+        # What Popen of Python 3.14 raises, if the process ended before it read what it is to do.
+        if next(ends, True):
+            raise BrokenPipeError
+        start(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", start_or_lose)
+    process, link = spawn(report, "")
+    assert link.recv()[1] == os.getpid()
+    link.send(3)
+    process.join()
+    assert process.exitcode == 3
+    with pytest.raises(CastigateError, match="10 processes in turn were ended before they began"):
+        spawn(report, "")
 
 
 def test_workers_are_children_of_the_server_and_have_exit_codes(server: ForkServer) -> None:
