@@ -122,10 +122,8 @@ def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, 
             both = [one.name for one in before.record.backends if _has(after, one.name)]
             for name in [_checked(before, name) for name in backends] or both:
                 _checked(after, name)
-                yield (
-                    Side(f"{name} of {before.folder.display_name}", older, name),
-                    Side(f"{name} of {after.folder.display_name}", newer, name),
-                )
+                shown = _names_in_both(before, after, name)
+                yield Side(shown[0], older, name), Side(shown[1], newer, name)
             if not backends and not both:
                 raise CastigateError(
                     "the two runs have no backend in common; give runs of the same backend"
@@ -134,6 +132,17 @@ def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, 
             raise CastigateError(
                 f"{len(stores)} runs cannot be compared; give one run and two backends, or two runs"
             )
+
+
+def _names_in_both(before: RunStore, after: RunStore, name: str) -> list[str]:
+    """What one backend is called in two runs: by its versions, or by the runs if they are equal."""
+    versions = [
+        next(one.version for one in store.record.backends if one.name == name)
+        for store in (before, after)
+    ]
+    if versions[0] != versions[1]:
+        return [f"{name} {version}" for version in versions]
+    return [f"{name} of {store.folder.display_name}" for store in (before, after)]
 
 
 def _has(store: RunStore, name: str) -> bool:

@@ -14,7 +14,6 @@ from oracles.backend.launch_config import launch_configs
 from oracles.backend.loading import close, load_isolated
 from reports.findings.finding_text import counted, datum_words
 from reports.judgement import Judgement
-from reports.ledger.breaches import breaches
 from reports.problem_words import joined_words
 from reports.problems import Datum, WrongValues
 from specs.cases import Case
@@ -41,7 +40,7 @@ def answer_of_release(
         judge = BackendJudge(loaded, None, Settings())
         if not inputs and not is_bitcast(case):
             judgement = judge.judge(case)
-            compared = [judgement.verdict, *map(str, breaches(case, judgement))]
+            compared = [judgement.verdict, *_told(judgement)]
             words = tuple(_problem_lines(case, judgement)) or (judgement.verdict,)
             return ReleaseAnswer(compared, words, judgement.reproduction)
         if is_bitcast(case):
@@ -57,6 +56,18 @@ def answer_of_release(
         )
     finally:
         close(loaded)
+
+
+def _told(judgement: Judgement) -> Iterator[str]:
+    """What two releases must have in common: all answers to equal inputs, and all problems.
+
+    Answers to open inputs count as well. Verdicts and the ledger's keys would not do: a backend
+    that does not claim the document has none of these.
+    """
+    if judgement.answered is not None:
+        yield judgement.answered.inputs.digest
+        yield judgement.answered.answers.digest
+    yield joined_words(judgement.problems)
 
 
 def _problem_lines(case: Case, judgement: Judgement) -> Iterator[str]:

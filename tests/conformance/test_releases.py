@@ -18,9 +18,10 @@ from conformance.commands import bisect
 from conformance.surveys import environments, releases
 from conformance.surveys.bisection import first_change
 from conformance.surveys.environments import Environments
-from conformance.surveys.release_answers import ReleaseAnswer
+from conformance.surveys.release_answers import ReleaseAnswer, answer_of_release
 from specs.cases import Case
 from specs.errors import CastigateError
+from specs.questions import read_question
 from tests.conformance.processes import castigate_in_process
 
 FRAME = Requirement("frame>=1.2")
@@ -200,6 +201,35 @@ def test_bisect_shows_both_answers_and_the_script(
     assert lines[-1].startswith(last)
     assert ("reproduce" in out) == (change == "1.29.0")
     assert err.count("castigate: asking onnxruntime") <= ceil(log2(len(KNOWN))) + 2
+
+
+def test_without_inputs_releases_that_answer_otherwise_differ_though_neither_claims_the_document(
+    tmp_path: Path,
+) -> None:
+    wrong = """\
+from oracles.reference.reference_oracle import Reference
+
+
+class Even(Reference):
+    claims = ("pypto-cast",)
+
+    def cast(self, case, bits):
+        return super().cast(case, bits) & 0xFE
+
+
+class Zero(Even):
+    def cast(self, case, bits):
+        return super().cast(case, bits) * 0
+"""
+    (tmp_path / "wrong.py").write_text(wrong)
+    [case] = read_question(["onnx-cast", "float16", "int8"]).cases
+    even, again, zero = (
+        answer_of_release(case, [], f"{tmp_path / 'wrong.py'}:{name}", None, 60.0)
+        for name in ("Even", "Even", "Zero")
+    )
+    assert even.compared == again.compared
+    assert even.compared[0] == zero.compared[0] == "differs"
+    assert even.compared != zero.compared
 
 
 def test_bisect_wants_a_document_and_a_backend_with_releases() -> None:
