@@ -32,7 +32,7 @@ LEVELS = ("required", "recommended", "open")
 
 
 class Line(NamedTuple):
-    """What one document says: its name and modes, the level, what is allowed, who obeys."""
+    """A document's name and modes, the level, what it allows, and which backends obey."""
 
     name: str
     level: str
