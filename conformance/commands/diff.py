@@ -135,7 +135,7 @@ def _sides(stores: list[RunStore], backends: list[str]) -> Iterator[tuple[Side, 
 
 
 def _names_in_both(before: RunStore, after: RunStore, name: str) -> list[str]:
-    """Name one backend of two runs: by its two versions, or by the runs if the versions are equal."""
+    """Name one backend of two runs: by its versions, or by the runs if the versions are equal."""
     versions = [
         next(one.version for one in store.record.backends if one.name == name)
         for store in (before, after)
