@@ -256,7 +256,7 @@ class TaskRunner:
         return [*judged, *found[len(judged) :]]
 
     def _kept(self, judgement: Judgement) -> Judgement:
-        """A judgement without answers that nobody reads."""
+        """Drop the answers of a judgement if nobody reads them."""
         if self.settings.keeps_all_answers or judgement.verdict in FAILING:
             return judgement
         return replace(judgement, answered=None)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Timer
 
 SILENT_SECONDS = 10.0
-"""Seconds after which the user is told."""
+"""Seconds after which the user is told that a backend still starts."""
 
 
 @contextmanager
