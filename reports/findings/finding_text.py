@@ -36,7 +36,7 @@ NOT_SHARED: tuple[Kind, ...] = ("wrong refusal", "crash")
 
 
 def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Shorten a text to one line of so many characters, and leave out the folders of this machine."""
+    """Shorten a text to one line of so many characters, without folders of this machine."""
     words = plain_text(" ".join(FOLDERS.sub("", text).split()))
     return words if len(words) <= longest else f"{words[: longest - 1].rstrip()}…"
 
@@ -73,7 +73,7 @@ def findings_heading(backend: str, version: str, found: Sequence[Finding]) -> st
 
 
 def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
-    """Say what is wrong; below it the finding's name, its extent, and the backends that share it."""
+    """Say what is wrong; below it the name, the extent, and which backends share it."""
     yield f"  {finding.kind}: {finding.says}"
     yield f"    {finding.name}: {extent_words(finding)}"
     if shared := find_sharing(findings, finding):
