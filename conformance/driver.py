@@ -11,7 +11,7 @@ from conformance.kinds.pair import judge_pair
 from conformance.kinds.subject import Settings, Subject
 from oracles.backend.client import Client
 from oracles.backend.replies import Reply
-from oracles.protocol import compiles_per_shape, row_limits_of
+from oracles.protocol import chain_roads_of, compiles_per_shape, row_limits_of
 from oracles.reference.reference_oracle import Reference
 from oracles.registry import Backend, is_builtin
 from oracles.smoke_check import smoke
@@ -79,6 +79,7 @@ class BackendJudge:
             self._is_believed,
             compiles_per_shape(oracle),
             row_limits_of(oracle),
+            chain_roads_of(oracle),
             self.settings,
             Expectations(independent=isinstance(oracle, Reference)),
         )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from specs.calls import Call
 from specs.cases import Case
+from specs.chains import Company
 
 Bits = NDArray[Any]
 """Bit patterns in the storage of a format (``Format.storage``), of any shape."""
@@ -251,6 +252,33 @@ class WithCall(Protocol, metaclass=Capability):
 
 
 @runtime_checkable
+class WithChains(Protocol, metaclass=Capability):
+    """An oracle that makes casts of casts in one program, in which an optimizer may change them.
+
+    ``chain_roads`` names how they can meet, first the way that users get who choose nothing.
+    """
+
+    chain_roads: tuple[str, ...]
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> Sequence[Bits]:
+        """Answer all chains of a company in one program, each of the input under its number.
+
+        ``case`` is the first step of the first one. Raises ``Unsupported`` if one of them cannot be
+        made on the company's road, or was not made there.
+        """
+        ...
+
+
+@runtime_checkable
+class WithReproduceChains(Protocol, metaclass=Capability):
+    """An oracle that writes reproduction scripts of chains."""
+
+    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
+        """Write a self-contained script that shows the end of a company's only chain."""
+        ...
+
+
+@runtime_checkable
 class WithIdentity(Protocol, metaclass=Capability):
     """An oracle that can move bits into its own tensors and out again, for the smoke check."""
 
@@ -299,10 +327,13 @@ CAPABILITIES: Mapping[str, type[Any]] = {
     "bitcast_road": WithBitcastRoad,
     "bitcast_shares_memory": WithBitcastMemory,
     "call": WithCall,
+    "chains": WithChains,
+    "chain_roads": WithChains,
     "identity": WithIdentity,
     "reproduce": WithReproduce,
     "reproduce_bitcast": WithReproduceBitcast,
     "reproduce_call": WithReproduceCall,
+    "reproduce_chains": WithReproduceChains,
 }
 """The protocol of each optional member, for an oracle that forwards the members of another."""
 
@@ -315,6 +346,11 @@ def claims_of(oracle: Oracle) -> tuple[str, ...] | None:
 def compiles_per_shape(oracle: Oracle) -> bool:
     """Return whether each new shape costs the oracle a compilation."""
     return isinstance(oracle, WithCompiledShapes) and bool(oracle.compiles_shapes)
+
+
+def chain_roads_of(oracle: Oracle) -> tuple[str, ...]:
+    """Return the roads on which the oracle makes chains of casts; none if it makes no chains."""
+    return tuple(map(str, oracle.chain_roads)) if isinstance(oracle, WithChains) else ()
 
 
 def are_row_limits(limits: object) -> bool:

@@ -32,6 +32,8 @@ SHOWN = 100
 """Characters of a pattern that an error shows."""
 INVARIANCES, VARIANTS = "invariances", "variants"
 """Stand for the document in the names of checks that concern a dtype pair in every document."""
+CHAINS = "chains"
+"""Stands before the id of a chain of casts in the name of its check."""
 
 
 def pair_checks(pair: str, first_variant: str) -> tuple[str, ...]:
@@ -42,6 +44,19 @@ def pair_checks(pair: str, first_variant: str) -> tuple[str, ...]:
     """
     names = [f"{INVARIANCES}/{pair}"]
     return (*names, f"{VARIANTS}/{first_variant}/{pair}") if first_variant else (*names,)
+
+
+def kind_of_check(check: str) -> str:
+    """What a check is about besides its dtypes.
+
+    >>> kind_of_check("variants/jax/float32/float16")
+    'variants/jax'
+    >>> kind_of_check("chains/onnx-cast:25/float32/int32/bool")
+    'chains/onnx-cast:25'
+    """
+    if check.startswith(f"{CHAINS}/"):
+        return "/".join(check.split("/")[:2])
+    return check.rsplit("/", 2)[0]
 
 
 Piece = str | tuple[str, ...]

@@ -22,6 +22,7 @@ from reports.problems import (
     WrongByAnyReading,
     WrongElement,
     WrongForm,
+    WrongInChain,
     WrongShape,
     WrongValues,
 )
@@ -78,6 +79,8 @@ def words(problem: Problem) -> str:
                 f"{number} of {inputs} inputs answer otherwise than on {road}, the simplest"
                 f" {problem.given}: {problem.there} there, {problem.here} here"
             )
+        case WrongInChain():
+            return _chain_words(problem)
         case NotRefused(but=but, given=None):
             return f"is not refused, but {but}"
         case NotRefused(error_class=error_class):
@@ -99,3 +102,13 @@ def words(problem: Problem) -> str:
 
 def _at(where: str, text: str) -> str:
     return f"{where}: {text}" if where else text
+
+
+def _chain_words(problem: WrongInChain) -> str:
+    """What a chain gives on its roads, and what it should."""
+    allowed = " or ".join(problem.allowed)
+    count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
+    return (
+        f"{problem.chain} on {' and '.join(problem.roads)}: {problem.given} gives {problem.got}, "
+        f"not {allowed}; {count}"
+    )

@@ -119,6 +119,29 @@ class DiffersFromVariant:
 
 
 @dataclass(frozen=True)
+class WrongInChain:
+    """Casts in one program end otherwise than they do alone, and otherwise than is allowed.
+
+    ``given`` is the simplest input, and ``code`` its pattern; ``wrong`` of the ``inputs`` asked on
+    the first of the ``roads`` are wrong. ``followed`` are the mechanisms that give all its answers.
+    """
+
+    rule: str
+    clause: str
+    level: str
+    chain: str
+    roads: tuple[str, ...]
+    given: str
+    got: str
+    allowed: tuple[str, ...]
+    code: str
+    wrong: int
+    inputs: int
+    followed: tuple[str, ...] = ()
+    script: str = ""
+
+
+@dataclass(frozen=True)
 class NotRefused:
     """A backend returns something where a document wants an error, of a class if it names one.
 
@@ -212,6 +235,7 @@ Fault = (
     | ChangesWithShape
     | ChangesWithLayout
     | DiffersFromVariant
+    | WrongInChain
     | NotRefused
     | BrokenPromise
     | Refused
@@ -230,6 +254,7 @@ KINDS: Mapping[str, type[Any]] = {
         ChangesWithShape,
         ChangesWithLayout,
         DiffersFromVariant,
+        WrongInChain,
         NotRefused,
         BrokenPromise,
         Refused,

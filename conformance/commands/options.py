@@ -55,6 +55,10 @@ TargetOption = Annotated[
         metavar="DTYPE", parser=dtype_spelled, help="Only casts to this dtype (repeatable)."
     ),
 ]
+ChainsOption = Annotated[
+    bool,
+    typer.Option("--chains", help="Ask casts in company too: chains of two, in one program."),
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
 MaxExamplesOption = Annotated[
     int, typer.Option(min=0, max=MOST_EXAMPLES, help="Random inputs per wide source.")

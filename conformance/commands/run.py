@@ -15,6 +15,7 @@ import typer
 
 from conformance.commands.options import (
     BackendOption,
+    ChainsOption,
     DocumentOption,
     JobsOption,
     MaxExamplesOption,
@@ -72,6 +73,7 @@ def run_command(
     ] = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    chains: ChainsOption = False,
     executor: Annotated[
         str | None,
         typer.Option(
@@ -104,9 +106,12 @@ def run_command(
             seed,
             max_examples,
             _parse_shard(shard),
+            has_chains=chains,
         )
     if executor is not None and jobs is not None:
         raise CastigateError("--jobs is for this machine; leave it out with --executor")
+    if executor is not None and chains:
+        raise CastigateError("--chains is for this machine; leave it out with --executor")
     request = replace(request, pythons=tuple(python or ()), seconds=timeout, cluster=executor)
     folder = out if out is not None else f"runs/{current_time():%Y%m%d-%H%M%S}"
     try:

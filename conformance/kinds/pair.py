@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from conformance.kinds.asking import Ask, in_step
 from conformance.kinds.baseline import Baseline, NoBaseline
 from conformance.kinds.bitcast import judge_bitcast
 from conformance.kinds.cast import Examined, conclude, examine, follow_all
+from conformance.kinds.chains import judge_chains
 from conformance.kinds.invariances import Invariances
 from conformance.kinds.subject import Subject
 from conformance.kinds.variants import judge_variants
 from conformance.kinds.verdicts import broken_adapter
-from reports.case_patterns import INVARIANCES, VARIANTS
+from reports.case_patterns import CHAINS, INVARIANCES, VARIANTS
 from reports.judgement import Judgement
 from reports.run_store.answer_arrays import SharedArrays
 from specs.cases import Case
@@ -55,33 +57,42 @@ def judge_pair(
             continue
         judgements.append(each.judgement or concluded[case])
         known[case] = each.baseline
-    for check in checks:
-        kind = check.partition("/")[0]
-        found = yield from CHECKS[kind](subject, cases, known, first)
-        judgements.append(replace(found, check=check))
+    for kind, names in groupby(checks, lambda check: check.partition("/")[0]):
+        judgements += yield from CHECKS[kind](subject, [*names], cases, known, first)
     return judgements
 
 
 Known = Mapping[Case, Baseline | NoBaseline]
 """What the cases of a pair were answered, as far as they were judged."""
-Check = Callable[[Subject, Sequence[Case], Known, Subject | None], Ask[Judgement]]
+Names = Sequence[str]
+Check = Callable[[Subject, Names, Sequence[Case], Known, Subject | None], Ask[list[Judgement]]]
 
 
 def _invariances(
-    subject: Subject, cases: Sequence[Case], known: Known, _first: Subject | None
-) -> Ask[Judgement]:
-    return Invariances(subject, cases, known).judge()
+    subject: Subject, names: Names, cases: Sequence[Case], known: Known, _first: Subject | None
+) -> Ask[list[Judgement]]:
+    [name] = names
+    found = yield from Invariances(subject, cases, known).judge()
+    return [replace(found, check=name)]
 
 
 def _roads(
-    subject: Subject, cases: Sequence[Case], known: Known, first: Subject | None
-) -> Ask[Judgement]:
+    subject: Subject, names: Names, cases: Sequence[Case], known: Known, first: Subject | None
+) -> Ask[list[Judgement]]:
     assert first is not None
-    return judge_variants(first, subject, cases, known)
+    [name] = names
+    found = yield from judge_variants(first, subject, cases, known)
+    return [replace(found, check=name)]
 
 
-CHECKS: Mapping[str, Check] = {INVARIANCES: _invariances, VARIANTS: _roads}
-"""The checks of a pair, by the first part of their names (``pair_checks``)."""
+def _chains(
+    subject: Subject, names: Names, cases: Sequence[Case], _known: Known, _first: Subject | None
+) -> Ask[list[Judgement]]:
+    return judge_chains(subject, names, cases)
+
+
+CHECKS: Mapping[str, Check] = {INVARIANCES: _invariances, VARIANTS: _roads, CHAINS: _chains}
+"""The checks of a pair, by the first part of their names; those of one kind come together."""
 
 
 def _examine(subject: Subject, case: Case) -> Ask[Examined | Judgement]:

@@ -60,11 +60,12 @@ def few_inputs(case: Case, ruling: Ruling, most: int) -> Bits:
     source = ruling.source
     if case.example is not None or not source.is_numeric or 1 << source.bits <= most:
         return inputs_of(case, ruling, 0, 0)
-    return _few_patterns(source.name, case.target, most)
+    return few_patterns(source.name, case.target, most)
 
 
 @lru_cache(maxsize=8)
-def _few_patterns(source_name: str, target_name: str, most: int) -> Bits:
+def few_patterns(source_name: str, target_name: str, most: int) -> Bits:
+    """At most about ``most`` patterns of a wide source: all specials, then breakpoints."""
     source, target = format_named(source_name), format_named(target_name)
     codes = _specials(source)
     if target.is_numeric:
@@ -95,7 +96,7 @@ def quick_inputs(source_name: str, target_name: str, seed: int, max_examples: in
     if source.kind == "text":
         return np.array(texts(target, chance, max_examples), object)
     if source.bits <= EXHAUSTIVE_BITS:
-        return _every_pattern(source)
+        return every_pattern(source)
     parts = [_specials(source)]
     if target.is_numeric:
         parts.append(breakpoints(source, target, _steps(source, target, chance)))
@@ -234,7 +235,7 @@ def _coarse(source: Format, seed: int) -> NDArray[np.uint64]:
 
 
 @cache
-def _every_pattern(source: Format) -> Bits:
+def every_pattern(source: Format) -> Bits:
     """All patterns; one array for all targets, so that what is computed of it is known again."""
     patterns = np.arange(1 << source.bits, dtype=source.storage)
     patterns.flags.writeable = False

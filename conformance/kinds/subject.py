@@ -50,6 +50,8 @@ class Subject:
     share a kernel."""
     compiles_shapes: bool
     row_limits: tuple[int, ...]
+    chain_roads: tuple[str, ...]
+    """How casts can meet in one program, first the way that users get; none if they cannot."""
     settings: Settings
     expectations: Expectations
 

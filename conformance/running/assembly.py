@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 
-from conformance.running.plan import Task, Tier, quick_tasks, sweep_tasks
+from conformance.running.plan import Task, Tier, chain_tasks, quick_tasks, sweep_tasks
 from conformance.sweep.joining import completed, joined
 from conformance.sweep.plan import Sweep, is_swept, sweeps
 from reports.grading.failure_runs import Runs
@@ -18,10 +18,18 @@ Read = Callable[[str], list[Judgement]]
 
 
 def assembled(
-    read: Read, backend: str, backends: Iterable[str], cases: list[Case], tier: Tier
+    read: Read,
+    backend: str,
+    backends: Iterable[str],
+    cases: list[Case],
+    tier: Tier,
+    chained: Iterable[str] = (),
 ) -> Iterator[tuple[Case, Judgement]]:
-    """Every case with its judgement, in the order of the cases; after each pair its checks."""
-    for task in quick_tasks(backend, backends, cases):
+    """Every case with its judgement, in the order of the cases; after each pair its checks.
+
+    At the end come the chains of the ``chained`` editions.
+    """
+    for task in [*quick_tasks(backend, backends, cases), *chain_tasks(backend, cases, chained)]:
         yield from assembled_pair(read, backend, task, tier)
 
 

@@ -147,6 +147,11 @@ class ProcessPool:
         return self._known.claimed if self._known else ()
 
     @property
+    def has_chains(self) -> bool:
+        """Whether the backend makes chains of casts."""
+        return self._known is not None and self._known.has_chains
+
+    @property
     def environments(self) -> tuple[Environment, ...]:
         """The machine of this process, on which all workers run."""
         return (current_environment(),)

@@ -14,7 +14,14 @@ from conformance.kinds.subject import Settings
 from conformance.running.assembly import assembled
 from conformance.running.fork_server import fork_server
 from conformance.running.kept_parts import KeptParts
-from conformance.running.plan import Task, Tier, quick_tasks, sweep_tasks
+from conformance.running.plan import (
+    Task,
+    Tier,
+    chain_editions,
+    chain_tasks,
+    quick_tasks,
+    sweep_tasks,
+)
 from conformance.running.process_pool import ProcessPool
 from conformance.running.progress import ProgressReporter
 from conformance.running.task_pool import Setup, TaskPool
@@ -69,6 +76,8 @@ class RunRequest:
     limit: float = math.inf
     """Seconds for the whole run; cases that are not done by then get the verdict `not-run`."""
     isolates_sweeps: bool = False
+    has_chains: bool = False
+    """Whether casts are asked in company, too."""
     cluster: str | None = None
     """The address of a cluster that does the tasks, such as `dask://HOST:PORT`."""
 
@@ -96,6 +105,7 @@ def request_of(record: RunRecord) -> RunRequest:
         record.max_examples,
         record.shard,
         isolates_sweeps=record.isolates_sweeps,
+        has_chains=bool(record.chains),
     )
 
 
@@ -144,7 +154,7 @@ def run(
     cases = only or selected_cases(request.selection)
     with _pools(request, cases, jobs, reporter) as pools:
         until = monotonic() + request.limit
-        record = _record(request, pools, argv)
+        record = _record(request, cases, pools, argv)
         store = resume(out, record) if resumes else create(out, record)
         if not store.record.complete:
             if kept is not None:
@@ -238,14 +248,17 @@ def _rows(
 ) -> Iterator[JudgedCase]:
     names = [backend.name for backend in store.record.backends]
     for name in names:
-        for case, judgement in assembled(store.read, name, names, cases, store.record.tier):
+        tier, chained = store.record.tier, store.record.chains.get(name, ())
+        for case, judgement in assembled(store.read, name, names, cases, tier, chained):
             totals.add(count_record(case, judgement))
             if ledgers is not None:
                 ledgers.add(case, judgement)
             yield name, case, judgement
 
 
-def _record(request: RunRequest, pools: Sequence[TaskPool], argv: Sequence[str]) -> RunRecord:
+def _record(
+    request: RunRequest, cases: list[Case], pools: Sequence[TaskPool], argv: Sequence[str]
+) -> RunRecord:
     return RunRecord(
         documents=documents().digests,
         backends=tuple(BackendRecord(name=pool.backend, version=pool.version) for pool in pools),
@@ -254,11 +267,27 @@ def _record(request: RunRequest, pools: Sequence[TaskPool], argv: Sequence[str])
         seed=request.seed,
         max_examples=request.max_examples,
         isolates_sweeps=request.isolates_sweeps,
+        chains=_chained(request, cases, pools) if request.has_chains else {},
         shard=request.shard,
         environments=_machines(pools),
         command_line=shareable_command(argv),
         started=current_time(),
     )
+
+
+def _chained(
+    request: RunRequest, cases: list[Case], pools: Sequence[TaskPool]
+) -> dict[str, tuple[str, ...]]:
+    """The editions whose chains each backend is asked, as far as it makes any."""
+    asked_for = request.settings.asked_for
+    found: dict[str, tuple[str, ...]] = {}
+    for pool in pools:
+        if isinstance(pool, ProcessPool) and pool.has_chains:
+            found[pool.backend] = chain_editions(cases, asked_for, pool.claimed)
+    if not found:
+        names = ", ".join(pool.backend for pool in pools)
+        raise CastigateError(f"--chains: no backend makes chains of casts here ({names})")
+    return found
 
 
 def _machines(pools: Sequence[TaskPool]) -> tuple[Environment, ...]:
@@ -282,6 +311,7 @@ def _do_tasks(
     first = 0
     for pool in pools:
         tasks = _tasks(request, cases, pool)
+        tasks += chain_tasks(pool.backend, cases, store.record.chains.get(pool.backend, ()))
         if not checks_pairs:
             tasks = [replace(task, checks=()) for task in tasks]
         # Tasks are numbered across all backends, so that shards get about the same share.

@@ -30,6 +30,7 @@ from oracles.backend.remote_errors import ProcessDied
 from oracles.backend.resource_limits import limit_memory
 from oracles.backend.time_limit import TimeLimited
 from oracles.claims import Claim
+from oracles.protocol import chain_roads_of
 from oracles.reference.sweep_inputs import input_sequence
 from oracles.registry import Backend, load_backend
 from oracles.wire.stderr_log import StderrLog
@@ -47,11 +48,15 @@ SECONDS_BETWEEN_HEARTBEATS = 5.0
 
 @dataclass(frozen=True)
 class Ready:
-    """Sent when the backend is loaded: its version, its claims, and what its adapter breaks."""
+    """Sent when the backend is loaded: its version, its claims, and what its adapter breaks.
+
+    Besides, whether it makes chains of casts.
+    """
 
     version: str
     claimed: tuple[Claim, ...]
     broken: Mapping[str, str]
+    has_chains: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,8 @@ class TaskRunner:
     def ready(self) -> Ready:
         """Load the backend in a process of its own, and report on it."""
         backend = self.isolated.backend
-        return Ready(backend.version, backend.claimed, self.isolated.broken)
+        has_chains = bool(chain_roads_of(backend.oracle))
+        return Ready(backend.version, backend.claimed, self.isolated.broken, has_chains)
 
     @cached_property
     def isolated(self) -> BackendJudge:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from oracles.protocol import Unsupported
+from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
+from specs.chains import Company
 
 LATEST = 25
 """The opset for documents without opsets."""
@@ -151,6 +153,46 @@ class ModelBuilder:
             f"one_node ({f'{source} x' if has_input else ''}) => ({target} y)\n"
             f'{{ y = {graph.operator}<{attributes}>(x) }}""")\n'
         )
+
+    def chains(
+        self,
+        company: Company,
+        axes: Mapping[str, str],
+        content: Callable[[str, Bits], Any],
+        bits: Sequence[Bits],
+    ) -> Any:
+        """Return the model of a company: chain number i leads from ``xi`` to ``yi``.
+
+        With the axis ``middle:output`` the values on the way are outputs too, with
+        ``input:constant`` the inputs are initializers, and with ``before:reshape`` a node stands
+        before the first cast.
+        """
+        helper, graph = self._helper, cast_graph(company.chains[0].steps[0])
+        nodes, inputs, outputs, constants = [], [], [], []
+        for number, (chain, own) in enumerate(zip(company.chains, bits, strict=True)):
+            at = f"x{number}"
+            if axes.get("input") == "constant":
+                constants.append(
+                    self.tensor(at, chain.source, own.shape, content(chain.source, own))
+                )
+            else:
+                inputs.append(self._value(at, chain.source, 1))
+            if axes.get("before") == "reshape":
+                nodes.append(helper.make_node("Reshape", [at, "row"], [f"r{number}"]))
+                at = f"r{number}"
+            for place, step in enumerate(chain.steps, 1):
+                is_last = place == len(chain.steps)
+                name = f"y{number}" if is_last else f"m{number}_{place}"
+                attributes = self._attributes(cast_graph(step))
+                nodes.append(helper.make_node("Cast", [at], [name], **attributes))
+                if is_last or axes.get("middle") == "output":
+                    outputs.append(self._value(name, step.target, 1))
+                at = name
+        if axes.get("before") == "reshape":
+            constants.append(helper.make_tensor("row", self.element_type("int64"), [1], [-1]))
+        body = helper.make_graph(nodes, "casts", inputs, outputs, constants)
+        opsets = [helper.make_opsetid("", graph.opset)]
+        return helper.make_model(body, opset_imports=opsets, ir_version=self._ir_version(graph))
 
     def _value(self, name: str, dtype: str, rank: int | None) -> Any:
         shape = None if rank is None else [f"d{axis}" for axis in range(rank)]

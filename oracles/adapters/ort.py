@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -30,11 +30,30 @@ from oracles.bit_packing import is_packed
 from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
+from specs.chains import Company
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("folded", "threads", "cpu", "cuda")
 """The short name of each installed execution provider is a variant, too."""
 
+LEVELS = {
+    "all": "ORT_ENABLE_ALL",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "basic": "ORT_ENABLE_BASIC",
+    "disabled": "ORT_DISABLE_ALL",
+}
+"""The levels of graph optimization, as roads of chains name them; the first is the default."""
+CHAIN_ROADS = (
+    "level:all",
+    "level:all,middle:output",
+    "level:all,input:constant",
+    "level:all,before:reshape",
+    "level:extended",
+    "level:basic",
+    "level:disabled",
+    "level:disabled,middle:output",
+    "level:disabled,before:reshape",
+)
 CACHED_SESSIONS = 32
 ONLY_FATAL = 4
 CPU = "CPUExecutionProvider"
@@ -82,6 +101,7 @@ class Ort:
         self._provider = providers.get(variant or "cpu", CPU)
         if variant == "cuda" and variant not in providers:
             raise Unsupported(self._no_device("has no CUDA execution provider"))
+        self.chain_roads = () if self._folded else CHAIN_ROADS
         self._session_or_refusal = lru_cache(CACHED_SESSIONS)(self._try_session)
         if variant == "cuda":
             self._session(Graph(LATEST, "float32", "float32", operator=None))
@@ -106,6 +126,32 @@ class Ort:
         """Return what the model of a case depends on."""
         require_plain(case, "onnxruntime's Cast")
         return self._models.road(case)
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Answer chains by one model, in which each has its own input and output."""
+        axes = dict(axis.split(":") for axis in company.road.split(","))
+        inputs = [bits[str(number)] for number in range(len(company.chains))]
+
+        def content(dtype: str, own: Bits) -> bytes | list[bytes]:
+            return initializer_content(format_named(dtype), own)
+
+        with self._refusals(*MISSING_KERNELS):
+            model = self._models.chains(company, axes, content, inputs)
+            options = self._options()
+            levels = self._ort.GraphOptimizationLevel
+            options.graph_optimization_level = getattr(levels, LEVELS[axes["level"]])
+            binding = (session := self._open(model, options)).io_binding()
+            for number, (chain, own) in enumerate(zip(company.chains, inputs, strict=True)):
+                if axes.get("input") != "constant":
+                    value = self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
+                        ort_value_buffer(format_named(chain.source), own),
+                        self._models.element_type(chain.source),
+                    )
+                    binding.bind_ortvalue_input(f"x{number}", value)
+                binding.bind_output(f"y{number}")
+            session.run_with_iobinding(binding)
+            ends = zip(company.chains, binding.get_outputs(), strict=True)
+            return [patterns_of_ort_value(format_named(chain.target), end) for chain, end in ends]
 
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse."""

@@ -27,6 +27,7 @@ from oracles.protocol import Bits, Bound, Swept
 from oracles.tensor_batch import BatchAnswers, TensorBatch
 from specs.calls import Call
 from specs.cases import Case
+from specs.chains import Company
 from specs.formats import format_named
 
 SWEEP_CALL = 1 << 17
@@ -35,7 +36,7 @@ SWEEP_BYTES = 1 << 22
 """Bytes of the answers to one request in a sweep."""
 BISECTED = {"call"}
 """Methods whose crash is searched for in a part of the tensor; it answers element by element."""
-SCRIPTS = {"reproduce", "reproduce_bitcast", "reproduce_call"}
+SCRIPTS = {"reproduce", "reproduce_bitcast", "reproduce_call", "reproduce_chains"}
 """Methods on which no verdict depends."""
 MAX_LOST_MESSAGES = 3
 """After so many messages that ended the process, every request is sent alone."""
@@ -71,6 +72,7 @@ class IsolatedOracle:
             self.claims = description.claims
         self.compiles_shapes = description.compiles_shapes
         self.row_limits = description.row_limits
+        self.chain_roads = description.chain_roads
         special = {"bind": self._bind, "identity": self._identity}
         for method in description.offers:
             setattr(self, method, special.get(method, partial(self._forward, method)))
@@ -170,7 +172,7 @@ class IsolatedOracle:
         request: dict[str, Any] = {"ask": method, "case": encode_case(case)}
         arrays: Mapping[str, Bits] = {}
         match more:
-            case [Call() as call, members]:
+            case [Call() | Company() as call, members]:
                 request["call"], arrays = encode_call(call), members
             case [bits]:
                 arrays = {"": bits}

@@ -20,6 +20,7 @@ from oracles.protocol import (
     Returned,
     Tensor,
     are_row_limits,
+    chain_roads_of,
     claims_of,
     compiles_per_shape,
     row_limits_of,
@@ -27,10 +28,11 @@ from oracles.protocol import (
 from oracles.tensor_batch import TensorBatch
 from specs.calls import Argument, Call, Member
 from specs.cases import Case
+from specs.chains import Chain, Company
 
 CACHED_CASES = 64
 NOT_CALLED = {
-    *("claims", "dtypes", "compiles_shapes", "row_limits"),
+    *("claims", "dtypes", "compiles_shapes", "row_limits", "chain_roads"),
     *("sweep", "device_sweep", "bitcast_road"),
 }
 """Members that are data, or that the server calls, or replaces, by itself."""
@@ -48,6 +50,7 @@ class OracleDescription:
     offers: tuple[str, ...]
     compiles_shapes: bool
     row_limits: tuple[int, ...]
+    chain_roads: tuple[str, ...]
 
 
 def encode_description(oracle: Oracle) -> dict[str, Any]:
@@ -60,6 +63,7 @@ def encode_description(oracle: Oracle) -> dict[str, Any]:
         "offers": [name for name in OPTIONAL_METHODS if isinstance(oracle, CAPABILITIES[name])],
         "compiles_shapes": compiles_per_shape(oracle),
         "row_limits": list(row_limits_of(oracle)),
+        "chain_roads": list(chain_roads_of(oracle)),
     }
 
 
@@ -77,6 +81,7 @@ def decode_description(encoded: Any) -> OracleDescription:
             offers=tuple(name for name in OPTIONAL_METHODS if name in offers),
             compiles_shapes=bool(encoded["compiles_shapes"]),
             row_limits=tuple(limits),
+            chain_roads=tuple(map(str, encoded["chain_roads"])),
         )
     except (TypeError, LookupError, ValueError):
         raise FrameError("the description of the backend is incomplete") from None
@@ -98,8 +103,11 @@ def _cached_case(*fields: Any) -> Case:
     return Case(*fields)
 
 
-def encode_call(call: Call) -> dict[str, Any]:
-    """Encode a call."""
+def encode_call(call: Call | Company) -> dict[str, Any]:
+    """Encode a call, or chains of casts that are made together."""
+    if isinstance(call, Company):
+        chains = [[encode_case(step) for step in chain.steps] for chain in call.chains]
+        return {"chains": chains, "road": call.road}
     return {
         "receiver": call.receiver,
         "members": [[member.name, member.kind, member.dtype] for member in call.members],
@@ -111,8 +119,11 @@ def encode_call(call: Call) -> dict[str, Any]:
     }
 
 
-def decode_call(encoded: dict[str, Any]) -> Call:
-    """Decode a call."""
+def decode_call(encoded: dict[str, Any]) -> Call | Company:
+    """Decode what ``encode_call`` has encoded."""
+    if "chains" in encoded:
+        chains = (Chain(tuple(map(decode_case, steps))) for steps in encoded["chains"])
+        return Company(tuple(chains), encoded["road"])
     return Call(
         encoded["receiver"],
         tuple(Member(*member) for member in encoded["members"]),

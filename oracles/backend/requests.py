@@ -18,6 +18,7 @@ from oracles.protocol import Bits, Returned
 from oracles.tensor_batch import TensorBatch
 from specs.calls import Call
 from specs.cases import Case
+from specs.chains import Company
 from specs.formats import format_named
 
 ANY_BYTE = 0xFF
@@ -44,8 +45,8 @@ class MethodRequest:
         return {}
 
     @property
-    def made(self) -> Call | None:
-        """The call that the method makes."""
+    def made(self) -> Call | Company | None:
+        """The call that the method makes, or the chains."""
         return None
 
     def checked(self, answer: Any) -> Any:
@@ -129,6 +130,35 @@ class MakeCall(MethodRequest):
 
 
 @dataclass(frozen=True, eq=False)
+class CastChains(MethodRequest):
+    """Make chains of casts in one program, each of its own input. The reply holds their ends."""
+
+    company: Company
+    inputs: Sequence[Bits]
+    method = "chains"
+    lacks = "makes no chains of casts"
+    script = "reproduce_chains"
+
+    @property
+    def tensors(self) -> Mapping[str, Bits]:
+        """The inputs by number."""
+        return {str(number): bits for number, bits in enumerate(self.inputs)}
+
+    @property
+    def made(self) -> Company:
+        """The chains, and the road on which they are made."""
+        return self.company
+
+    def checked(self, answer: Any) -> list[Bits]:
+        """Require patterns of each chain's target, in the shape of its input."""
+        answers = [*answer.values()] if isinstance(answer, dict) else [*answer]
+        if len(answers) != len(self.inputs):
+            raise malformed(f"{len(answers)} answers to {len(self.inputs)} chains")
+        pairs = zip(self.company.chains, self.inputs, answers, strict=True)
+        return [checked(format_named(chain.target), *pair) for chain, *pair in pairs]
+
+
+@dataclass(frozen=True, eq=False)
 class CastBatch(MethodRequest):
     """Cast many tensors, each by a call of its own.
 
@@ -183,8 +213,8 @@ class Script:
         return self.shown.tensors
 
     @property
-    def made(self) -> Call | None:
-        """The call of the request that is shown."""
+    def made(self) -> Call | Company | None:
+        """The call of the request that is shown, or its chains."""
         return self.shown.made
 
 

@@ -16,6 +16,7 @@ from oracles.backend.requests import CastAtOnce, CastBatch, MakeCall, Request
 from oracles.memory_layouts import layout_of
 from oracles.protocol import Bits
 from specs.calls import Call
+from specs.chains import Company
 
 MESSAGE_BYTES = 1 << 24
 COMPARED_BYTES = 1 << 16
@@ -34,7 +35,7 @@ class RoundMessage:
     places: list[list[int]] = field(default_factory=list)
     """For each entry, the places of the requests in their order, one for each of its cases."""
     arrays: dict[str, Bits] = field(default_factory=dict)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[Call | Company] = field(default_factory=list)
     size: int = 0
     _array_names: dict[Hashable, str] = field(default_factory=dict)
     _call_places: dict[int, int] = field(default_factory=dict)
@@ -85,7 +86,7 @@ class RoundMessage:
             self.size += array.nbytes
         return name
 
-    def _place_of(self, call: Call) -> int:
+    def _place_of(self, call: Call | Company) -> int:
         place = self._call_places.setdefault(id(call), len(self.calls))
         if place == len(self.calls):
             self.calls.append(call)

@@ -11,7 +11,7 @@ import mmap
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -326,6 +326,13 @@ def _encode_returned(returned: object) -> Answer:
     return {"returned": encoded}, arrays
 
 
+def _encode_many(answers: Sequence[object]) -> Answer:
+    for array in answers:
+        if not is_sendable(array):
+            return {"unsendable": _describe_type(array)}, {}
+    return {"many": True}, {str(place): array for place, array in enumerate(answers)}  # type: ignore[misc]
+
+
 def _describe_type(answer: object) -> str:
     if type(answer) is np.ndarray:
         return f"ndarray of {answer.dtype}"
@@ -338,7 +345,9 @@ ENCODERS: Mapping[str, Callable[[Any], Answer]] = {
     "reproduce_bitcast": lambda text: ({"text": str(text)}, {}),
     "reproduce_call": lambda text: ({"text": str(text)}, {}),
     "bitcast_shares_memory": lambda flag: ({"flag": bool(flag)}, {}),
+    "reproduce_chains": lambda text: ({"text": str(text)}, {}),
     "call": _encode_returned,
+    "chains": _encode_many,
 }
 """How the answers of a method are encoded, unless they are arrays."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reports import case_patterns
+from reports.findings import chain_mechanisms
 from reports.findings.bitcast_mechanisms import BIT_MECHANISMS
 from reports.findings.cells import Cell, Divergence
 from reports.findings.finding import Kind
@@ -25,6 +26,7 @@ from reports.problems import (
     WrongByAnyReading,
     WrongElement,
     WrongForm,
+    WrongInChain,
     WrongShape,
 )
 from specs.bitcast_shapes import shape_of
@@ -99,7 +101,8 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
     chosen = [max(names, key=lambda name: counts[name], default="") for names in followed]
     shapes: dict[str, set[Shape]] = {}
     for name, failure in zip(chosen, failures, strict=True):
-        shapes.setdefault(name, set()).add(shape_of(failure.cell.as_case) if name else ())
+        if not failure.cell.check:
+            shapes.setdefault(name, set()).add(shape_of(failure.cell.as_case) if name else ())
     raised = {
         cause.name: (cause, says)
         for cell, _, problem in failures
@@ -107,7 +110,9 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
         for cause, says in [_cause_of_error(problem)]
     }
     for each, name in zip(failures, chosen, strict=True):
-        if each.cell.check:
+        if isinstance(each.problem, WrongInChain):
+            yield _cause_of_chain(name)
+        elif each.cell.check:
             yield _cause_of_check(each, raised)
         elif name in SHAPE_RULES:
             says = SHAPE_RULES[name].says + shape_words(shapes[name])
@@ -121,6 +126,8 @@ def find_causes(failures: Sequence[Failure]) -> Iterator[tuple[Cause, str]]:
 def _followed(failure: Failure) -> Sequence[str]:
     """What explains a bitcast: rules of its shape between widths, or mechanisms of its bits."""
     cell, _, problem = failure
+    if isinstance(problem, WrongInChain):
+        return problem.followed
     if not is_bitcast(cell.as_case):
         return ()
     source, target = format_named(cell.source), format_named(cell.target)
@@ -191,11 +198,24 @@ def _cause_of_error(problem: Refused | BrokenAdapter) -> tuple[Cause, str]:
     return Cause("wrong refusal", f"raises-{error}"), says
 
 
+def _cause_of_chain(mechanism: str) -> tuple[Cause, str]:
+    """The cause of a chain that ends otherwise than its casts do alone."""
+    if mechanism:
+        return Cause("wrong value", mechanism), chain_mechanisms.says(mechanism)
+    cause = Cause("wrong value", "changes-in-company")
+    return cause, "gives other values for casts in one program than for each of them alone"
+
+
 def _cause_of_check(failure: Failure, raised: Mapping[str, tuple[Cause, str]]) -> tuple[Cause, str]:
     """The cause of a failure of a check on a dtype pair: an error of its cases, or the layout."""
     cell, _, problem = failure
     kind, _, pair = cell.check.partition("/")
     match cell.verdict, kind:
+        case "crashed", case_patterns.CHAINS:
+            return Cause("crash", "dies-in-chains"), "its process dies for casts in one program"
+        case "error", case_patterns.CHAINS if isinstance(problem, Refused):
+            says = f"{_cause_of_error(problem)[1]}, for casts in one program"
+            return Cause("wrong refusal", "raises-in-chains"), says
         case "crashed", _:
             return Cause("crash", "dies-in-some-layouts"), "its process dies for some layouts"
         case "error", _:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from reports.case_patterns import kind_of_check
 from reports.findings.cells import Cell
 from reports.findings.report import Report
 
@@ -30,7 +31,7 @@ def layout_checks(report: Report) -> Iterator[LayoutChecks]:
     """Yield the checks of each backend, in the order of the run."""
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in report.checks:
-        kind, _, _ = cell.check.rsplit("/", 2)
+        kind = kind_of_check(cell.check)
         _, _, road = kind.partition("/")
         groups.setdefault((cell.backend, road), []).append(cell)
     for (backend, road), cells in groups.items():

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from reports.case_patterns import kind_of_check
 from reports.judgement import Judgement
 from reports.outputs.summary_tables import (
     EditionKey,
@@ -48,7 +49,7 @@ class PairTotals:
 
     def add(self, record: dict[str, Any]) -> None:
         """Count a judgement by its ``count_record``."""
-        kind, _, _ = str(record["check"]).rsplit("/", 2)
+        kind = kind_of_check(record["check"])
         self.verdicts.setdefault((record["backend"], kind), Counter())[record["verdict"]] += 1
         if record["verdict"] == "open":
             self.open_answers.append((record["backend"], record["check"], record["message"]))

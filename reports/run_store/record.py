@@ -142,6 +142,8 @@ class RunRecord(StrictModel):
     max_examples: Examples = 1000
     isolates_sweeps: bool = False
     """Whether sweeps too were answered in processes that share no memory with the judge."""
+    chains: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """The editions whose chains of casts each backend was asked."""
     shard: Shard | None = None
     environments: tuple[Environment, ...]
     command_line: tuple[str, ...]
@@ -195,8 +197,9 @@ def shareable_command(argv: Sequence[str]) -> tuple[str, ...]:
 
 def serialize_record(record: RunRecord) -> bytes:
     """Encode a record as the bytes of ``run.json``, with a checksum as the last member."""
-    # A run that is no shard has no list of parts.
-    content = record.model_dump(mode="json", exclude=None if record.parts else {"parts"})
+    # A run that is no shard has no list of parts; most runs ask no chains.
+    empty = {name for name in ("parts", "chains") if not getattr(record, name)}
+    content = record.model_dump(mode="json", exclude=empty)
     sealed = content | {CHECKSUM: _checksum(content)}
     return (json.dumps(sealed, indent=2, ensure_ascii=False) + "\n").encode()
 

@@ -61,13 +61,15 @@ def planted(
     claims: Sequence[str] | None = None,
     compiles_shapes: bool = False,
     row_limits: tuple[int, ...] = (),
+    chain_roads: tuple[str, ...] = (),
     **settings: Any,
 ) -> Subject:
     """A backend as judges see it; it claims every document, if no claims are given."""
     claimed = claims_of_every_document() if claims is None else tuple(map(parse_claim, claims))
     expectations = Expectations(independent=False)
     options = Settings(**settings)
-    return Subject("planted", claimed, {}, True, compiles_shapes, row_limits, options, expectations)
+    said = compiles_shapes, row_limits, chain_roads
+    return Subject("planted", claimed, {}, True, *said, options, expectations)
 
 
 def judged(

@@ -38,6 +38,7 @@ from oracles.protocol import Bits, Bound, Returned, Tensor, Unsupported
 from specs.calls import Argument, Call, Member
 from specs.case_calls import call_of, receiver_of
 from specs.cases import Case
+from specs.chains import Company, chain_named
 from specs.selection import select
 
 TEXTS = st.text(st.characters())  # lone surrogates too
@@ -200,7 +201,7 @@ class Bindable:
 
 def test_the_description_of_an_oracle_survives_a_round_trip() -> None:
     assert decode_description(sent(encode_description(Bindable()))) == OracleDescription(
-        "bindable", "1.2", None, ("bind",), False, ()
+        "bindable", "1.2", None, ("bind",), False, (), ()
     )
     more = {
         "claims": ("onnx-cast", "pypto-cast"),
@@ -212,6 +213,13 @@ def test_the_description_of_an_oracle_survives_a_round_trip() -> None:
     assert found.row_limits == (65536, 1 << 20)
 
 
+def test_chains_that_are_made_together_survive_a_round_trip() -> None:
+    names = ("float32/float16/float32", "float32/float8e4m3fn/saturate:0/int8")
+    chains = tuple(chain_named(f"onnx-cast:25/{name}") for name in names)
+    company = Company(chains, "level:all,middle:output")
+    assert decode_call(sent(encode_call(company))) == company
+
+
 VALID_DESCRIPTION: dict[str, Any] = {
     "name": "a",
     "version": "b",
@@ -219,14 +227,15 @@ VALID_DESCRIPTION: dict[str, Any] = {
     "offers": ["call"],
     "compiles_shapes": False,
     "row_limits": [],
+    "chain_roads": [],
 }
 WRONG_DESCRIPTIONS = [
     VALID_DESCRIPTION | wrong
-    for wrong in ({"claims": 3}, {"offers": 3}, {"row_limits": 3}, {"row_limits": ["many"]})
+    for wrong in ({"claims": 3}, {"offers": 3}, {"row_limits": 3}, {"chain_roads": 3})
 ]
 WRONG_DESCRIPTIONS += [
     VALID_DESCRIPTION | {"row_limits": wrong}
-    for wrong in ([0], [-1], [1 << 40], [True], [1.5], "12", [1] * 17)
+    for wrong in (["many"], [0], [-1], [1 << 40], [True], [1.5], "12", [1] * 17)
 ]
 
 

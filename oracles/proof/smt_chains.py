@@ -1,0 +1,87 @@
+"""Whether a cast may be left out of a chain, for every input: by the solver, or by all patterns.
+
+Both get the same traced composition of the kernels (``oracles.reference.chain_composition``), once
+of the chain and once of the shorter one. The solver looks for an input that contradicts; exhaustion
+compiles the question to a loop over all patterns.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from oracles.proof.bit_vectors import NoAnswer, Solving, Truth
+from oracles.proof.smt_traces import translated
+from oracles.reference.chain_composition import Composed, compose
+from oracles.reference.compiled_kernels import loop_body
+from oracles.reference.kernel_terms import Term, Trace, select_terms
+from specs.ruling import Ruling
+
+BLOCK = 1 << 16
+"""Patterns that are tried at once; a loop without an early exit runs on vectors."""
+LOOP = """
+def count_of(first, count):
+    found = 0
+    for at in range(count):
+        n0 = uint64(first) + uint64(at)
+{body}
+        found += {wrong}
+    return found
+"""
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The question whether ``shorter`` gives only what the chain of ``rulings`` allows."""
+
+    rulings: Sequence[Ruling]
+    shorter: Sequence[Ruling]
+
+    @cached_property
+    def _traced(self) -> tuple[Trace, Composed, Term]:
+        """The chain, and where it allows all that the shorter one gives."""
+        trace = Trace(self.rulings[0].source.bits)
+        term = trace.input()
+        chain = compose(self.rulings, term, select_terms)
+        holds = chain.allows_all_of(compose(self.shorter, term, select_terms))
+        return trace, chain, holds
+
+    @property
+    def contradiction(self) -> Term:
+        """Holds of an input for which the shorter chain may give what the chain does not allow."""
+        return self._traced[2] ^ True
+
+    @property
+    def required_contradiction(self) -> Term:
+        """Holds where, besides, every step of the chain is required."""
+        required: Term = self.contradiction & (self._traced[1].is_recommended ^ True)
+        return required
+
+    @property
+    def is_open(self) -> Term:
+        """Holds of an input for which the chain allows anything."""
+        is_open: Term = self._traced[1].is_open
+        return is_open
+
+    def solve(self, question: Term, seconds: float) -> int | NoAnswer:
+        """Return an input of which a question holds, or why there is none."""
+        solving = Solving()
+        pattern = solving.unknown("pattern", self.rulings[0].source.bits)
+        terms = translated(question.trace, pattern)
+        return solving.find(Truth(solving, terms[question.index]), pattern, seconds)
+
+    def exhaust(self, question: Term) -> int | NoAnswer:
+        """Return the first pattern of which a question holds, after trying all before it."""
+        numba: Any = importlib.import_module("numba")
+        body, [wrong] = loop_body(question.trace, (question,))
+        names: dict[str, Any] = {"uint64": numba.uint64}
+        exec(compile(LOOP.format(body=body, wrong=wrong), "<chain>", "exec"), names)
+        count_of = numba.njit(nogil=True, boundscheck=False)(names["count_of"])
+        size = 1 << self.rulings[0].source.bits
+        for first in range(0, size, BLOCK):
+            if count_of(first, min(BLOCK, size - first)):
+                return next(at for at in range(first, first + BLOCK) if count_of(at, 1))
+        return "none"

@@ -1,0 +1,149 @@
+"""What a chain of casts allows, by the kernels: for arrays of inputs, or for a traced term.
+
+``chain_ends`` defines the same for one value. Here every result that a step may give is a *way*: a
+condition on the input, and the pattern that goes on where it holds. As in the kernels themselves,
+conditions and patterns are arrays, or terms that a solver or a compiler gets, so that one
+composition serves for judging, for exhaustion and for proof.
+
+Where a step names no pattern, what follows at the end does not depend on the input any more: there
+the definition is asked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracles.reference import expect_by_kernels
+from oracles.reference.chain_ends import Ends, nan_ends, open_ends
+from oracles.reference.expectations import Expected
+from oracles.reference.kernels import Select
+from oracles.reference.machine_words import select_arrays
+from specs.formats import EXHAUSTIVE_BITS, Format
+from specs.outcomes import Anything, Either, Nan
+from specs.ruling import Ruling
+
+Decide = Callable[[Ruling, Any, Select], tuple[Any, Any, Any]]
+TABLES_KEPT = 1 << 7
+
+
+@dataclass
+class Composed:
+    """What is allowed at the end: ``ways`` to patterns, NaNs by sign, or anything.
+
+    Each is a condition on the input. Where ``is_recommended`` holds, some step is only recommended.
+    """
+
+    target: Format
+    never: Any
+    ways: list[tuple[Any, Any]] = field(default_factory=list)
+    nans: dict[str, Any] = field(default_factory=dict)
+    is_open: Any = None
+    is_recommended: Any = None
+
+    def __post_init__(self) -> None:
+        self.is_open = self.is_recommended = self.never
+
+    def add(self, condition: Any, end: Ends) -> None:
+        """Allow at the end, where a condition holds, what is allowed whatever the input is."""
+        if end.level == "recommended":
+            self.is_recommended = self.is_recommended | condition
+        if end.is_open:
+            self.is_open = self.is_open | condition
+        for code in sorted(end.codes):
+            self.ways.append((condition, code))
+        for sign in sorted(end.nans):
+            self.nans[sign] = self.nans.get(sign, self.never) | condition
+
+    def allows(self, pattern: Any) -> Any:
+        """Where a pattern is allowed as an answer."""
+        allowed = self.is_open
+        for condition, own in self.ways:
+            allowed = allowed | (condition & (pattern == own))
+        for sign, condition in self.nans.items():
+            allowed = allowed | (condition & is_nan(self.target, sign, pattern))
+        return allowed
+
+    def allows_all_of(self, other: Composed) -> Any:
+        """Where everything that another chain to this target allows is allowed here too."""
+        holds = self.is_open | (other.is_open ^ True)
+        for condition, pattern in other.ways:
+            holds = holds & (self.allows(pattern) | (condition ^ True))
+        for sign, condition in other.nans.items():
+            has = self.is_open | self.nans.get("any", self.never) | self.nans.get(sign, self.never)
+            holds = holds & (has | (condition ^ True))
+        return holds
+
+
+def is_nan(form: Format, sign: str, pattern: Any) -> Any:
+    """Whether a pattern is a NaN of a sign."""
+    found = pattern < 0
+    for codes in form.nans(sign):
+        found = found | ((pattern < codes[0]) ^ True) & ((pattern > codes[-1]) ^ True)
+    return found
+
+
+def compose(
+    rulings: Sequence[Ruling],
+    pattern: Any,
+    select: Select,
+    decide: Decide = expect_by_kernels.decide,
+) -> Composed:
+    """Follow a pattern through the rulings of a chain, none of which may be a refusal."""
+    never = pattern < 0
+    end = Composed(rulings[-1].target, never)
+    ways = [(never ^ True, pattern)]
+    for number, ruling in enumerate(rulings, 1):
+        rest = tuple(rulings[number:])
+        later: list[tuple[Any, Any]] = []
+        for condition, own in ways:
+            index, code, other = decide(ruling, own, select)
+            goes_on, has_two = condition, never
+            for at, branch in enumerate(ruling.branches):
+                here = condition & (index == at)
+                if branch.level == "recommended":
+                    end.is_recommended = end.is_recommended | here
+                match branch.outcome:
+                    case Anything():
+                        end.add(here, open_ends(rest))
+                    case Nan(sign=sign):
+                        end.add(here, nan_ends(ruling.target, sign, rest))
+                    case Either():
+                        has_two = has_two | here
+                        continue
+                    case _:
+                        continue
+                goes_on = goes_on & (here ^ True)
+            later.append((goes_on, code))
+            if any(isinstance(each.outcome, Either) for each in ruling.branches):
+                later.append((has_two, other))
+        ways = later
+    end.ways += ways
+    return end
+
+
+def compose_arrays(rulings: Sequence[Ruling], inputs: NDArray[Any]) -> Composed:
+    """What a chain allows for each input of an array."""
+    return compose(rulings, inputs.astype(np.uint64), select_arrays, decide_by_table)
+
+
+def decide_by_table(ruling: Ruling, pattern: Any, select: Select) -> tuple[Any, Any, Any]:
+    """Decide an array of inputs; those of narrow sources are looked up."""
+    if ruling.source.bits > EXHAUSTIVE_BITS:
+        return expect_by_kernels.decide(ruling, pattern, select)
+    table = _table(ruling)
+    columns = table.branch_indices, table.codes, table.others
+    index, code, other = (column[pattern] for column in columns)
+    return index, code.astype(np.uint64), other.astype(np.uint64)
+
+
+@lru_cache(TABLES_KEPT)
+def _table(ruling: Ruling) -> Expected:
+    """What is allowed for every pattern of a narrow source."""
+    patterns = np.arange(1 << ruling.source.bits, dtype=ruling.source.storage)
+    return expect_by_kernels.expect(ruling, patterns)

@@ -1,0 +1,140 @@
+"""The definition of a chain of casts: what its end may be for one input, one value at a time.
+
+Each pattern that a step allows goes through the next one. Where a step names a set instead, so does
+the end: any NaN stays any NaN as far as the next rule tells NaNs apart, and where anything is
+allowed on the way, anything is at the end, unless everything ends alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from oracles.reference import expect_by_exact
+from oracles.reference.expectations import Allowed
+from specs.formats import EXHAUSTIVE_BITS, Format
+from specs.model.vocabulary import Level
+from specs.outcomes import Anything, Nan, Rejected, Same
+from specs.ruling import Ruling
+
+LEVELS: tuple[Level, ...] = ("unspecified", "recommended", "required")
+"""From the weakest: a chain requires no more than the weakest of its steps."""
+OPEN_ENDS_KEPT = 1 << 12
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What a chain allows for one input: some patterns, the NaNs of some signs, or anything.
+
+    The signs of ``nans`` are those of ``Format.nans``. A chain that ``is_rejected`` must raise.
+    """
+
+    codes: frozenset[int] = frozenset()
+    nans: frozenset[str] = frozenset()
+    is_open: bool = False
+    is_rejected: bool = False
+    level: Level = "required"
+
+    @property
+    def is_one(self) -> bool:
+        """Whether all that is allowed is one pattern, or the NaNs of one sign."""
+        return not (self.is_open or self.is_rejected) and len(self.codes) + len(self.nans) == 1
+
+
+OPEN = Ends(is_open=True, level="unspecified")
+
+
+def ends(rulings: Sequence[Ruling], code: int) -> Ends:
+    """What a chain of these rulings allows for one pattern of its source."""
+    first, *rest = rulings
+    allowed = expect_by_exact.allow(first, code)
+    here = _ends_of(first, allowed, code)
+    if not rest or here.is_rejected:
+        return here
+    if here.is_open:
+        return open_ends(tuple(rest))
+    found = [ends(rest, each) for each in sorted(here.codes)]
+    found += [nan_ends(first.target, sign, rest) for sign in sorted(here.nans)]
+    return joined(found, here.level)
+
+
+def _ends_of(ruling: Ruling, allowed: Allowed, code: int) -> Ends:
+    """What one cast allows."""
+    level = allowed.branch.level
+    match allowed.branch.outcome:
+        case Anything():
+            return OPEN
+        case Rejected():
+            return Ends(is_rejected=True, level=level)
+        case Nan(sign=sign):
+            return Ends(nans=frozenset([sign]), level=level)
+    return Ends(frozenset(allowed.codes), level=level)
+
+
+def joined(found: Iterable[Ends], level: Level = "required") -> Ends:
+    """What is allowed where each of several results on the way is."""
+    every = list(found)
+    weakest = min([level, *(each.level for each in every)], key=LEVELS.index)
+    if any(each.is_rejected for each in every):
+        return Ends(is_rejected=True, level=weakest)
+    if any(each.is_open for each in every):
+        return OPEN
+    return Ends(
+        frozenset().union(*(each.codes for each in every)),
+        frozenset().union(*(each.nans for each in every)),
+        level=weakest,
+    )
+
+
+def nan_ends(middle: Format, sign: str, rest: Sequence[Ruling]) -> Ends:
+    """What follows from any NaN of a sign: rules tell NaNs apart by their sign alone.
+
+    A step that keeps its input bit by bit keeps which NaN it was, whatever that is.
+    """
+    if not rest:
+        return Ends(nans=frozenset([sign]))
+    first, *further = rest
+    found = []
+    for nans in middle.nans(sign):
+        allowed = expect_by_exact.allow(first, nans[0])
+        if isinstance(allowed.branch.outcome, Same):
+            own = Ends(nans=frozenset([_sign_of(middle, nans)]), level=allowed.branch.level)
+        else:
+            own = _ends_of(first, allowed, nans[0])
+        if not further or own.is_rejected:
+            found.append(own)
+        elif own.is_open:
+            found.append(open_ends(tuple(further)))
+        else:
+            each = [ends(further, code) for code in sorted(own.codes)]
+            each += [nan_ends(first.target, one, further) for one in sorted(own.nans)]
+            found.append(joined(each, own.level))
+    return joined(found)
+
+
+def _sign_of(form: Format, nans: range) -> str:
+    if not form.has_signed_nan:
+        return "any"
+    return "-" if nans[0] & form.sign_bit else "+"
+
+
+@lru_cache(OPEN_ENDS_KEPT)
+def open_ends(rest: tuple[Ruling, ...]) -> Ends:
+    """What follows if any pattern may come: anything, unless everything ends alike.
+
+    All patterns of a narrow dtype are tried. Of a wider one some are enough to see that they end
+    differently; if they do not, the answer is the careful one, anything.
+    """
+    if not rest:
+        return OPEN
+    source = rest[0].source
+    codes: Iterable[int] = range(1 << source.bits)
+    if source.bits > EXHAUSTIVE_BITS:
+        codes = (0, source.one_code, source.max_code, source.lowest_code)
+    found: set[Ends] = set()
+    for code in codes:
+        found.add(ends(rest, code))
+        if len(found) > 1 or not next(iter(found)).is_one:
+            return OPEN
+    return found.pop() if source.bits <= EXHAUSTIVE_BITS else OPEN

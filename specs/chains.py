@@ -1,0 +1,219 @@
+"""Chains: casts one after another, each of what the one before gave.
+
+A graph rarely holds one cast alone. What a chain of casts may give follows from the rules of its
+steps, with nothing added: each result that the first step allows goes through the second. So a
+document that says nothing of chains decides them all the same, and an optimizer that removes a step
+must leave these results as they are.
+
+Texts have no place in a chain: a document allows many texts for one number, and each would have to
+be read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from specs.cases import Case
+from specs.dtype_names import dtype_spelled, dtypes_spelled
+from specs.editions import edition
+from specs.errors import CastigateError
+from specs.formats import format_named
+from specs.loader import document_named, documents
+from specs.pair_conditions import is_exact
+from specs.ruling import Ruling, ruling
+from specs.selection import cases_of_pair
+
+FEWEST_DTYPES, MOST_DTYPES = 3, 4
+"""Dtypes on a path."""
+PATHS_KEPT = 4
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Casts of one version of a document; each step's target is the next one's source."""
+
+    steps: tuple[Case, ...]
+
+    @cached_property
+    def id(self) -> str:
+        """The path that identifies the chain: dtypes, each with the modes of the cast to it.
+
+        >>> print(chain_named("onnx-cast:25/float32/float8e4m3fn/saturate:0/float32").id)
+        onnx-cast:25/float32/float8e4m3fn/saturate:0/float32
+        """
+        first, *others = self.steps
+        parts = [first.id]
+        for step in others:
+            parts += [step.target, *(f"{name}:{value}" for name, value in step.modes)]
+        return "/".join(parts)
+
+    @property
+    def edition(self) -> str:
+        """The document and its version."""
+        return f"{self.steps[0].document}:{self.steps[0].version}"
+
+    @property
+    def source(self) -> str:
+        """The dtype at the beginning."""
+        return self.steps[0].source
+
+    @property
+    def target(self) -> str:
+        """The dtype at the end."""
+        return self.steps[-1].target
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """All dtypes on the path."""
+        return (self.source, *(step.target for step in self.steps))
+
+    @cached_property
+    def rulings(self) -> tuple[Ruling, ...]:
+        """What the document says of each step."""
+        return tuple(map(ruling, self.steps))
+
+    @cached_property
+    def direct(self) -> Case:
+        """The cast from the beginning to the end, in the modes of the last step."""
+        listed = cases_of_pair(
+            self.steps[0].document, self.steps[0].version, self.source, self.target
+        )
+        modes = set(self.steps[-1].modes)
+        # The direct cast may lack a mode that the last step has, such as `saturate`.
+        return max(listed, key=lambda case: len(modes & set(case.modes)))
+
+    def __str__(self) -> str:
+        return self.id
+
+
+@dataclass(frozen=True)
+class Company:
+    """Chains that are made in one program, each of an input of its own, and on which road.
+
+    A road says how the casts meet and what an optimizer may do: ``level:all,middle:output``.
+    """
+
+    chains: tuple[Chain, ...]
+    road: str
+
+
+def is_chain(parts: Sequence[str]) -> bool:
+    """Whether the parts of a question after its document name three dtypes or more."""
+    return len(_dtype_places(parts)) >= FEWEST_DTYPES
+
+
+def chain_named(text: str) -> Chain:
+    """The chain of an id; dtypes may be spelled as frameworks do, version and modes left out.
+
+    Raise CastigateError if a step is no case.
+    """
+    document, *parts = text.split("/")
+    name, _, version = document.partition(":")
+    if name not in documents():
+        raise CastigateError(f"unknown document `{name[:40]}`; castigate specs lists them")
+    versions = documents()[name].entry.versions
+    if version and version not in versions:
+        raise CastigateError(
+            f"{name} has no version `{version[:40]}`; it has {', '.join(versions)}"
+        )
+    places = _dtype_places(parts)
+    if places[:1] != [0] or not FEWEST_DTYPES <= len(places) <= MOST_DTYPES:
+        raise CastigateError(
+            f"`{text[:200]}` is no chain of casts; write DOCUMENT:VERSION/DTYPE/DTYPE/DTYPE, with"
+            " the modes of each step after its target"
+        )
+    dtypes = [dtype_spelled(parts[place]) for place in places]
+    ends = [*places[1:], len(parts)][1:]
+    modes = [parts[place + 1 : end] for place, end in zip(places[1:], ends, strict=True)]
+    tried = [_steps(name, each, dtypes, modes) for each in _newest_first(name, version)]
+    for steps in tried:
+        if None not in steps:
+            return Chain(tuple(step for step in steps if step is not None))
+    at = tried[0].index(None)
+    pair = f"{dtypes[at]} to {dtypes[at + 1]}"
+    words = f" with {', '.join(modes[at])}" if modes[at] else ""
+    raise CastigateError(
+        f"{document} has no cast from {pair}{words} for a chain; castigate specs {name} lists its"
+        " cases"
+    )
+
+
+def _newest_first(document: str, version: str) -> list[str]:
+    return [version] if version else [*reversed(documents()[document].entry.versions)]
+
+
+def _dtype_places(parts: Sequence[str]) -> list[int]:
+    """Where dtypes stand among the parts of an id; the others are modes."""
+    return [at for at, part in enumerate(parts) if ":" not in part and dtypes_spelled(part)]
+
+
+def _steps(
+    document: str, version: str, dtypes: Sequence[str], modes: Sequence[Sequence[str]]
+) -> list[Case | None]:
+    pairs = zip(dtypes, dtypes[1:], modes, strict=False)
+    return [_step(document, version, *each) for each in pairs]
+
+
+def _step(
+    document: str, version: str, source: str, target: str, modes: Sequence[str]
+) -> Case | None:
+    """The first case of a pair that has these modes and may stand in a chain."""
+    for case in cases_of_pair(document, version, source, target):
+        if set(modes) <= set(case.id.split("/")[3:]) and _may_stand(case):
+            return case
+    return None
+
+
+def _may_stand(case: Case) -> bool:
+    """Whether a case can be a step: a cast of numbers that the document does not refuse."""
+    numbers = format_named(case.source).is_numeric and format_named(case.target).is_numeric
+    return numbers and case.example is None and has_chains(case.document) and is_listed(case)
+
+
+def has_chains(document: str) -> bool:
+    """Whether a document is about casts, whose results can be cast again."""
+    entry = document_named(document).entry
+    return entry.bitcast is None and entry.receiver is None
+
+
+def is_listed(case: Case) -> bool:
+    """Whether a version of a document lists the pair, and does not refuse the case."""
+    listed = edition(document_named(case.document), case.version).listed
+    return (case.source, case.target) in listed and not ruling(case).is_rejection
+
+
+def steps_of(document: str, version: str) -> list[Case]:
+    """The casts of a version that can be steps, in the order of its cases."""
+    return list(_steps_of(document, version))
+
+
+@lru_cache(PATHS_KEPT)
+def _steps_of(document: str, version: str) -> tuple[Case, ...]:
+    cases = edition(document_named(document), version).cases()
+    return tuple(filter(_may_stand, cases)) if has_chains(document) else ()
+
+
+def chains_of(document: str, version: str, *, has_all_modes: bool = True) -> Iterator[Chain]:
+    """All chains of two casts of a version, source by source.
+
+    Without all modes, at most one of the two steps has others than the default ones.
+    """
+    by_source: dict[str, list[Case]] = {}
+    for case in steps_of(document, version):
+        by_source.setdefault(case.source, []).append(case)
+    default = {(each.source, each.target): each for each in reversed(steps_of(document, version))}
+    for first in steps_of(document, version):
+        is_default = first is default[first.source, first.target]
+        for second in by_source.get(first.target, ()):
+            if has_all_modes or is_default or second is default[second.source, second.target]:
+                yield Chain((first, second))
+
+
+def lossy(chains: Iterable[Chain]) -> Iterator[Chain]:
+    """Chains with a dtype on the way that does not hold every value of the source."""
+    for chain in chains:
+        source = format_named(chain.source)
+        if not all(is_exact(source, format_named(each)) for each in chain.dtypes[1:-1]):
+            yield chain
