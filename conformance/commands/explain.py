@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import takewhile
@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
+from conformance.exchange.chain_explanation import explain_chain, explain_chain_lines
 from conformance.exchange.explanation import (
     bitcast_bits,
     conflict_lines,
@@ -25,6 +26,7 @@ from conformance.exchange.explanation import (
 from conformance.exchange.pair_comparison import most_telling, pair_lines
 from oracles.backend.launch_config import DEFAULT_TIMEOUT, launch_configs
 from oracles.backend.loading import close, load_isolated
+from specs.chains import chain_named, is_chain
 from specs.errors import CastigateError
 from specs.operations import is_bitcast
 from specs.questions import read_question
@@ -50,9 +52,9 @@ def explain_command(
         typer.Argument(
             metavar="QUESTION [INPUT]...",
             help="What is asked: two dtypes (float32 e4m3fn), a document and two dtypes (onnx-cast"
-            " float32 int8), or a case id. Then values such as 65520, -inf, nan, true or"
-            " 0x477ff000, or texts; put -- before a text that begins with --. For a bitcast: all"
-            " elements of one tensor, or none.",
+            " float32 int8), a case id, or a chain of casts (onnx-cast/float32/int32/bool)."
+            " Then values such as 65520, -inf, nan, true or 0x477ff000, or texts; put -- before a"
+            " text that begins with --. For a bitcast: all elements of one tensor, or none.",
         ),
     ],
     backend: BackendOption = None,
@@ -61,6 +63,12 @@ def explain_command(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Show what documents allow for inputs, by which rule, and what each backend answers."""
+    first, *values = words
+    if is_chain(first.split("/")):
+        raise CastigateError(f"a chain of casts needs its document: onnx-cast/{first}")
+    if is_chain(first.split("/")[1:]):
+        _explain_chain(first, values, backend or (), python or (), timeout, as_json)
+        return
     cases, inputs, is_open = read_question(words)
     configs = launch_configs(backend or (), python or (), timeout)
     with ExitStack() as stack:
@@ -93,6 +101,29 @@ def explain_command(
             named = [f"--backend={name}" for name in backend or ()]
             command = shlex.join(["castigate", "explain", told.id, inputs[0], *named])
             typer.echo(f"the rule and its clause: {command}")
+
+
+def _explain_chain(
+    name: str,
+    inputs: Sequence[str],
+    backends: Sequence[str],
+    pythons: Sequence[str],
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Show what a chain allows for inputs, and what backends answer on each of their roads."""
+    chain = chain_named(name)
+    if not inputs:
+        raise CastigateError(
+            f"`{name}` needs inputs of {chain.source}; write castigate explain {name} INPUT…"
+        )
+    with ExitStack() as stack:
+        loaded = []
+        for each, config in launch_configs(backends, pythons, timeout).items():
+            loaded.append(load_isolated(each, config))
+            stack.callback(close, loaded[-1])
+        for explained in [explain_chain(chain, text, loaded) for text in inputs]:
+            _show(explained, partial(explain_chain_lines, chain), as_json)
 
 
 def _show(

@@ -34,6 +34,7 @@ from reports.grading.divergences import index_of_simplest
 from specs.chains import Chain, chain_named, chains_of
 from specs.formats import EXHAUSTIVE_BITS, format_named
 from specs.model.strict_model import StrictModel
+from specs.release import VERSION
 from specs.ruling import Ruling, ruling
 
 Removable = Literal["always", "defined", "never", "unknown"]
@@ -64,6 +65,19 @@ class RemovableCast(StrictModel):
     known_by: Method
     level: Literal["", "required", "recommended"] = ""
     counterexample: Counterexample | None = None
+
+
+class RemovableCasts(StrictModel):
+    """The answers for all chains of two casts of an edition, as an optimizer may ship them."""
+
+    suite: str = VERSION
+    edition: str
+    chains: tuple[RemovableCast, ...]
+
+
+def count_of_chains(document: str, version: str) -> int:
+    """How many chains of two casts a version has."""
+    return sum(1 for _ in chains_of(document, version))
 
 
 def removable_casts(

@@ -1,0 +1,112 @@
+"""`castigate explain` of a chain of casts: each step, what the end may be, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from conformance.driver import drive
+from conformance.exchange.explanation import no_answer, read_input
+from conformance.kinds.asking import ask
+from oracles.backend.client import Client
+from oracles.backend.replies import Answered, Crashed, Declined, Malformed, Raised
+from oracles.backend.requests import CastChains
+from oracles.protocol import chain_roads_of
+from oracles.reference import expect_by_exact
+from oracles.reference.chain_ends import ends
+from oracles.registry import Backend
+from reports.counterexample.drawing import aligned_rows, allowed_columns, datum_columns
+from reports.grading.allowed_answers import describe_allowed
+from reports.grading.chain_answers import ends_words
+from reports.grading.divergences import datum_of
+from specs.chains import Chain, Company
+from specs.formats import format_named
+from specs.ruling import ruling
+
+
+def explain_chain(chain: Chain, word: str, backends: Sequence[Backend]) -> dict[str, Any]:
+    """Explain one input of a chain, as data for JSON."""
+    given = read_input(chain.rulings[0], word)
+    assert isinstance(given, int)
+    source, target = format_named(chain.source), format_named(chain.target)
+    allowed = ends(chain.rulings, given)
+    return {
+        "chain": chain.id,
+        "input": source.hexadecimal(given),
+        "level": allowed.level,
+        "steps": [*_steps(chain, given)],
+        "allowed": [*ends_words(target, allowed)],
+        "direct": [*ends_words(target, ends([ruling(chain.direct)], given))],
+        "answers": {each.name: _answers(each, chain, given) for each in backends},
+    }
+
+
+def _steps(chain: Chain, given: int) -> Iterator[dict[str, Any]]:
+    """What each step allows, as long as the one before allows one pattern."""
+    codes = [given]
+    for step, rules in zip(chain.steps, chain.rulings, strict=True):
+        allowed = expect_by_exact.allow(rules, codes[0])
+        yield {
+            "case": step.id,
+            "rule": allowed.branch.rule,
+            "level": allowed.branch.level,
+            "clause": allowed.branch.clause,
+            "allowed": [*describe_allowed(rules, allowed, codes[0])],
+        }
+        codes = [*allowed.codes]
+        if len(codes) != 1:
+            return
+
+
+def _answers(backend: Backend, chain: Chain, given: int) -> dict[str, Any]:
+    """What a backend answers on each of its roads."""
+    bits = np.array([given], format_named(chain.source).storage)
+    client, target = Client(backend), format_named(chain.target)
+    roads = chain_roads_of(backend.oracle)
+    if not roads:
+        return {"unsupported": f"{backend.name} makes no chains of casts"}
+    found: dict[str, Any] = {}
+    for road in roads:
+        request = CastChains(chain.steps[0], Company((chain,), road), [bits])
+        match drive(ask(request), client):
+            case Answered([answer]):
+                code = datum_of(answer[0])
+                assert isinstance(code, int)
+                found[road] = target.hexadecimal(code)
+            case Declined() | Raised() | Malformed() | Crashed() as missing:
+                found[road] = no_answer(missing)
+    return found
+
+
+def explain_chain_lines(chain: Chain, explained: dict[str, Any]) -> Iterator[str]:
+    """The explanation as lines; roads with the same answer share one."""
+    source, target = format_named(chain.source), format_named(chain.target)
+    given = int(explained["input"], 16)
+    yield f"{explained['chain']}"
+    yield f"  level     {explained['level']}"
+    rows = [("input", datum_columns(source, given))]
+    for step, found in zip(chain.steps, explained["steps"], strict=False):
+        form = format_named(step.target)
+        rows += [(f"to {step.target}", allowed_columns(form, each)) for each in found["allowed"]]
+    rows += [("allowed", allowed_columns(target, each)) for each in explained["allowed"]]
+    without = f"without {' and '.join(chain.dtypes[1:-1])}"
+    rows += [(without, allowed_columns(target, each)) for each in explained["direct"]]
+    for name, roads in explained["answers"].items():
+        answers: dict[str, list[str]] = {}
+        for road, answer in roads.items():
+            answers.setdefault(answer if isinstance(answer, str) else str(answer), []).append(road)
+        for answer, same in answers.items():
+            is_code = answer.startswith("0x")
+            shown = datum_columns(target, int(answer, 16)) if is_code else (answer, "", "")
+            rows.append((_name(name, same, len(answers) > 1), shown))
+    yield from aligned_rows(rows)
+
+
+def _name(backend: str, roads: Sequence[str], has_others: bool) -> str:
+    """A backend, and its first road with an answer if other roads have another."""
+    if not has_others:
+        return backend
+    more = f" and {len(roads) - 1} more" if len(roads) > 1 else ""
+    return f"{backend} {roads[0]}{more}"

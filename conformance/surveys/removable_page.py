@@ -1,0 +1,109 @@
+"""Writes which casts may be left out as a page: counts first, then a matrix per middle dtype."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from conformance.surveys.removable_casts import RemovableCast
+from specs.chains import chain_named
+from specs.release import VERSION
+
+WORDS: Mapping[str, str] = {
+    "always": "may always be left out",
+    "defined": "may be left out where the chain is defined",
+    "never required": "may not be left out: the document requires another result",
+    "never recommended": "may not be left out: the document recommends another result",
+    "unknown": "not decided in time",
+}
+"""What is said of a chain, by its answer and the level of what it decides."""
+SIGNS: Mapping[str, str] = {
+    "always": "=",
+    "defined": "o",
+    "never required": "!",
+    "never recommended": "·",
+    "unknown": "?",
+}
+
+
+def answer_of(found: RemovableCast) -> str:
+    """The answer, with the level for which a cast may not be left out."""
+    return f"{found.removable} {found.level}".rstrip()
+
+
+def summary_lines(found: Iterable[RemovableCast]) -> Iterator[str]:
+    """How many chains have each answer."""
+    counts = Counter(map(answer_of, found))
+    for answer, words in WORDS.items():
+        if counts[answer]:
+            yield f"{counts[answer]:>7,}  {words}"
+
+
+def found_lines(found: RemovableCast) -> Iterator[str]:
+    """What is known of one chain."""
+    yield found.chain
+    middle = chain_named(found.chain).dtypes[1]
+    yield f"  the cast to {middle} {WORDS[answer_of(found)]}; known by: {found.known_by}"
+    if found.counterexample is not None:
+        given = found.counterexample
+        yield (
+            f"  {given.input} gives {' or '.join(given.chain)}; {found.direct} gives "
+            f"{' or '.join(given.direct)}"
+        )
+
+
+def page(found: Sequence[RemovableCast], edition: str, date: str) -> str:
+    """Return the page as Markdown."""
+    return "\n".join([*_head(found, edition, date), *_matrices(found), ""])
+
+
+def _head(found: Sequence[RemovableCast], edition: str, date: str) -> Iterator[str]:
+    yield f"# Which casts may be left out: {edition}"
+    yield ""
+    yield (
+        f"Made by `castigate chains {edition} --page FILE` (castigate {VERSION}, {date}), from the "
+        "document's rules alone. In a chain A→B→C the cast to B may be left out where all that the "
+        "cast A→C may give is what the chain may give."
+    )
+    yield ""
+    yield "| sign | chains | the cast in the middle |"
+    yield "|---|---|---|"
+    counts = Counter(map(answer_of, found))
+    for answer, words in WORDS.items():
+        yield f"| `{SIGNS[answer]}` | {counts[answer]:,} | {words} |"
+    yield ""
+    methods = Counter(each.known_by for each in found)
+    ways = ", ".join(f"{methods[each]:,} by {each}" for each in sorted(methods))
+    yield f"All {len(found):,} chains of two casts, in all modes: {ways}."
+    yield ""
+    yield "The matrices show the default modes. Rows are A, columns C."
+
+
+def _matrices(found: Sequence[RemovableCast]) -> Iterator[str]:
+    signs: dict[tuple[str, ...], str] = {}
+    for each in found:
+        chain = chain_named(each.chain)
+        # The first chain of a path has the default modes.
+        signs.setdefault(chain.dtypes, SIGNS[answer_of(each)])
+    dtypes = list(dict.fromkeys(path[0] for path in signs))
+    for middle in dict.fromkeys(path[1] for path in signs):
+        targets = [each for each in dtypes if any(p[1:] == (middle, each) for p in signs)]
+        yield ""
+        yield f"## Through {middle}"
+        yield ""
+        yield "```text"
+        width = max(map(len, dtypes))
+        for line in _column_names(targets):
+            yield f"{'':{width}} {line}".rstrip()
+        for source in dtypes:
+            row = [signs.get((source, middle, target), " ") for target in targets]
+            if set(row) != {" "}:
+                yield f"{source:{width}} {' '.join(row)}".rstrip()
+        yield "```"
+
+
+def _column_names(names: Sequence[str]) -> Iterator[str]:
+    """Names from top to bottom, one letter per line, ending at the same line."""
+    height = max(map(len, names))
+    for line in zip(*(name.rjust(height) for name in names), strict=True):
+        yield " ".join(line)
