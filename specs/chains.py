@@ -100,8 +100,9 @@ class Company:
 
 
 def is_chain(parts: Sequence[str]) -> bool:
-    """Whether the parts of a question after its document name three dtypes or more."""
-    return len(_dtype_places(parts)) >= FEWEST_DTYPES
+    """Whether the parts of a question begin with a dtype, and name three or more."""
+    places = _dtype_places(parts)
+    return places[:1] == [0] and len(places) >= FEWEST_DTYPES
 
 
 def chain_named(text: str) -> Chain:

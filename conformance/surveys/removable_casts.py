@@ -1,11 +1,12 @@
 """Which casts may be left out of a chain: decided for every input, from a document's rules alone.
 
 In A→B→C the cast to B may be left out where all that the cast A→C may give is what the chain may
-give. The answer is one of three:
+give. The answer is one of these:
 
 - ``always``: for every input, and the chain leaves none open; or the same cast is left, so that it
   answers open inputs as before;
 - ``defined``: for every input, but some are open, so that a framework may answer otherwise then;
+- ``unlisted``: the document lists no cast A→C, so that nothing can take the place of the two;
 - ``never``: for some input the cast A→C may give what the chain does not allow. The simplest such
   input found is the counterexample, and ``level`` says how strictly the chain decides it.
 
@@ -31,14 +32,14 @@ from oracles.reference.chain_composition import compose_arrays
 from oracles.reference.chain_ends import Ends, ends, joined
 from reports.grading.chain_answers import ends_words
 from reports.grading.divergences import index_of_simplest
-from specs.chains import Chain, chain_named, chains_of
+from specs.chains import Chain, chain_named, chains_of, is_listed
 from specs.formats import EXHAUSTIVE_BITS, format_named
 from specs.model.strict_model import StrictModel
 from specs.release import VERSION
 from specs.ruling import Ruling, ruling
 
-Removable = Literal["always", "defined", "never", "unknown"]
-Method = Literal["all inputs", "solver", "counterexample"]
+Removable = Literal["always", "defined", "never", "unlisted", "unknown"]
+Method = Literal["all inputs", "solver", "counterexample", "the document's list"]
 SECONDS = 120.0
 """For one question to the solver; the slowest known takes two."""
 INPUTS = 6000
@@ -107,6 +108,13 @@ def decide(chain: Chain, seconds: float = SECONDS) -> RemovableCast:
         removable: Removable = "defined" if has_open and direct not in chain.steps else "always"
         return RemovableCast(chain=chain.id, direct=direct.id, removable=removable, known_by=method)
 
+    if not is_listed(direct):
+        return RemovableCast(
+            chain=chain.id,
+            direct=direct.id,
+            removable="unlisted",
+            known_by="the document's list",
+        )
     contradicted, has_open = _tried(chain, shorter)
     if contradicted:
         found = contradicted.get("required", contradicted.get("recommended"))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.surveys.removable_casts import RemovableCast
+from reports.findings.finding_text import datum_words
 from specs.chains import chain_named
 from specs.release import VERSION
 
@@ -14,6 +15,7 @@ WORDS: Mapping[str, str] = {
     "defined": "may be left out where the chain is defined",
     "never required": "may not be left out: the document requires another result",
     "never recommended": "may not be left out: the document recommends another result",
+    "unlisted": "may not be left out: the document lists no cast from end to end",
     "unknown": "not decided in time",
 }
 """What is said of a chain, by its answer and the level of what it decides."""
@@ -22,6 +24,7 @@ SIGNS: Mapping[str, str] = {
     "defined": "o",
     "never required": "!",
     "never recommended": "·",
+    "unlisted": "-",
     "unknown": "?",
 }
 
@@ -45,11 +48,13 @@ def found_lines(found: RemovableCast) -> Iterator[str]:
     middle = chain_named(found.chain).dtypes[1]
     yield f"  the cast to {middle} {WORDS[answer_of(found)]}; known by: {found.known_by}"
     if found.counterexample is not None:
-        given = found.counterexample
-        yield (
-            f"  {given.input} gives {' or '.join(given.chain)}; {found.direct} gives "
-            f"{' or '.join(given.direct)}"
+        given, chain = found.counterexample, chain_named(found.chain)
+        kept, other = (
+            " or ".join(datum_words(chain.target, each) for each in words)
+            for words in (given.chain, given.direct)
         )
+        shown = datum_words(chain.source, given.input)
+        yield f"  {shown} gives {kept}; {found.direct} gives {other}"
 
 
 def page(found: Sequence[RemovableCast], edition: str, date: str) -> str:

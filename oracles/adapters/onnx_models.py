@@ -9,7 +9,7 @@ from typing import Any
 
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
-from specs.chains import Company
+from specs.chains import Chain, Company
 
 LATEST = 25
 """The opset for documents without opsets."""
@@ -193,6 +193,38 @@ class ModelBuilder:
         body = helper.make_graph(nodes, "casts", inputs, outputs, constants)
         opsets = [helper.make_opsetid("", graph.opset)]
         return helper.make_model(body, opset_imports=opsets, ir_version=self._ir_version(graph))
+
+    def chain_statement(self, chain: Chain, axes: Mapping[str, str]) -> str:
+        """Return the statement that binds a script's ``model`` of one chain, as ``chains`` does.
+
+        A constant x must become an initializer.
+        """
+        graph = cast_graph(chain.steps[0])
+        lines, outputs, at = [], [], "x"
+        if axes.get("before") == "reshape":
+            lines += ["row = Constant<value = int64[1] {-1}>()", "r = Reshape(x, row)"]
+            at = "r"
+        for place, step in enumerate(chain.steps, 1):
+            is_last = place == len(chain.steps)
+            name = "y" if is_last else f"m{place}"
+            given = self._attributes(cast_graph(step)).items()
+            attributes = ", ".join(
+                f"{key} = {value}" if isinstance(value, int) else f'{key} = "{value}"'
+                for key, value in given
+            )
+            lines.append(f"{name} = Cast<{attributes}>({at})")
+            if is_last or axes.get("middle") == "output":
+                outputs.append(f"{PARSED_NAMES.get(step.target, step.target)}[n] {name}")
+            at = name
+        source = f"{PARSED_NAMES.get(chain.source, chain.source)}[n] x"
+        given_x = "" if axes.get("input") == "constant" else source
+        body = "\n  ".join(lines)
+        return (
+            f'model = onnx.parser.parse_model("""<ir_version: {self._ir_version(graph)}, '
+            f'opset_import: ["": {graph.opset}]>\n'
+            f"casts ({given_x}) => ({', '.join(outputs)}) {{\n  {body}\n}}"
+            '""")\n'
+        )
 
     def _value(self, name: str, dtype: str, rank: int | None) -> Any:
         shape = None if rank is None else [f"d{axis}" for axis in range(rank)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -129,7 +130,7 @@ class Ort:
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains by one model, in which each has its own input and output."""
-        axes = dict(axis.split(":") for axis in company.road.split(","))
+        axes = _axes(company)
         inputs = [bits[str(number)] for number in range(len(company.chains))]
 
         def content(dtype: str, own: Bits) -> bytes | list[bytes]:
@@ -152,6 +153,23 @@ class Ort:
             session.run_with_iobinding(binding)
             ends = zip(company.chains, binding.get_outputs(), strict=True)
             return [patterns_of_ort_value(format_named(chain.target), end) for chain, end in ends]
+
+    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes one chain by onnxruntime, without this project."""
+        [chain], [own], axes = company.chains, [*bits.values()], _axes(company)
+        number, is_constant = self._models.element_type(chain.source), axes.get("input") is not None
+        ends = replace(case, target=chain.target)
+        # The first level is onnxruntime's own default.
+        level = None if axes["level"] == next(iter(LEVELS)) else LEVELS[axes["level"]]
+        outputs = '["y"]' if "middle" in axes else "None"
+        return (
+            header(self.version, f"{chain.id} on {company.road}", chain.target)
+            + f"{bits_statement(chain.source, own)}\n"
+            + self._models.chain_statement(chain, axes)
+            + (initializer(chain.source, number, own) if is_constant else "")
+            + session(level, self._provider)
+            + run(ends, number, own, outputs, is_constant=is_constant)
+        )
 
     def bind(self, case: Case, bits: Bits) -> Bound:
         """Prepare a call that reads ``bits`` in place and writes into memory that calls reuse."""
@@ -202,7 +220,7 @@ class Ort:
         if self._folded or is_constant or case.source == case.target:
             level = "ORT_ENABLE_BASIC" if self._folded else "ORT_DISABLE_ALL"
         return (
-            header(self.version, case)
+            header(self.version, str(case), case.target)
             + f"{bits_statement(case.source, bits)}\n"
             + self._models.statement(graph, "[]", has_input=not is_constant)
             + (initializer(case.source, number, bits) if is_constant else "")
@@ -326,3 +344,8 @@ class Ort:
             if not any(sign in str(error) for sign in signs):
                 raise
             raise Unsupported(first_line(error)) from None
+
+
+def _axes(company: Company) -> dict[str, str]:
+    """The axes of a company's road, and where it lies on each."""
+    return dict(axis.split(":") for axis in company.road.split(","))

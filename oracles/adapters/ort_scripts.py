@@ -16,7 +16,7 @@ from specs.cases import Case
 from specs.formats import format_named
 
 HEADER = """\
-# onnxruntime {version}: {case}
+# onnxruntime {version}: {asked}
 {modules}import numpy as np
 import onnx.parser
 import onnxruntime as ort
@@ -49,10 +49,10 @@ padded = np.resize(packed, bits.shape)  # the tensor takes its shape from the ar
 RAW = "raw = ctypes.string_at(y.data_ptr(), y.tensor_size_in_bytes())\n"
 
 
-def header(version: str, case: Case) -> str:
-    """Return a script's first line and its imports."""
-    modules = "import ctypes\n\n" if is_raw(case.target) else ""
-    return HEADER.format(version=version, case=case, modules=modules)
+def header(version: str, asked: str, target: str) -> str:
+    """Return a script's first line, which says what is asked, and its imports."""
+    modules = "import ctypes\n\n" if is_raw(target) else ""
+    return HEADER.format(version=version, asked=asked, modules=modules)
 
 
 def initializer(dtype: str, number: int, bits: Bits) -> str:
@@ -72,7 +72,15 @@ def session(level: str | None, provider: str) -> str:
     return SESSION_OF_LEVEL.format(level=level, provider=provider)
 
 
-def run(case: Case, number: int, bits: Bits, *, is_constant: bool, is_bitcast: bool) -> str:
+def run(
+    case: Case,
+    number: int,
+    bits: Bits,
+    outputs: str = "None",
+    *,
+    is_constant: bool,
+    is_bitcast: bool = False,
+) -> str:
     """Return the statements that run the session and print its answers."""
     in_memory = is_raw(case.target)
     if is_constant:
@@ -85,7 +93,7 @@ def run(case: Case, number: int, bits: Bits, *, is_constant: bool, is_bitcast: b
         feed, is_numpy = '{"x": x}', False
     statements = _ort_value(case.source, number, bits) if feed == '{"x": x}' else ""
     method = "run" if is_numpy else "run_with_ort_values"
-    statements += f"(y,) = session.{method}(None, {feed})\n"
+    statements += f"(y,) = session.{method}({outputs}, {feed})\n"
     answers = "y" if is_numpy else "y.numpy()"
     if in_memory:
         more, answers = _from_memory(case.target, bits)
