@@ -47,6 +47,7 @@ GENERATED = {
     "exact_counts.md",
     "mutants.md",
     "mutation.md",
+    "removable_casts.md",
     "truths.md",
 }
 PAGES = [

@@ -138,6 +138,7 @@ def judge_chains(
             *notes,
             inputs=each.inputs.size,
             open_inputs=int(np.count_nonzero(each.everywhere(each.composed.is_open))),
+            reproduction=worst.script if isinstance(worst, WrongInChain) else "",
             further=tuple(more for more in further if more is not None),
         )
     return [found[name] for name in names]

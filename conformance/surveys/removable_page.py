@@ -46,7 +46,7 @@ def found_lines(found: RemovableCast) -> Iterator[str]:
     """What is known of one chain."""
     yield found.chain
     middle = chain_named(found.chain).dtypes[1]
-    yield f"  the cast to {middle} {WORDS[answer_of(found)]}; known by: {found.known_by}"
+    yield f"  the cast to {middle} {WORDS[answer_of(found)]}"
     if found.counterexample is not None:
         given, chain = found.counterexample, chain_named(found.chain)
         kept, other = (
@@ -54,7 +54,10 @@ def found_lines(found: RemovableCast) -> Iterator[str]:
             for words in (given.chain, given.direct)
         )
         shown = datum_words(chain.source, given.input)
-        yield f"  {shown} gives {kept}; {found.direct} gives {other}"
+        yield f"  {shown} gives {kept}"
+        yield f"  {found.direct} gives {other}"
+    else:
+        yield f"  known by: {found.known_by}"
 
 
 def page(found: Sequence[RemovableCast], edition: str, date: str) -> str:

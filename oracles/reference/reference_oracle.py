@@ -23,6 +23,7 @@ from specs.bitcast_ruling import bitcast_ruling
 from specs.calls import Call, Member, ReceiverKind
 from specs.case_calls import case_of_member, member_of
 from specs.cases import Case
+from specs.chains import Company
 from specs.formats import format_named
 from specs.outcomes import Nan
 from specs.release import VERSION
@@ -66,6 +67,7 @@ class Reference:
 
     name = "reference"
     version = VERSION
+    chain_roads = ("steps",)
 
     def __init__(self, variant: str | None = None) -> None:
         if variant is not None:
@@ -196,6 +198,16 @@ class Reference:
         if member.dtype == dtype:
             return bits.copy()
         return np.zeros(bits.shape, format_named(dtype).storage)
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Make the steps of each chain one after another: nothing is optimized here."""
+        ends = []
+        for number, chain in enumerate(company.chains):
+            end = bits[str(number)]
+            for step in chain.steps:
+                end = self.cast(step, end)
+            ends.append(end)
+        return ends
 
     def road(self, case: Case) -> str:
         """Describe what a ruling computes: cases with the same description get the same answers."""

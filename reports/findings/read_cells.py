@@ -16,7 +16,7 @@ from reports.findings.failing_inputs import FailingInputs, failing_inputs
 from reports.findings.number_line import segments
 from reports.findings.old_messages import problems_of_message
 from reports.grading.failure_runs import MOST_RUNS
-from reports.problems import Problem, decode_problem
+from reports.problems import Problem, WrongInChain, decode_problem
 from reports.run_store.open_run import REPAIR_ADVICE, read_batches, tables_of
 from reports.run_store.store import RunStore
 from reports.run_store.tables import PROBLEM_TABLE
@@ -77,7 +77,10 @@ def _with_problems(cell: Cell, problems: Problems | None) -> Cell:
     if problems is None:
         is_failing = cell.verdict in FAILING
         return replace(cell, problems=tuple(problems_of_message(cell) if is_failing else ()))
-    return replace(cell, problems=tuple(problems.get((cell.backend, cell.name), ())))
+    own = tuple(problems.get((cell.backend, cell.name), ()))
+    # A chain's script stands with what it shows: the table of checks has no column for it.
+    scripts = [each.script for each in own if isinstance(each, WrongInChain)]
+    return replace(cell, problems=own, reproduction=scripts[0] if scripts else cell.reproduction)
 
 
 def _check(

@@ -1,0 +1,120 @@
+"""Chains at the command line: looked up, asked of a backend in a run, and decided for a document."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conformance.processes import castigate_in_process
+
+ONE = ("--document=onnx-cast:25", "--source=float32", "--target=int8")
+LOST = "chains/onnx-cast:25/float32/bfloat16/int8"
+
+
+def test_a_chain_is_explained_step_by_step() -> None:
+    asked = ("explain", "onnx-cast/float32/int32/bool", "-0.2", "3e9", "--backend=reference")
+    code, out, _ = castigate_in_process(*asked, "--json")
+    one, other = map(json.loads, out.splitlines())
+    assert code == 0
+    assert one["chain"] == "onnx-cast:25/float32/int32/bool"
+    assert (one["allowed"], one["direct"]) == (["0x0"], ["0x1"])
+    assert [each["allowed"] for each in one["steps"]] == [["0x00000000"], ["0x0"]]
+    assert one["answers"] == {"reference": {"steps": "0x0"}}
+    # The first step is open, so that there is no second one to show.
+    assert (other["allowed"], len(other["steps"])) == (["anything"], 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["float32/int32/bool", "1"], "a chain of casts needs its document"),
+        (["onnx-cast/float32/int32/bool"], "needs inputs of float32"),
+        (["onnx-cast/float32/int32/bool", "x"], "`x`"),
+        (["onnx-cast/float32/string/bool", "1"], "no cast from float32 to string for a chain"),
+    ],
+)
+def test_a_chain_that_cannot_be_explained_is_refused(words: list[str], said: str) -> None:
+    code, out, err = castigate_in_process("explain", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def run_of_ort(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    pytest.importorskip("onnxruntime")
+    folder = tmp_path_factory.mktemp("chains") / "run"
+    _, out, _ = castigate_in_process("run", "--backend=ort", *ONE, "--chains", f"--out={folder}")
+    return folder, out
+
+
+def test_a_run_asks_chains_and_names_what_the_optimizer_did(run_of_ort: tuple[Path, str]) -> None:
+    folder, out = run_of_ort
+    rows = {each["check"]: each for each in pq.read_table(folder / "pairs.parquet").to_pylist()}
+    assert rows[LOST]["verdict"] == "deviates"
+    assert "on level:all and " in rows[LOST]["message"]
+    assert rows["chains/onnx-cast:25/float32/float64/int8"]["verdict"] == "conforms" or (
+        "chains/onnx-cast:25/float32/float64/int8" not in rows  # It loses nothing.
+    )
+    assert "leaves out the cast to a float in the middle of a chain" in out
+    assert json.loads((folder / "run.json").read_text())["chains"] == {"ort": ["onnx-cast:25"]}
+
+
+def test_the_script_of_a_chain_shows_the_answer_alone(run_of_ort: tuple[Path, str]) -> None:
+    folder, _ = run_of_ort
+    _, issue, _ = castigate_in_process(
+        "findings", str(folder), "--issue", "ort/drops-float-on-the-way"
+    )
+    script = issue.split("```python\n")[1].split("```")[0]
+    assert len(script.strip().splitlines()) <= 15
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    given, _, answer = done.stdout.strip().partition(" -> ")
+    assert f"{int(given, 16):#010x}" in issue
+    assert f"gives {int(answer, 16):#04x}" in issue
+
+
+def test_a_run_without_chains_records_none(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    castigate_in_process("run", "--backend=reference", *ONE, f"--out={folder}")
+    assert "chains" not in json.loads((folder / "run.json").read_text())
+
+
+def test_the_reference_conforms_in_company(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = ("run", "--backend=reference", *ONE, "--chains", f"--out={folder}")
+    code, out, _ = castigate_in_process(*command)
+    assert code == 0, out
+    rows = pq.read_table(folder / "pairs.parquet").to_pylist()
+    found = {each["verdict"] for each in rows if each["check"].startswith("chains/")}
+    assert found == {"conforms"}
+
+
+def test_a_backend_without_chains_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = ("run", "--backend=ml_dtypes", *ONE, "--chains", f"--out={folder}")
+    code, _, err = castigate_in_process(*command)
+    assert code == 2
+    assert "no backend makes chains of casts here (ml_dtypes)" in err
+    assert not (folder / "run.json").exists()
+
+
+def test_chains_are_decided_one_by_one() -> None:
+    code, out, _ = castigate_in_process(
+        "chains", "onnx-cast/float8e5m2/float16/float8e5m2", "onnx-cast/float16/bool/float16"
+    )
+    assert code == 0
+    assert "may always be left out" in out
+    assert "may not be left out: the document requires another result" in out
+
+
+def test_a_document_of_calls_has_no_chains() -> None:
+    code, _, err = castigate_in_process("chains", "torch-tensor-to")
+    assert code == 2
+    assert "torch-tensor-to is not about casts, so that it has no chains" in err
