@@ -6,8 +6,8 @@ backend has. What an optimizer has done shows where the two differ. It is wrong 
 answer is none that the document allows (``oracles.reference.chain_composition``). A step that is
 wrong by itself is no matter of the chain, but of its own case.
 
-The chains of a pair of dtypes travel in one program, each with an input of its own. A program that
-is not answered is split in halves, until the chains at fault are alone.
+The chains of a pair of dtypes travel in one program, each with an input of its own. Where that is
+not answered, each is asked alone.
 """
 
 from __future__ import annotations
@@ -137,7 +137,6 @@ def judge_chains(
             *([worst] if worst is not None else []),
             *notes,
             inputs=each.inputs.size,
-            open_inputs=int(np.count_nonzero(each.everywhere(each.composed.is_open))),
             reproduction=worst.script if isinstance(worst, WrongInChain) else "",
             further=tuple(more for more in further if more is not None),
         )
@@ -177,7 +176,7 @@ def _alone(chains: Mapping[str, Chain]) -> Ask[dict[str, _Asked | Unoffered]]:
 
 
 def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]:
-    """Ask chains together on a road; a program that is not answered is split until it is."""
+    """Ask chains together on a road; of a program that is not answered, each alone."""
     picked = [np.arange(each.inputs.size) if is_first else each.telling for each in asked]
     programs: list[list[int]] = [[]]
     size = 0
@@ -208,8 +207,7 @@ def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]
                     own = OnRoad(road, picked[numbers[0]], missing)
                     asked[numbers[0]].on_roads.append(own)
                 case _:
-                    half = len(numbers) // 2
-                    again += [numbers[:half], numbers[half:]]
+                    again += [[number] for number in numbers]
         waiting = again
 
 

@@ -169,6 +169,11 @@ class ModelBuilder:
         """
         helper, graph = self._helper, cast_graph(company.chains[0].steps[0])
         nodes, inputs, outputs, constants = [], [], [], []
+
+        def row(name: str, dtype: str, number: int) -> Any:
+            # Each chain has its own length; onnxruntime relies on equal names for equal sizes.
+            return helper.make_tensor_value_info(name, self.element_type(dtype), [f"n{number}"])
+
         for number, (chain, own) in enumerate(zip(company.chains, bits, strict=True)):
             at = f"x{number}"
             if axes.get("input") == "constant":
@@ -176,7 +181,7 @@ class ModelBuilder:
                     self.tensor(at, chain.source, own.shape, content(chain.source, own))
                 )
             else:
-                inputs.append(self._value(at, chain.source, 1))
+                inputs.append(row(at, chain.source, number))
             if axes.get("before") == "reshape":
                 nodes.append(helper.make_node("Reshape", [at, "row"], [f"r{number}"]))
                 at = f"r{number}"
@@ -186,7 +191,7 @@ class ModelBuilder:
                 attributes = self._attributes(cast_graph(step))
                 nodes.append(helper.make_node("Cast", [at], [name], **attributes))
                 if is_last or axes.get("middle") == "output":
-                    outputs.append(self._value(name, step.target, 1))
+                    outputs.append(row(name, step.target, number))
                 at = name
         if axes.get("before") == "reshape":
             constants.append(helper.make_tensor("row", self.element_type("int64"), [1], [-1]))

@@ -7,7 +7,7 @@ Such a path explains a chain if it gives every answer that differs from what the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -49,19 +49,22 @@ def says(name: str) -> str:
 def followed_paths(
     chain: Chain, inputs: Bits, answers: Bits, direct: Bits | None
 ) -> tuple[str, ...]:
-    """The names of the paths that give these answers to these inputs, the simplest first.
+    """The names of the simplest paths that give these answers to these inputs.
 
-    ``direct`` are the backend's own answers by the direct cast, if it has given some.
+    ``direct`` are the backend's own answers by the direct cast, if it has given some. Where leaving
+    something out explains all, so does many a longer path, and none of these is named.
     """
-    found: dict[str, None] = {}
-    for name, steps in other_paths(chain):
+
+    def gives(steps: Sequence[Case]) -> bool:
         if len(steps) == 1 and direct is not None and np.array_equal(direct, answers):
-            found[name] = None
-            continue
+            return True
         composed = compose_arrays([*map(ruling, steps)], inputs)
-        if np.all(composed.allows(answers.astype(np.uint64))):
-            found[name] = None
-    return tuple(found)
+        return bool(np.all(composed.allows(answers.astype(np.uint64))))
+
+    for _, paths in groupby(other_paths(chain), lambda path: path.name.partition("-")[0]):
+        if found := [name for name, steps in paths if gives(steps)]:
+            return tuple(dict.fromkeys(found))
+    return ()
 
 
 def other_paths(chain: Chain) -> Iterator[OtherPath]:
