@@ -108,7 +108,8 @@ def _chain_words(problem: WrongInChain) -> str:
     """What a chain gives on its roads, and what it should."""
     allowed = " or ".join(problem.allowed)
     count = f"{problem.wrong:,} of {problem.inputs:,} inputs"
+    *most, last = problem.roads
+    roads = f"{', '.join(most)} and {last}" if most else last
     return (
-        f"{problem.chain} on {' and '.join(problem.roads)}: {problem.given} gives {problem.got}, "
-        f"not {allowed}; {count}"
+        f"{problem.chain} on {roads}: {problem.given} gives {problem.got}, not {allowed}; {count}"
     )

@@ -292,20 +292,24 @@ def _joined(problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def _notes(each: _Asked) -> Iterator[Problem]:
-    """On which roads only open answers change, and which roads are not offered."""
-    for road, picked, reply in each.on_roads:
-        match reply:
+    """On how many roads only open answers change, and which roads are not offered."""
+    changed: list[tuple[OnRoad, NDArray[np.intp]]] = []
+    for on in each.on_roads:
+        match on.reply:
             case Declined(text):
-                yield Note(f"not asked on {road}: {text}")
+                yield Note(f"not asked on {on.road}: {text}")
             case Answered(answer):
-                moved = np.flatnonzero(answer != each.alone[picked])
-                if moved.size:
-                    yield Note(_open_change(each, road, picked, answer, moved))
+                moved = np.flatnonzero(answer != each.alone[on.picked])
+                changed += [(on, moved)] if moved.size else []
+    if changed:
+        others = len(changed) - 1
+        more = f"; so it is on {others} more roads" if others else ""
+        yield Note(_open_change(each, *changed[0]) + more)
 
 
-def _open_change(
-    each: _Asked, road: str, picked: NDArray[np.intp], answer: Bits, moved: NDArray[np.intp]
-) -> str:
+def _open_change(each: _Asked, on: OnRoad, moved: NDArray[np.intp]) -> str:
+    road, picked, reply = on
+    assert isinstance(reply, Answered)
     source, target = format_named(each.chain.source), format_named(each.chain.target)
     among = np.zeros(picked.size, bool)
     among[moved] = True
@@ -314,7 +318,7 @@ def _open_change(
     return (
         f"where the document is open, {moved.size} of {picked.size} inputs get another answer on "
         f"{road} than step by step: {datum_with_value(source, given)} gives "
-        f"{datum_text(target, datum_of(answer[at]))}, not {datum_text(target, there)}"
+        f"{datum_text(target, datum_of(reply.value[at]))}, not {datum_text(target, there)}"
     )
 
 

@@ -1,11 +1,13 @@
-"""The page on position, length, layout and roads: a section per backend and kind of check."""
+"""The page on position, length, layout, roads and chains: a section per backend and kind."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from reports import case_patterns
 from reports.case_patterns import kind_of_check
 from reports.findings.cells import Cell
 from reports.findings.report import Report
@@ -18,22 +20,50 @@ NOT_TOLD = ("unsupported", "conforms")
 class LayoutChecks:
     """The checks of one kind on a backend: how many have each verdict, and those with a message.
 
-    ``road`` is the one that the backend is compared with, if that is what is checked.
+    ``says`` names the kind. Of checks with the same message the first is told.
     """
 
     backend: str
-    road: str
+    says: str
     counts: Counter[str]
-    told: list[Cell]
+    told: list[ToldCheck]
+
+
+class ToldCheck(NamedTuple):
+    """A check, what it is called, and how many others have the same message."""
+
+    cell: Cell
+    name: str
+    others: int
 
 
 def layout_checks(report: Report) -> Iterator[LayoutChecks]:
     """Yield the checks of each backend, in the order of the run."""
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in report.checks:
-        kind = kind_of_check(cell.check)
-        _, _, road = kind.partition("/")
-        groups.setdefault((cell.backend, road), []).append(cell)
-    for (backend, road), cells in groups.items():
+        groups.setdefault((cell.backend, kind_of_check(cell.check)), []).append(cell)
+    for (backend, kind), cells in groups.items():
         counts = Counter(cell.verdict for cell in cells)
-        yield LayoutChecks(backend, road, counts, [c for c in cells if c.verdict not in NOT_TOLD])
+        yield LayoutChecks(backend, _kind_words(kind), counts, [*_told(kind, cells)])
+
+
+def _kind_words(kind: str) -> str:
+    name, _, about = kind.partition("/")
+    match name:
+        case case_patterns.VARIANTS:
+            return f"compared with {about}"
+        case case_patterns.CHAINS:
+            return f"casts in company, by {about}"
+    return "positions, lengths and layouts"
+
+
+def _told(kind: str, cells: Sequence[Cell]) -> Iterator[ToldCheck]:
+    """The checks that are more than counted, one for each message."""
+    same: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.verdict not in NOT_TOLD:
+            same.setdefault(cell.message, []).append(cell)
+    for [first, *others] in same.values():
+        dtype, *more = first.check.removeprefix(f"{kind}/").split("/")
+        path = "".join(f" {part}" if ":" in part else f" → {part}" for part in more)
+        yield ToldCheck(first, dtype + path, len(others))

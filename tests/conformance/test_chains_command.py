@@ -117,3 +117,18 @@ def test_a_document_of_calls_has_no_chains() -> None:
     code, _, err = castigate_in_process("chains", "torch-tensor-to")
     assert code == 2
     assert "torch-tensor-to is not about casts, so that it has no chains" in err
+
+
+def test_the_report_shows_chains_and_tells_the_same_message_once(
+    run_of_ort: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder, _ = run_of_ort
+    code, _, err = castigate_in_process("report", str(folder), f"--out={tmp_path / 'report'}")
+    assert code == 0, err
+    page = (tmp_path / "report" / "layouts.html").read_text(encoding="utf-8")
+    assert "casts in company, by onnx-cast:25" in page
+    assert "float32 → bfloat16 → int8" in page
+    rows = pq.read_table(folder / "pairs.parquet").to_pylist()
+    refused = [each for each in rows if each["verdict"] == "error"]
+    assert len(refused) > 1
+    assert f"(and {len(refused) - 1} more like this)" in page
