@@ -1,10 +1,10 @@
 """Chains: whether casts in one program give what they give alone, one after another.
 
-Users do not cast once. In a program a cast has neighbors, and optimizers drop, merge and move it. A
-chain is asked twice: its steps one by one, and all of them in one program, on each road that the
-backend has. What an optimizer has done shows where the two differ. It is wrong where the program's
-answer is none that the document allows (``oracles.reference.chain_composition``). A step that is
-wrong by itself is no matter of the chain, but of its own case.
+Users do not cast once. In a program a cast has neighbors, and optimizers drop, merge and move it.
+So a judge asks a chain twice: its steps one by one, and all of them in one program, on each road
+that the backend has. Where the two differ, an optimizer has changed something, and the answer is
+wrong if the document does not allow it (``oracles.reference.chain_composition``). A step that is
+wrong by itself is reported in its own case.
 
 The chains of a pair of dtypes travel in one program, each with an input of its own. Where that is
 not answered, each is asked alone.
@@ -34,6 +34,7 @@ from reports.grading.chain_answers import ends_words
 from reports.grading.divergences import datum_of, index_of_simplest
 from reports.judgement import Judgement
 from reports.problems import Died, Note, Problem, Refused, Unoffered, WrongForm, WrongInChain
+from reports.verdicts import Verdict
 from specs.cases import Case
 from specs.chains import Chain, Company, chain_named
 from specs.formats import format_named
@@ -92,62 +93,77 @@ class _Asked:
 def judge_chains(
     subject: Subject, names: Sequence[str], cases: Sequence[Case]
 ) -> Ask[list[Judgement]]:
-    """The verdicts on some chains of a pair of dtypes, each under the name of its check."""
+    """The verdicts on some chains of a pair of dtypes, each under the name of its check.
+
+    ``cases`` are the cases of the pair. A judgement stands under the direct cast, if it is one.
+    """
     chains = {name: chain_named(name.partition("/")[2]) for name in names}
-    by_id = {case.id for case in cases}
-
-    def judgement(name: str, verdict: Any, *problems: Problem, **more: Any) -> Judgement:
-        direct = chains[name].direct.id
-        case = direct if direct in by_id else cases[0].id
-        return Judgement(case, subject.name, verdict, problems, check=name, **more)
-
-    steps = yield from _alone(chains)
-    asked: list[_Asked] = []
-    found: dict[str, Judgement] = {}
-    for name, each in steps.items():
-        if isinstance(each, Unoffered):
-            found[name] = judgement(name, "unsupported", each)
-        else:
-            asked.append(each)
+    steps = yield from _alone(chains, subject.broken)
+    asked = [each for each in steps.values() if isinstance(each, _Asked)]
     for number, road in enumerate(subject.chain_roads):
         yield from _on_road(asked, road, is_first=number == 0)
-    for each in asked:
-        problems, is_open = _problems(each)
-        first, *further = [*_joined(problems), None]
-        worst: Problem | None = first
-        if isinstance(worst, WrongInChain):
-            script = yield from _script(subject, each, worst)
-            worst = replace(worst, script=script)
-        levels = {worst.level} if isinstance(worst, WrongInChain) else set()
-        verdict = subject.graded(each.chain.steps[0], levels, is_open)
-        notes: list[Problem] = []
-        declined = [on.reply for on in each.on_roads if isinstance(on.reply, Declined)]
-        match worst:
-            case None if len(declined) == len(each.on_roads):
-                verdict, notes = "unsupported", [Unoffered(declined[0].text)]
-            case None:
-                notes = [*_notes(each)]
-            case Died():
-                verdict = "crashed" if subject.claims(each.chain.steps[0]) else "differs"
-            case Refused() | WrongForm():
-                verdict = subject.failed(each.chain.steps[0])
-        found[each.name] = judgement(
-            each.name,
-            verdict,
-            *([worst] if worst is not None else []),
-            *notes,
-            inputs=each.inputs.size,
-            reproduction=worst.script if isinstance(worst, WrongInChain) else "",
-            further=tuple(more for more in further if more is not None),
-        )
-    return [found[name] for name in names]
+    by_id = {case.id for case in cases}
+    found: list[Judgement] = []
+    for name, each in steps.items():
+        direct = chains[name].direct.id
+        case = direct if direct in by_id else cases[0].id
+        if isinstance(each, Unoffered):
+            found.append(Judgement(case, subject.name, "unsupported", (each,), check=name))
+        else:
+            found.append((yield from _judgement(subject, case, each)))
+    return found
 
 
-def _alone(chains: Mapping[str, Chain]) -> Ask[dict[str, _Asked | Unoffered]]:
-    """Ask the steps of each chain one after another, and the direct cast."""
+def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
+    """The verdict on a chain that was asked on all roads, by the most severe of its problems."""
+    problems, is_open = _problems(each)
+    first = each.chain.steps[0]
+    declined = [on.reply for on in each.on_roads if isinstance(on.reply, Declined)]
+    verdict: Verdict
+    shown, further = problems[:1], problems[1:]
+    script = ""
+    match shown:
+        case [WrongInChain() as wrong]:
+            verdict = subject.graded(first, {wrong.level}, is_open)
+            script = yield from _script(subject, each, wrong)
+            shown = [replace(wrong, script=script)]
+        case [Died()]:
+            verdict = "crashed" if subject.claims(first) else "differs"
+        case [_]:
+            verdict = subject.failed(first)
+        case _ if len(declined) == len(each.on_roads):
+            verdict = "unsupported"
+            shown = [Unoffered(declined[0].text if declined else "it has no roads")]
+        case _:
+            verdict = subject.graded(first, (), is_open)
+            shown = [*_notes(each)]
+    return Judgement(
+        case,
+        subject.name,
+        verdict,
+        tuple(shown),
+        inputs=each.inputs.size,
+        reproduction=script,
+        check=each.name,
+        further=tuple(further),
+    )
+
+
+def _alone(
+    chains: Mapping[str, Chain], broken: Mapping[str, str]
+) -> Ask[dict[str, _Asked | Unoffered]]:
+    """Ask the steps of each chain one after another, and the direct cast.
+
+    Chains over dtypes whose bits the adapter has ``broken`` are left out.
+    """
     inputs = {name: chain_inputs(chain.dtypes) for name, chain in chains.items()}
     now: dict[str, Bits] = dict(inputs)
-    found: dict[str, _Asked | Unoffered] = {}
+    found: dict[str, _Asked | Unoffered] = {
+        name: Unoffered(f"the adapter, not the framework: {dtype}: {broken[dtype]}")
+        for name, chain in chains.items()
+        for dtype in chain.dtypes
+        if dtype in broken
+    }
     direct: dict[str, Reply] = {}
     for number in range(max(len(chain.steps) for chain in chains.values())):
         going = {n: c for n, c in chains.items() if n not in found and number < len(c.steps)}
@@ -212,7 +228,7 @@ def _on_road(asked: Sequence[_Asked], road: str, *, is_first: bool) -> Ask[None]
 
 
 def _problems(each: _Asked) -> tuple[list[Problem], bool]:
-    """What is wrong on each road, and whether only open answers change."""
+    """What is wrong, the most severe first, and whether an open answer changes."""
     problems: list[Problem] = []
     is_open = False
     for road, picked, reply in each.on_roads:
@@ -230,7 +246,7 @@ def _problems(each: _Asked) -> tuple[list[Problem], bool]:
             problems.append(_wrong(each, road, picked, answers, wrong))
         else:
             is_open = True
-    return problems, is_open
+    return [*_joined(problems)], is_open
 
 
 def _missing(road: str, reply: NoAnswer) -> Iterator[Problem]:
