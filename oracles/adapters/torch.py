@@ -14,6 +14,7 @@ from oracles.adapters.call_scripts import CallSyntax
 from oracles.adapters.refusals import first_line, load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import bits_statement, print_statement, print_tensor
 from oracles.adapters.torch_calls import Calls
+from oracles.adapters.torch_chains import chain_roads, chain_statement, ends_of
 from oracles.adapters.torch_compile import Compiler, Function
 from oracles.adapters.torch_device import DeviceSweep, require_device
 from oracles.adapters.torch_tensors import DTYPES, PAIRED, VIEWED, Tensors, shares_memory
@@ -21,6 +22,7 @@ from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, DeviceSwept, Returned, Unsupported
 from specs.calls import Call
 from specs.cases import Case
+from specs.chains import Company
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("view", "compile", "threads", "cuda")
@@ -61,6 +63,7 @@ class Torch:
         if self._device is not None:
             require_device(self._torch, self._device)
         self._tensors = Tensors(self._torch, self._device)
+        self.chain_roads = chain_roads(variant)
         self._function: Callable[[str, Any, Any], Function] = eager
         # A compiled kernel serves all lengths, but only one rank.
         self.compiles_shapes = variant == "compile"
@@ -71,6 +74,24 @@ class Torch:
         """Answer a case with one ``to``."""
         self._require_cast(case)
         return self._answer("to", case, bits)
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Answer chains with one ``to`` after another, all in one function."""
+        paths = []
+        for chain in company.chains:
+            for step in chain.steps:
+                self._require_cast(step)
+            paths.append([self._tensors.castable(step.target) for step in chain.steps])
+        pairs = zip(company.chains, bits.values(), strict=True)
+        tensors = [self._tensors.tensor(chain.source, own) for chain, own in pairs]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                ends = ends_of(self._torch, company.road, paths, tensors)
+            except NotImplementedError as error:
+                raise Unsupported(first_line(error)) from None
+            found = zip(company.chains, ends, strict=True)
+            return [self._tensors.bits(chain.target, end).copy() for chain, end in found]
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``view``, which scales the last dimension."""
@@ -155,6 +176,19 @@ class Torch:
             + cast.format(target=DTYPES[case.target])
             + f"answers = {answers_expression(case.target, self._device)}\n"
             + print_statement(case.source, case.target, bits)
+        )
+
+    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes one chain by torch, without this project."""
+        [chain], [own] = company.chains, [*bits.values()]
+        dtypes = [DTYPES[step.target] for step in chain.steps]
+        return (
+            HEADER.format(version=self.version, case=f"{chain.id} on {company.road}")
+            + f"{bits_statement(chain.source, own)}\n"
+            + f"x = {tensor_expression(chain.source, self._device)}\n"
+            + chain_statement(company.road, dtypes)
+            + f"answers = {answers_expression(chain.target, self._device)}\n"
+            + print_statement(chain.source, chain.target, own)
         )
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:

@@ -54,12 +54,12 @@ class Compiler:
         def bitcast(x: Any) -> Any:
             return x.view(target)
 
-        function = _with_own_code(cast if method == "to" else bitcast)
+        function = with_own_code(cast if method == "to" else bitcast)
         compiled: Function = self._torch.compile(function, fullgraph=True, dynamic=True)
         return compiled
 
 
-def _with_own_code(function: Any) -> FunctionType:
+def with_own_code(function: Any) -> FunctionType:
     """Copy a function with its code object: torch limits the compilations of each code object."""
     code = function.__code__.replace()
     return FunctionType(code, function.__globals__, closure=function.__closure__)
