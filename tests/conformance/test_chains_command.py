@@ -132,3 +132,19 @@ def test_the_report_shows_chains_and_tells_the_same_message_once(
     refused = [each for each in rows if each["verdict"] == "error"]
     assert len(refused) > 1
     assert f"(and {len(refused) - 1} more like this)" in page
+
+
+def test_shards_with_chains_join_to_the_whole_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    asked = ("run", "--backend=reference", *ONE, "--chains")
+    shards = [tmp_path / "first", tmp_path / "second"]
+    for number, shard in enumerate(shards, 1):
+        castigate_in_process(*asked, f"--shard={number}/2", f"--out={shard}")
+    code, _, err = castigate_in_process("merge", *map(str, shards), f"--out={tmp_path / 'joined'}")
+    assert code == 0, err
+    castigate_in_process(*asked, f"--out={tmp_path / 'whole'}")
+    for name in ("cases.parquet", "pairs.parquet", "problems.parquet"):
+        joined, whole = ((tmp_path / run / name).read_bytes() for run in ("joined", "whole"))
+        assert joined == whole, name
