@@ -89,6 +89,7 @@ class Builtin:
 
 
 ADAPTERS = "oracles.adapters"
+OPTIMIZERS = f"{ADAPTERS}.onnx_optimizers"
 BUILTINS: dict[str, Builtin] = {
     "reference": Builtin("oracles.reference.reference_oracle", "Reference"),
     "ort": Builtin(f"{ADAPTERS}.ort", "Ort", "onnxruntime", "ort"),
@@ -101,6 +102,11 @@ BUILTINS: dict[str, Builtin] = {
     "tvm": Builtin(f"{ADAPTERS}.tvm", "Tvm", "tvm", "tvm"),
     "openvino": Builtin(f"{ADAPTERS}.openvino", "OpenVino", "openvino", "openvino"),
     "torch_xla": Builtin(f"{ADAPTERS}.torch_xla", "TorchXla", "torch_xla", "torch-xla"),
+    "onnxoptimizer": Builtin(OPTIMIZERS, "Onnxoptimizer", "onnxoptimizer", "optimizers"),
+    "onnxslim": Builtin(OPTIMIZERS, "Onnxslim", "onnxslim", "optimizers"),
+    "onnxsim": Builtin(OPTIMIZERS, "Onnxsim", "onnxsim", "optimizers"),
+    "onnxscript": Builtin(OPTIMIZERS, "Onnxscript", "onnxscript", "optimizers"),
+    "ort_offline": Builtin(OPTIMIZERS, "OrtOffline", "onnxruntime", "ort"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }

@@ -47,7 +47,33 @@ from onnx.reference import ReferenceEvaluator
 """
 
 CHECK = "onnx.checker.check_model(model, full_check=True)\n"
-RUN = '(y,) = ReferenceEvaluator(model).run(None, {{"x": {x}}})\n'
+RUN = '(y,) = ReferenceEvaluator(model).run({outputs}, {{"x": {x}}})\n'
+
+
+def evaluator_run(
+    models: ModelBuilder,
+    case: Case,
+    bits: Bits,
+    outputs: str = "None",
+    *,
+    is_bitcast: bool = False,
+) -> str:
+    """Return the statements that run a script's ``model`` on ``bits`` and print the answers."""
+    source, target = format_named(case.source), format_named(case.target)
+    x, y, binding = "bits", f'y.view("{target.storage}"){mask_expression(case.target)}', ""
+    if target.kind == "text":
+        y = "y.tolist()"
+    if case.source in NUMPY_DTYPES:
+        x += f'.view("{case.source}")'
+    elif source.kind != "text":
+        number = models.element_type(case.source)
+        x, binding = "x", f"x = bits.view(onnx.helper.tensor_dtype_to_np_dtype({number}))\n"
+    shown = (
+        print_tensor(case.target, y)
+        if is_bitcast
+        else print_statement(case.source, case.target, bits, y)
+    )
+    return binding + RUN.format(outputs=outputs, x=x) + shown
 
 
 class Onnx:
@@ -120,28 +146,14 @@ class Onnx:
         return self._script(case, bitcast_graph(case), bits)
 
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
-        source, target = format_named(case.source), format_named(case.target)
-        x, y, binding = "bits", f'y.view("{target.storage}"){mask_expression(case.target)}', ""
-        if case.source in NUMPY_DTYPES:
-            x += f'.view("{case.source}")'
-        elif source.kind != "text":
-            number = self._models.element_type(case.source)
-            x, binding = "x", f"x = bits.view(onnx.helper.tensor_dtype_to_np_dtype({number}))\n"
         shape = ", ".join(f"d{axis}" for axis in range(bits.ndim))
         return (
             HEADER.format(version=self.version, case=case)
             + f"{bits_statement(case.source, bits)}\n"
             + self._models.statement(graph, f"[{shape}]" if shape else "")
             + CHECK
-            + binding
-            + RUN.format(x=x)
-            + self._print(case, graph, bits, "y.tolist()" if target.kind == "text" else y)
+            + evaluator_run(self._models, case, bits, is_bitcast=graph.operator == "BitCast")
         )
-
-    def _print(self, case: Case, graph: Graph, bits: Bits, answers: str) -> str:
-        if graph.operator == "BitCast":
-            return print_tensor(case.target, answers)
-        return print_statement(case.source, case.target, bits, answers)
 
     def _evaluator(self, graph: Graph, rank: int) -> Any:
         """Return a graph's evaluator, or raise the error with which the checker refuses a rank."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from oracles.adapters.tensor_memory import initializer_content
 from oracles.protocol import Bits, Unsupported
 from specs.cases import Case
 from specs.chains import Chain, Company
+from specs.formats import format_named
 
 LATEST = 25
 """The opset for documents without opsets."""
@@ -72,6 +74,11 @@ def cast_graph(case: Case) -> Graph:
 def bitcast_graph(case: Case) -> Graph:
     """Return the graph of a bitcast, which has no parameters."""
     return Graph(FIRST_BITCAST, case.source, case.target, "BitCast")
+
+
+def axes_of(company: Company) -> dict[str, str]:
+    """The axes of a company's road, and where it lies on each."""
+    return dict(axis.split(":") for axis in company.road.split(","))
 
 
 class ModelBuilder:
@@ -158,7 +165,6 @@ class ModelBuilder:
         self,
         company: Company,
         axes: Mapping[str, str],
-        content: Callable[[str, Bits], Any],
         bits: Sequence[Bits],
     ) -> Any:
         """Return the model of a company: chain number i leads from ``xi`` to ``yi``.
@@ -177,9 +183,8 @@ class ModelBuilder:
         for number, (chain, own) in enumerate(zip(company.chains, bits, strict=True)):
             at = f"x{number}"
             if axes.get("input") == "constant":
-                constants.append(
-                    self.tensor(at, chain.source, own.shape, content(chain.source, own))
-                )
+                content = initializer_content(format_named(chain.source), own)
+                constants.append(self.tensor(at, chain.source, own.shape, content))
             else:
                 inputs.append(row(at, chain.source, number))
             if axes.get("before") == "reshape":

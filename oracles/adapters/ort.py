@@ -14,6 +14,7 @@ from oracles.adapters.onnx_models import (
     LATEST,
     Graph,
     ModelBuilder,
+    axes_of,
     bitcast_graph,
     cast_graph,
 )
@@ -130,18 +131,12 @@ class Ort:
 
     def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
         """Answer chains by one model, in which each has its own input and output."""
-        axes = _axes(company)
+        axes = axes_of(company)
         inputs = [bits[str(number)] for number in range(len(company.chains))]
-
-        def content(dtype: str, own: Bits) -> bytes | list[bytes]:
-            return initializer_content(format_named(dtype), own)
-
         with self._refusals(*MISSING_KERNELS):
-            model = self._models.chains(company, axes, content, inputs)
-            options = self._options()
-            levels = self._ort.GraphOptimizationLevel
-            options.graph_optimization_level = getattr(levels, LEVELS[axes["level"]])
-            binding = (session := self._open(model, options)).io_binding()
+            model = self._models.chains(company, axes, inputs)
+            session = self._open(model, self._options(axes["level"]))
+            binding = session.io_binding()
             for number, (chain, own) in enumerate(zip(company.chains, inputs, strict=True)):
                 if axes.get("input") != "constant":
                     value = self._ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
@@ -156,7 +151,7 @@ class Ort:
 
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
         """Return a script that makes one chain by onnxruntime, without this project."""
-        [chain], [own], axes = company.chains, [*bits.values()], _axes(company)
+        [chain], [own], axes = company.chains, [*bits.values()], axes_of(company)
         number, is_constant = self._models.element_type(chain.source), axes.get("input") is not None
         ends = replace(case, target=chain.target)
         # The first level is onnxruntime's own default.
@@ -295,15 +290,22 @@ class Ort:
         model = self._models.with_constant(graph, bits.shape, content)
         if not self._folded:
             return self._open(model, self._options())
-        with TemporaryDirectory() as folder:
-            optimized = Path(folder, "optimized.onnx")
-            options = self._options()
-            options.graph_optimization_level = self._ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-            options.optimized_model_filepath = str(optimized)
-            session = self._open(model, options)
-            if self._onnx.load(optimized).graph.node:
-                raise Unsupported(f"onnxruntime did not fold this {graph.operator} at load")
+        session, left = self._open_optimized(model, "basic")
+        if left.graph.node:
+            raise Unsupported(f"onnxruntime did not fold this {graph.operator} at load")
         return session
+
+    def optimized(self, model: Any, level: str) -> Any:
+        """Return what a level of optimization leaves of a model."""
+        with self._refusals(*MISSING_KERNELS):
+            return self._open_optimized(model, level)[1]
+
+    def _open_optimized(self, model: Any, level: str) -> tuple[Any, Any]:
+        with TemporaryDirectory() as folder:
+            written = Path(folder, "optimized.onnx")
+            options = self._options(level)
+            options.optimized_model_filepath = str(written)
+            return self._open(model, options), self._onnx.load(written)
 
     def _open(self, model: Any, options: Any) -> Any:
         content = model.SerializeToString()
@@ -319,9 +321,10 @@ class Ort:
             "built for the device, and its libraries (https://onnxruntime.ai/docs/install)"
         )
 
-    def _options(self) -> Any:
+    def _options(self, level: str = "disabled") -> Any:
         options = self._ort.SessionOptions()
-        options.graph_optimization_level = self._ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        levels = self._ort.GraphOptimizationLevel
+        options.graph_optimization_level = getattr(levels, LEVELS[level])
         options.intra_op_num_threads = self._threads
         options.log_severity_level = ONLY_FATAL
         if self._provider != CPU:
@@ -344,8 +347,3 @@ class Ort:
             if not any(sign in str(error) for sign in signs):
                 raise
             raise Unsupported(first_line(error)) from None
-
-
-def _axes(company: Company) -> dict[str, str]:
-    """The axes of a company's road, and where it lies on each."""
-    return dict(axis.split(":") for axis in company.road.split(","))

@@ -22,6 +22,7 @@ from specs.ruling import ruling
 from specs.selection import cases_of_pair
 
 DROPS, KEEPS = "drops-", "keeps-"
+REPEATED = f"{DROPS}casts-to-the-same-dtype-in-chains"
 MODES, ORDER = "loses-modes-in-chains", "reorders-casts"
 ON_THE_WAY = "-on-the-way"
 KIND_WORDS: Mapping[str, str] = {"float": "a float", "integer": "an integer", "boolean": "bool"}
@@ -39,6 +40,8 @@ def says(name: str) -> str:
     what = name.removesuffix(ON_THE_WAY).partition("-")[2]
     if name == MODES:
         return "casts in the default mode within a chain, whatever the mode of the step"
+    if name == REPEATED:
+        return "leaves out casts of a chain whose source and target are the same dtype"
     if name == ORDER:
         return "makes the casts of a chain in another order"
     if name.startswith(KEEPS):
@@ -77,6 +80,9 @@ def other_paths(chain: Chain) -> Iterator[OtherPath]:
             kind = format_named(middle[dropped]).kind
             if steps is not None:
                 yield OtherPath(f"{DROPS}{kind}{ON_THE_WAY}", steps)
+    changing = [step for step in chain.steps if step.source != step.target]
+    if 0 < len(changing) < len(chain.steps):
+        yield OtherPath(REPEATED, changing)
     defaults = [
         cases_of_pair(*_edition(chain), each.source, each.target)[0] for each in chain.steps
     ]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oracles.adapters import onnx_optimizers
 from oracles.protocol import (
     Bits,
     NotInstalled,
@@ -560,5 +561,8 @@ class TestScripts:
 def test_every_backend_has_roads_in_the_contract() -> None:
     covered = {road.backend for road in ROADS}
     others = {"reference", "cinn", "pypto"}  # tested as the reference and with stand-ins
+    others |= {
+        each.name or each.package for each in onnx_optimizers.REWRITERS
+    }  # in test_onnx_optimizers.py
     assert covered == BUILTINS.keys() - others
     assert set(formats()) == ALL

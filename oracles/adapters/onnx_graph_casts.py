@@ -1,0 +1,91 @@
+"""Executes a graph of casts by the reference: what an optimizer has left of a model.
+
+Whoever judges an optimizer wants no kernel in between. So the casts that are left get the answers
+of the documents' rules, and what moves bits without a change moves them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from oracles.adapters.onnx_models import SHORT_NAMES
+from oracles.protocol import Bits, Unsupported
+from oracles.reference.reference_oracle import Reference
+from specs.cases import Case
+from specs.loader import document_named
+from specs.selection import cases_of_pair
+
+DOCUMENT = "onnx-cast"
+MOVES = frozenset({"Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten"})
+"""Operators that keep every bit of their first input; all tensors here are rows."""
+LONG_NAMES = {short: name for name, short in SHORT_NAMES.items()}
+
+
+class GraphCasts:
+    """The casts of an optimized model, under the names of its outputs."""
+
+    def __init__(self, onnx: Any, reference: Reference) -> None:
+        self._onnx = onnx
+        self._reference = reference
+
+    def run(self, model: Any, given: Mapping[str, Bits]) -> dict[str, Bits]:
+        """Return the patterns of each output.
+
+        Raise Unsupported for a node that is no cast, and TypeError for an output of another dtype
+        than the graph says.
+        """
+        version = _version(model)
+        values = {
+            each.name: (self._dtype(each.type.tensor_type.elem_type), given[each.name])
+            for each in model.graph.input
+            if each.name in given
+        }
+        for node in model.graph.node:
+            if node.op_type == "Cast":
+                dtype, bits = values[node.input[0]]
+                case = self._case(node, version, dtype)
+                values[node.output[0]] = case.target, self._reference.cast(case, bits)
+            elif node.op_type in MOVES:
+                values[node.output[0]] = values[node.input[0]]
+            elif node.op_type != "Constant":  # the shape of a Reshape
+                raise Unsupported(f"the optimizer has left a node {node.op_type}")
+        return dict(self._outputs(model.graph.output, values))
+
+    def _outputs(
+        self, outputs: Sequence[Any], values: Mapping[str, tuple[str, Bits]]
+    ) -> Iterator[tuple[str, Bits]]:
+        for each in outputs:
+            dtype, bits = values[each.name]
+            wanted = self._dtype(each.type.tensor_type.elem_type)
+            if dtype != wanted:
+                raise TypeError(f"asked for {wanted}, got {dtype}")
+            yield each.name, bits
+
+    def _case(self, node: Any, version: str, source: str) -> Case:
+        """The case of a node; an attribute that it lacks has the value of the default mode."""
+        read = self._onnx.helper.get_attribute_value
+        attributes = {each.name: read(each) for each in node.attribute}
+        given = {name: _text(value) for name, value in attributes.items()}
+        listed = cases_of_pair(DOCUMENT, version, source, self._dtype(attributes["to"]))
+        default = dict(listed[0].modes)
+        return next(
+            case
+            for case in listed
+            if all(given.get(name, default.get(name)) == value for name, value in case.modes)
+        )
+
+    def _dtype(self, number: int) -> str:
+        name = str(self._onnx.TensorProto.DataType.Name(number))
+        return LONG_NAMES.get(name, name.lower())
+
+
+def _version(model: Any) -> str:
+    """The newest version of the document that a model's opset has."""
+    opset = next(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
+    versions = document_named(DOCUMENT).entry.versions
+    return max((each for each in versions if int(each) <= opset), key=int)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,196 @@
+"""Optimizers of ONNX models: what they leave of a graph of casts, executed by the reference.
+
+So a wrong answer is the rewrite's alone, whatever kernels a runtime has. Constants are no road
+here: an optimizer folds them by the kernels of a runtime, which is a backend of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from importlib.metadata import version
+from typing import Any
+
+from oracles.adapters.onnx import evaluator_run
+from oracles.adapters.onnx_graph_casts import GraphCasts
+from oracles.adapters.onnx_models import FIRST_NUMBERED, Graph, ModelBuilder, axes_of, cast_graph
+from oracles.adapters.ort import LEVELS, Ort
+from oracles.adapters.refusals import load, require_plain, require_variant
+from oracles.adapters.script_text import bits_statement
+from oracles.protocol import Bits, Unsupported
+from oracles.reference.reference_oracle import Reference
+from specs.cases import Case
+from specs.chains import Company
+
+VARIANTS: tuple[str, ...] = ()
+CACHED_MODELS = 64
+DEFAULT = "default"
+"""The level of an optimizer that is called without options."""
+
+HEADER = """\
+# {name} {version}: {asked}
+import numpy as np
+import onnx.parser
+import onnx.printer
+{imports}from onnx.reference import ReferenceEvaluator
+
+"""
+SHOW = "print(onnx.printer.to_text(model.graph))\n"
+OFFLINE = """\
+options = ort.SessionOptions()
+options.graph_optimization_level = ort.GraphOptimizationLevel.{level}
+options.optimized_model_filepath = "optimized.onnx"
+ort.InferenceSession(model.SerializeToString(), options)
+model = onnx.load("optimized.onnx")
+"""
+
+
+Rewrite = Callable[[Any, str], Any]
+"""What makes another model of a model, at a level."""
+
+
+@dataclass(frozen=True)
+class Rewriter:
+    """An optimizer: its package, what starts it, and the same in a script."""
+
+    package: str
+    start: Callable[[], Rewrite]
+    imports: str
+    statement: str
+    extra: str = "optimizers"
+    levels: tuple[str, ...] = (DEFAULT,)
+    """The first is what users get who choose none."""
+    name: str = ""
+
+    @property
+    def roads(self) -> tuple[str, ...]:
+        """Each level, and on the first one what else may change what is removed."""
+        first, *others = (f"level:{each}" for each in self.levels)
+        return first, f"{first},middle:output", f"{first},before:reshape", *others
+
+
+def _onnxoptimizer() -> Rewrite:
+    optimizer = load("onnxoptimizer", "optimizers")
+    return lambda model, level: optimizer.optimize(model)
+
+
+def _onnxslim() -> Rewrite:
+    slimmer = load("onnxslim", "optimizers")
+    return lambda model, level: slimmer.slim(model)
+
+
+def _onnxsim() -> Rewrite:
+    simplifier = load("onnxsim", "optimizers")
+    return lambda model, level: simplifier.simplify(model)[0]
+
+
+def _onnxscript() -> Rewrite:
+    optimizer = load("onnxscript.optimizer", "optimizers")
+    return lambda model, level: optimizer.optimize(model)
+
+
+REWRITERS = (
+    Rewriter(
+        "onnxoptimizer",
+        _onnxoptimizer,
+        "import onnxoptimizer\n",
+        "model = onnxoptimizer.optimize(model)\n",
+    ),
+    Rewriter("onnxslim", _onnxslim, "import onnxslim\n", "model = onnxslim.slim(model)\n"),
+    Rewriter("onnxsim", _onnxsim, "import onnxsim\n", "model, _ = onnxsim.simplify(model)\n"),
+    Rewriter(
+        "onnxscript",
+        _onnxscript,
+        "import onnxscript.optimizer\n",
+        "model = onnxscript.optimizer.optimize(model)\n",
+    ),
+    Rewriter(
+        "onnxruntime",
+        lambda: Ort().optimized,
+        "import onnxruntime as ort\n",
+        OFFLINE,
+        "ort",
+        tuple(LEVELS),
+        "ort_offline",
+    ),
+)
+
+
+class OnnxOptimizer:
+    """An optimizer in front of the reference."""
+
+    claims: tuple[str, ...] = ("onnx-cast",)
+
+    def __init__(self, rewriter: Rewriter, variant: str | None = None) -> None:
+        self._rewrite = rewriter.start()
+        self._onnx: Any = load("onnx", rewriter.extra)
+        self.name = rewriter.name or rewriter.package
+        require_variant(self.name, variant, VARIANTS)
+        self._rewriter = rewriter
+        self.version = version(rewriter.package)
+        self.chain_roads = rewriter.roads
+        self._models = ModelBuilder(self._onnx)
+        self._reference = Reference()
+        self._casts = GraphCasts(self._onnx, self._reference)
+        self._optimized = lru_cache(CACHED_MODELS)(self._optimize_cast)
+
+    def cast(self, case: Case, bits: Bits) -> Bits:
+        """Answer a case with what is left of a model of one Cast."""
+        require_plain(case, "ONNX's Cast")
+        return self._casts.run(self._optimized(cast_graph(case), bits.ndim), {"x": bits})["y"]
+
+    def road(self, case: Case) -> str:
+        """Return what the model of a case depends on."""
+        require_plain(case, "ONNX's Cast")
+        return self._models.road(case)
+
+    def identity(self, dtype: str, bits: Bits) -> Bits:
+        """Copy the bits: the reference has no tensors to move them through."""
+        return self._reference.identity(dtype, bits)
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Answer chains with what is left of one model of all of them."""
+        axes = axes_of(company)
+        inputs = [bits[str(number)] for number in range(len(company.chains))]
+        model = self._rewritten(self._models.chains(company, axes, inputs), axes["level"])
+        given = {f"x{number}": own for number, own in enumerate(inputs)}
+        found = self._casts.run(model, given)
+        return [found[f"y{number}"] for number in range(len(inputs))]
+
+    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
+        """Return a script that shows what is left, and ONNX's own evaluator's answer to it."""
+        [chain], [own], axes = company.chains, [*bits.values()], axes_of(company)
+        rewriter = self._rewriter
+        level = LEVELS.get(axes["level"], "")
+        outputs = '["y"]' if "middle" in axes else "None"
+        return (
+            HEADER.format(
+                name=rewriter.package,
+                version=self.version,
+                asked=f"{chain.id} on {company.road}",
+                imports=rewriter.imports,
+            )
+            + f"{bits_statement(chain.source, own)}\n"
+            + self._models.chain_statement(chain, axes)
+            + rewriter.statement.format(level=level)
+            + SHOW
+            + evaluator_run(self._models, replace(case, target=chain.target), own, outputs)
+        )
+
+    def _optimize_cast(self, graph: Graph, rank: int) -> Any:
+        if graph.opset < FIRST_NUMBERED:
+            raise Unsupported("optimizers read the attribute `to` only as a number")
+        # onnxsim wants a shape, so each rank has its own model.
+        return self._rewritten(self._models.with_input(graph, rank), self._rewriter.levels[0])
+
+    def _rewritten(self, model: Any, level: str) -> Any:
+        # Some optimizers change the model that they are given.
+        copy = type(model)()
+        copy.CopyFrom(model)
+        return self._rewrite(copy, level)
+
+
+Onnxoptimizer, Onnxslim, Onnxsim, Onnxscript, OrtOffline = (
+    partial(OnnxOptimizer, each) for each in REWRITERS
+)
