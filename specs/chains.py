@@ -20,7 +20,7 @@ from specs.dtype_names import dtype_spelled, dtypes_spelled
 from specs.editions import edition
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.loader import document_named, documents
+from specs.loader import document_and_version, document_named
 from specs.pair_conditions import is_exact
 from specs.ruling import Ruling, ruling
 from specs.selection import cases_of_pair
@@ -111,14 +111,8 @@ def chain_named(text: str) -> Chain:
     Raise CastigateError if a step is no case.
     """
     document, *parts = text.split("/")
-    name, _, version = document.partition(":")
-    if name not in documents():
-        raise CastigateError(f"unknown document `{name[:40]}`; castigate specs lists them")
-    versions = documents()[name].entry.versions
-    if version and version not in versions:
-        raise CastigateError(
-            f"{name} has no version `{version[:40]}`; it has {', '.join(versions)}"
-        )
+    known, version = document_and_version(document[:100])
+    name, versions = known.name, [version] if version else [*reversed(known.entry.versions)]
     places = _dtype_places(parts)
     if places[:1] != [0] or not FEWEST_DTYPES <= len(places) <= MOST_DTYPES:
         raise CastigateError(
@@ -128,7 +122,7 @@ def chain_named(text: str) -> Chain:
     dtypes = [dtype_spelled(parts[place]) for place in places]
     ends = [*places[1:], len(parts)][1:]
     modes = [parts[place + 1 : end] for place, end in zip(places[1:], ends, strict=True)]
-    tried = [_steps(name, each, dtypes, modes) for each in _newest_first(name, version)]
+    tried = [_steps(name, each, dtypes, modes) for each in versions]
     for steps in tried:
         if None not in steps:
             return Chain(tuple(step for step in steps if step is not None))
@@ -139,10 +133,6 @@ def chain_named(text: str) -> Chain:
         f"{document} has no cast from {pair}{words} for a chain; castigate specs {name} lists its"
         " cases"
     )
-
-
-def _newest_first(document: str, version: str) -> list[str]:
-    return [version] if version else [*reversed(documents()[document].entry.versions)]
 
 
 def _dtype_places(parts: Sequence[str]) -> list[int]:

@@ -23,6 +23,8 @@ from specs.model.yaml_source import (
 from specs.suggestions import did_you_mean
 
 DOCUMENTS = Path(__file__).with_name("documents")
+YARDSTICKS = Path(__file__).with_name("yardsticks")
+"""Rules behind which no page stands, so that no backend is judged by them: chains are."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,12 @@ def documents() -> Documents:
     return Documents(DOCUMENTS)
 
 
+@cache
+def yardsticks() -> Documents:
+    """The rules without a page."""
+    return Documents(YARDSTICKS)
+
+
 def check_cached_documents(names: Iterable[str]) -> None:
     """Raise an error if the cache holds other rules than the files of these documents or formats.
 
@@ -111,8 +119,10 @@ def _check_cached(path: Path) -> None:
 
 
 def document_named(name: str) -> Document:
-    """The shipped document of this name; raise CastigateError with a suggestion if unknown."""
+    """The document or yardstick of this name; raise CastigateError with a suggestion if unknown."""
     known = documents()
+    if name not in known and name in yardsticks():
+        return yardsticks()[name]
     if name not in known:
         raise CastigateError(
             f"unknown document `{name}`; {did_you_mean(name, known)}"

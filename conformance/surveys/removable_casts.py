@@ -1,14 +1,16 @@
 """Which casts may be left out of a chain: decided for every input, from a document's rules alone.
 
 In A→B→C the cast to B may be left out where all that the cast A→C may give is what the chain may
-give. The answer is one of these:
+give. The same is asked of whatever an optimizer makes of a chain (``replaced``): fewer casts, other
+ones, or none. The answer is one of these:
 
-- ``always``: for every input, and the chain leaves none open; or the same cast is left, so that it
-  answers open inputs as before;
+- ``always``: for every input, and the chain leaves none open; or what is left are casts of the
+  chain, so that open inputs are answered as before;
 - ``defined``: for every input, but some are open, so that a framework may answer otherwise then;
 - ``unlisted``: the document lists no cast A→C, so that nothing can take the place of the two;
-- ``never``: for some input the cast A→C may give what the chain does not allow. The simplest such
-  input found is the counterexample, and ``level`` says how strictly the chain decides it.
+- ``never``: for some input the casts that are left may give what the chain does not allow. The
+  simplest such input found is the counterexample, and ``level`` says how strictly the chain decides
+  it.
 
 Sources of up to 16 bits are tried whole. Of a wider one, inputs near all breakpoints are tried, and
 what they do not contradict, the solver proves for all.
@@ -18,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from multiprocessing import get_context
 from typing import Any, Literal
@@ -28,12 +32,13 @@ from numpy.typing import NDArray
 from conformance.kinds.chain_inputs import chain_inputs
 from oracles.proof.smt_chains import Removal
 from oracles.protocol import Bits
-from oracles.reference.chain_composition import compose_arrays
-from oracles.reference.chain_ends import Ends, ends, joined
+from oracles.reference.chain_composition import compose_arrays, unchanged
+from oracles.reference.chain_ends import Ends, ends
 from reports.grading.chain_answers import ends_words
 from reports.grading.divergences import index_of_simplest
+from specs.cases import Case
 from specs.chains import Chain, chain_named, chains_of, is_listed
-from specs.formats import EXHAUSTIVE_BITS, format_named
+from specs.formats import EXHAUSTIVE_BITS, Format, format_named
 from specs.model.strict_model import StrictModel
 from specs.release import VERSION
 from specs.ruling import Ruling, ruling
@@ -47,21 +52,22 @@ INPUTS = 6000
 
 
 class Counterexample(StrictModel):
-    """An input for which the direct cast may give what the chain does not allow."""
+    """An input for which the casts that are left may give what the chain does not allow."""
 
     input: str
     chain: tuple[str, ...]
-    direct: tuple[str, ...]
+    instead: tuple[str, ...]
 
 
 class RemovableCast(StrictModel):
-    """Whether the cast to the middle dtype of a chain may be left out, and how that is known.
+    """Whether other casts may stand in the place of a chain, and how that is known.
 
-    ``level`` is that of what the chain decides and the direct cast does not keep.
+    ``instead`` is the direct cast, or a chain, or empty if the input is left as it is. ``level`` is
+    that of what the chain decides and these do not keep.
     """
 
     chain: str
-    direct: str
+    instead: str
     removable: Removable
     known_by: Method
     level: Literal["", "required", "recommended"] = ""
@@ -99,97 +105,121 @@ def _decided(ids: Sequence[str], seconds: float) -> list[RemovableCast]:
 
 
 def decide(chain: Chain, seconds: float = SECONDS) -> RemovableCast:
-    """Decide whether the middle cast of a chain may be left out."""
-    direct, rulings = chain.direct, chain.rulings
-    shorter = [ruling(direct)]
+    """Decide whether the casts on the way of a chain may be left out."""
+    return replaced(chain, (chain.direct,), seconds)
 
-    def holds(has_open: bool, method: Method) -> RemovableCast:
-        # Where the same cast is left, it answers open inputs as before.
-        removable: Removable = "defined" if has_open and direct not in chain.steps else "always"
-        return RemovableCast(chain=chain.id, direct=direct.id, removable=removable, known_by=method)
 
-    if not is_listed(direct):
-        return RemovableCast(
-            chain=chain.id,
-            direct=direct.id,
-            removable="unlisted",
-            known_by="the document's list",
-        )
-    contradicted, has_open = _tried(chain, shorter)
+def replaced(chain: Chain, instead: Sequence[Case], seconds: float = SECONDS) -> RemovableCast:
+    """Decide whether other casts, or none, may stand in the place of a chain."""
+    question = _Question(chain, tuple(instead))
+    if not all(map(is_listed, instead)):
+        return question.answer(removable="unlisted", known_by="the document's list")
+    removal = Removal(chain.rulings, question.rulings)
+    contradicted, has_open = question.tried()
     if contradicted:
         found = contradicted.get("required", contradicted.get("recommended"))
-        if "required" not in contradicted and not _is_narrow(chain):
+        if "required" not in contradicted and not question.is_narrow:
             # The solver looks for an input that is decided more strictly.
-            removal = Removal(rulings, shorter)
             stricter = removal.solve(removal.required_contradiction, seconds)
             found = stricter if isinstance(stricter, int) else found
         assert found is not None
-        return _contradiction(chain, shorter, found)
-    if _is_narrow(chain):
-        return holds(has_open, "all inputs")
-    removal = Removal(rulings, shorter)
+        return question.contradiction(found)
+    if question.is_narrow:
+        return question.holds(has_open, "all inputs")
     answers = removal.solve(removal.contradiction, seconds)
     if isinstance(answers, int):
-        return _contradiction(chain, shorter, answers)
+        return question.contradiction(answers)
     if answers == "none" and not has_open:
         answers = removal.solve(removal.is_open, seconds)
         has_open = isinstance(answers, int)
     if answers == "out of time":
-        return RemovableCast(
-            chain=chain.id, direct=direct.id, removable="unknown", known_by="solver"
+        return question.answer(removable="unknown", known_by="solver")
+    return question.holds(has_open, "solver")
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A chain, and the casts in its place."""
+
+    chain: Chain
+    instead: tuple[Case, ...]
+
+    @cached_property
+    def rulings(self) -> list[Ruling]:
+        """What the document says of the casts in the chain's place."""
+        return [*map(ruling, self.instead)]
+
+    @property
+    def is_narrow(self) -> bool:
+        return format_named(self.chain.source).bits <= EXHAUSTIVE_BITS
+
+    def answer(self, **fields: Any) -> RemovableCast:
+        """An answer to this question."""
+        instead = Chain(self.instead).id if self.instead else ""
+        return RemovableCast(chain=self.chain.id, instead=instead, **fields)
+
+    def holds(self, has_open: bool, method: Method) -> RemovableCast:
+        """The answer where nothing contradicts."""
+        # Where casts of the chain itself are left, they answer open inputs as before.
+        are_own = self.instead and {*self.instead} <= {*self.chain.steps}
+        return self.answer(
+            removable="defined" if has_open and not are_own else "always", known_by=method
         )
-    return holds(has_open, "solver")
 
+    def tried(self) -> tuple[dict[str, int], bool]:
+        """The simplest contradicting input of each level, and whether the chain leaves some open.
 
-def _is_narrow(chain: Chain) -> bool:
-    return format_named(chain.source).bits <= EXHAUSTIVE_BITS
+        Of a wide source these are the inputs near breakpoints.
+        """
+        inputs = chain_inputs(self.chain.dtypes, INPUTS)
+        composed = compose_arrays(self.chain.rulings, inputs)
+        source = format_named(self.chain.source)
+        other = (
+            compose_arrays(self.rulings, inputs)
+            if self.rulings
+            else unchanged(source, inputs.astype(np.uint64))
+        )
+        wrong = ~_everywhere(composed.allows_all_of(other), inputs)
+        weak = _everywhere(composed.is_recommended, inputs)
+        found = {
+            level: int(inputs[index_of_simplest(source, inputs, where)])
+            for level, where in (("required", wrong & ~weak), ("recommended", wrong & weak))
+            if where.any()
+        }
+        return found, bool(_everywhere(composed.is_open, inputs).any())
 
-
-def _tried(chain: Chain, shorter: Sequence[Ruling]) -> tuple[dict[str, int], bool]:
-    """The simplest contradicting input of each level, and whether the chain leaves inputs open."""
-    inputs = chain_inputs(chain.dtypes, INPUTS)
-    composed = compose_arrays(chain.rulings, inputs)
-    wrong = ~_everywhere(composed.allows_all_of(compose_arrays(shorter, inputs)), inputs)
-    weak = _everywhere(composed.is_recommended, inputs)
-    source = format_named(chain.source)
-    found = {
-        level: int(inputs[index_of_simplest(source, inputs, where)])
-        for level, where in (("required", wrong & ~weak), ("recommended", wrong & weak))
-        if where.any()
-    }
-    return found, bool(_everywhere(composed.is_open, inputs).any())
+    def contradiction(self, code: int) -> RemovableCast:
+        """The answer with a counterexample, which the definition must confirm."""
+        chain = self.chain
+        source, target = format_named(chain.source), format_named(chain.target)
+        kept = ends(chain.rulings, code)
+        other = ends(self.rulings, code) if self.rulings else Ends(frozenset([code]))
+        if not contradicts(target, kept, other):
+            raise AssertionError(f"{chain.id}: kernels and definition disagree on {code:#x}")
+        return self.answer(
+            removable="never",
+            known_by="counterexample",
+            level="required" if kept.level == "required" else "recommended",
+            counterexample=Counterexample(
+                input=source.hexadecimal(code),
+                chain=tuple(ends_words(target, kept)),
+                instead=tuple(ends_words(target, other)),
+            ),
+        )
 
 
 def _everywhere(condition: Any, inputs: Bits) -> NDArray[np.bool_]:
     return np.broadcast_to(condition, inputs.shape)
 
 
-def _contradiction(chain: Chain, shorter: Sequence[Ruling], code: int) -> RemovableCast:
-    """A counterexample, which the definition must confirm."""
-    kept, direct = ends(chain.rulings, code), ends(shorter, code)
-    if not contradicts(kept, direct):
-        raise AssertionError(f"{chain.id}: kernels and definition disagree on {code:#x}")
-    source, target = format_named(chain.source), format_named(chain.target)
-    return RemovableCast(
-        chain=chain.id,
-        direct=chain.direct.id,
-        removable="never",
-        known_by="counterexample",
-        level="required" if kept.level == "required" else "recommended",
-        counterexample=Counterexample(
-            input=source.hexadecimal(code),
-            chain=tuple(ends_words(target, kept)),
-            direct=tuple(ends_words(target, direct)),
-        ),
-    )
-
-
-def contradicts(kept: Ends, other: Ends) -> bool:
-    """Whether something allowed by ``other`` is not allowed by a chain's own ends."""
+def contradicts(target: Format, kept: Ends, other: Ends) -> bool:
+    """Whether something that is allowed by ``other`` is not allowed by a chain's own ends."""
     if kept.is_open:
         return False
-    both = joined([kept, other])
-    if both.is_open:
+    if other.is_open or other.is_rejected != kept.is_rejected:
         return True
-    signs = both.nans if "any" not in kept.nans else frozenset(["any"])
-    return not (both.codes <= kept.codes and signs <= kept.nans)
+    nans = [codes for sign in kept.nans for codes in target.nans(sign)]
+    signs = other.nans if "any" not in kept.nans else frozenset()
+    return not signs <= kept.nans or any(
+        all(code not in codes for codes in nans) for code in other.codes - kept.codes
+    )

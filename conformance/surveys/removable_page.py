@@ -51,11 +51,11 @@ def found_lines(found: RemovableCast) -> Iterator[str]:
         given, chain = found.counterexample, chain_named(found.chain)
         kept, other = (
             " or ".join(datum_words(chain.target, each) for each in words)
-            for words in (given.chain, given.direct)
+            for words in (given.chain, given.instead)
         )
         shown = datum_words(chain.source, given.input)
         yield f"  {shown} gives {kept}"
-        yield f"  {found.direct} gives {other}"
+        yield f"  {found.instead} gives {other}"
     else:
         yield f"  known by: {found.known_by}"
 

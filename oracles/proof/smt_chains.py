@@ -15,7 +15,7 @@ from typing import Any
 
 from oracles.proof.bit_vectors import NoAnswer, Solving, Truth
 from oracles.proof.smt_traces import translated
-from oracles.reference.chain_composition import Composed, compose
+from oracles.reference.chain_composition import Composed, compose, unchanged
 from oracles.reference.compiled_kernels import loop_body
 from oracles.reference.kernel_terms import Term, Trace, select_terms
 from specs.ruling import Ruling
@@ -35,7 +35,10 @@ def count_of(first, count):
 
 @dataclass(frozen=True)
 class Removal:
-    """The question whether ``shorter`` gives only what the chain of ``rulings`` allows."""
+    """The question whether ``shorter`` gives only what the chain of ``rulings`` allows.
+
+    No rulings at all leave the input as it is.
+    """
 
     rulings: Sequence[Ruling]
     shorter: Sequence[Ruling]
@@ -46,7 +49,12 @@ class Removal:
         trace = Trace(self.rulings[0].source.bits)
         term = trace.input()
         chain = compose(self.rulings, term, select_terms)
-        holds = chain.allows_all_of(compose(self.shorter, term, select_terms))
+        other = (
+            compose(self.shorter, term, select_terms)
+            if self.shorter
+            else unchanged(self.rulings[0].source, term)
+        )
+        holds = chain.allows_all_of(other)
         return trace, chain, holds
 
     @property

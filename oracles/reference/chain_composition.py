@@ -127,6 +127,12 @@ def compose(
     return end
 
 
+def unchanged(form: Format, pattern: Any) -> Composed:
+    """What no cast at all gives: the input's own pattern."""
+    never = pattern < 0
+    return Composed(form, never, [(never ^ True, pattern)])
+
+
 def compose_arrays(rulings: Sequence[Ruling], inputs: NDArray[Any]) -> Composed:
     """What a chain allows for each input of an array."""
     return compose(rulings, inputs.astype(np.uint64), select_arrays, decide_by_table)

@@ -55,7 +55,8 @@ def test_a_counterexample_contradicts_by_the_definition() -> None:
     found = decide(chain_named("onnx-cast:25/float64/float32/float16"))
     assert found.counterexample is not None
     chain, code = chain_named(found.chain), int(found.counterexample.input, 16)
-    assert contradicts(ends(chain.rulings, code), ends([ruling(chain.direct)], code))
+    target = format_named(chain.target)
+    assert contradicts(target, ends(chain.rulings, code), ends([ruling(chain.direct)], code))
     assert found.level == "recommended"
 
 
@@ -67,5 +68,6 @@ def test_arrays_and_definition_see_the_same_contradictions() -> None:
         direct = [ruling(chain.direct)]
         kept = compose_arrays(chain.rulings, inputs).allows_all_of(compose_arrays(direct, inputs))
         for code, holds in enumerate(np.broadcast_to(kept, inputs.shape).tolist()):
-            expected = not contradicts(ends(chain.rulings, code), ends(direct, code))
+            own = ends(chain.rulings, code)
+            expected = not contradicts(format_named(chain.target), own, ends(direct, code))
             assert holds == expected, (chain.id, code)
