@@ -81,6 +81,8 @@ class Builtin:
     extra: str | None = None
     forks_after_import: bool = False
     """Whether a process that has imported the package, and not used it, may be forked."""
+    rewrites: bool = False
+    """Whether it rewrites graphs, and casts nothing itself, so that no night asks it unnamed."""
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -89,7 +91,12 @@ class Builtin:
 
 
 ADAPTERS = "oracles.adapters"
-OPTIMIZERS = f"{ADAPTERS}.onnx_optimizers"
+
+
+def _optimizer(attribute: str, package: str, extra: str = "optimizers") -> Builtin:
+    return Builtin(f"{ADAPTERS}.onnx_optimizers", attribute, package, extra, rewrites=True)
+
+
 BUILTINS: dict[str, Builtin] = {
     "reference": Builtin("oracles.reference.reference_oracle", "Reference"),
     "ort": Builtin(f"{ADAPTERS}.ort", "Ort", "onnxruntime", "ort"),
@@ -102,11 +109,11 @@ BUILTINS: dict[str, Builtin] = {
     "tvm": Builtin(f"{ADAPTERS}.tvm", "Tvm", "tvm", "tvm"),
     "openvino": Builtin(f"{ADAPTERS}.openvino", "OpenVino", "openvino", "openvino"),
     "torch_xla": Builtin(f"{ADAPTERS}.torch_xla", "TorchXla", "torch_xla", "torch-xla"),
-    "onnxoptimizer": Builtin(OPTIMIZERS, "Onnxoptimizer", "onnxoptimizer", "optimizers"),
-    "onnxslim": Builtin(OPTIMIZERS, "Onnxslim", "onnxslim", "optimizers"),
-    "onnxsim": Builtin(OPTIMIZERS, "Onnxsim", "onnxsim", "optimizers"),
-    "onnxscript": Builtin(OPTIMIZERS, "Onnxscript", "onnxscript", "optimizers"),
-    "ort_offline": Builtin(OPTIMIZERS, "OrtOffline", "onnxruntime", "ort"),
+    "onnxoptimizer": _optimizer("Onnxoptimizer", "onnxoptimizer"),
+    "onnxslim": _optimizer("Onnxslim", "onnxslim"),
+    "onnxsim": _optimizer("Onnxsim", "onnxsim"),
+    "onnxscript": _optimizer("Onnxscript", "onnxscript"),
+    "ort_offline": _optimizer("OrtOffline", "onnxruntime", "ort"),
     "cinn": Builtin(f"{ADAPTERS}.cinn", "Cinn", "paddle"),
     "pypto": Builtin(f"{ADAPTERS}.pypto", "Pypto", "pypto"),
 }
@@ -289,6 +296,13 @@ def installed() -> Iterator[str]:
         if builtin.package is None or (builtin.extra and _is_installed(builtin)):
             yield name
     yield from third_party()
+
+
+def installed_frameworks() -> Iterator[str]:
+    """Yield the installed backends that make casts themselves."""
+    for name in installed():
+        if name not in BUILTINS or not BUILTINS[name].rewrites:
+            yield name
 
 
 def third_party() -> dict[str, EntryPoint]:

@@ -12,6 +12,7 @@ from functools import cache
 from itertools import permutations, product
 from math import prod
 
+from specs.chains import chains_of, lossy
 from specs.editions import editions
 from specs.errors import CastigateError
 from specs.loader import documents
@@ -54,9 +55,14 @@ def kind_of_check(check: str) -> str:
     >>> kind_of_check("chains/onnx-cast:25/float32/int32/bool")
     'chains/onnx-cast:25'
     """
-    if check.startswith(f"{CHAINS}/"):
+    if is_chain_check(check):
         return "/".join(check.split("/")[:2])
     return check.rsplit("/", 2)[0]
+
+
+def is_chain_check(name: str) -> bool:
+    """Whether a check asks a chain of casts."""
+    return name.startswith(f"{CHAINS}/")
 
 
 Piece = str | tuple[str, ...]
@@ -124,6 +130,8 @@ def ids_of(document: str) -> dict[str, None]:
     """The ids of a document's cases, in their order; none for an unknown document."""
     if document == INVARIANCES:
         return dict.fromkeys(_pair_names())
+    if document == CHAINS:
+        return dict.fromkeys(_chain_names())
     if document not in documents():
         return {}
     return {
@@ -137,6 +145,14 @@ def _pair_names() -> Iterator[str]:
         if documents()[document].entry.bitcast is None:
             for source, target in _ids_by_pair(document):
                 yield f"{INVARIANCES}/{source}/{target}"
+
+
+def _chain_names() -> Iterator[str]:
+    """The names of the checks on chains that some version of a document has."""
+    for name, document in documents().items():
+        for version in document.entry.versions:
+            for chain in lossy(chains_of(name, version, has_all_modes=False)):
+                yield f"{CHAINS}/{chain.id}"
 
 
 def all_ids() -> list[str]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from conformance.commands.options import (
+    ChainsOption,
     DocumentOption,
     JobsOption,
     PythonOption,
@@ -26,7 +27,7 @@ from conformance.running.progress import progress_reporter
 from conformance.running.run import RunRequest, finish_run, run
 from oracles.backend.launch_config import DEFAULT_TIMEOUT
 from oracles.backend.resource_limits import keep_freed_memory
-from oracles.registry import installed
+from oracles.registry import installed_frameworks
 from reports.html.replace_report import check_output_folder
 from reports.ledger.run_check import RunLedgers
 from reports.outputs.last_screen import findings_screens
@@ -52,6 +53,7 @@ def nightly_command(
     ] = None,
     document: DocumentOption = None,
     tier: TierOption = TierChoice.quick,
+    chains: ChainsOption = False,
     jobs: JobsOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -68,11 +70,12 @@ def nightly_command(
     check_output_folder(nights.report)
     folder = nights.next_run(current_time())
     request = RunRequest(
-        tuple(dict.fromkeys(backend or installed())),
+        tuple(dict.fromkeys(backend or installed_frameworks())),
         Selection(documents=tuple(document or ())),
         tier.value,
         pythons=tuple(python or ()),
         seconds=timeout,
+        has_chains=chains,
     )
     try:
         with progress_reporter() as progress:

@@ -17,7 +17,14 @@ from dataclasses import dataclass, field, replace
 
 from conformance.kinds.subject import Settings
 from conformance.running.assembly import assembled_pair
-from conformance.running.plan import Task, Tier, quick_tasks, sweep_tasks
+from conformance.running.plan import (
+    Task,
+    Tier,
+    chain_editions,
+    chain_tasks,
+    quick_tasks,
+    sweep_tasks,
+)
 from conformance.running.process_pool import ProcessPool
 from conformance.running.run import process_pools
 from conformance.running.worker import TaskDone
@@ -69,11 +76,14 @@ class PooledJudging:
         cases: list[Case],
         jobs: int,
         stopwatch: Stopwatch | None = None,
+        *,
+        has_chains: bool = False,
     ) -> None:
         self.messages: list[str] = []
         """Messages of the pools for the end of the run, such as how a worker ended."""
         self._settings = settings
         self._cases = cases
+        self._has_chains = has_chains
         self._stopwatch = stopwatch
         self._names = list(configs)
         self._stack = ExitStack()
@@ -103,9 +113,18 @@ class PooledJudging:
 
     def tasks(self, backend: str) -> Iterator[Task]:
         """Yield all pairs of a backend, with the names of their cases and checks."""
-        for task in quick_tasks(backend, self._names, self._cases):
+        [pool] = (each for each in self._pools if each.backend == backend)
+        for task in self._tasks(pool):
             self.poll(0)
             yield task
+
+    def _tasks(self, pool: ProcessPool) -> Iterator[Task]:
+        """Yield all pairs of a pool, and those of its chains if these are asked."""
+        yield from quick_tasks(pool.backend, self._names, self._cases)
+        if self._has_chains and pool.has_chains:
+            asked_for = self._settings.asked_for
+            editions = chain_editions(self._cases, asked_for, pool.claimed)
+            yield from chain_tasks(pool.backend, self._cases, editions)
 
     def begin(self, selected: Iterable[Key] | None = None, on_demand: bool = False) -> None:
         """Judge these cases and checks of all pairs, or all of them; once only."""
@@ -114,8 +133,7 @@ class PooledJudging:
         self._has_begun = True
         names = None if selected is None else {*selected}
         for pool in self._pools:
-            tasks = quick_tasks(pool.backend, self._names, self._cases)
-            chosen = [_chosen(pool.backend, task, names) for task in tasks]
+            chosen = [_chosen(pool.backend, task, names) for task in self._tasks(pool)]
             chosen = [each for each in chosen if each.cases or each.checks]
             if not on_demand:
                 self._waiting.append((pool, chosen))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.suite.judging import JudgedBackend
-from reports.case_patterns import can_be_listed
+from reports.case_patterns import can_be_listed, is_chain_check
 from reports.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches
 from reports.ledger.ledger_file import load_ledger, path_of
@@ -83,6 +83,11 @@ class Ledgers:
                     "with or without a variant"
                 )
             ledger = self.ledgers.get(name)
+            lists_chains = ledger is not None and any(map(is_chain_check, ledger.listings))
+            if lists_chains and not config.getoption("--chains"):
+                raise CastigateError(
+                    f"the ledger of {name} lists chains; use --chains with --update-ledger too"
+                )
             if ledger is not None and ledger.options != self.input_options:
                 raise CastigateError(
                     f"the ledger of {name} was written with {ledger.options}; use these options "

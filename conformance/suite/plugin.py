@@ -106,6 +106,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         default="quick",
         help="full: every input of 32-bit sources, breakpoints and 2^30 more of 64-bit ones",
     )
+    group.addoption("--chains", action="store_true", help="ask casts in company too: chains of two")
     group.addoption("--seed", type=int, default=0, help="seed of the random inputs (default: 0)")
     group.addoption(
         "--max-examples",
@@ -228,7 +229,14 @@ def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
         jobs = 1 if is_worker(config) else min(os.cpu_count() or 1, MAX_JOBS)
         processes = _count_pytest_processes() * jobs
         configs = launch_configs(names, config.getoption("--python"), _timeout(config), processes)
-        judging = PooledJudging(configs, _settings(config), cases, jobs, _stopwatch(config, jobs))
+        judging = PooledJudging(
+            configs,
+            _settings(config),
+            cases,
+            jobs,
+            _stopwatch(config, jobs),
+            has_chains=config.getoption("--chains"),
+        )
         config.stash[JUDGING] = judging
         if not _selects(config) and not is_worker(config):
             judging.begin()

@@ -48,16 +48,22 @@ def found_lines(found: RemovableCast) -> Iterator[str]:
     middle = chain_named(found.chain).dtypes[1]
     yield f"  the cast to {middle} {WORDS[answer_of(found)]}"
     if found.counterexample is not None:
-        given, chain = found.counterexample, chain_named(found.chain)
-        kept, other = (
-            " or ".join(datum_words(chain.target, each) for each in words)
-            for words in (given.chain, given.instead)
-        )
-        shown = datum_words(chain.source, given.input)
-        yield f"  {shown} gives {kept}"
+        given, kept, other = counterexample_words(found)
+        yield f"  {given} gives {kept}"
         yield f"  {found.instead} gives {other}"
     else:
         yield f"  known by: {found.known_by}"
+
+
+def counterexample_words(found: RemovableCast) -> tuple[str, str, str]:
+    """The input of a counterexample, what the chain gives, and what stands in its place gives."""
+    assert found.counterexample is not None
+    given, chain = found.counterexample, chain_named(found.chain)
+    kept, other = (
+        " or ".join(datum_words(chain.target, each) for each in words)
+        for words in (given.chain, given.instead)
+    )
+    return datum_words(chain.source, given.input), kept, other
 
 
 def page(found: Sequence[RemovableCast], edition: str, date: str) -> str:

@@ -7,7 +7,7 @@ import platform
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from oracles.adapters.jax_chains import chain_roads, chain_statement, ends_of
 from oracles.adapters.refusals import load, plain_road, require_plain, require_variant
 from oracles.adapters.script_text import (
     bits_statement,
@@ -26,6 +27,7 @@ from oracles.adapters.stablehlo import COMPUTED, Operation, Shape, program
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
+from specs.chains import Company
 from specs.formats import format_named
 from specs.model.cache import cache_folder
 
@@ -105,12 +107,26 @@ class Jax:
         self._variant = variant
         self.row_limits = FOLDING_LIMITS if variant == "folded" else ()
         self._device = self.devices.get(variant)
+        self.chain_roads = chain_roads(variant)
+        self._jax = jax
         self._roads = Roads(jax, variant, self._device)
 
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one conversion."""
         require_plain(case, LAX_FUNCTIONS["convert"])
         return self._answer(Request("convert", case.source, case.target, bits.shape), bits)
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Answer chains with one conversion after another, all in one function."""
+        paths, arrays = [], []
+        for chain, own in zip(company.chains, bits.values(), strict=True):
+            for step in chain.steps:
+                require_plain(step, LAX_FUNCTIONS["convert"])
+            paths.append([self._roads.dtype(step.target) for step in chain.steps])
+            arrays.append(self._roads.on_device(own.view(self._roads.dtype(chain.source))))
+        ends = ends_of(self._jax, company.road, paths, arrays)
+        found = zip(company.chains, ends, strict=True)
+        return [_codes(chain.target, end).copy() for chain, end in found]
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one bitcast, in the shape that XLA gives it."""
@@ -155,6 +171,14 @@ class Jax:
             self._roads.dtype(dtype)
         return self._script("bitcast_convert", case, bits) + print_tensor(case.target)
 
+    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes one chain by jax, without this project."""
+        [chain], [own] = company.chains, [*bits.values()]
+        statement = chain_statement(company.road, [DTYPES[each.target] for each in chain.steps])
+        ends = replace(case, target=chain.target)
+        script = self._around(statement, f"{chain.id} on {company.road}", ends, own)
+        return script + print_statement(chain.source, chain.target, own)
+
     def _script(self, operation: Operation, case: Case, bits: Bits) -> str:
         """Return a script up to the statement that binds ``answers``."""
         statement = CAST_STATEMENTS[self._variant].format(
@@ -162,9 +186,13 @@ class Jax:
             target=DTYPES[case.target],
             program=program(operation, case.source, case.target, bits.shape),
         )
+        return self._around(statement, str(case), case, bits)
+
+    def _around(self, statement: str, asked: str, case: Case, bits: Bits) -> str:
+        """Return a script around the statement that makes y of x."""
         device = f', jax.devices("{self._device}")[0]' if self._device else ""
         return (
-            HEADER.format(version=self.version, case=case, platforms="" if self._device else "cpu")
+            HEADER.format(version=self.version, case=asked, platforms="" if self._device else "cpu")
             + f"{bits_statement(case.source, bits)}\n"
             + f"x = jax.device_put(bits.view(jnp.{DTYPES[case.source]}){device})\n"
             + statement
@@ -181,10 +209,14 @@ class Jax:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a complex source warns about its discarded part
             y = function(self._roads.on_device(x))
-        entry = format_named(target)
-        codes: Bits = np.asarray(y).view(entry.storage)
-        # numpy returns a scalar for an array of rank 0.
-        return np.asarray(codes & np.uint8(entry.mask)) if is_packed(entry) else codes
+        return _codes(target, y)
+
+
+def _codes(target: str, y: Any) -> Bits:
+    entry = format_named(target)
+    codes: Bits = np.asarray(y).view(entry.storage)
+    # numpy returns a scalar for an array of rank 0.
+    return np.asarray(codes & np.uint8(entry.mask)) if is_packed(entry) else codes
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -26,6 +28,7 @@ from oracles.adapters.script_text import (
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
+from specs.chains import Company
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ()
@@ -81,6 +84,7 @@ class Onnx:
 
     name = "onnx"
     claims: tuple[str, ...] = ("onnx-cast", "onnx-bitcast")
+    chain_roads = ("evaluator",)
 
     def __init__(self, variant: str | None = None) -> None:
         self._onnx: Any = load("onnx", "onnx")
@@ -105,6 +109,24 @@ class Onnx:
             if not any(sign in reason for sign in MISSING_CAST):
                 raise
             raise Unsupported(reason) from None
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Answer chains by one model, in which each has its own input and output."""
+        chains = company.chains
+        for step in (step for chain in chains for step in chain.steps):
+            require_plain(step, "ONNX's Cast")
+        if int(case.version) < FIRST_NUMBERED:
+            raise Unsupported("ReferenceEvaluator reads the attribute `to` only as a number")
+        model = self._models.chains(company, {}, [])
+        self._onnx.checker.check_model(model, full_check=True)
+        given = {
+            f"x{number}": own.view(self._dtype(chain.source))
+            for number, (chain, own) in enumerate(zip(chains, bits.values(), strict=True))
+        }
+        with np.errstate(all="ignore"):
+            ends = self._reference.ReferenceEvaluator(model).run(None, given)
+        found = zip(chains, ends, strict=True)
+        return [self._codes(chain.target, end).copy() for chain, end in found]
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with a model of one BitCast, which keeps the shape."""
@@ -144,6 +166,17 @@ class Onnx:
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that runs a bitcast on the evaluator, without this project."""
         return self._script(case, bitcast_graph(case), bits)
+
+    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes one chain on the evaluator, without this project."""
+        [chain], [own] = company.chains, [*bits.values()]
+        return (
+            HEADER.format(version=self.version, case=chain.id)
+            + f"{bits_statement(chain.source, own)}\n"
+            + self._models.chain_statement(chain, {})
+            + CHECK
+            + evaluator_run(self._models, replace(case, target=chain.target), own)
+        )
 
     def _script(self, case: Case, graph: Graph, bits: Bits) -> str:
         shape = ", ".join(f"d{axis}" for axis in range(bits.ndim))
@@ -186,8 +219,12 @@ class Onnx:
             (y,) = evaluator.run(None, {"x": x})
         if target.kind == "text":
             return np.asarray(y, dtype=object)
-        if y.dtype != self._dtype(graph.target):
-            raise TypeError(f"asked for {graph.target}, got {y.dtype}")
+        return self._codes(graph.target, y)
+
+    def _codes(self, dtype: str, y: Any) -> Bits:
+        target = format_named(dtype)
+        if y.dtype != self._dtype(dtype):
+            raise TypeError(f"asked for {dtype}, got {y.dtype}")
         codes: Bits = y.view(target.storage)
         # numpy returns a scalar for a tensor of rank 0.
         return np.asarray(codes & np.uint8(target.mask)) if is_packed(target) else codes

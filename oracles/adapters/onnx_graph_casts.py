@@ -6,8 +6,8 @@ of the documents' rules, and what moves bits without a change moves them here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from oracles.adapters.onnx_models import SHORT_NAMES
 from oracles.protocol import Bits, Unsupported
@@ -22,6 +22,14 @@ MOVES = frozenset({"Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten"})
 LONG_NAMES = {short: name for name, short in SHORT_NAMES.items()}
 
 
+class Path(NamedTuple):
+    """How an output of a graph comes about: the input that it begins with, and its casts."""
+
+    source: str
+    casts: tuple[Case, ...]
+    dtype: str
+
+
 class GraphCasts:
     """The casts of an optimized model, under the names of its outputs."""
 
@@ -30,37 +38,40 @@ class GraphCasts:
         self._reference = reference
 
     def run(self, model: Any, given: Mapping[str, Bits]) -> dict[str, Bits]:
-        """Return the patterns of each output.
+        """Return the patterns of each output, of inputs under their names."""
+        found: dict[str, Bits] = {}
+        for name, path in self.paths(model).items():
+            bits = given[path.source]
+            for case in path.casts:
+                bits = self._reference.cast(case, bits)
+            found[name] = bits
+        return found
+
+    def paths(self, model: Any) -> dict[str, Path]:
+        """Return how each output comes about.
 
         Raise Unsupported for a node that is no cast, and TypeError for an output of another dtype
         than the graph says.
         """
         version = _version(model)
-        values = {
-            each.name: (self._dtype(each.type.tensor_type.elem_type), given[each.name])
-            for each in model.graph.input
-            if each.name in given
-        }
+        values: dict[str, Path] = {}
+        for each in model.graph.input:
+            dtype = self._dtype(each.type.tensor_type.elem_type)
+            values[each.name] = Path(each.name, (), dtype)
         for node in model.graph.node:
             if node.op_type == "Cast":
-                dtype, bits = values[node.input[0]]
+                source, casts, dtype = values[node.input[0]]
                 case = self._case(node, version, dtype)
-                values[node.output[0]] = case.target, self._reference.cast(case, bits)
+                values[node.output[0]] = Path(source, (*casts, case), case.target)
             elif node.op_type in MOVES:
                 values[node.output[0]] = values[node.input[0]]
             elif node.op_type != "Constant":  # the shape of a Reshape
                 raise Unsupported(f"the optimizer has left a node {node.op_type}")
-        return dict(self._outputs(model.graph.output, values))
-
-    def _outputs(
-        self, outputs: Sequence[Any], values: Mapping[str, tuple[str, Bits]]
-    ) -> Iterator[tuple[str, Bits]]:
-        for each in outputs:
-            dtype, bits = values[each.name]
+        for each in model.graph.output:
             wanted = self._dtype(each.type.tensor_type.elem_type)
-            if dtype != wanted:
+            if (dtype := values[each.name].dtype) != wanted:
                 raise TypeError(f"asked for {wanted}, got {dtype}")
-            yield each.name, bits
+        return {each.name: values[each.name] for each in model.graph.output}
 
     def _case(self, node: Any, version: str, source: str) -> Case:
         """The case of a node; an attribute that it lacks has the value of the default mode."""

@@ -170,8 +170,8 @@ class ModelBuilder:
         """Return the model of a company: chain number i leads from ``xi`` to ``yi``.
 
         With the axis ``middle:output`` the values on the way are outputs too, with
-        ``input:constant`` the inputs are initializers, and with ``before:reshape`` a node stands
-        before the first cast.
+        ``input:constant`` the inputs are initializers with these ``bits``, and with
+        ``before:reshape`` a node stands before the first cast.
         """
         helper, graph = self._helper, cast_graph(company.chains[0].steps[0])
         nodes, inputs, outputs, constants = [], [], [], []
@@ -180,9 +180,10 @@ class ModelBuilder:
             # Each chain has its own length; onnxruntime relies on equal names for equal sizes.
             return helper.make_tensor_value_info(name, self.element_type(dtype), [f"n{number}"])
 
-        for number, (chain, own) in enumerate(zip(company.chains, bits, strict=True)):
+        for number, chain in enumerate(company.chains):
             at = f"x{number}"
             if axes.get("input") == "constant":
+                own = bits[number]
                 content = initializer_content(format_named(chain.source), own)
                 constants.append(self.tensor(at, chain.source, own.shape, content))
             else:

@@ -158,6 +158,13 @@ class OnnxOptimizer:
         found = self._casts.run(model, given)
         return [found[f"y{number}"] for number in range(len(inputs))]
 
+    def left(self, company: Company) -> list[tuple[Case, ...]]:
+        """Return the casts that are left of each chain of a company."""
+        axes = axes_of(company)
+        model = self._models.chains(company, axes, [])
+        paths = self._casts.paths(self._rewritten(model, axes["level"]))
+        return [paths[f"y{number}"].casts for number in range(len(company.chains))]
+
     def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
         """Return a script that shows what is left, and ONNX's own evaluator's answer to it."""
         [chain], [own], axes = company.chains, [*bits.values()], axes_of(company)

@@ -15,6 +15,7 @@ from oracles.bit_packing import is_packed, pack
 from oracles.huge_pages import in_huge_pages
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
+from specs.chains import Company
 from specs.formats import Format, format_named
 
 VARIANTS: tuple[str, ...] = ("cpu", "cpu-dynamic", "cpu-folded")
@@ -54,6 +55,7 @@ SETTINGS: Mapping[str, str | int] = {
     "EXECUTION_MODE_HINT": "ACCURACY",
 }
 
+CHAIN_ROADS = ("compiled", "compiled,middle:output")
 CACHED_MODELS = 32
 
 MISSING_KERNELS = ("can't convert from", "unsupported src_prc")
@@ -74,6 +76,7 @@ class OpenVino:
         self.version = str(self._openvino.__version__).partition("-")[0]
         self._variant = variant
         self.compiles_shapes = variant in ("cpu", "cpu-folded")
+        self.chain_roads = CHAIN_ROADS if variant in ("cpu", "cpu-dynamic") else ()
         self._core = self._openvino.Core() if variant else None
         self._compiled = lru_cache(CACHED_MODELS)(self._compile)
 
@@ -81,7 +84,7 @@ class OpenVino:
         """Answer a case with one Convert."""
         require_plain(case, "openvino's Convert")
         target = format_named(case.target)
-        x = self._tensor(case.source, _content(format_named(case.source), bits), bits.shape)
+        x = self._input(case.source, bits)
         memory = tensor_memory(target, bits.size)
         y = self._tensor(case.target, memory, bits.shape)
         if self._variant == "cpu-folded":
@@ -89,6 +92,35 @@ class OpenVino:
         else:
             self._prepared(case, x, y)()
         return patterns_in(memory, target, bits.size).reshape(bits.shape)
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Answer chains with one Convert after another, all in one model."""
+        parameters, ends, middles, inputs = [], [], [], []
+        for chain, own in zip(company.chains, bits.values(), strict=True):
+            length = -1 if self._variant == "cpu-dynamic" else own.size
+            node = self._operators.parameter([length], self._type(chain.source))
+            parameters.append(node)
+            inputs.append(self._input(chain.source, own))
+            for step in chain.steps:
+                require_plain(step, "openvino's Convert")
+                node = self._operators.convert(node, self._type(step.target))
+                middles.append(node)
+            ends.append(middles.pop())
+        shown = middles if company.road == CHAIN_ROADS[1] else []
+        compiled = self._or_unsupported(partial(self._compile_model, [*ends, *shown], parameters))
+        request = compiled.create_infer_request()
+        answers = []
+        for number, (chain, x) in enumerate(zip(company.chains, inputs, strict=True)):
+            target = format_named(chain.target)
+            answers.append(tensor_memory(target, x.size))
+            request.set_input_tensor(number, x)
+            y = self._tensor(chain.target, answers[-1], tuple(x.shape))
+            request.set_output_tensor(number, y)
+        # ``infer`` swallows errors of a kernel, and leaves the output unchanged.
+        request.start_async()
+        self._or_unsupported(request.wait)
+        found = zip(company.chains, answers, inputs, strict=True)
+        return [patterns_in(own, format_named(chain.target), x.size) for chain, own, x in found]
 
     def road(self, case: Case) -> str:
         """Return the pair: Convert has no parameters."""
@@ -126,18 +158,8 @@ class OpenVino:
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on openvino, without this project."""
         types = {"source": self._name(case.source), "target": self._name(case.target)}
-        source, target = format_named(case.source), format_named(case.target)
         is_folded = self._variant == "cpu-folded"
-        script = HEADER.format(version=self.version, case=case)
-        script += bits_statement(case.source, bits) + "\n"
-        script += PACK.format(bits=source.bits) if is_packed(source) else ""
-        script += TENSORS.format(
-            memory="raw" if is_packed(target) else "answers",
-            size=f"-(-len(bits) * {target.bits} // 8)" if is_packed(target) else "len(bits)",
-            storage=target.storage,
-            content="packed" if is_packed(source) else "bits",
-            **types,
-        )
+        script = self._tensors_of(str(case), case.source, case.target, bits)
         length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
         script += (CONSTANT if is_folded else OPERAND).format(length=length, **types)
         script += CONVERT.format(**types)
@@ -145,12 +167,62 @@ class OpenVino:
             script += EVALUATE
         else:
             script += COMPILE.format(
+                results="convert",
                 settings=repr(dict(SETTINGS)).replace("'", '"'),
                 parameters="[]" if is_folded else "[operand]",
                 feed="" if is_folded else "request.set_input_tensor(x)\n",
+                number="",
             )
-        script += UNPACK.format(bits=target.bits) if is_packed(target) else ""
-        return script + print_loop(case.source, case.target)
+        return script + self._unpacked(case.target) + print_loop(case.source, case.target)
+
+    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes one chain on openvino's CPU plugin, without this project."""
+        [chain], [own] = company.chains, [*bits.values()]
+        length = "-1" if self._variant == "cpu-dynamic" else "len(bits)"
+        source = self._name(chain.source)
+        steps = [
+            f"step{number} = opset15.convert({f'step{number - 1}' if number else 'operand'},"
+            f" ov.Type.{self._name(step.target)})\n"
+            for number, step in enumerate(chain.steps)
+        ]
+        last = len(steps) - 1
+        results = [last, *range(last)] if company.road == CHAIN_ROADS[1] else [last]
+        return (
+            self._tensors_of(f"{chain.id} on {company.road}", chain.source, chain.target, own)
+            + OPERAND.format(length=length, source=source)
+            + "".join(steps)
+            + COMPILE.format(
+                results=", ".join(f"step{number}" for number in results),
+                settings=repr(dict(SETTINGS)).replace("'", '"'),
+                parameters="[operand]",
+                feed="request.set_input_tensor(x)\n",
+                number="0, " if len(results) > 1 else "",
+            )
+            + self._unpacked(chain.target)
+            + print_loop(chain.source, chain.target)
+        )
+
+    def _tensors_of(self, asked: str, source: str, target: str, bits: Bits) -> str:
+        """Return the beginning of a script, up to the tensors x and y."""
+        given, answer = format_named(source), format_named(target)
+        return (
+            HEADER.format(version=self.version, case=asked)
+            + f"{bits_statement(source, bits)}\n"
+            + (PACK.format(bits=given.bits) if is_packed(given) else "")
+            + TENSORS.format(
+                memory="raw" if is_packed(answer) else "answers",
+                size=f"-(-len(bits) * {answer.bits} // 8)" if is_packed(answer) else "len(bits)",
+                storage=answer.storage,
+                content="packed" if is_packed(given) else "bits",
+                source=self._name(source),
+                target=self._name(target),
+            )
+        )
+
+    @staticmethod
+    def _unpacked(target: str) -> str:
+        entry = format_named(target)
+        return UNPACK.format(bits=entry.bits) if is_packed(entry) else ""
 
     def _prepared(self, case: Case, x: Any, y: Any) -> Callable[[], None]:
         """Return a call that converts x to y and keeps both alive."""
@@ -175,7 +247,7 @@ class OpenVino:
         """Return a request to a model whose Convert is folded, or raise Unsupported."""
         constant = self._openvino.op.Constant(x, shared_memory=False)
         convert = self._operators.convert(constant, self._type(case.target))
-        compiled = self._or_unsupported(partial(self._compile_model, convert, []))
+        compiled = self._or_unsupported(partial(self._compile_model, [convert], []))
         layers = [
             (str(layer.get_rt_info()["layerType"].value), layer.get_output_element_type(0))
             for layer in compiled.get_runtime_model().get_ordered_ops()
@@ -204,11 +276,11 @@ class OpenVino:
 
     def _compile(self, source: str, target: str, shape: tuple[int, ...]) -> Any:
         parameter, convert = self._graph(source, target, list(shape))
-        return self._compile_model(convert, [parameter])
+        return self._compile_model([convert], [parameter])
 
-    def _compile_model(self, convert: Any, parameters: list[Any]) -> Any:
+    def _compile_model(self, results: list[Any], parameters: list[Any]) -> Any:
         assert self._core is not None
-        model = self._openvino.Model([convert], parameters, "cast")
+        model = self._openvino.Model(results, parameters, "cast")
         return self._core.compile_model(model, "CPU", dict(SETTINGS))
 
     def _or_unsupported(self, action: Callable[[], Any]) -> Any:
@@ -228,6 +300,9 @@ class OpenVino:
     def _tensor(self, dtype: str, memory: Bits, shape: tuple[int, ...]) -> Any:
         # openvino uses this memory, and checks neither its size nor its alignment.
         return self._openvino.Tensor(memory, list(shape), self._type(dtype))
+
+    def _input(self, dtype: str, bits: Bits) -> Any:
+        return self._tensor(dtype, _content(format_named(dtype), bits), bits.shape)
 
     def _type(self, dtype: str) -> Any:
         return getattr(self._openvino.Type, self._name(dtype))
@@ -271,10 +346,10 @@ if not convert.evaluate([y], [x]):
 """
 
 COMPILE = """\
-model = ov.Model([convert], {parameters}, "cast")
+model = ov.Model([{results}], {parameters}, "cast")
 settings = {settings}
 request = ov.Core().compile_model(model, "CPU", settings).create_infer_request()
-{feed}request.set_output_tensor(y)
+{feed}request.set_output_tensor({number}y)
 request.start_async()
 request.wait()
 """

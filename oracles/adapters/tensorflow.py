@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any, Literal
 
@@ -18,9 +19,11 @@ from oracles.adapters.script_text import (
     print_tensor,
 )
 from oracles.adapters.stablehlo import COMPUTED
+from oracles.adapters.tensorflow_chains import chain_roads, chain_statement, ends_of
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
+from specs.chains import Company
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("function", "xla", "folded", "xla-folded")
@@ -110,6 +113,7 @@ class TensorFlow:
         self._tensorflow.config.threading.set_inter_op_parallelism_threads(1)
         self._variant = variant
         self.compiles_shapes = variant is not None
+        self.chain_roads = chain_roads(variant)
         self._function = lru_cache(CACHED_FUNCTIONS)(self._build)
         self._constants = (
             Constants(self._tensorflow, OPTIONS[variant])
@@ -120,8 +124,28 @@ class TensorFlow:
     def cast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one ``tf.cast``."""
         require_plain(case, "tf.cast")
-        try:
+        with self._refusals():
             return self._answer("cast", case.source, case.target, bits)
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Answer chains with one ``tf.cast`` after another, all in one function."""
+        paths, tensors = [], []
+        for chain, own in zip(company.chains, bits.values(), strict=True):
+            for step in chain.steps:
+                require_plain(step, "tf.cast")
+            paths.append([self._dtype(step.target) for step in chain.steps])
+            tensors.append(self._tensor(chain.source, own))
+        options = OPTIONS[self._variant] if self._variant is not None else None
+        with self._refusals():
+            ends = ends_of(self._tensorflow, options, paths, tensors)
+            found = zip(company.chains, ends, strict=True)
+            return [self._bits(chain.target, end) for chain, end in found]
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Raise Unsupported for the error of a missing kernel."""
+        try:
+            yield
         except self._tensorflow.errors.OpError as error:
             missing = MISSING_KERNEL.search(error.message)
             if missing is None:
@@ -181,6 +205,20 @@ class TensorFlow:
             + f"answers = y.numpy(){'[0]' if is_folded else ''}"
             + f'.view("{format_named(case.target).storage}"){mask_expression(case.target)}\n'
             + print_loop(case.source, case.target)
+        )
+
+    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes one chain by TensorFlow, without this project."""
+        [chain], [own] = company.chains, [*bits.values()]
+        options = OPTIONS[self._variant] if self._variant is not None else None
+        entry, mask = format_named(chain.target), mask_expression(chain.target)
+        return (
+            HEADER.format(version=self.version, case=f"{chain.id} on {company.road}")
+            + f"\n{bits_statement(chain.source, own)}\n"
+            + OPERAND.format(source=DTYPES[chain.source])
+            + chain_statement(options, [DTYPES[step.target] for step in chain.steps])
+            + f'answers = y.numpy().view("{entry.storage}"){mask}\n'
+            + print_loop(chain.source, chain.target)
         )
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
@@ -325,14 +363,16 @@ import numpy as np
 import tensorflow as tf
 """
 
-EAGER = """\
+OPERAND = """\
 x = tf.convert_to_tensor(bits.view(tf.as_dtype("{source}").as_numpy_dtype))
-y = tf.{operation}(x, "{target}")
 """
 
-TRACED = """\
-x = tf.convert_to_tensor(bits.view(tf.as_dtype("{source}").as_numpy_dtype))
-y = tf.function(lambda x: tf.cast(x, "{target}"), {options})(x)
+EAGER = f"""\
+{OPERAND}y = tf.{{operation}}(x, "{{target}}")
+"""
+
+TRACED = f"""\
+{OPERAND}y = tf.function(lambda x: tf.cast(x, "{{target}}"), {{options}})(x)
 """
 
 IMPORT = "from tensorflow.core.framework.tensor_pb2 import TensorProto\n"

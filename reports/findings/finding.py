@@ -12,7 +12,7 @@ import numpy as np
 
 from oracles.adapters.script_text import UNEVEN, bits_statement
 from reports.findings.cells import Cell
-from reports.findings.upstream import upstream_of
+from reports.findings.upstream import intended_of, upstream_of
 from reports.judgement import NEXT_SCRIPT
 from specs.calls import SHAPE
 from specs.formats import Format, format_named
@@ -126,6 +126,11 @@ class Finding:
     def upstream(self) -> str | None:
         """The issue where it was reported, if it was."""
         return upstream_of(self.backend, self.name)
+
+    @property
+    def intended(self) -> str | None:
+        """Where the framework's owners say that they mean it, if they do."""
+        return intended_of(self.backend, self.name)
 
     @cached_property
     def cases(self) -> tuple[str, ...]:

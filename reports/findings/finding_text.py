@@ -27,6 +27,7 @@ OUTCOME_WORDS = {
 """The words for outcomes that are not patterns."""
 PLAIN_OUTCOMES = {"plain-text", "plain-value"}
 
+INTENDED = "intended by its owner, and not what the document says: {}"
 LONGEST_TEXT = 90
 """Characters of a message within a sentence."""
 FOLDERS = re.compile(r"(?<![\w:/\\])(?:[A-Za-z]:[/\\]|/)(?:[\w.+-]+[/\\])*(?=[\w.+-]+)")
@@ -80,6 +81,8 @@ def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
         yield f"    also in {', '.join(shared)}"
     if finding.upstream:
         yield f"    reported as {finding.upstream}"
+    if finding.intended:
+        yield f"    {INTENDED.format(finding.intended)}"
 
 
 def extent_words(finding: Finding) -> str:
@@ -193,6 +196,7 @@ def finding_record(finding: Finding, findings: Findings, version: str) -> dict[s
         "clauses": sorted({each.clause for each in finding.explained if each.clause}),
         "shared": find_sharing(findings, finding),
         "upstream": finding.upstream,
+        "intended": finding.intended,
         "example": {
             "case": simplest.cell.case,
             "input": simplest.smallest,

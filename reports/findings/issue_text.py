@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from reports.findings.finding import ExplainedCase, Finding
-from reports.findings.finding_text import allowed_words, datum_words, pairs_words
+from reports.findings.finding_text import INTENDED, allowed_words, datum_words, pairs_words
 from reports.run_store.record import RunRecord
 from specs.loader import documents
 from specs.plain_text import plain_text
@@ -67,6 +67,9 @@ def _lines(finding: Finding, record: RunRecord) -> Iterator[str]:
     if finding.upstream:
         yield ""
         yield f"Already reported: {finding.upstream}"
+    if finding.intended:
+        yield ""
+        yield f"This is {INTENDED.format(finding.intended)}."
 
 
 def requirements_of(script: str) -> list[str]:

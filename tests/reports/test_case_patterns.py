@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reports.case_patterns import ids_of, matches
+from reports.case_patterns import compress, expand, ids_of, matches
 
 PIECE = re.compile(r"(\*\*|\*|\{[^{}]*\})")
 WILDCARDS = {"**": ".*", "*": "[^/]*"}
@@ -76,3 +76,19 @@ MANY = "a" * 100
 def test_no_pattern_takes_without_end(pattern: str, other: str, own: str) -> None:
     assert not matches(pattern, other)
     assert matches(pattern, own)
+
+
+def test_chains_are_listed_in_patterns_too() -> None:
+    names = [
+        f"chains/onnx-cast:25/{source}/bfloat16/{target}"
+        for source in ("float32", "float64")
+        for target in ("int8", "uint8")
+    ]
+    names.append("chains/onnx-cast:25/float32/float8e4m3fn/saturate:0/float32")
+    patterns = compress(names)
+    assert patterns == [
+        "chains/onnx-cast:25/float32/float8e4m3fn/saturate:0/float32",
+        "chains/onnx-cast:25/{float32,float64}/bfloat16/{int8,uint8}",
+    ]
+    assert sorted(name for pattern in patterns for name in expand(pattern)) == sorted(names)
+    assert expand("chains/onnx-cast:25/float32/bfloat16/int8/mode:none") == []

@@ -34,3 +34,11 @@ def test_a_mistake_is_one_line_with_its_place(
         upstream.upstream_links.__wrapped__()
     assert str(error.value).startswith(f"{file}:1: ")
     assert "\n" not in str(error.value)
+
+
+def test_what_owners_intend_is_said_of_every_variant() -> None:
+    for name, place in upstream.intended_places().items():
+        backend, _, finding = name.partition("/")
+        assert backend in BUILTINS
+        assert upstream.intended_of(f"{backend}:compile", finding) == place
+    assert upstream.intended_of("ort", "drops-float-on-the-way") is None

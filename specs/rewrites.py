@@ -1,0 +1,160 @@
+"""Rewrites of the field: what optimizers say they make of a chain, read from ``rewrites.yaml``.
+
+A rewrite is a condition on the dtypes of a chain A→B→C, and what is left where it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from specs.cases import Case
+from specs.chains import Chain, chain_named
+from specs.formats import Format, format_named, formats
+from specs.loader import document_and_version
+from specs.model.strict_model import StrictModel
+from specs.model.yaml_source import explain_validation_error, read_yaml
+from specs.pair_conditions import is_exact
+
+REWRITES_FILE = Path(__file__).with_name("rewrites.yaml")
+PLACES = "ABC"
+DENIED = "not-"
+RELATIONS: Mapping[str, Callable[[Format, Format], bool]] = {
+    "same": lambda one, other: one == other,
+    "holds": is_exact,
+    "narrower": lambda one, other: other.bits < one.bits,
+    "wider": lambda one, other: other.bits > one.bits,
+}
+
+
+def _as_list(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+Words = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])]
+
+
+class RelationRow(StrictModel):
+    """One of the ways in which a relation of a rule holds between two dtypes."""
+
+    from_: Words = Field([], alias="from")
+    to: Words = Field([])
+    width: str = ""
+
+
+class Rewrite(StrictModel):
+    """A rule of an optimizer, with its place in the optimizer's code."""
+
+    system: str
+    place: str
+    default: str
+    edition: str = ""
+    leaves: Literal["direct", "nothing", "other-dtypes", "through"] = "direct"
+    wider: dict[str, str] = Field({})
+    relations: dict[str, list[RelationRow]] = Field({})
+    when: list[dict[str, Words]] = Field([])
+    why: str = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> Rewrite:
+        if bool(self.when) == bool(self.why):
+            raise ValueError("a rewrite has either `when` or `why` it rewrites no chain")
+        if self.when and not self.edition:
+            raise ValueError("a rewrite needs the `edition` that judges it")
+        if (self.leaves == "through") != bool(self.wider):
+            raise ValueError("`wider` goes with `leaves: through`")
+        return self
+
+
+class Rewrites(StrictModel):
+    """All rewrites, and the groups of dtypes that their conditions name."""
+
+    groups: dict[str, list[str]]
+    rewrites: dict[str, Rewrite]
+
+    @model_validator(mode="after")
+    def _check_words(self) -> Rewrites:
+        for name, rule in self.rewrites.items():
+            if rule.edition:
+                document_and_version(rule.edition)
+            rows = [row for relation in rule.relations.values() for row in relation]
+            relations = {*RELATIONS, *rule.relations}
+            named = {row.width for row in rows if row.width}
+            dtypes = {word for row in rows for word in (*row.from_, *row.to)}
+            for key, words in (item for way in rule.when for item in way.items()):
+                if key in PLACES:
+                    dtypes |= {*words}
+                elif len(key) == 3 and key[0] in PLACES and key[1] == "-" and key[2] in PLACES:
+                    named |= {*words}
+                else:
+                    raise ValueError(f"{name}: `{key}` is no condition; write A, B, C or as A-B")
+            if unknown := dtypes - {*formats(), *self.groups}:
+                raise ValueError(f"{name}: `{min(unknown)}` is neither a dtype nor a group")
+            if unknown := {word.removeprefix(DENIED) for word in named} - relations:
+                known = ", ".join(sorted(relations))
+                raise ValueError(f"{name}: `{min(unknown)}` is no relation; they are {known}")
+        return self
+
+    def applies(self, rule: Rewrite, chain: Chain) -> bool:
+        """Whether a rule rewrites a chain of two casts."""
+        dtypes = dict(zip(PLACES, chain.dtypes, strict=True))
+        return any(
+            all(
+                dtypes[key] in self._dtypes(words)
+                if key in PLACES
+                else all(
+                    self._related(rule, word, dtypes[key[0]], dtypes[key[2]]) for word in words
+                )
+                for key, words in way.items()
+            )
+            for way in rule.when
+        )
+
+    def _dtypes(self, words: list[str]) -> set[str]:
+        return {dtype for word in words for dtype in self.groups.get(word, [word])}
+
+    def _related(self, rule: Rewrite, word: str, one: str, other: str) -> bool:
+        if word.startswith(DENIED):
+            return not self._related(rule, word.removeprefix(DENIED), one, other)
+        if word in RELATIONS:
+            return RELATIONS[word](format_named(one), format_named(other))
+        return any(
+            (not row.from_ or one in self._dtypes(row.from_))
+            and (not row.to or other in self._dtypes(row.to))
+            and (not row.width or self._related(rule, row.width, one, other))
+            for row in rule.relations[word]
+        )
+
+
+def left_by(rule: Rewrite, chain: Chain) -> tuple[Case, ...]:
+    """The casts that a rule leaves of a chain that it rewrites."""
+    match rule.leaves:
+        case "direct":
+            return () if chain.source == chain.target else (chain.direct,)
+        case "nothing":
+            return ()
+        case "other-dtypes":
+            return tuple(step for step in chain.steps if step.source != step.target)
+        case "through":
+            middle = rule.wider[chain.dtypes[1]]
+            return chain_named(f"{chain.edition}/{chain.source}/{middle}/{chain.target}").steps
+
+
+@cache
+def rewrites() -> Rewrites:
+    """The shipped rewrites."""
+    return load_rewrites(REWRITES_FILE)
+
+
+def load_rewrites(path: Path) -> Rewrites:
+    """Load and check a file of rewrites; raise DocumentError with file and line."""
+    file = read_yaml(path)
+    try:
+        return Rewrites.model_validate(file.data)
+    except ValidationError as error:
+        location, message = explain_validation_error(file, error)
+        raise file.error(location, message) from None

@@ -1,0 +1,127 @@
+"""The answers on removable casts against brute force: the definition, value by value."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import get_args
+
+import jsonschema
+import pytest
+
+from conformance.kinds.chain_inputs import chain_inputs
+from conformance.surveys.removable_casts import (
+    Removable,
+    RemovableCast,
+    RemovableCasts,
+    contradicts,
+    decide,
+    replaced,
+)
+from oracles.reference.chain_ends import ends
+from specs.chains import Chain, chain_named, chains_of
+from specs.formats import format_named
+from specs.ruling import ruling
+from tests.conformance.processes import castigate_in_process
+
+pytest.importorskip("bitwuzla")
+FEW, MANY = 6, 200
+WHOLE_BITS = 8
+SAMPLE = 1500
+EDITIONS = ("onnx-cast:25", "plain-cast:open", "plain-cast:wraps", "plain-cast:saturates")
+
+
+def inputs_of(chain: Chain, chance: random.Random, sample: int) -> Iterator[int]:
+    bits = format_named(chain.source).bits
+    if bits <= WHOLE_BITS:
+        yield from range(1 << bits)
+        return
+    yield from chain_inputs(chain.dtypes, sample).tolist()
+    yield from (chance.getrandbits(bits) for _ in range(sample))
+
+
+def check(found: RemovableCast, chance: random.Random, sample: int) -> None:
+    """Whether the definition says of each input what the answer says of all."""
+    chain, target = chain_named(found.chain), format_named(chain_named(found.chain).target)
+    direct = [ruling(chain.direct)]
+    if found.counterexample is not None:
+        code = int(found.counterexample.input, 16)
+        own = ends(chain.rulings, code)
+        assert contradicts(target, own, ends(direct, code)), found
+        assert (own.level == "required") == (found.level == "required"), found
+        return
+    opened = False
+    for code in inputs_of(chain, chance, sample):
+        own = ends(chain.rulings, code)
+        opened |= own.is_open
+        assert not contradicts(target, own, ends(direct, code)), (found.chain, hex(code))
+    if opened and chain.direct not in chain.steps:
+        assert found.removable == "defined", found.chain
+
+
+def checked(edition: str, number: int, sample: int) -> dict[str, int]:
+    """Check so many chains of each answer."""
+    chance = random.Random(edition)
+    document, _, version = edition.partition(":")
+    chains = list(chains_of(document, version))
+    chance.shuffle(chains)
+    seen: dict[str, int] = dict.fromkeys(get_args(Removable), 0)
+    for chain in chains:
+        found = decide(chain)
+        if seen[found.removable] < number:
+            check(found, chance, sample)
+            seen[found.removable] += 1
+        if min(seen["always"], seen["never"]) >= number:
+            break
+    return seen
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_some_answers_by_brute_force(edition: str) -> None:
+    seen = checked(edition, FEW, 40)
+    assert (seen["always"], seen["never"]) == (FEW, FEW)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_many_answers_by_brute_force(edition: str) -> None:
+    seen = checked(edition, MANY, SAMPLE)
+    assert (seen["always"], seen["never"]) == (MANY, MANY)
+
+
+@pytest.mark.parametrize(
+    ("chain", "removable"),
+    [
+        ("plain-cast:open/float32/float64/float32", "always"),
+        ("plain-cast:open/float32/float16/float32", "never"),
+        ("plain-cast:open/int32/float32/int32", "never"),
+        ("plain-cast:open/int16/float32/int16", "always"),
+        ("onnx-cast:25/float8e5m2/float32/float8e5m2/saturate:1", "never"),
+    ],
+)
+def test_nothing_at_all_may_stand_in_the_place_of_a_chain(chain: str, removable: str) -> None:
+    found = replaced(chain_named(chain), ())
+    assert (found.removable, found.instead) == (removable, "")
+
+
+def test_a_nan_that_is_kept_is_one_of_the_nans_that_a_chain_may_give() -> None:
+    target = format_named("float32")
+    kept = ends(chain_named("plain-cast:open/float32/float64/float32").rulings, 0x7FC00001)
+    one = ends(chain_named("plain-cast:open/float32/float64/float32").rulings, 0x3F800000)
+    assert kept.nans
+    assert not contradicts(target, kept, kept)
+    assert contradicts(target, one, kept)
+
+
+def test_the_json_is_what_its_schema_says() -> None:
+    _, out, _ = castigate_in_process("chains", "schema")
+    schema = json.loads(out)
+    found = [
+        decide(chain_named(f"onnx-cast:25/float32/{middle}/int8"))
+        for middle in ("int32", "bfloat16")
+    ]
+    every = RemovableCasts(edition="onnx-cast:25", chains=tuple(found))
+    jsonschema.validate(json.loads(every.model_dump_json(exclude_none=True)), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"edition": "onnx-cast:25"}, schema)
