@@ -86,7 +86,6 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "castigate gate --backend ort --policy mine.yaml --out DIR",
         "castigate gate --backend ort --policy mine.yaml --sign key.pem --out SIGNED",
         "castigate gate --backend exec:./vendor --policy strict --out GATE",
-        "castigate run --backend ort --chains --out RUN",
         "castigate run --backend torch --tier full --document onnx-cast:25 --source float32"
         " --out RUN",
         "castigate run --backend ort --tier full --document onnx-cast:25 --source float32"
@@ -107,7 +106,6 @@ NOT_RUN: dict[str, tuple[str, ...]] = {
         "castigate gate --backend ort --policy regression-only --baseline OLDER-RUN --out LATER",
         "castigate merge PART1 PART2 PART3 PART4 --out RUN",
         "castigate report OLDEST … LAST --out DIR",
-        "castigate report RUN --out REPORT",
         "castigate report RUN… --out DIR --summary FILE --csv FILE --junit FILE",
         "castigate run --resume --out RUN",
         "castigate verify DIR/certificate.json --replay 20",
