@@ -35,9 +35,8 @@ Left = tuple[Case, ...]
 class Rewritten(StrictModel):
     """What a rule, or an installed optimizer, makes of the chains of an edition.
 
-    ``answers`` counts the chains that it changes by whether it may; ``worst`` is the shortest one
-    of those that it may not, a required one if there is any. ``refused`` counts chains for which it
-    makes no model.
+    ``answers`` counts the chains that it changes by whether it may; ``worst`` is the most telling
+    one of those that it may not. ``refused`` counts chains for which it makes no model.
     """
 
     name: str
@@ -70,7 +69,7 @@ class Changes:
         """Count the changes by what is known of each."""
         found = [decided[item] for item in self.left.items()]
         wrong = [each for each in found if each.removable == "never"]
-        wrong.sort(key=lambda each: (each.level != "required", len(each.chain)))
+        wrong.sort(key=_tellingness)
         return Rewritten(
             name=self.name,
             edition=self.edition,
@@ -79,6 +78,13 @@ class Changes:
             answers=dict(Counter(map(answer_of, found))),
             worst=wrong[0] if wrong else None,
         )
+
+
+def _tellingness(found: RemovableCast) -> tuple[bool, bool, int]:
+    """The key that puts a chain first that is required, has an answer instead, and is short."""
+    assert found.counterexample is not None
+    has_answer = "anything" not in found.counterexample.instead
+    return found.level != "required", not has_answer, len(found.chain)
 
 
 def changes_by_text() -> Iterator[Changes]:
