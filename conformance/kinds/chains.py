@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from conformance.kinds.asking import Ask, ask
 from conformance.kinds.chain_inputs import chain_inputs
+from conformance.kinds.chain_sweeps import Swept, is_swept, sweep
 from conformance.kinds.subject import Subject
 from oracles.backend.replies import Answered, Crashed, Declined, Malformed, NoAnswer, Raised, Reply
 from oracles.backend.requests import Cast, CastChains, Script
@@ -66,6 +67,8 @@ class _Asked:
     alone: Bits
     direct: Bits | None
     on_roads: list[OnRoad] = field(default_factory=list)
+    swept: Swept | None = None
+    """What all patterns on the first road have shown, at the tier full."""
 
     @cached_property
     def composed(self) -> Composed:
@@ -102,6 +105,9 @@ def judge_chains(
     asked = [each for each in steps.values() if isinstance(each, _Asked)]
     for number, road in enumerate(subject.chain_roads):
         yield from _on_road(asked, road, is_first=number == 0)
+    for one in asked:
+        if subject.settings.is_full(one.chain.steps[0]) and is_swept(one.chain):
+            one.swept = yield from sweep(one.chain, subject.chain_roads[0])
     by_id = {case.id for case in cases}
     found: list[Judgement] = []
     for name, each in steps.items():
@@ -142,7 +148,7 @@ def _judgement(subject: Subject, case: str, each: _Asked) -> Ask[Judgement]:
         subject.name,
         verdict,
         tuple(shown),
-        inputs=each.inputs.size,
+        inputs=each.inputs.size + (each.swept.asked if each.swept is not None else 0),
         reproduction=script,
         check=each.name,
         further=tuple(further),
@@ -231,7 +237,10 @@ def _problems(each: _Asked) -> tuple[list[Problem], bool]:
     """What is wrong, the most severe first, and whether an open answer changes."""
     problems: list[Problem] = []
     is_open = False
-    for road, picked, reply in each.on_roads:
+    for number, (road, picked, reply) in enumerate(each.on_roads):
+        if number == 0 and each.swept is not None and each.swept.has_problems:
+            problems += _swept_problems(each, each.swept, road)
+            continue
         if not isinstance(reply, Answered):
             problems += _missing(road, reply)
             continue
@@ -247,6 +256,18 @@ def _problems(each: _Asked) -> tuple[list[Problem], bool]:
         else:
             is_open = True
     return [*_joined(problems)], is_open
+
+
+def _swept_problems(each: _Asked, swept: Swept, road: str) -> Iterator[Problem]:
+    """What a sweep found wrong on a road; it has asked the fewer inputs of the road, too."""
+    if swept.missing is not None:
+        yield from _missing(road, swept.missing)
+    if swept.inputs.size:
+        found = _Asked(each.name, each.chain, swept.inputs, swept.alone, None)
+        every = np.arange(swept.inputs.size)
+        wrong = np.ones(swept.inputs.size, bool)
+        problem = _wrong(found, road, every, swept.answers, wrong)
+        yield replace(problem, wrong=swept.wrong, inputs=swept.asked)
 
 
 def _missing(road: str, reply: NoAnswer) -> Iterator[Problem]:
