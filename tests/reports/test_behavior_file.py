@@ -40,6 +40,7 @@ def test_the_head_of_the_file_explains_every_step(step: str) -> None:
     ("old", "new", "line", "expected"),
     [
         ("low-bits", "low-bit", 5, "`low-bit` is no step; did you mean `low-bits`?"),
+        (STEPS, "steps: low-bits", 5, "should be a valid tuple"),
         (STEPS, "steps: [low-bits]", 1, "it is not said how it rounds"),
         (STEPS, "steps: [truncate]", 1, "exactly one step makes the answer"),
         (STEPS, "steps: [truncate, low-bits, saturate]", 1, "exactly one step makes the answer"),

@@ -13,6 +13,7 @@ from specs.loader import document_named
 from specs.outcomes import Anything
 from specs.ruling import ruling
 from specs.selection import case_named, select
+from specs.tensor_rules import tensor_rule
 
 TO, ASTYPE = "paddle-tensor-to:1.0", "paddle-layer-astype:1.0"
 SHARDED, TYPE = "torch-tensor-to:2023", "torch-module-type:2023"
@@ -300,10 +301,33 @@ class TestPaddlePages:
     def test_forms_that_the_page_only_implies_are_recommended(self, form: str) -> None:
         assert document_named("paddle-tensor-to").entry.forms[form].level == "recommended"
 
+    def test_conflicts_of_rules_promises_and_forms_are_listed(self) -> None:
+        def conflicts(page: str) -> list[tuple[str, str]]:
+            listed = document_named(page).entry.conflicts()
+            return [(owner, clause) for owner, clause, _ in listed]
+
+        assert conflicts("paddle-layer-astype") == [
+            ("named-uint16", "5, the 13 names"),
+            ("buffer", "5, how it is to be built: every parameter in turn"),
+            ("layer-runs", "1.1, the inputs that a layer takes"),
+        ]
+        assert conflicts("torch-tensor-to") == [
+            ("listed-form", "3, the three listed forms"),
+            ("form:listed-device-keyword-dtype", "3, listed form 2"),
+        ]
+
     def test_a_keyword_that_the_quoted_code_ignores_is_a_conflict(self) -> None:
         form = document_named("paddle-tensor-to").entry.forms["device-name-keyword-dtype"]
         assert form.conflict
         assert form.level == "required"
+
+    @pytest.mark.parametrize(
+        ("size", "rule"), [(2**31 - 1, "any-tensor"), (2**31, "too-many-elements")]
+    )
+    def test_a_shape_is_promised_as_far_as_an_int32_counts_elements(
+        self, size: int, rule: str
+    ) -> None:
+        assert tensor_rule("paddle-tensor-to", "1.0", (size,)).rule == rule
 
     @pytest.mark.parametrize("page", [TO, ASTYPE, SHARDED, TYPE])
     def test_keeping_the_payload_of_a_nan_is_recommended(self, page: str) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from specs.cases import Case
 from specs.lint import prove
-from specs.loader import load_document
+from specs.loader import DOCUMENTS, load_document
 from specs.outcomes import Outcome
 from specs.ruling import rule_case
 from tests.specs.lint_checks import Mistake, assert_reported, lines_starting, lint_error
@@ -95,6 +96,7 @@ OUTSIDE_RULES: dict[str, Mistake] = {
     "no base": ("    extends: 1\n", "", "2:", "needs `from` and `to`"),
     "rule": ("[to-float8]", "[to-float]", "2:", "did you mean `to-float8`?"),
     "no rule": ("    add: [to-float8]\n", "", "rules:\n", "gap: no rule applies to small:2/float"),
+    "truth value": ("values: [1, 0]", "values: [1, 0, true]", "saturate:", "valid string"),
     "since": ("since: 2", "since: 3", "saturate:", "unknown version `3`"),
     "default": ("default: 1", "default: 2", "saturate:", "default `2` is not one of"),
     "kind as group": ("  source-types: [", "  float: [float32]\n  source-types: [", "float:",
@@ -254,6 +256,18 @@ def test_a_rule_that_takes_no_input_is_an_error(tmp_path: Path) -> None:
     )
 
 
+def test_a_dtype_without_zero_cannot_become_zero(tmp_path: Path) -> None:
+    text = SMALL.replace("float8e4m3fn", "float8e8m0")
+    text = text.replace("nan:       nan", "nan:       zero")
+    assert lint_error(tmp_path, text).endswith(": float8e8m0 has no zero")
+
+
+def test_a_pair_in_further_shapes_must_be_listed_by_some_version(tmp_path: Path) -> None:
+    text = (DOCUMENTS / "onnx_bitcast.yaml").read_text(encoding="utf-8")
+    text = text.replace("[uint8, float64]", "[uint8, float6e2m3]")
+    assert "no version lists the pair int8 to float6e2m3" in lint_error(tmp_path, text)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("", "1: the file is empty"), ("# a comment\n", "1: the file is empty"),
@@ -266,3 +280,9 @@ def test_a_file_without_a_document_is_an_error(tmp_path: Path, text: str, expect
 def test_the_document_without_mistakes_is_valid() -> None:
     proof = prove(load_document(Path(__file__).parent / "data" / "small.yaml"))
     assert (proof.versions, proof.cases, proof.rules) == (2, 8, 2)
+
+
+def test_a_document_cannot_be_changed_once_it_is_loaded() -> None:
+    entry = load_document(Path(__file__).parent / "data" / "small.yaml").entry
+    with pytest.raises(ValidationError, match="frozen"):
+        entry.title = "Large"

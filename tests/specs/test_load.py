@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from specs.errors import DocumentError
-from specs.loader import Documents
+from specs.errors import CastigateError, DocumentError
+from specs.loader import Documents, document_and_version, document_named
 
 SMALL = (Path(__file__).parent / "data" / "small.yaml").read_text(encoding="utf-8")
 
@@ -46,3 +46,16 @@ def test_a_file_must_have_the_name_of_its_document(tmp_path: Path) -> None:
         f"{tmp_path / 'two_words.yaml'}:{line}: document `small` is in a file named for"
         " `two-words`; rename the file or the document"
     )
+
+
+@pytest.mark.parametrize("name", ["onnx-cast", "plain-cast"])
+def test_a_document_and_a_yardstick_are_known_by_name(name: str) -> None:
+    assert document_named(name).name == name
+
+
+def test_a_version_may_stand_behind_the_name_of_a_document() -> None:
+    document = document_named("onnx-cast")
+    assert document_and_version("onnx-cast") == (document, None)
+    assert document_and_version("onnx-cast:19") == (document, "19")
+    with pytest.raises(CastigateError, match="onnx-cast has no version `20`; it has 1, 6, 9"):
+        document_and_version("onnx-cast:20")

@@ -15,6 +15,7 @@ from specs.formats import formats
 from specs.loader import document_named
 from specs.model.vocabulary import Atom
 from specs.outcomes import Exactly, Nan
+from specs.questions import read_question
 from specs.ruling import Branch, ruling
 
 LISTS: dict[str, dict[str, list[str]]] = json.loads(
@@ -131,3 +132,32 @@ def test_infinity_saturates_from_24_on_but_is_nan_in_fnuz_types_before(target: s
 @pytest.mark.parametrize("target", FLOAT8)
 def test_without_saturation_no_version_differs_on_infinity(target: str) -> None:
     assert infinity_branches("23", target, "0") == infinity_branches("24", target, "0")
+
+
+def test_a_zero_becomes_the_pattern_zero_of_float8e8m0_which_is_its_smallest_value() -> None:
+    modes = (("saturate", "1"), ("round_mode", "up"))
+    rules = ruling(Case("onnx-cast", "25", "float32", "float8e8m0", modes))
+    assert rules.branches[rules.branch_of[Atom("zero", "+")]].outcome == Exactly(0x00)
+
+
+def test_a_literal_of_every_kind_but_a_negative_zero_may_be_a_value_of_the_target() -> None:
+    rules = ruling(Case("onnx-cast", "25", "string", "float32"))
+    for kind in ("text-whole", "text-decimal"):
+        found = {atom for atom in rules.branch_of if atom.kind == kind and atom.representable}
+        assert {(atom.sign, atom.zone) for atom in found} == {
+            ("+", "none"), ("+", "subnormal"), ("+", "inside"),
+            ("-", "subnormal"), ("-", "inside"),
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "version"), [("onnx-cast", "25"), ("onnx-cast:19", "19"), ("onnx-cast:1", "1")]
+)
+def test_a_question_without_a_version_means_the_newest(asked: str, version: str) -> None:
+    [case] = read_question([asked, "float32", "int32"]).cases
+    assert case.id == f"onnx-cast:{version}/float32/int32"
+
+
+def test_a_pair_and_a_mode_of_the_page_are_asked_without_its_name() -> None:
+    [case] = read_question(["float32/float8e4m3fn/saturate:0"]).cases
+    assert case.id == "onnx-cast:25/float32/float8e4m3fn/saturate:0"

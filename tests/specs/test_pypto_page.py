@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 
 from specs.cases import Case
+from specs.dtype_names import dtype_spelled
 from specs.editions import Edition, edition
 from specs.loader import document_named
 from specs.model.document import ParameterEntry
@@ -57,6 +58,11 @@ def modes_on_the_page(version: str, pair: tuple[str, str]) -> list[Modes]:
     if version == "seed" or pair not in WRAPPING_PAIRS:
         return rounding
     return [(*modes, ("satmode", word)) for modes in rounding for word in ("off", "on")]
+
+
+def test_the_dtypes_are_known_by_the_names_of_the_framework() -> None:
+    names = ("FP32", "FP16", "BF16", "INT8", "UINT8", "INT16", "INT32", "INT64")
+    assert tuple(dtype_spelled(f"DT_{name}") for name in names) == DTYPES
 
 
 @pytest.mark.parametrize("version", ["seed", "0.2"])

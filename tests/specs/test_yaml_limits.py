@@ -1,4 +1,7 @@
-"""YAML that is too large, too deep, repeats too much or holds no text is one line of error."""
+"""YAML that is too large, too deep, repeats too much or holds no text is one line of error.
+
+JSON that others wrote may be nested to a depth, too.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from specs.errors import DocumentError
+from specs.json_source import JsonError, parse_json
 from specs.model.yaml_source import read_yaml
 from specs.plain_text import LONGEST_LINE
 
@@ -61,3 +65,24 @@ def test_aliases_within_the_limits_are_read(tmp_path: Path) -> None:
     path = tmp_path / "file.yaml"
     path.write_text("a: &x [1, 2]\nb: *x\n")
     assert read_yaml(path).data == {"a": [1, 2], "b": [1, 2]}
+
+
+def test_what_aliases_repeat_counts_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text("- &x [1, 2, 3]\n- *x\n- *x\n")
+    # One list of three lists of three values.
+    monkeypatch.setattr("specs.model.yaml_source.MAX_NODES", 13)
+    assert read_yaml(path).data == [[1, 2, 3]] * 3
+    monkeypatch.setattr("specs.model.yaml_source.MAX_NODES", 12)
+    with pytest.raises(DocumentError, match=TOO_MANY):
+        read_yaml(path)
+
+
+def test_json_is_read_down_to_a_hundred_levels() -> None:
+    assert parse_json(b"1") == 1
+    assert parse_json(b'{"a": [1, 2]}') == {"a": [1, 2]}
+    parse_json(b"[" * 100 + b"]" * 100)
+    with pytest.raises(JsonError, match="nested more than 100 levels deep"):
+        parse_json(b"[" * 101 + b"]" * 101)
