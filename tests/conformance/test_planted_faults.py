@@ -95,6 +95,11 @@ FAULTS: dict[str, tuple[str, Change, int, int | None, str]] = {
     # 0x48000000 is 2^17, the smallest of those with two set bits.
     "overflow saturates": ("onnx-cast:25/float32/float16", saturated, 0x48000000, None,
                            "violates"),
+    "a text of another value": ("onnx-cast:25/int8/string", lambda x, y: where(x == 0xF8, "-7", y),
+                                0xF8, 1, "violates"),
+    # 1.5 may be rounded, but it is recommended that its text reads back.
+    "a text that only rounds": ("onnx-cast:25/float8e4m3fn/string",
+                                lambda x, y: where(x == 0x3C, "2", y), 0x3C, 1, "deviates"),
     "rounded twice": ("onnx-cast:25/float64/float16", through_float32, -1, None, "deviates"),
 }  # fmt: skip
 

@@ -70,6 +70,7 @@ RELATED = (
         "reference/reference_oracle reference/call_dispatch reference/text conformance/sweep"
         " conformance/calls",
     ),
+    ("oracles/reference/chain*.py", "reference/chains"),
     (
         "oracles/reference/*.py",
         "reference/exact reference/compiled_kernels reference/kernel_terms reference/input_classes"

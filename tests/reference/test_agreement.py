@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from oracles.reference import exact, expect_by_exact, expect_by_kernels, kernels
 from oracles.reference.machine_words import Word, select_words
 from specs.outcomes import Either, Exactly, Round, Same, Value, Wrap
 from specs.ruling import Ruling
+from specs.totality import partition_atoms
 from tests.reference.distinct import numeric_rulings, text_rulings
 
 NAMES_PATTERNS = (Either, Exactly, Round, Same, Value, Wrap)
@@ -86,6 +88,17 @@ def test_definition_and_kernels_agree_on_numbers_that_become_texts(name: str) ->
     by_definition = expect_by_exact.expect(rules, inputs).branch_indices
     by_kernels = expect_by_kernels.expect_texts(rules, inputs).branch_indices
     assert by_definition.tolist() == by_kernels.tolist()
+
+
+def test_whole_numbers_and_fractions_that_become_texts_can_be_told_apart() -> None:
+    # No document does so today.
+    rules, classes = text_rulings()["onnx-cast:9/float16/string"], ("whole", "otherwise")
+    branches = tuple(replace(rules.branches[-1], input_class=each) for each in classes)
+    partition = partition_atoms(rules.source, rules.target, classes)
+    rules = replace(rules, branches=branches, partition=partition)
+    inputs = np.array([0x3C00, 0x3E00, 0xC000, 0x0001, 0x8000], np.uint16)
+    by_kernels = expect_by_kernels.expect_texts(rules, inputs).branch_indices
+    assert by_kernels.tolist() == [0, 1, 0, 1, 0]
 
 
 @pytest.mark.ci_runs_one_of(9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ from conformance.kinds.quick_inputs import quick_inputs
 from oracles.reference import expect_by_kernels
 from oracles.reference.compiled_kernels import compiled, program
 from oracles.reference.expectations import Expected
+from specs.outcomes import Value
+from specs.ruling import Branch
 from tests.reference.distinct import numeric_rulings
 
 RULINGS = {name: rules for name, rules in numeric_rulings().items() if not rules.is_open}
@@ -63,3 +67,13 @@ def test_a_program_contains_only_the_operations_that_it_needs() -> None:
     text = program(RULINGS["onnx-cast:1/float32/bool"])
     assert ">>" not in text or "<<" not in text
     assert len(text) < len(program(RULINGS["onnx-cast:13/float32/float16"]))
+
+
+def test_no_integer_is_subnormal() -> None:
+    # No document has a rule about the underflow of integers today.
+    rules = RULINGS["onnx-cast:21/float32/int4"]
+    classes = ("underflow", "otherwise")
+    branches = tuple(Branch(each, Value(), "required", "", "") for each in classes)
+    inputs = np.array([0x3F00_0000, 0x3F80_0000, 0x4000_0000], np.uint32)  # 0.5, 1, 2
+    found = compiled(replace(rules, branches=branches)).expect(inputs)
+    assert found.branch_indices.tolist() == [0, 1, 1]

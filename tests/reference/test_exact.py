@@ -115,3 +115,9 @@ def test_known_roundings(
     unit = unit_of(format_named(target), number)
     multiple = round_magnitude(number, unit, rounding)
     assert encode(format_named(target), number.sign, multiple, unit) == expected
+
+
+def test_a_value_may_be_encoded_from_any_unit() -> None:
+    half = format_named("float16")
+    assert encode(half, 0, 6 << 40, -40) == 0x4600
+    assert encode(half, 1, 1 << 16, -40) == 0x8001  # -2^-24, the smallest

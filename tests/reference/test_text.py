@@ -16,7 +16,7 @@ from conformance.kinds.text_inputs import texts
 from oracles.reference import exact, exact_text, kernel_text
 from oracles.reference.exact_text import exact_decimal
 from specs.formats import Format, format_named, formats
-from specs.outcomes import Nan
+from specs.outcomes import Nan, PlainText
 from specs.ruling import Ruling, ruling
 from specs.selection import select
 
@@ -141,6 +141,21 @@ def test_known_shortest_texts(dtype: str, code: int, line: str) -> None:
 )
 def test_a_text_reads_back_by_its_value(answer: str, reads: bool) -> None:
     assert exact_text.reads_back(format_named("float32"), 0x3DCCCCCD, answer) == reads
+
+
+@pytest.mark.parametrize(
+    ("answer", "allowed"),
+    # Allowed where it need not read back, and where it must.
+    [("1.5", (True, True)), ("1", (True, False)), ("2", (True, False)), ("1.4", (False, False))],
+)
+def test_a_plain_text_that_is_rounded_must_be_near_its_value(
+    answer: str, allowed: tuple[bool, bool]
+) -> None:
+    source, code = format_named("float32"), 0x3FC00000
+    assert allowed == tuple(
+        exact_text.accepts(source, PlainText(must_read_back), code, answer)
+        for must_read_back in (False, True)
+    )
 
 
 @given(st.integers(0, 2**60), st.integers(-80, 40))

@@ -20,7 +20,7 @@ from oracles.reference import expect_by_kernels
 from oracles.reference.staircase import STEP, Step
 from reports.grading.allowed_answers import grade_answers
 from reports.grading.chunk_check_torch import DeviceCheck
-from reports.grading.chunk_comparison import chunk_comparison
+from reports.grading.chunk_comparison import chunk_comparison, fastest_comparison
 from reports.grading.chunk_table import (
     ANYTHING,
     CODE,
@@ -269,3 +269,14 @@ def test_answers_may_be_read_only() -> None:
     chunk = Chunk(DENSE["onnx-cast:13/float32/float16"], 0x5000_0000, 256, np.random.default_rng(0))
     chunk.answers.flags.writeable = False
     assert chunk.passes(chunk.answers)
+
+
+def test_chunks_are_compared_by_numba_where_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numpy, numba = chunk_comparison(compiled=False), chunk_comparison(compiled=True)
+    assert (numpy.name, numba.name) == ("numpy", "numba")
+    assert numba.gather.__module__.endswith("_numba")
+    assert fastest_comparison() == numba
+    monkeypatch.setattr("reports.grading.chunk_comparison.find_spec", lambda name: None)
+    assert fastest_comparison() == numpy

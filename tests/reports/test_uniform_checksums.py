@@ -48,6 +48,14 @@ def test_a_block_is_hashed_once_and_stored(tmp_path: Path) -> None:
     assert counted.inputs == 3 * BLOCK + BLOCK + BLOCK + 2 * BLOCK
 
 
+def test_the_last_inputs_of_a_source_of_32_bits_are_hashed_once() -> None:
+    counted = Counted()
+    checksums = UniformChecksums(counted, None)
+    for _ in range(2):
+        checksums.of((1 << 32) - (1 << 20), 1 << 20, 0x7F)
+    assert counted.inputs == 1 << 20
+
+
 def test_a_source_of_64_bits_is_hashed_as_it_is(tmp_path: Path) -> None:
     first = BLOCKS * BLOCK - BLOCK
     found = UniformChecksums(checksum_of_row, tmp_path).of(first, 2 * BLOCK, 1)
