@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from conformance.kinds.chain_inputs import chain_inputs
+from oracles.reference.chain_checks import count_forbidden
 from oracles.reference.chain_composition import compose_arrays
 from oracles.reference.chain_ends import LEVELS, Ends, ends, open_ends
 from specs.chains import Chain, chain_named, chains_of
@@ -169,3 +170,31 @@ def test_a_chain_requires_no_more_than_its_weakest_step() -> None:
     assert ends(chain.rulings, bits_of(-0.2)).level == "recommended"
     chain = chain_named("onnx-cast:25/int64/bool/float32")
     assert ends(chain.rulings, 3).level == "required"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "onnx-cast:25/float16/float8e4m3fn/saturate:0/float16",
+        "onnx-cast:25/int16/uint4/float8e5m2/saturate:0",
+        "onnx-cast:25/bfloat16/int4/bool",
+        "pypto-cast:0.2/int16/float16/int8",
+    ],
+)
+def test_the_compiled_check_counts_what_the_definition_forbids(name: str) -> None:
+    chain, chance = chain_named(name), random.Random(name)
+    target = format_named(chain.target)
+    count_of = count_forbidden(chain.rulings)
+    first = chance.randrange(1 << 15)
+    size = 2000
+    answers = np.array([chance.randrange(target.mask + 1) for _ in range(size)], target.storage)
+    right = [next(iter(ends(chain.rulings, first + at).codes), 0) for at in range(size)]
+    answers[::2] = np.array(right, target.storage)[::2]
+    expected = 0
+    for at, answer in enumerate(answers.tolist()):
+        own = ends(chain.rulings, first + at)
+        nans = [codes for sign in own.nans for codes in target.nans(sign)]
+        is_nan = any(answer in codes for codes in nans)
+        expected += not (own.is_open or answer in own.codes or is_nan)
+    assert 0 < expected < size
+    assert count_of(first, answers) == expected
