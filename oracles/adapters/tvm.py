@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import lru_cache, partial, reduce
 from math import prod
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from oracles.adapters.script_text import (
 from oracles.bit_packing import is_packed
 from oracles.protocol import Bits, Bound, Unsupported
 from specs.cases import Case
+from specs.chains import Company
 from specs.formats import format_named
 
 VARIANTS: tuple[str, ...] = ("static", "folded")
@@ -68,6 +70,8 @@ CACHED_KERNELS = 256
 
 Operation = Literal["cast", "bitcast", "copy"]
 Shape = tuple[int, ...]
+Path = tuple[str, ...]
+"""The dtypes to which elements are cast, one after another."""
 Kernel = Callable[..., None]
 """Takes the length, if that is not compiled in, and both tensors."""
 
@@ -86,6 +90,7 @@ class Tvm:
         self.version = str(self._tvm.__version__)
         self._variant = variant
         self.compiles_shapes = variant is not None
+        self.chain_roads = () if variant == "folded" else ("loop",)
         self._folding = Folding(self._tvm)
         self._kernel = lru_cache(CACHED_KERNELS if variant else None)(self._compile)
 
@@ -94,14 +99,24 @@ class Tvm:
         require_plain(case, "astype")
         if self._variant == "folded":
             return self._folded(case.source, case.target, bits)
-        return self._answer("cast", case.source, case.target, bits)
+        return self._answer("cast", case.source, (case.target,), bits)
+
+    def chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> list[Bits]:
+        """Answer each chain with one loop of an ``astype`` after another."""
+        ends = []
+        for chain, own in zip(company.chains, bits.values(), strict=True):
+            for step in chain.steps:
+                require_plain(step, "astype")
+            path = tuple(step.target for step in chain.steps)
+            ends.append(self._answer("cast", chain.source, path, own))
+        return ends
 
     def bitcast(self, case: Case, bits: Bits) -> Bits:
         """Answer a case with one loop of ``reinterpret``, which keeps the width and the shape."""
         require_plain(case, "reinterpret")
         if self._variant == "folded":
             raise Unsupported("relax has no reinterpret that it could fold")
-        return self._answer("bitcast", case.source, case.target, bits)
+        return self._answer("bitcast", case.source, (case.target,), bits)
 
     def bitcast_road(self, case: Case) -> str:
         """Return the pair: a bitcast has no parameters besides the tensor's own shape."""
@@ -120,17 +135,25 @@ class Tvm:
         if self._variant == "folded":
             self.cast(case, bits[:1])  # refuses what ``cast`` refuses, for the same reason
             return partial(self.cast, case, bits)
-        return self._bound("cast", case.source, case.target, bits)
+        return self._bound("cast", case.source, (case.target,), bits)
 
     def identity(self, dtype: str, bits: Bits) -> Bits:
         """Send bits through a loop that copies."""
-        return self._answer("copy", dtype, dtype, bits)
+        return self._answer("copy", dtype, (dtype,), bits)
 
     def reproduce(self, case: Case, bits: Bits) -> str:
         """Return a script that runs the case on TVM, without this project."""
         self.road(case)
         script = self._script(f'a[i].astype("{DTYPES[case.target]}")', case, bits)
         return script + print_loop(case.source, case.target)
+
+    def reproduce_chains(self, case: Case, company: Company, bits: Mapping[str, Bits]) -> str:
+        """Return a script that makes one chain on TVM, without this project."""
+        [chain], [own] = company.chains, [*bits.values()]
+        casts = "".join(f'.astype("{_name(step.target)}")' for step in chain.steps)
+        ends = replace(case, target=chain.target)
+        script = self._script(f"a[i]{casts}", ends, own, f"{chain.id} on {company.road}")
+        return script + print_loop(chain.source, chain.target)
 
     def reproduce_bitcast(self, case: Case, bits: Bits) -> str:
         """Return a script that does a bitcast of a row on TVM, without this project."""
@@ -139,14 +162,14 @@ class Tvm:
         element = f'tirx.reinterpret("{_name(case.target)}", a[i])'
         return self._script(element, case, bits) + print_tensor(case.target)
 
-    def _script(self, element: str, case: Case, bits: Bits) -> str:
+    def _script(self, element: str, case: Case, bits: Bits, asked: str = "") -> str:
         """Return a script up to the statement that binds ``answers``."""
         has_open_length, is_folded = self._variant is None, self._variant == "folded"
         mask = mask_expression(case.target)
         mask_statement = f"answers = answers{mask}\n" if mask else ""
         return (HEADER + (FOLD if is_folded else COMPILE) + mask_statement).format(
             version=self.version,
-            case=case,
+            case=asked or case,
             bits=bits_statement(case.source, bits),
             modules="relax" if is_folded else "te, tirx" if has_open_length else "te",
             source=_name(case.source),
@@ -160,20 +183,20 @@ class Tvm:
             count="len(bits), " if has_open_length else "",
         )
 
-    def _answer(self, operation: Operation, source: str, target: str, bits: Bits) -> Bits:
+    def _answer(self, operation: Operation, source: str, path: Path, bits: Bits) -> Bits:
         # A loop over the flat elements serves every shape: both operations work element by element.
         shape = bits.shape if self._variant == "static" else (bits.size,)
-        answer = self._bound(operation, source, target, bits.reshape(shape))()
+        answer = self._bound(operation, source, path, bits.reshape(shape))()
         return answer.reshape(bits.shape)
 
-    def _bound(self, operation: Operation, source: str, target: str, bits: Bits) -> Bound:
+    def _bound(self, operation: Operation, source: str, path: Path, bits: Bits) -> Bound:
         is_static = self._variant == "static"
-        kernel = self._kernel(operation, source, target, bits.shape if is_static else None)
+        kernel = self._kernel(operation, source, path, bits.shape if is_static else None)
         counts = () if is_static else (bits.size,)
         # TVM needs memory aligned to 64 bytes, which numpy's seldom is.
         x, content = self._tensor(source, bits.shape)
-        y, codes = self._tensor(target, bits.shape)
-        entry = format_named(target)
+        y, codes = self._tensor(path[-1], bits.shape)
+        entry = format_named(path[-1])
 
         def call() -> Bits:
             np.copyto(content, bits)
@@ -209,12 +232,12 @@ class Tvm:
         return tensor, np.from_dlpack(memory).view(storage)[:count].reshape(shape)
 
     def _compile(
-        self, operation: Operation, source: str, target: str, shape: Shape | None
+        self, operation: Operation, source: str, path: Path, shape: Shape | None
     ) -> Kernel:
-        to = _name(target)
+        names = [*map(_name, path)]
         operations: Mapping[Operation, Callable[[Any], Any]] = {
-            "cast": lambda element: element.astype(to),
-            "bitcast": lambda element: self._tirx.reinterpret(to, element),
+            "cast": lambda element: reduce(lambda x, to: x.astype(to), names, element),
+            "bitcast": lambda element: self._tirx.reinterpret(names[0], element),
             "copy": lambda element: element,
         }
         # An open length is a separate argument, since TVM reads none from a tensor of int4.
@@ -228,8 +251,8 @@ class Tvm:
         except RuntimeError as error:
             if operation != "cast" or MISSING_CAST not in str(error):
                 raise
-            pair = f"{DTYPES[source]} to {to}"
-            raise Unsupported(f"TVM generates no code for {TARGET} that casts {pair}") from None
+            casts = " to ".join([DTYPES[source], *names])
+            raise Unsupported(f"TVM generates no code for {TARGET} that casts {casts}") from None
         return kernel
 
 

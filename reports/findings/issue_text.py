@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 
+from reports.case_patterns import is_chain_check
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import INTENDED, allowed_words, datum_words, pairs_words
 from reports.run_store.record import RunRecord
@@ -107,13 +108,16 @@ def _extent(finding: Finding) -> Iterator[str]:
     """Yield a table of the pairs and modes, each with its wrong inputs."""
     rows: dict[tuple[str, str, str], list[ExplainedCase]] = {}
     for each in finding.explained:
-        rows.setdefault((each.cell.source, each.cell.target, each.cell.mode), []).append(each)
+        # Of a chain, the whole path takes the place of the mode.
+        mode = each.cell.check.partition("/")[2] if is_chain_check(each.cell.check) else ""
+        key = each.cell.source, each.cell.target, mode or each.cell.mode.replace("/", ", ")
+        rows.setdefault(key, []).append(each)
     yield "| from | to | mode | wrong inputs | which |"
     yield "|---|---|---|---|---|"
     for (source, target, mode), found in list(rows.items())[:MOST_ROWS]:
         most = max(found, key=lambda each: each.inputs)
         count = f"{'' if most.is_exact else 'at least '}{most.inputs:,}" if most.inputs else "all"
-        yield f"| {source} | {target} | {mode.replace('/', ', ')} | {count} | {most.region} |"
+        yield f"| {source} | {target} | {mode} | {count} | {most.region} |"
     if len(rows) > MOST_ROWS:
         yield ""
         yield f"{len(rows) - MOST_ROWS} more pairs and modes."

@@ -24,6 +24,8 @@ BACKENDS = (
     "tensorflow:xla",
     "openvino:cpu",
     "openvino:cpu-dynamic",
+    "tvm",
+    "tvm:static",
 )
 CHAINS = tuple(
     chain_named(f"onnx-cast:25/{path}")
