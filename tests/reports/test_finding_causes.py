@@ -392,7 +392,8 @@ def test_of_findings_of_a_kind_that_of_most_cases_is_the_first() -> None:
         )
         for target, error in errors.items()
     ]
-    found = find_findings(cells, {}.__getitem__)["one"]
+    stored: dict[str, Any] = {}
+    found = find_findings(cells, stored.__getitem__)["one"]
     assert [each.name for each in found] == ["raises-ValueError", "raises-TypeError"]
 
 
