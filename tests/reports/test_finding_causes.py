@@ -11,18 +11,25 @@ import pytest
 
 from oracles.registry import Backend
 from reports.findings import root_causes
-from reports.findings.asked_inputs import answered_ruling, expected_of
+from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.bit_arithmetic import moved_bits, nan_as_float32
+from reports.findings.bitcast_mechanisms import followed_mechanisms
 from reports.findings.candidates import candidates
 from reports.findings.causes import Failure, find_causes
 from reports.findings.cells import Cell, Divergence
-from reports.findings.finding import ExplainedCase
+from reports.findings.chain_mechanisms import followed_paths
+from reports.findings.find import find_findings
+from reports.findings.finding import ExplainedCase, Finding
+from reports.findings.finding_text import extent_words
 from reports.findings.mechanism_answers import explained
+from reports.findings.mechanisms import ClosedForm, TakenFor
 from reports.findings.read_findings import found_again, read_findings
 from reports.findings.shape_rules import Shape, followed_rules
 from reports.judgement import NEXT_SCRIPT
 from reports.problems import BrokenPromise, ChangesWithShape, Refused, WrongShape
+from specs.bitcast_ruling import bitcast_ruling
 from specs.cases import Case
+from specs.chains import chain_named
 from specs.formats import format_named
 from specs.selection import case_named
 from tests.reports.judged_run import RIGHT, Answer, Faulty, cases_of, judged_run, run_of
@@ -178,6 +185,76 @@ def test_mechanisms_take_any_text_for_an_answer() -> None:
             assert not explained(mechanism, case, patterns, answers, "required").any()
 
 
+def test_a_nan_that_stays_a_nan_is_not_explained_by_what_it_should_be() -> None:
+    case = case_named("onnx-cast:25/float16/float8e5m2/saturate:1")
+    nan, one = np.array([0x7E00, 0x3C00], np.uint16), np.array([0x7F, 0x7F], np.uint8)
+    assert explained(ClosedForm("nan"), case, nan, one, "required").tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("source", "has_both_zeros"),
+    [("float16", True), ("float8e4m3fnuz", False), ("float8e8m0", False)],
+)
+def test_only_sources_with_both_zeros_may_have_their_subnormals_flushed(
+    source: str, has_both_zeros: bool
+) -> None:
+    names = {each.name for each in candidates(case_named(f"onnx-cast:25/{source}/float32"))}
+    assert ("flushes-subnormals" in names) == has_both_zeros
+
+
+@pytest.mark.parametrize(
+    ("pair", "other", "name", "says"),
+    [
+        (("uint8", "int32"), ("int8", "int32"), "reads-unsigned-as-signed",
+            "reads unsigned integers as signed"),
+        (("float32", "int8"), ("float32", "uint8"), "converts-to-unsigned",
+            "converts to unsigned integers where signed ones are wanted"),
+        (("bfloat16", "int8"), ("float16", "int8"), "as-another-dtype",
+            "takes bfloat16 for float16"),
+    ],
+)  # fmt: skip
+def test_dtypes_that_are_taken_for_others_have_a_name_and_a_sentence(
+    pair: tuple[str, str], other: tuple[str, str], name: str, says: str
+) -> None:
+    mechanism = TakenFor(pair, other)
+    assert (mechanism.name, mechanism.says) == (name, says)
+
+
+def test_mechanisms_are_first_tried_on_at_most_1024_inputs_that_fail_and_1024_others() -> None:
+    rules = answered_ruling(case_named("onnx-cast:25/float32/float16"))
+    assert rules is not None
+    inputs = np.arange(2 * 1025, dtype=np.uint32)
+    few = AskedInputs(rules, inputs, inputs.astype(np.uint16), inputs < 1025).few
+    assert few.inputs.tolist() == [*range(0, 1025, 2), *range(1025, 2050, 2)]
+    assert few.fails.tolist() == [True] * 513 + [False] * 513
+
+
+@pytest.mark.parametrize(
+    ("case", "bits", "answer", "name"),
+    [
+        ("torch-view:2/int32/int16/shape:3", [0x20001, 0x40003, 0x60005], [2, 1, 4, 3, 6, 5],
+            "reverses-elements"),
+        ("onnx-bitcast:26/int4/uint4/shape:3", [1, 2, 3], [1, 2, 0], "loses-unfilled-bytes"),
+        ("torch-view:2/int16/float16/shape:3", [0x7C01, 0xFE02, 0x3C00], [0x7E00, 0x7E00, 0x3C00],
+            "replaces-nans-of-target"),
+    ],
+)  # fmt: skip
+def test_other_bits_are_explained_by_what_gives_all_of_them(
+    case: str, bits: list[int], answer: list[int], name: str
+) -> None:
+    ruling = bitcast_ruling(case_named(case))
+    given = np.array(bits, ruling.source.storage)
+    followed = followed_mechanisms([(ruling, given, np.array(answer, ruling.target.storage))])
+    assert followed == (name,)
+
+
+def test_a_chain_that_goes_through_a_wider_dtype_is_explained_by_it() -> None:
+    chain = chain_named("onnx-cast:25/float64/float16/float64")
+    given = np.array([0x3FF0000100001000], np.uint64)  # 1 + 2^-20 + 2^-40
+    answer = np.array([0x3FF0000100000000], np.uint64)  # 1 + 2^-20, which float16 does not have
+    assert followed_paths(chain, given, answer, None) == ("keeps-float32-on-the-way",)
+
+
 def test_a_shift_that_wraps(tmp_path: Path) -> None:
     def cast(case: Case, bits: Any) -> Any:
         exponents = (bits >> np.uint32(23)) & np.uint32(0xFF)
@@ -211,6 +288,7 @@ def test_an_ignored_parameter_explains_cases_in_which_other_inputs_are_right(
         ("float32", "float8e4m3fn", 0x3F980000, 0x3A),
         ("float32", "float8e4m3fn", 0x80000001, 0x00),  # an exponent below zero
         ("float32", "float8e4m3fn", 0x48000000, 0xC0),  # 2^17, its exponent spills into the sign
+        ("float6e2m3", "float8e4m3fn", 0x08, 0x38),  # 1, its fraction is as wide
         ("float32", "bfloat16", 0x7F800001, 0x7F80),  # a NaN as infinity
         ("float32", "bfloat16", 0x7FFFFFFF, 0x8000),  # the carry reaches the sign
     ],
@@ -297,6 +375,42 @@ def test_a_check_with_an_error_of_cases_is_part_of_their_finding(
     assert cause.name == name
 
 
+def test_a_road_that_is_named_by_a_path_is_named_whole() -> None:
+    check = "variants/their/casts.py:Slow/float32/float16"
+    of_check = cell("onnx-cast:25/float32/float16", check=check)
+    [(cause, says)] = find_causes([Failure(of_check, broken(), None)])
+    assert cause == ("depends on layout", "differs-from-their/casts.py:Slow")
+    assert says == "answers otherwise than their/casts.py:Slow"
+
+
+def test_of_findings_of_a_kind_that_of_most_cases_is_the_first() -> None:
+    errors = {"int8": "TypeError", "int16": "ValueError", "int32": "ValueError"}
+    cells = [
+        replace(
+            cell(f"onnx-cast:25/float32/{target}", verdict="error"),
+            problems=(Refused(error, "no"),),
+        )
+        for target, error in errors.items()
+    ]
+    stored: dict[str, Any] = {}
+    found = find_findings(cells, stored.__getitem__)["one"]
+    assert [each.name for each in found] == ["raises-ValueError", "raises-TypeError"]
+
+
+def extent(*cases: str) -> str:
+    """The extent of a finding of one wrong input in each of some cases."""
+    wrong = (1, True, "", "0x3c00", "0x40", ("0x38",))
+    shares = tuple(ExplainedCase(cell(case), "r", "", "required", *wrong) for case in cases)
+    return extent_words(Finding("double", "one", "wrong value", "gives the double", shares))
+
+
+def test_the_example_of_several_cases_is_said_to_be_of_one() -> None:
+    case, other = (f"onnx-cast:{each}/float16/float8e4m3fn/saturate:1" for each in (24, 25))
+    pair, example = "float16 to float8e4m3fn", "0x3c00 (1) gives 0x40 (2), not 0x38 (1)"
+    assert extent(case) == f"1 case, {pair}, 1 input; {example}"
+    assert extent(case, other) == f"2 cases, {pair}, 2 inputs; {example}, in {other}"
+
+
 @pytest.mark.parametrize(
     ("promise", "facts", "name"),
     [
@@ -320,10 +434,10 @@ def test_an_element_that_depends_on_the_shape_depends_on_layout() -> None:
     assert cause == ("depends on layout", "changes-with-layout")
 
 
-def shown_script(smallest: str, script: str) -> str:
-    """The script of a finding's share in a case whose own script shows 0x3c00."""
-    one = Divergence("r", "", "required", 1, 1, "", "0x3c00", "0x01", ("0x02",), (), ())
-    base = cell("onnx-cast:25/float16/float8e4m3fn/saturate:1")
+def shown_script(smallest: str, script: str, source: str = "float16", shown: str = "0x3c00") -> str:
+    """The script of a finding's share in a case whose own script shows another input."""
+    one = Divergence("r", "", "required", 1, 1, "", shown, "0x01", ("0x02",), (), ())
+    base = cell(f"onnx-cast:25/{source}/float8e4m3fn/saturate:1")
     held = replace(base, broken=(one,), reproduction=script)
     share = ExplainedCase(held, "r", "", "required", 1, True, "", smallest, "0x01", ("0x02",))
     return share.script
@@ -344,6 +458,11 @@ def test_a_script_asks_for_the_input_that_the_finding_shows() -> None:
     assert shown_script("0x7c00", script) == script.replace("0x3c00", "0x7c00")
     assert shown_script("0x7c00", "print('no input')\n") == ""
     assert shown_script("", script) == ""
+
+
+def test_a_script_asks_for_the_text_that_the_finding_shows() -> None:
+    script, wanted = (f"bits = np.array(['{text}'], object)\n" for text in ("1", "+1"))
+    assert shown_script("+1", script, "string", "1") == wanted
 
 
 def test_a_worked_example_expects_what_the_page_prints() -> None:

@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from reports.findings import asked_inputs
 from reports.findings.asked_inputs import known_ruling
 from reports.findings.finding import UNEXPLAINED, Finding
-from reports.findings.finding_text import finding_record, findings_lines
-from reports.findings.read_findings import read_findings
+from reports.findings.finding_text import changes_words, finding_record, findings_lines
+from reports.findings.read_findings import causes_of, read_findings
 from reports.findings.report import read_report
 from reports.html.site import write_site
 from reports.judgement import Judgement
 from reports.problems import BrokenPromise
 from reports.run_store.open_run import open_run
+from reports.run_store.store import CAUSES
 from specs.cases import Case
 from specs.errors import CastigateError
 from specs.formats import format_named
@@ -146,6 +149,35 @@ def test_one_wrong_pattern_is_told_with_its_value(tmp_path: Path) -> None:
         "1 case, float16 to float8e4m3fn, 1 input; 0x3c00 (1) gives 0x40 (2), not 0x38 (1)" in line
     )
     assert found.explained[0].region == "x = 1"
+
+
+def test_a_constant_that_negative_inputs_get_is_told_with_its_sign(tmp_path: Path) -> None:
+    def lies_below(case: Case, bits: np.ndarray) -> np.ndarray:
+        return (bits >= 0xBC00) & (bits <= 0xC000)  # from -1 down to -2
+
+    cases = cases_of("onnx-cast:25/float16/float8e4m3fn/saturate:1")
+    [found] = findings(tmp_path / "run", where(lies_below, lambda case: 0x80), cases)
+    assert (found.name, found.says) == ("zero", "gives -0, for -2 ≤ x ≤ -1")
+
+
+def test_what_integers_are_required_is_told(tmp_path: Path) -> None:
+    def lies_above(case: Case, bits: np.ndarray) -> np.ndarray:
+        return (bits >= 0x5800) & (bits < 0x7C00)  # from 128 up, but for infinity
+
+    cases = cases_of("pypto-cast:0.2/float16/int8/mode:CAST_RINT/satmode:on")
+    [found] = findings(tmp_path / "run", where(lies_above, lambda case: 0), cases)
+    assert found.says == "gives zero, for x ≥ 128, where the largest value is required"
+
+
+def test_one_wrong_input_that_several_mechanisms_explain_has_no_cause(tmp_path: Path) -> None:
+    answer = where(lambda case, bits: bits == 1, lambda case: 0)  # 0.5, the only subnormal number
+    cases = cases_of("onnx-cast:25/float4e2m1/float8e8m0/saturate:1/round_mode:up")
+    [found] = findings(tmp_path / "run", answer, cases)
+    assert found.name == "one-input"
+    assert found.says.startswith(
+        "gives one input a wrong value, which is not enough to tell the cause: flushes subnormal"
+        " inputs to zero, "
+    )
 
 
 def test_every_stored_answer_is_tried(tmp_path: Path) -> None:
@@ -280,6 +312,58 @@ def test_two_runs_are_compared_by_findings(
     report = read_report([str(tmp_path / "before"), str(tmp_path / "now")])
     assert [(each.kind, each.words) for each in report.finding_changes] == expected
     assert {each.finding.name for each in report.finding_changes} <= {UNEXPLAINED}
+
+
+def test_stored_findings_of_two_runs_are_compared(tmp_path: Path) -> None:
+    cases = cases_of("onnx-cast:25/float16/float8e4m3fn/saturate:1")
+    for name, fails in (("before", ()), ("now", (cases[0].id,))):
+        store = judged_run(tmp_path / name, {"faulty": one_fault(fails, 0x40)}, cases)
+        store.folder.write(CAUSES, causes_of(store))
+    report = read_report([str(tmp_path / "before"), str(tmp_path / "now")])
+    assert [each.kind for each in report.finding_changes] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("same", "changes", "words"),
+    [
+        (0, {}, "no finding"),
+        (1, {}, "the same finding"),
+        (2, {"new": 0}, "the same 2 findings"),
+        (1, {"new": 1, "mended": 0}, "1 finding as before, 1 new"),
+    ],
+)
+def test_changes_of_findings_are_counted(same: int, changes: dict[str, int], words: str) -> None:
+    assert changes_words(same, changes) == words
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "findings": {"faulty": [{}]}}'])
+def test_stored_findings_that_cannot_be_read_are_one_line(text: str, tmp_path: Path) -> None:
+    store = judged_run(tmp_path / "run", {"faulty": RIGHT.cast}, NARROW[:1])
+    store.folder.write(CAUSES, text.encode())
+    with pytest.raises(CastigateError, match=r"causes\.json is damaged; "):
+        read_findings(store)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"problem": "Weather"}', '{"problem": "Died"}'])
+def test_a_stored_problem_that_is_none_is_one_line(text: str, tmp_path: Path) -> None:
+    store = judged_run(tmp_path / "run", {"faulty": raising(ValueError("no"))}, NARROW[:1])
+    path = tmp_path / "run" / "problems.parquet"
+    table = pq.read_table(path)
+    [row] = table.to_pylist()
+    changed = pa.Table.from_pylist([row | {"problem": text}], table.schema)
+    pq.write_table(changed, path)
+    message = rf"problems\.parquet holds `{re.escape(text)}`, which is no problem; "
+    with pytest.raises(CastigateError, match=message):
+        read_findings(store)
+
+
+def test_runs_of_inputs_that_are_missing_are_one_line(tmp_path: Path) -> None:
+    store = judged_run(tmp_path / "run", {"faulty": through("float32")}, NARROW[:1])
+    path = tmp_path / "run" / "divergences.parquet"
+    pq.write_table(pq.read_table(path).slice(1), path)
+    message = f"does not belong to its cases.parquet: the runs of {NARROW[0].id} are not in their"
+    with pytest.raises(CastigateError, match=re.escape(message)):
+        read_findings(store)
 
 
 def test_a_backend_that_one_run_lacks_is_not_compared(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.findings.failing_inputs import FailingInputs
+from reports.findings.input_regions import classify, region_phrase
 from reports.findings.intervals import _finite, _intervals, region_words
 from reports.grading.failure_runs import gather
 from specs.formats import Format, format_named
@@ -72,6 +73,24 @@ def test_regions_read_well(name: str, codes: list[int], words: str) -> None:
     asked = every(source) if source.bits > 1 else np.array([0, 1], np.uint8)
     region = region_words(source, failing(source, list(codes)), asked)
     assert sorted(region.split(" and ")) == sorted(words.split(" and "))
+
+
+@pytest.mark.parametrize(
+    ("name", "some", "others", "words"),
+    [
+        ("float16", [0x3C00, 0xBC00], [0x7BFF, 0x7C00], "for values in range"),  # 1 and -1
+        ("float16", [0x7E00], [0xFE00, 0x3C00], "for +NaN"),
+        ("string", ["1", "-.5e3"], ["x", ""], "for numbers"),
+        ("string", ["x", ""], ["1", "-.5e3"], "for texts that are no numbers"),
+    ],
+)
+def test_inputs_that_a_mechanism_spoils_are_named_by_what_others_are_not(
+    name: str, some: list[int | str], others: list[int | str], words: str
+) -> None:
+    source, target = format_named(name), format_named("float8e4m3fn")
+    numbers, by_number = classify(source, target, np.array([*some, *others], source.storage))
+    classes = [by_number[number] for number in numbers.tolist()]
+    assert region_phrase(source, set(classes[: len(some)]), set(classes)) == words
 
 
 def test_a_sweep_tells_its_regions_without_a_list_of_inputs() -> None:
