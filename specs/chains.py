@@ -111,7 +111,7 @@ def chain_named(text: str) -> Chain:
     Raise CastigateError if a step is no case.
     """
     document, *parts = text.split("/")
-    known, version = document_and_version(document[:100])
+    known, version = document_and_version(document[:100], takes_yardsticks=True)
     name, versions = known.name, [version] if version else [*reversed(known.entry.versions)]
     places = _dtype_places(parts)
     if places[:1] != [0] or not FEWEST_DTYPES <= len(places) <= MOST_DTYPES:

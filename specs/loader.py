@@ -131,12 +131,19 @@ def document_named(name: str) -> Document:
     return known[name]
 
 
-def document_and_version(word: str) -> tuple[Document, str | None]:
+def document_and_version(
+    word: str, *, takes_yardsticks: bool = False
+) -> tuple[Document, str | None]:
     """The shipped document that ``name`` or ``name:version`` means, and the version if named.
 
     Raises CastigateError with a suggestion if there is no such document or version.
     """
     name, colon, version = word.partition(":")
+    if name in yardsticks() and not takes_yardsticks:
+        raise CastigateError(
+            f"{name} is no document but a yardstick of chains, by which no backend is judged; use"
+            f" castigate chains {name}"
+        )
     if not colon:
         return document_named(name), None
     # Without a version behind its colon, the word as a whole is no name.

@@ -80,7 +80,7 @@ class Rewrites(StrictModel):
     def _check_words(self) -> Rewrites:
         for name, rule in self.rewrites.items():
             if rule.edition:
-                document_and_version(rule.edition)
+                document_and_version(rule.edition, takes_yardsticks=True)
             rows = [row for relation in rule.relations.values() for row in relation]
             relations = {*RELATIONS, *rule.relations}
             named = {row.width for row in rows if row.width}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 
 from specs.cases import Case
-from specs.editions import Edition, editions
+from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
 from specs.formats import formats
 from specs.loader import document_and_version, document_named, documents
@@ -23,8 +23,11 @@ def select(names: Iterable[str]) -> list[Case]:
 
 @lru_cache(1)
 def _selected(names: tuple[str, ...]) -> list[Case]:
+    return _pair_by_pair(case for each in _editions(names) for case in each.cases())
+
+
+def _pair_by_pair(cases: Iterable[Case]) -> list[Case]:
     order = {name: index for index, name in enumerate(formats())}
-    cases = [case for edition in _editions(names) for case in edition.cases()]
     return sorted(cases, key=lambda case: (order[case.source], order[case.target]))
 
 
@@ -36,9 +39,9 @@ def _editions(names: Sequence[str]) -> Iterator[Edition]:
     chosen: dict[tuple[str, str], Edition] = {}
     for given in names:
         document, version = document_and_version(given)
-        for edition in editions(document):
-            if version in (None, edition.version):
-                chosen[document.name, edition.version] = edition
+        for each in editions(document):
+            if version in (None, each.version):
+                chosen[document.name, each.version] = each
     yield from chosen.values()
 
 
@@ -90,4 +93,5 @@ def _pairs(document: str, version: str) -> dict[tuple[str, str], list[Case]]:
 
 @cache
 def _ids(document: str, version: str) -> dict[str, Case]:
-    return {case.id: case for case in select([f"{document}:{version}"])}
+    cases = edition(document_named(document), version).cases()
+    return {case.id: case for case in _pair_by_pair(cases)}

@@ -77,7 +77,7 @@ def chains_command(
 
 def _document(name: str, json_file: Path | None, page_file: Path | None, processes: int) -> None:
     """Decide all chains of two casts of a document."""
-    document, version = document_and_version(name)
+    document, version = document_and_version(name, takes_yardsticks=True)
     if not has_chains(document.name):
         raise CastigateError(f"{document.name} is not about casts, so that it has no chains")
     version = version or list(document.entry.versions)[-1]

@@ -89,7 +89,7 @@ def specs_command(
                 raise CastigateError("`castigate specs page` takes one page; add its FILE")
             lines = iter(line_digests(read_page(files[0])))
         case _:
-            document, version = document_and_version(what)
+            document, version = document_and_version(what, takes_yardsticks=True)
             if as_json:
                 lines = iter([document_details(document, version).model_dump_json()])
             else:
