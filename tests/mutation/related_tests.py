@@ -102,7 +102,8 @@ RELATED = (
     (
         "reports/findings/old_messages.py reports/findings/read_*.py"
         " reports/findings/judged_cells.py reports/findings/cells.py",
-        "reports/old_messages reports/changes reports/finding_causes reports/findings",
+        "reports/old_messages reports/read_cells reports/changes reports/finding_causes"
+        " reports/findings",
     ),
     (
         "reports/findings/*.py",
@@ -111,7 +112,7 @@ RELATED = (
     ),
     (
         "reports/gate/*.py",
-        "reports/gate_policy reports/gate_judging reports/gate_certificate",
+        "reports/gate_policy reports/gate_judging reports/gate_baseline reports/gate_certificate",
     ),
     (
         "reports/ledger/*.py",

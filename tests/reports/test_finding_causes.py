@@ -21,6 +21,7 @@ from reports.findings.chain_mechanisms import followed_paths
 from reports.findings.find import find_findings
 from reports.findings.finding import ExplainedCase, Finding
 from reports.findings.finding_text import extent_words
+from reports.findings.input_regions import classify, region_phrase
 from reports.findings.mechanism_answers import explained
 from reports.findings.mechanisms import ClosedForm, TakenFor
 from reports.findings.read_findings import found_again, read_findings
@@ -255,6 +256,14 @@ def test_a_chain_that_goes_through_a_wider_dtype_is_explained_by_it() -> None:
     assert followed_paths(chain, given, answer, None) == ("keeps-float32-on-the-way",)
 
 
+def test_only_numbers_that_float32_has_are_in_its_range() -> None:
+    double = format_named("float64")
+    bits = np.array([1.0, 1e300]).view(np.uint64)
+    classes = classify(double, double, bits)
+    one, large = (classes.by_number[number] for number in classes.numbers.tolist())
+    assert region_phrase(double, [one], [one, large]) == "for values in the range of float32"
+
+
 def test_a_shift_that_wraps(tmp_path: Path) -> None:
     def cast(case: Case, bits: Any) -> Any:
         exponents = (bits >> np.uint32(23)) & np.uint32(0xFF)
@@ -397,6 +406,14 @@ def test_of_findings_of_a_kind_that_of_most_cases_is_the_first() -> None:
     assert [each.name for each in found] == ["raises-ValueError", "raises-TypeError"]
 
 
+def test_an_error_has_an_exact_count_of_no_inputs() -> None:
+    refused = cell("onnx-cast:25/float32/int8", verdict="error")
+    stored: dict[str, Any] = {}
+    problem = Refused("ValueError", "no")
+    [found] = find_findings([replace(refused, problems=(problem,))], stored.__getitem__)["one"]
+    assert (found.inputs, found.is_exact) == (0, True)
+
+
 def extent(*cases: str) -> str:
     """The extent of a finding of one wrong input in each of some cases."""
     wrong = (1, True, "", "0x3c00", "0x40", ("0x38",))
@@ -409,6 +426,12 @@ def test_the_example_of_several_cases_is_said_to_be_of_one() -> None:
     pair, example = "float16 to float8e4m3fn", "0x3c00 (1) gives 0x40 (2), not 0x38 (1)"
     assert extent(case) == f"1 case, {pair}, 1 input; {example}"
     assert extent(case, other) == f"2 cases, {pair}, 2 inputs; {example}, in {other}"
+
+
+def test_of_many_pairs_those_of_the_first_sources_are_named() -> None:
+    targets = {"int8": "float16", "int16": "float32", "int32": "float64", "uint8": "bfloat16"}
+    cases = [f"onnx-cast:25/{source}/{target}" for source, target in targets.items()]
+    assert extent(*cases).startswith("4 cases, int8 to float16; 4 pairs in all, 4 inputs; ")
 
 
 @pytest.mark.parametrize(

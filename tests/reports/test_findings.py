@@ -169,6 +169,33 @@ def test_what_integers_are_required_is_told(tmp_path: Path) -> None:
     assert found.says == "gives zero, for x ≥ 128, where the largest value is required"
 
 
+def test_a_region_of_several_cases_is_that_of_a_case_whose_inputs_were_all_asked(
+    tmp_path: Path,
+) -> None:
+    ends = {  # 512 and 10000
+        "float16": (0x6000, 0x70E2),
+        "float64": (0x4080000000000000, 0x40C3880000000000),
+    }
+
+    def lies_between(case: Case, bits: np.ndarray) -> np.ndarray:
+        first, last = ends[case.source]
+        return (bits >= first) & (bits <= last)
+
+    cases = cases_of(*(f"onnx-cast:25/{source}/float8e4m3fn/saturate:0" for source in ends))
+    [found] = findings(tmp_path / "run", where(lies_between, lambda case: 0), cases)
+    assert {each.is_exact for each in found.explained} == {True, False}
+    assert found.says == "gives zero, for 512 ≤ x ≤ 10000, where NaN is required"
+
+
+def test_failing_inputs_between_which_none_was_asked_are_one_interval(tmp_path: Path) -> None:
+    def lies_between(case: Case, bits: np.ndarray) -> np.ndarray:
+        return (bits >= 0x3FF0000000000000) & (bits <= 0x4000000000000000)  # from 1 to 2
+
+    cases = cases_of("onnx-cast:25/float64/float8e4m3fn/saturate:0")
+    [found] = findings(tmp_path / "run", where(lies_between, lambda case: 0x35), cases)
+    assert [each.region for each in found.explained] == ["1 ≤ x ≤ 2"]
+
+
 def test_one_wrong_input_that_several_mechanisms_explain_has_no_cause(tmp_path: Path) -> None:
     answer = where(lambda case, bits: bits == 1, lambda case: 0)  # 0.5, the only subnormal number
     cases = cases_of("onnx-cast:25/float4e2m1/float8e8m0/saturate:1/round_mode:up")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from reports.gate.certificate import (
     NothingRanError,
     certificate_body,
     copy_run,
+    folder_digests,
     open_baseline,
     suite_digest,
     with_digest,
@@ -31,6 +34,7 @@ from reports.gate.certificate_check import (
     load_evidence,
 )
 from reports.gate.policy import Policy
+from reports.gate.program import check_program
 from reports.gate.signing import load_private_key, load_public_key, sign_certificate
 from reports.run_store.record import RunRecord
 from specs import release
@@ -286,6 +290,35 @@ def test_tables_of_another_run_are_detected(
     if not same:
         with pytest.raises(CastigateError):
             verify(certificate, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "empty folder"])
+def test_what_is_no_file_of_a_sealed_folder_is_detected(kind: str, tmp_path: Path) -> None:
+    folder, outside = tmp_path / "gate", tmp_path / "page.html"
+    store = gated_run(folder / "run")
+    page = folder / "report" / "page.html"
+    page.parent.mkdir()
+    page.write_text("a page")
+    sealed = replace(evidence(store), folder=folder, sealed=folder_digests(folder))
+    data = certificate_bytes(sealed)
+    assert verify(data, folder)["result"] == "pass"
+    if kind == "link":
+        page.rename(outside)
+        page.symlink_to(outside)
+    else:
+        page = page.with_name("empty")
+        page.mkdir()
+    with pytest.raises(CastigateError, match=re.escape(f"{page} is not of the gate; copy the ")):
+        verify(data, folder)
+
+
+def test_a_mistake_in_what_is_recorded_of_a_program_is_named_by_its_key() -> None:
+    hello = {"name": "vendor", "version": "1", "claims": []}
+    good = {"hello": hello, "files": {"casts.py": "0" * 64}}
+    assert check_program(good, "program.json") == good
+    message = r"^program\.json: `files\.casts\.py`: .*; get the original folder of the gate$"
+    with pytest.raises(CastigateError, match=message):
+        check_program({"hello": hello, "files": {"casts.py": "0"}}, "program.json")
 
 
 def test_a_certificate_needs_its_run(certificate: bytes, tmp_path: Path) -> None:

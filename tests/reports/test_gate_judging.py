@@ -7,21 +7,27 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Tree
 
+import numpy as np
 import pytest
 
+from reports.findings.judged_cells import cell_of
 from reports.findings.report import read_report
 from reports.gate.certificate import certificate_body
+from reports.gate.fault_comparison import broken_rules
 from reports.gate.outputs import (
     REQUIREMENTS,
     answered_line,
+    failure_line,
     finding_lines,
     gate_junit,
     gate_summary,
 )
-from reports.gate.policy_verdict import PolicyVerdict
+from reports.gate.policy_verdict import Failure, PolicyVerdict
 from reports.judgement import Judgement
-from reports.problems import Refused, Unoffered
+from reports.problems import ChangesWithShape, Died, Refused, Unoffered
+from reports.run_store.answer_arrays import DatumArray, InputsAndAnswers
 from specs.cases import Case
+from specs.selection import case_named
 from tests.reports.gated import (
     CASE,
     CASES,
@@ -109,6 +115,30 @@ def test_a_recommended_rule_counts_if_the_policy_names_its_level(tmp_path: Path)
     assert found.passes
     assert [each.status for each in found.divergences] == ["not-asked"]
     assert found.passed_over == (CASE,)
+
+
+def test_a_rule_after_one_that_is_not_asked_counts(tmp_path: Path) -> None:
+    [recommended], [required] = (
+        violated(CASE, rule, level).problems
+        for rule, level in (("odd", "recommended"), ("rounds", "required"))
+    )
+    both = Judgement(CASE, "vendor", "violates", (recommended, required), inputs=256)
+    found = apply_to_run(tmp_path, only(both), levels=["required"])
+    assert [(each.rule, each.status) for each in found.divergences] == [
+        ("odd", "not-asked"),
+        ("rounds", "fails"),
+    ]
+
+
+def test_a_check_breaks_the_rules_that_its_problems_name() -> None:
+    problems = (
+        ChangesWithShape("whole", "§ 2", "required", (5,)),
+        Refused("ValueError", "no rank 0"),
+        Died("on 0x0000"),
+    )
+    judgement = Judgement(CASE, "vendor", "violates", problems, check="invariances/float32/float16")
+    checked = replace(cell_of(case_named(CASE), judgement, ()), broken=())
+    assert [each.key for each in broken_rules(checked)] == [("whole", "§ 2", "required")]
 
 
 def test_patterns_allow_unsupported_cases(tmp_path: Path) -> None:
@@ -227,6 +257,17 @@ def test_coverage_is_not_rounded(tmp_path: Path) -> None:
     assert failure.reason == "116 of 174 cases of ** are answered; 67% are wanted"
 
 
+def test_the_coverage_of_chosen_cases_counts_those_that_an_entry_is_the_first_to_match(
+    tmp_path: Path,
+) -> None:
+    chosen = [{"match": [pattern], "minimum-coverage": 100} for pattern in (CASE, "**")]
+    plant = only(whole_case(CASE, "unsupported"))
+    found = apply_to_run(tmp_path, plant, cases=chosen, **{"may-be-unsupported": ["**"]})
+    [failure] = found.failures
+    assert failure.kind == "coverage"
+    assert failure.reason == f"0 of 1 cases of {CASE} are answered; 100% are wanted"
+
+
 def test_time_limit_counts_whole_seconds(tmp_path: Path) -> None:
     assert apply_to_run(tmp_path / "1", **{"time-limit": 60}).passes
     assert kinds(apply_to_run(tmp_path / "2", **{"time-limit": 59})) == ["time-limit"]
@@ -294,3 +335,30 @@ def test_an_accepted_error_says_that_the_other_inputs_were_not_judged(tmp_path: 
     found = apply_to_run(tmp_path, plant, **entry)
     assert found.passes
     assert found.unjudged == {CASE: "no answer: error: on 0x7f81: ValueError: no NaN"}
+
+
+def test_an_accepted_error_of_other_tensors_than_one_row_leaves_nothing_unjudged(
+    tmp_path: Path,
+) -> None:
+    bits = np.array([0x3F800000], np.uint32)
+    answered = InputsAndAnswers(
+        DatumArray("float32", bits), DatumArray("float16", np.array([0x3C00], np.uint16))
+    )
+    plant = only(refused(where="shape ()", answered=answered))
+    found = apply_to_run(tmp_path, plant, **accepted(rule=None, verdict="error"))
+    assert [each.status for each in found.divergences] == ["accepted"]
+    assert found.unjudged == {}
+
+
+@pytest.mark.parametrize(
+    ("failure", "line"),
+    [
+        (Failure("time-limit", "", "too long"), "time-limit: too long"),
+        (Failure("missing", "onnx-cast", "not there"), "missing: onnx-cast: not there"),
+        (Failure("error", "a", "no", list("1234")), "error: a: no: 1, 2, 3 and 1 more"),
+    ],
+)
+def test_a_failure_is_told_with_its_document_if_it_is_about_one(
+    failure: Failure, line: str
+) -> None:
+    assert failure_line(failure) == line

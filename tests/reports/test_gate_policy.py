@@ -109,6 +109,14 @@ def test_a_certificate_whose_policy_borrows_a_name_does_not_hold() -> None:
         policy_from_certificate({**content, "may-be-unsupported": ["**"]}, "c.json")
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_any_change_of_a_shipped_policy_is_noticed(name: str) -> None:
+    for limit in range(1, 9):  # so that some have a larger digest than the policy, some a smaller
+        content = {**policy_named(name).content, "time-limit": limit}
+        with pytest.raises(CastigateError, match=f"its policy has the name `{name}` of another"):
+            policy_from_certificate(content, "c.json")
+
+
 def test_digest_does_not_depend_on_comments_and_defaults(tmp_path: Path) -> None:
     one = load_policy(written(tmp_path, GOOD))
     again = load_policy(written(tmp_path, f"# a comment\n{GOOD}only-new: false\n"))
