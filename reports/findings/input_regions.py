@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,13 +44,14 @@ class Spelling(NamedTuple):
 
 
 class NumberClass(NamedTuple):
-    """What is known of a number: its atom, and whether it is so large that it needs more bits.
+    """What is known of a number: its atom, and whether it is beyond a limit of its format.
 
-    A float does if it becomes infinite in float32, an unsigned integer if its highest bit is set.
+    Of floats that is the range of float32, of unsigned integers the signed range of their width.
     """
 
     atom: Atom
     is_large: bool
+    limit: Literal["float32", "signed"]
 
 
 class Classes(NamedTuple):
@@ -102,9 +103,17 @@ def _of_atom(holds: Callable[[Atom], bool], number: NumberClass) -> bool:
 OF_NUMBERS: dict[str, Callable[[NumberClass], bool]] = {
     **{words: partial(_of_atom, holds) for words, holds in OF_ATOMS.items()},
     "for values in the range of float32": lambda number: (
-        number.atom.is_finite and not number.is_large
+        number.atom.is_finite and not number.is_large and number.limit == "float32"
     ),
-    "for values beyond the signed range": lambda number: number.is_large,
+    "for values beyond the range of float32": lambda number: (
+        number.is_large and number.limit == "float32"
+    ),
+    "for values in the signed range": lambda number: (
+        not number.is_large and number.limit == "signed"
+    ),
+    "for values beyond the signed range": lambda number: (
+        number.is_large and number.limit == "signed"
+    ),
 }
 """Regions of numbers, by the words that end a sentence."""
 OF_TEXTS: dict[str, Callable[[Spelling], bool]] = {
@@ -150,8 +159,9 @@ def _are_large(source: Format, patterns: NDArray[np.uint64]) -> NDArray[np.bool_
 
 @cache
 def _number_classes(source: Format) -> Mapping[int, NumberClass]:
+    limit: Literal["float32", "signed"] = "signed" if source.kind == "integer" else "float32"
     return {
-        mark + LARGE * is_large: NumberClass(atom, is_large)
+        mark + LARGE * is_large: NumberClass(atom, is_large, limit)
         for mark, atom in atoms_by_mark(source).items()
         for is_large in (False, True)
     }

@@ -256,12 +256,21 @@ def test_a_chain_that_goes_through_a_wider_dtype_is_explained_by_it() -> None:
     assert followed_paths(chain, given, answer, None) == ("keeps-float32-on-the-way",)
 
 
-def test_only_numbers_that_float32_has_are_in_its_range() -> None:
-    double = format_named("float64")
-    bits = np.array([1.0, 1e300]).view(np.uint64)
-    classes = classify(double, double, bits)
-    one, large = (classes.by_number[number] for number in classes.numbers.tolist())
-    assert region_phrase(double, [one], [one, large]) == "for values in the range of float32"
+@pytest.mark.parametrize(
+    ("dtype", "small", "large", "limit"),
+    [
+        ("float64", 0x3FF0000000000000, 0x7E37E43C8800759C, "the range of float32"),  # 1, 1e300
+        ("uint32", 1, 0x80000000, "the signed range"),
+    ],
+)
+def test_numbers_are_told_apart_by_the_limit_of_their_kind(
+    dtype: str, small: int, large: int, limit: str
+) -> None:
+    source = format_named(dtype)
+    classes = classify(source, source, np.array([small, large], source.storage))
+    one, other = (classes.by_number[number] for number in classes.numbers.tolist())
+    assert region_phrase(source, [one], [one, other]) == f"for values in {limit}"
+    assert region_phrase(source, [other], [one, other]) == f"for values beyond {limit}"
 
 
 def test_a_shift_that_wraps(tmp_path: Path) -> None:
