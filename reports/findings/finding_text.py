@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from oracles.reference.exact_text import PLAIN
+from reports.case_patterns import is_chain_check
 from reports.counterexample.drawing import datum_with_value, quoted
+from reports.findings.cells import Cell
 from reports.findings.finding import UNEXPLAINED, ExplainedCase, Finding, Findings, Kind
 from reports.problems import Refused
 from specs.formats import format_named
@@ -83,6 +85,13 @@ def finding_lines(findings: Findings, finding: Finding) -> Iterator[str]:
         yield f"    reported as {finding.upstream}"
     if finding.intended:
         yield f"    {INTENDED.format(finding.intended)}"
+
+
+def mode_or_path(cell: Cell) -> str:
+    """The mode of a case; of a chain all its dtypes and modes."""
+    if is_chain_check(cell.check):
+        return " → ".join(cell.check.split("/")[2:])
+    return cell.mode.replace("/", ", ")
 
 
 def extent_words(finding: Finding) -> str:

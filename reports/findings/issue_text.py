@@ -7,9 +7,14 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 
-from reports.case_patterns import is_chain_check
 from reports.findings.finding import ExplainedCase, Finding
-from reports.findings.finding_text import INTENDED, allowed_words, datum_words, pairs_words
+from reports.findings.finding_text import (
+    INTENDED,
+    allowed_words,
+    datum_words,
+    mode_or_path,
+    pairs_words,
+)
 from reports.run_store.record import RunRecord
 from specs.loader import documents
 from specs.plain_text import plain_text
@@ -108,9 +113,7 @@ def _extent(finding: Finding) -> Iterator[str]:
     """Yield a table of the pairs and modes, each with its wrong inputs."""
     rows: dict[tuple[str, str, str], list[ExplainedCase]] = {}
     for each in finding.explained:
-        # Of a chain, the whole path takes the place of the mode.
-        mode = each.cell.check.partition("/")[2] if is_chain_check(each.cell.check) else ""
-        key = each.cell.source, each.cell.target, mode or each.cell.mode.replace("/", ", ")
+        key = each.cell.source, each.cell.target, mode_or_path(each.cell)
         rows.setdefault(key, []).append(each)
     yield "| from | to | mode | wrong inputs | which |"
     yield "|---|---|---|---|---|"

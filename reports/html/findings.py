@@ -10,7 +10,7 @@ from typing import Any
 
 from reports.counterexample.drawing import DatumColumns, allowed_columns, datum_columns
 from reports.findings.finding import KINDS, ExplainedCase, Finding
-from reports.findings.finding_text import extent_words, find_sharing
+from reports.findings.finding_text import extent_words, find_sharing, mode_or_path
 from reports.findings.issue_text import script_or_command
 from reports.findings.number_line import number_line
 from reports.findings.report import Report
@@ -89,7 +89,7 @@ def _backend(report: Report, name: str, version: str) -> BackendFindings:
 
 @dataclass(frozen=True)
 class PairRow:
-    """A dtype pair and mode in a finding's table, and its share in each version."""
+    """A dtype pair and mode, or a chain, in a finding's table, and its share in each version."""
 
     source: str
     target: str
@@ -152,7 +152,7 @@ def _pair_rows(finding: Finding) -> list[PairRow]:
     rows: dict[tuple[str, str, str, str], dict[str, ExplainedCase]] = {}
     for each in finding.explained:
         cell = each.cell
-        versions = rows.setdefault((cell.source, cell.target, cell.mode, each.region), {})
+        versions = rows.setdefault((cell.source, cell.target, mode_or_path(cell), each.region), {})
         versions.setdefault(f"{cell.document}:{cell.version}", each)
     return [PairRow(*key, versions) for key, versions in rows.items()]
 

@@ -69,6 +69,7 @@ def test_the_script_of_a_chain_shows_the_answer_alone(run_of_ort: tuple[Path, st
     _, issue, _ = castigate_in_process(
         "findings", str(folder), "--issue", "ort/drops-float-on-the-way"
     )
+    assert "| float32 | int8 | float32 → bfloat16 → int8 |" in issue
     script = issue.split("```python\n")[1].split("```")[0]
     assert len(script.strip().splitlines()) <= 15
     done = subprocess.run(
@@ -145,6 +146,8 @@ def test_the_report_shows_chains_and_tells_the_same_message_once(
     page = (tmp_path / "report" / "layouts.html").read_text(encoding="utf-8")
     assert "casts in company, by onnx-cast:25" in page
     assert "float32 → bfloat16 → int8" in page
+    finding = tmp_path / "report" / "finding-ort-drops-float-on-the-way.html"
+    assert "<td>float32 → bfloat16 → int8</td>" in finding.read_text(encoding="utf-8")
     rows = pq.read_table(folder / "pairs.parquet").to_pylist()
     refused = [each for each in rows if each["verdict"] == "error"]
     assert len(refused) > 1
