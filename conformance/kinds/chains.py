@@ -173,6 +173,7 @@ def _alone(
     direct: dict[str, Reply] = {}
     for number in range(max(len(chain.steps) for chain in chains.values())):
         going = {n: c for n, c in chains.items() if n not in found and number < len(c.steps)}
+        # Equal inputs are one array (`chain_inputs` keeps them), so that its identity is a key.
         wanted: dict[tuple[Case, int], Cast] = {}
         for name, chain in going.items():
             step = chain.steps[number]
