@@ -100,7 +100,9 @@ class Rewrites(StrictModel):
         return self
 
     def applies(self, rule: Rewrite, chain: Chain) -> bool:
-        """Whether a rule rewrites a chain of two casts."""
+        """Whether a rule rewrites a chain; all are rules of two casts."""
+        if len(chain.steps) != len(PLACES) - 1:
+            return False
         dtypes = dict(zip(PLACES, chain.dtypes, strict=True))
         return any(
             all(

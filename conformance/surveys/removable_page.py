@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
 
 from conformance.surveys.removable_casts import RemovableCast
 from reports.findings.finding_text import datum_words
 from specs.chains import chain_named
 from specs.release import VERSION
+from specs.rewrites import rewrites
 
+WIDTH = 100
 WORDS: Mapping[str, str] = {
     "always": "may always be left out",
     "defined": "may be left out where the chain is defined",
@@ -43,16 +46,27 @@ def summary_lines(found: Iterable[RemovableCast]) -> Iterator[str]:
 
 
 def found_lines(found: RemovableCast) -> Iterator[str]:
-    """What is known of one chain."""
+    """What is known of one chain, and by which rules optimizers rewrite it."""
+    chain = chain_named(found.chain)
     yield found.chain
-    middle = chain_named(found.chain).dtypes[1]
-    yield f"  the cast to {middle} {WORDS[answer_of(found)]}"
+    yield f"  the cast to {chain.dtypes[1]} {WORDS[answer_of(found)]}"
     if found.counterexample is not None:
         given, kept, other = counterexample_words(found)
         yield f"  {given} gives {kept}"
         yield f"  {found.instead} gives {other}"
     else:
         yield f"  known by: {found.known_by}"
+    document = f"{chain.steps[0].document}:"
+    named = [
+        name
+        for name, rule in rewrites().rewrites.items()
+        if rule.edition.startswith(document) and rewrites().applies(rule, chain)
+    ]
+    if named:
+        words = f"rules that rewrite it: {', '.join(named)}"
+        yield from wrap(
+            words, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
 
 
 def counterexample_words(found: RemovableCast) -> tuple[str, str, str]:

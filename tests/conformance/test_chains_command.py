@@ -128,6 +128,7 @@ def test_chains_are_decided_one_by_one() -> None:
     )
     assert code == 0
     assert "may always be left out" in out
+    assert "\n  rules that rewrite it: onnxruntime-cast-chains, onnxruntime-cascaded-casts\n" in out
     assert "may not be left out: the document requires another result" in out
 
 
