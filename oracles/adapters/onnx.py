@@ -50,14 +50,13 @@ from onnx.reference import ReferenceEvaluator
 """
 
 CHECK = "onnx.checker.check_model(model, full_check=True)\n"
-RUN = '(y,) = ReferenceEvaluator(model).run({outputs}, {{"x": {x}}})\n'
+RUN = '(y,) = ReferenceEvaluator(model).run(None, {{"x": {x}}})\n'
 
 
 def evaluator_run(
     models: ModelBuilder,
     case: Case,
     bits: Bits,
-    outputs: str = "None",
     *,
     is_bitcast: bool = False,
 ) -> str:
@@ -76,7 +75,7 @@ def evaluator_run(
         if is_bitcast
         else print_statement(case.source, case.target, bits, y)
     )
-    return binding + RUN.format(outputs=outputs, x=x) + shown
+    return binding + RUN.format(x=x) + shown
 
 
 class Onnx:
