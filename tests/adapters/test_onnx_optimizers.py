@@ -84,6 +84,15 @@ def test_a_script_shows_what_is_left_on_each_road(
         assert words in script
 
 
+def test_a_script_says_so_where_the_casts_that_are_left_may_make_anything() -> None:
+    """128 fits int16, and its low byte is required; int8 alone leaves it open."""
+    careless = OnnxOptimizer(planted(drop=0))
+    chain = chain_named("onnx-cast:25/float32/int16/int8")
+    company, bits = Company((chain,), "level:default"), {"0": np.array([0x43000000], np.uint32)}
+    script = careless.reproduce_chains(chain.steps[0], company, bits)
+    assert "make 0x80, and those that are left may make anything." in script
+
+
 def test_company_changes_no_answer(adapter: Any) -> None:
     chance = random.Random(adapter.name)
     every = chance.sample(list(lossy(chains_of("onnx-cast", "25", has_all_modes=False))), 30)
