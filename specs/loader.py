@@ -24,7 +24,7 @@ from specs.suggestions import did_you_mean
 
 DOCUMENTS = Path(__file__).with_name("documents")
 YARDSTICKS = Path(__file__).with_name("yardsticks")
-"""Rules behind which no page stands, so that no backend is judged by them: chains are."""
+"""Rules without a page. Chains are judged by them, and backends are not."""
 
 
 @dataclass(frozen=True)

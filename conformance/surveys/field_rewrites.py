@@ -1,4 +1,4 @@
-"""What the rewrites of the field do to chains: by the rules' own texts, and by what is installed.
+"""Judges what optimizers make of chains, by the text of their rules and by the models they write.
 
 Each chain that a rule rewrites is compared with what the rule leaves of it, for every input
 (``removable_casts.replaced``). What an installed optimizer leaves is read from its model, so that

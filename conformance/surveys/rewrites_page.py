@@ -1,4 +1,4 @@
-"""Writes what the rewrites of the field do as a page: by their texts, and by what is installed."""
+"""Writes the page of what optimizers make of chains, by their rules and by their models."""
 
 from __future__ import annotations
 
