@@ -78,7 +78,7 @@ def sweep(chain: Chain, road: str) -> Ask[Swept]:
 
 
 def _alone(chain: Chain, inputs: Bits) -> Ask[Bits | NoAnswer]:
-    """The steps one after another."""
+    """Ask the steps one after another; return the end, or what came in the place of answers."""
     now = inputs
     for step in chain.steps:
         [reply] = yield [Cast(step, now)]
@@ -96,6 +96,6 @@ def _swept(
     missing: NoAnswer | None = None,
 ) -> Swept:
     source, target = format_named(chain.source), format_named(chain.target)
-    kept.append(tuple(np.empty(0, each.storage) for each in (source, target, target)))
-    inputs, answers, alone = map(np.concatenate, zip(*kept, strict=True))
+    nothing = tuple(np.empty(0, each.storage) for each in (source, target, target))
+    inputs, answers, alone = map(np.concatenate, zip(nothing, *kept, strict=True))
     return Swept(inputs, answers, alone, wrong, asked, missing)

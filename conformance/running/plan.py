@@ -17,7 +17,7 @@ from specs.chains import chains_of, has_chains, lossy
 from specs.loader import document_named
 from specs.operations import is_bitcast
 
-YARDSTICK = "onnx-cast"
+UNCLAIMED = "onnx-cast"
 """The document with which chains are compared where a backend claims none."""
 PARTS = 16
 """The number of tasks into which a sweep is split."""
@@ -69,7 +69,7 @@ def chain_editions(
     """The newest version of each document whose chains a backend is asked.
 
     These are the documents that it claims, or that were asked for by name. A backend that claims no
-    document of casts is compared with ``YARDSTICK``.
+    document of casts is compared with ``UNCLAIMED``.
     """
     chosen: dict[str, str] = {}
     every: dict[str, str] = {}
@@ -82,7 +82,7 @@ def chain_editions(
         if is_claimed or case.document in asked_for:
             known = chosen.get(case.document, case.version)
             chosen[case.document] = max(known, case.version, key=order)
-    newest = chosen or {name: every[name] for name in every if name == YARDSTICK}
+    newest = chosen or {name: every[name] for name in every if name == UNCLAIMED}
     return tuple(f"{document}:{version}" for document, version in newest.items())
 
 

@@ -23,7 +23,8 @@ from specs.model.strict_model import StrictModel
 from specs.release import VERSION
 from specs.rewrites import left_by, rewrites
 
-YARDSTICK = "onnx-cast:25"
+EDITION = "onnx-cast:25"
+"""What judges optimizers of ONNX models that are installed."""
 TOGETHER = 64
 """Chains in one model."""
 AT_ONCE = 32
@@ -100,7 +101,7 @@ def changes_by_text() -> Iterator[Changes]:
 
 def changes_of_installed() -> Iterator[Changes]:
     """What each installed optimizer of ONNX models changes, at each of its levels."""
-    document, _, version = YARDSTICK.partition(":")
+    document, _, version = EDITION.partition(":")
     chains = list(chains_of(document, version, has_all_modes=False))
     for rewriter in REWRITERS:
         try:
@@ -111,7 +112,7 @@ def changes_of_installed() -> Iterator[Changes]:
             left, refused = paths_left(optimizer, chains, f"level:{level}")
             changed = {chain: casts for chain, casts in left.items() if casts != chain.steps}
             name = f"{optimizer.name} {optimizer.version}, level:{level}"
-            yield Changes(name, YARDSTICK, len(chains), changed, refused)
+            yield Changes(name, EDITION, len(chains), changed, refused)
 
 
 def paths_left(
