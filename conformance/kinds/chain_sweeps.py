@@ -1,4 +1,4 @@
-"""Chains at the tier full: every pattern of a source of 32 bits, on the road that users get.
+"""Asks chains every pattern of a source of 32 bits, on the road that users get: the tier full.
 
 Block after block goes to the backend, and a compiled loop counts the answers that the chain does
 not allow. Only these inputs are asked step by step, too: where the steps alone give the same, no

@@ -42,7 +42,7 @@ INPUTS_OF_CALL = 1 << 28
 """Inputs of neighboring parts of a sweep that one call does: a call takes some 10 ms of all
 processors of a small cluster."""
 MAX_LOSSES = 5
-"""A task that so many workers were lost at has crashed; machines are also lost by chance."""
+"""A task has crashed once it has cost so many workers; a machine may also be lost by chance."""
 MAX_FAILURES = 3
 """A task at which so many calls raised an error ends the run."""
 

@@ -118,7 +118,7 @@ def changes_of_installed() -> Iterator[Changes]:
 def paths_left(
     optimizer: OnnxOptimizer, chains: Sequence[Chain], road: str
 ) -> tuple[dict[Chain, Left], int]:
-    """What an optimizer leaves of each chain, and for how many it makes no model."""
+    """Ask an optimizer what it leaves of each chain; count those for which it makes no model."""
     left: dict[Chain, Left] = {}
     waiting = [chains[at : at + TOGETHER] for at in range(0, len(chains), TOGETHER)]
     refused = 0

@@ -278,7 +278,7 @@ class Ort:
         return found
 
     def _try_session(self, graph: Graph) -> Any:
-        """Create a session; return the error if there is none: it takes as long as ten sessions."""
+        """Create a session, or return its error, which is kept: a refusal costs as much as ten."""
         states = self._states
         try:
             return self._open(self._models.with_input(graph, rank=None), self._options())
