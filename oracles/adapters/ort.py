@@ -56,7 +56,8 @@ CHAIN_ROADS = (
     "level:disabled,middle:output",
     "level:disabled,before:reshape",
 )
-CACHED_SESSIONS = 32
+CACHED_SESSIONS = 1 << 10
+"""The graphs of all steps of chains: each pair of dtypes asks them again. They take 30 MiB."""
 ONLY_FATAL = 4
 CPU = "CPUExecutionProvider"
 NO_FALLBACK = "session.disable_cpu_ep_fallback"
