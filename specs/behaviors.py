@@ -144,6 +144,13 @@ class Behavior(StrictModel):
                 raise ValueError(f"it is not said how it rounds: add one of {words}")
         return self
 
+    @property
+    def on_the_way(self) -> tuple[str, ...]:
+        """The formats that a value goes through before the target."""
+        ways = ((step.into, step.up_to) for step in self.steps if isinstance(step, Into))
+        floats = (step.via for step in self.steps if isinstance(step, Via))
+        return (*(name for pair in ways for name in pair if name is not None), *floats)
+
 
 def is_last(step: Step) -> bool:
     """Whether a step produces the pattern of the target."""

@@ -52,6 +52,16 @@ class Either:
 
 
 @dataclass(frozen=True)
+class Behaves:
+    """What a closed form of ``behaviors.yaml`` gives, by its name; only for integers and bools.
+
+    No document says so. House rules do, where a document leaves an answer open.
+    """
+
+    behavior: str
+
+
+@dataclass(frozen=True)
 class PlainText:
     """The input as text in plain notation: digits, at most one point, a sign, no exponent.
 
@@ -94,6 +104,7 @@ Outcome = (
     | Same
     | Nan
     | Either
+    | Behaves
     | PlainText
     | ParsesTo
     | Rejected

@@ -14,6 +14,7 @@ from specs.formats import Format
 from specs.model.vocabulary import INPUT_CLASSES, OTHERWISE, REPRESENTABLE_ZONES, Atom, atoms
 from specs.outcomes import (
     Anything,
+    Behaves,
     Either,
     Exactly,
     Nan,
@@ -123,6 +124,8 @@ def can_have(outcome: Outcome, atom: Atom, source: Format, target: Format) -> bo
             return target.kind == "text"
         case Same():
             return source == target
+        case Behaves():
+            return target.is_integral
         case Rejected() | Anything():
             return True
 

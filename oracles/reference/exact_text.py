@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from oracles.reference import exact
+from oracles.reference import exact, exact_rulings
 from oracles.reference.exact import Infinity, NotANumber, Number
 from oracles.reference.expectations import Allowed
 from specs.formats import Format
@@ -110,7 +110,7 @@ def allow_text(ruling: Ruling, text: str) -> Allowed:
             return Allowed(branch_index, branch, (one, other))
     if literal.number is None or isinstance(branch.outcome, Same | Anything):
         return Allowed(branch_index, branch)
-    return exact.resolve(ruling, branch_index, literal.number, 0)
+    return exact_rulings.resolve(ruling, branch_index, literal.number, 0)
 
 
 def accepts(source: Format, outcome: Outcome, input_value: int | str, answer: str) -> bool:

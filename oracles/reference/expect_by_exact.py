@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference import exact, exact_text
+from oracles.reference import exact, exact_rulings, exact_text
 from oracles.reference.expectations import Allowed, Expected
 from specs.formats import Format
 from specs.model.vocabulary import Atom
@@ -22,7 +22,7 @@ def allow(ruling: Ruling, input_value: int | str) -> Allowed:
         return Allowed(0, ruling.branches[0])
     if isinstance(input_value, str):
         return exact_text.allow_text(ruling, input_value)
-    return exact.allow(ruling, input_value)
+    return exact_rulings.allow(ruling, input_value)
 
 
 def expect(ruling: Ruling, inputs: NDArray[Any]) -> Expected:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracles.reference import expect_by_exact
+from oracles.reference.behavior_steps import pattern_of_behavior
 from oracles.reference.expectations import Expected
 from oracles.reference.kernels import (
     Converted,
@@ -17,13 +18,13 @@ from oracles.reference.kernels import (
     Unpacked,
     convert,
     has_fraction,
+    rounded,
     unpack,
-    zero_code,
 )
 from oracles.reference.machine_words import select_arrays
 from specs.formats import Format
-from specs.model.vocabulary import OTHERWISE, Rounding
-from specs.outcomes import Either, Exactly, Outcome, Round, Same, Value, Wrap
+from specs.model.vocabulary import OTHERWISE
+from specs.outcomes import Behaves, Either, Exactly, Outcome, Round, Same, Value, Wrap
 from specs.ruling import Ruling
 
 BLOCK = 1 << 15
@@ -228,6 +229,8 @@ def _patterns(
             return tuple(one_pattern(ruling, option, facts, pattern, select) for option in options)
         case Exactly() | Round() | Value() | Wrap() | Same():
             return (one_pattern(ruling, outcome, facts, pattern, select),)
+        case Behaves(behavior=name):
+            return (pattern_of_behavior(name, ruling.source, ruling.target, pattern, select),)
     return ()
 
 
@@ -243,18 +246,3 @@ def one_pattern(
         case Round(rounding=rounding) if rounding != ruling.rounding:
             return rounded(ruling.target, facts.parts, rounding, select)
     return rounded(ruling.target, facts.parts, ruling.rounding, select, facts.converted)
-
-
-def rounded(
-    target: Format,
-    parts: Unpacked,
-    rounding: Rounding,
-    select: Select,
-    converted: Converted | None = None,
-) -> Any:
-    """Return the target's pattern of a finite value, zeros included.
-
-    ``converted`` is the value's conversion in this rounding, if the caller has it already.
-    """
-    converted = converted or convert(target, rounding, parts, select)
-    return select(parts.zero, zero_code(target, parts, select), converted.code)

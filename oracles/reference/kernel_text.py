@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from oracles.reference.expect_by_kernels import rounded
-from oracles.reference.kernels import OFFSET, TOP, Converted, Unpacked, convert, unpack
+from oracles.reference.kernels import OFFSET, TOP, Converted, Unpacked, convert, rounded, unpack
 from oracles.reference.machine_words import MASK, WIDTH, Word, select_words
 from specs.formats import Format
 from specs.model.vocabulary import Rounding

@@ -221,3 +221,18 @@ def zero_code(target: Format, parts: Unpacked, select: Select) -> Any:
     if target.is_integral or target.entry.zero != "signed":
         return parts.sign & 0
     return select(parts.sign == 1, target.sign_bit, 0)
+
+
+def rounded(
+    target: Format,
+    parts: Unpacked,
+    rounding: Rounding,
+    select: Select,
+    converted: Converted | None = None,
+) -> Any:
+    """Return the target's pattern of a finite value, zeros included.
+
+    ``converted`` is the value's conversion in this rounding, if the caller has it already.
+    """
+    converted = converted or convert(target, rounding, parts, select)
+    return select(parts.zero, zero_code(target, parts, select), converted.code)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracles.reference import exact
+from oracles.reference import exact_rulings
 from oracles.reference.exact import (
     Number,
     decode,
@@ -33,8 +33,9 @@ from oracles.reference.exact import (
     unit_of,
 )
 from oracles.reference.expectations import Allowed
-from specs.formats import Format
-from specs.outcomes import Anything, Exactly, Nan
+from specs.behaviors import behaviors
+from specs.formats import Format, format_named
+from specs.outcomes import Anything, Behaves, Exactly, Nan
 from specs.ruling import Ruling
 
 
@@ -52,9 +53,14 @@ class Stretch:
 
 
 @lru_cache(maxsize=64)
-def stretches(source: Format, target: Format) -> tuple[Stretch, ...]:
-    """Partition the source patterns of a numeric pair into stretches, in the order of patterns."""
-    cuts = sorted(set(_cuts(source, target)))
+def stretches(
+    source: Format, target: Format, on_the_way: tuple[Format, ...] = ()
+) -> tuple[Stretch, ...]:
+    """Partition the source patterns of a numeric pair into stretches, in the order of patterns.
+
+    Where a behavior goes through formats ``on_the_way``, it changes at the ends of their ranges.
+    """
+    cuts = sorted({cut for each in (target, *on_the_way) for cut in _cuts(source, each)})
     binades = sorted(_binades(source))
     return tuple(
         _stretch(source, target, first, last)
@@ -212,20 +218,31 @@ def staircase(ruling: Ruling) -> Staircase:
     """Compute the staircase of a numeric ruling, by the definition alone."""
     rows: list[tuple[int, ...]] = []
     steps: list[Step] = []
-    for stretch in stretches(ruling.source, ruling.target):
+    for stretch in stretches(ruling.source, ruling.target, _on_the_way(ruling)):
         begin = len(steps)
         steps += _steps(ruling, stretch)
         rows.append((stretch.first, stretch.last, stretch.shift, begin, len(steps)))
     return Staircase(ruling, np.array(rows, STRETCH), np.array(steps, STEP))
 
 
+def _on_the_way(ruling: Ruling) -> tuple[Format, ...]:
+    """The formats that the behaviors of a ruling go through."""
+    names = [
+        name
+        for branch in ruling.branches
+        if isinstance(branch.outcome, Behaves)
+        for name in behaviors()[branch.outcome.behavior].on_the_way
+    ]
+    return tuple(format_named(name) for name in dict.fromkeys(names))
+
+
 def _steps(ruling: Ruling, stretch: Stretch) -> Iterator[Step]:
     """The steps of a stretch's first period; an offset where nothing changes begins no step."""
     current: Step | None = None
     for offset in stretch.offsets:
-        allowed = exact.allow(ruling, stretch.first + offset)
+        allowed = exact_rulings.allow(ruling, stretch.first + offset)
         later = stretch.first + offset + (1 << stretch.shift)
-        next_period = exact.allow(ruling, later) if later <= stretch.last else None
+        next_period = exact_rulings.allow(ruling, later) if later <= stretch.last else None
         step = _step(ruling, offset, allowed, next_period)
         if current is None or not _continues(current, step, next_period is not None):
             yield step

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.reference.behavior_steps import Evaluation
 from oracles.reference.machine_words import select_arrays
-from reports.behaviors.steps import Evaluation
 from specs.behaviors import Answer, Behavior, Constant, Nan, behaviors
 from specs.formats import Format, format_named
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.reference.behavior_steps import constant
 from oracles.reference.exact import Number, decode
 from oracles.reference.exact_text import NUMBER
 from oracles.reference.reference_oracle import Reference, with_nans
 from reports.behaviors.closed_forms import applies_to, evaluate, real_format, real_patterns
-from reports.behaviors.steps import constant
 from reports.findings.asked_inputs import AskedInputs, answered_ruling, expected_of
 from reports.findings.bit_arithmetic import (
     clamped_first,

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from conformance.kinds.quick_inputs import quick_inputs
+from oracles.reference.behavior_steps import Evaluation
 from oracles.reference.machine_words import Word, select_words
 from reports.behaviors.closed_forms import behaviors_between, evaluate
-from reports.behaviors.steps import Evaluation
 from specs.behaviors import Behavior, behaviors
 from specs.formats import Format, format_named, formats
 from tests.reports.behavior_definitions import ANY_NAN, CONSTANTS, KINDS, defined, meaning

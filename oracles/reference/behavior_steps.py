@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from oracles.reference.expect_by_kernels import rounded
-from oracles.reference.kernels import Converted, Select, Unpacked, convert, unpack
+from oracles.reference.kernels import Converted, Select, Unpacked, convert, rounded, unpack
 from specs.behaviors import (
     ROUNDING_STEPS,
     Answer,
@@ -23,6 +22,7 @@ from specs.behaviors import (
     Sentinel,
     Step,
     Via,
+    behaviors,
 )
 from specs.formats import Format, format_named
 from specs.model.vocabulary import CODE_WORDS, Rounding
@@ -87,6 +87,13 @@ class State:
     def then(self, format: Format, pattern: Any, defined: Any) -> State:
         """The state after a step that gives these patterns."""
         return State(format, pattern, defined, self.select, self.rounding)
+
+
+def pattern_of_behavior(
+    name: str, source: Format, target: Format, pattern: Any, select: Select
+) -> Any:
+    """What a shipped behavior answers, for inputs at which it is defined."""
+    return Evaluation(source, target, pattern, select).answer(behaviors()[name])[0]
 
 
 class Evaluation:

@@ -1,0 +1,135 @@
+"""The definition of a behavior: its steps, taken by one value at a time, in Python integers only.
+
+Where house rules name a behavior, this is what they mean. Like ``exact``, on which it builds, it
+shares neither code nor method with the kernels.
+"""
+
+from __future__ import annotations
+
+from oracles.reference.exact import (
+    Datum,
+    Infinity,
+    NotANumber,
+    Number,
+    decode,
+    encode,
+    exceeds,
+    is_multiple,
+    limits,
+    round_magnitude,
+    unit_of,
+)
+from specs.behaviors import ROUNDING_STEPS, Answer, Behavior, Into, Nan, Via
+from specs.formats import Format, format_named
+from specs.model.vocabulary import CODE_WORDS, Rounding
+
+
+def answer(behavior: Behavior, source: Format, target: Format, code: int) -> int | None:
+    """The pattern of an integer or bool that a behavior gives; None where it says nothing."""
+    given = decode(source, code)
+    datum: Datum = given
+    rounding: Rounding = "nearest-even"
+    found: int | None = None
+    for step in behavior.steps:
+        match step:
+            case "truncate" | "floor" | "ceil" | "round-half-even" | "round-half-away":
+                rounding = ROUNDING_STEPS[step]
+            case "drop-sign":
+                datum = datum if isinstance(datum, NotANumber) else datum._replace(sign=0)
+            case "flush-subnormals":
+                datum = _flushed(source, datum)
+            case Via(via=name):
+                datum = _rounded_to(format_named(name), datum)
+            case Into():
+                datum = _into(step, rounding, datum)
+            case Nan(nan=word):
+                found = _constant(target, word) if isinstance(given, NotANumber) else found
+            case Answer(answer=word):
+                found = _constant(target, word)
+            case "any-bit":
+                found = int(code != 0)
+            case "nonzero":
+                found = int(not isinstance(datum, Number) or datum.significand != 0)
+            case "low-bits" | "saturate":
+                found = _last(target, rounding, datum, saturates=step == "saturate")
+            case "to-infinity" | "to-nan":
+                raise AssertionError(f"{target.name} has neither infinity nor NaN")
+    return found
+
+
+def _constant(target: Format, word: str) -> int:
+    names = {"minimum": "lowest", "maximum": "max"}
+    return CODE_WORDS[names.get(word, word)](target)
+
+
+def _flushed(source: Format, datum: Datum) -> Datum:
+    is_small = isinstance(datum, Number) and not is_multiple_of_normal(source, datum)
+    return Number(datum.sign or 0, 0, 0) if is_small else datum
+
+
+def is_multiple_of_normal(source: Format, number: Number) -> bool:
+    """Whether a value is not a subnormal of its float format."""
+    if source.is_integral:
+        return True
+    smallest_normal = limits(source)[3]
+    return not exceeds(smallest_normal.significand, smallest_normal.exponent, number)
+
+
+def _rounded_to(way: Format, datum: Datum) -> Datum:
+    """The value as another float holds it: to nearest even, beyond its range infinity."""
+    if not isinstance(datum, Number) or not datum.significand:
+        return datum
+    unit = unit_of(way, datum)
+    multiple = round_magnitude(datum, unit, "nearest-even")
+    if exceeds(multiple, unit, limits(way)[0]):
+        return Infinity(datum.sign)
+    return decode(way, encode(way, datum.sign, multiple, unit))
+
+
+def _whole(datum: Number, rounding: Rounding) -> int:
+    magnitude = round_magnitude(datum, 0, rounding)
+    return -magnitude if datum.sign else magnitude
+
+
+def _ends(fmt: Format) -> tuple[int, int]:
+    largest, lowest, *_ = limits(fmt)
+    return -lowest.significand, largest.significand
+
+
+def _into(step: Into, rounding: Rounding, datum: Datum) -> Number:
+    """The value as another integer format holds it, with sentinels for what it does not hold."""
+    low, high = format_named(step.into), format_named(step.up_to or step.into)
+    lowest, largest = _ends(low)[0], _ends(high)[1]
+    ends = {"minimum": lowest, "maximum": largest, "zero": 0}
+    match datum:
+        case NotANumber():
+            value = ends[step.nan]
+        case Infinity(sign=sign):
+            word = step.below if sign else step.above
+            value = (ends | {"nearest": lowest if sign else largest, "low-bits": 0})[word]
+        case Number():
+            value = rounded = _whole(datum, rounding)
+            above, below = rounded > largest, rounded < lowest
+            if step.fits == "unrounded" and not is_multiple(datum, 0):
+                cut = _whole(datum, "toward-zero")
+                above, below = above or cut >= largest, below or cut <= lowest
+            bits = rounded & high.mask
+            low_bits = bits - high.mask - 1 if bits & high.sign_bit else bits
+            if above:
+                value = (ends | {"nearest": largest, "low-bits": low_bits})[step.above]
+            elif below:
+                value = (ends | {"nearest": lowest, "low-bits": low_bits})[step.below]
+            elif step.up_to:
+                value = low_bits
+    return Number(int(value < 0), abs(value), 0)
+
+
+def _last(target: Format, rounding: Rounding, datum: Datum, *, saturates: bool) -> int | None:
+    lowest, largest = _ends(target)
+    match datum:
+        case NotANumber():
+            return None
+        case Infinity(sign=sign):
+            return (lowest if sign else largest) & target.mask if saturates else None
+    value = _whole(datum, rounding)
+    return (min(max(value, lowest), largest) if saturates else value) & target.mask
