@@ -145,6 +145,16 @@ class Behavior(StrictModel):
         return self
 
     @property
+    def silent_about(self) -> frozenset[str]:
+        """Of NaN and infinity, those that go into a step which is only about numbers."""
+        if any(isinstance(step, Into | Answer) for step in self.steps):
+            return frozenset()
+        silent = {"low-bits": {"nan", "infinity"}, "saturate": {"nan"}}
+        words = [step for step in self.steps if isinstance(step, str)]
+        found = {kind for word in words for kind in silent.get(word, ())}
+        return frozenset(found - {"nan" for step in self.steps if isinstance(step, Nan)})
+
+    @property
     def on_the_way(self) -> tuple[str, ...]:
         """The formats that a value goes through before the target."""
         ways = ((step.into, step.up_to) for step in self.steps if isinstance(step, Into))

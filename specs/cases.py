@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+JOINT = "+"
+"""What joins a document's name with that of house rules, in the name of both together."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,12 @@ class Case:
         if self.example is not None:
             segments.append(f"example:{self.example}")
         return "/".join(segments)
+
+    @property
+    def asked(self) -> Case:
+        """The case that a backend is asked: house rules judge the answers to the document's own."""
+        page, joint, _ = self.document.partition(JOINT)
+        return replace(self, document=page) if joint else self
 
     def __str__(self) -> str:
         return self.id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 
@@ -11,6 +11,7 @@ from specs.bitcast_shapes import condition_words, format_shape, shapes_between, 
 from specs.calls import FORM, MEMBER, SHAPE
 from specs.cases import Case
 from specs.formats import Format, format_named, formats
+from specs.house_choices import choice_for
 from specs.loader import Document
 from specs.model.document import ABSENT, BitcastEntry, ParameterEntry, TableEntry
 from specs.pair_conditions import is_exact, rounds
@@ -155,7 +156,16 @@ class Edition:
         return target.name in self.document.entry.pair_groups[word].get(source.name, [])
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Every pair that has cases: of all dtypes, or of those that the document names."""
+        """Every pair that has cases: of all dtypes, or of those that the document names.
+
+        With house rules they are those that these speak of.
+        """
+        house = self.document.house
+        for pair in self._pairs_of_page():
+            if house is None or choice_for(house, *map(format_named, pair)) is not None:
+                yield pair
+
+    def _pairs_of_page(self) -> Iterator[tuple[str, str]]:
         if self.document.entry.scope == "every-dtype":
             yield from product(formats(), formats())
         else:
@@ -221,6 +231,8 @@ class Edition:
 @cache
 def edition(document: Document, version: str) -> Edition:
     """Resolve a version together with the versions that it extends."""
+    if document.page is not None:
+        return replace(edition(document.page, version), document=document)
     entry = document.entry.versions[version]
     base = edition(document, entry.extends) if entry.extends else None
     sources = (*(entry.from_ or (base.sources if base else ())), *entry.add_types)

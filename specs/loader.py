@@ -10,8 +10,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from specs.cases import JOINT
 from specs.errors import CastigateError
 from specs.formats import FORMATS_FILE
+from specs.house_rules import HouseRules, known_rules
 from specs.model.document import DocumentEntry
 from specs.model.document_checks import document_errors
 from specs.model.yaml_source import (
@@ -33,6 +35,9 @@ class Document:
 
     entry: DocumentEntry
     source: YamlFile
+    page: Document | None = None
+    """The document without the house rules, if this one has some."""
+    house: HouseRules | None = None
 
     @property
     def name(self) -> str:
@@ -40,8 +45,9 @@ class Document:
 
     @property
     def digest(self) -> str:
-        """The sha256 of the YAML file."""
-        return _digest(self.source.path)
+        """The sha256 of the YAML file; with house rules, of that and of theirs."""
+        own = _digest(self.source.path)
+        return own if self.house is None else sha256((own + self.house.digest).encode()).hexdigest()
 
     def __hash__(self) -> int:
         return id(self)
@@ -61,6 +67,8 @@ class Documents(Mapping[str, Document]):
         self._loaded: dict[str, Document] = {}
 
     def __getitem__(self, name: str) -> Document:
+        if JOINT in name:
+            return self._with_house_rules(name)
         if name not in self._loaded:
             document = load_document(self._paths[name])
             if document.name != name:
@@ -72,8 +80,19 @@ class Documents(Mapping[str, Document]):
             self._loaded[name] = document
         return self._loaded[name]
 
+    def _with_house_rules(self, name: str) -> Document:
+        if name not in self:
+            raise KeyError(name)
+        if name not in self._loaded:
+            page, _, rules = name.partition(JOINT)
+            self._loaded[name] = with_house_rules(self[page], known_rules()[rules])
+        return self._loaded[name]
+
     def __contains__(self, name: object) -> bool:
-        return name in self._paths
+        page, joint, rules = str(name).partition(JOINT)
+        if page not in self._paths or not joint:
+            return name in self._paths
+        return rules in known_rules() and page in known_rules()[rules].entry.documents
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)
@@ -85,6 +104,17 @@ class Documents(Mapping[str, Document]):
     def digests(self) -> dict[str, str]:
         """The sha256 of every document's YAML file, by name."""
         return {name: _digest(path) for name, path in self._paths.items()}
+
+
+def with_house_rules(page: Document, rules: HouseRules) -> Document:
+    """A document whose open answers are decided by house rules, under a name of its own."""
+    changed = {
+        "document": f"{page.name}{JOINT}{rules.name}",
+        "title": f"{page.entry.title}, with the house rules {rules.name}",
+        "rules": {**page.entry.rules, **rules.rule_entries()},
+        "examples": {},
+    }
+    return Document(page.entry.model_copy(update=changed), page.source, page, rules)
 
 
 def _digest(path: Path) -> str:

@@ -13,19 +13,18 @@ from specs.cases import Case
 from specs.editions import Edition, edition
 from specs.errors import CastigateError, DocumentError
 from specs.formats import Format, format_named
+from specs.house_choices import decided
 from specs.loader import Document, document_named
 from specs.model.document import ABSENT, Cell, ExampleEntry, RuleEntry, outcome_entry
 from specs.model.vocabulary import (
-    CODE_WORDS,
     INPUT_CLASSES,
-    NAN_SIGNS,
     OTHERWISE,
-    ROUNDINGS,
     Atom,
     Level,
     Rounding,
     atoms,
 )
+from specs.outcome_words import outcome_of
 from specs.outcomes import (
     Anything,
     Either,
@@ -36,23 +35,10 @@ from specs.outcomes import (
     PlainText,
     Rejected,
     Round,
-    Same,
-    Value,
     Wrap,
 )
 from specs.totality import Partition, first_impossible, partition_atoms
 
-FIXED_OUTCOMES: dict[str, Outcome] = {
-    "value": Value(),
-    "wrap": Wrap(),
-    "same": Same(),
-    "plain-text": PlainText(reads_back=False),
-    "plain-value": PlainText(reads_back=True),
-    "parses-to": ParsesTo(),
-    "error": Rejected(),
-    "unspecified": Anything(),
-}
-"""The outcome words that mean the same for every target."""
 ANSWER = "answer"
 """The outcome word of a rule about the whole case: it requires an answer, so an error breaks it."""
 
@@ -210,7 +196,8 @@ def rule_case(document: Document, case: Case) -> Ruling:
         if version.matches((rule := document.entry.rules[name]).when, case)
     ]
     branches = list(_branches(version, case, target, rules))
-    return replace(_prove(document, case, branches), answer_due=_answer_due(document, case, rules))
+    found = replace(_prove(document, case, branches), answer_due=_answer_due(document, case, rules))
+    return found if document.house is None else decided(document.house, case, found)
 
 
 def _answer_due(
@@ -314,33 +301,6 @@ def _option(word: str, target: Format) -> Exactly | Round | Wrap:
             f"`{word}` is not allowed in `either`; list two patterns, roundings or `wrap`"
         )
     return outcome
-
-
-@cache
-def outcome_of(word: str, target: Format) -> Outcome:
-    """The outcome that a word means for a target; raise DocumentError if the target lacks it."""
-    if word in ROUNDINGS:
-        return Round(ROUNDINGS[word])
-    if word in NAN_SIGNS:
-        if not target.nan_codes:
-            raise DocumentError(f"{target.name} has no NaN")
-        if word != "nan" and not target.has_signed_nan:
-            raise DocumentError(f"a NaN of {target.name} has no sign")
-        return Nan(NAN_SIGNS[word])
-    if word in CODE_WORDS:
-        if word in ("inf", "-inf") and not target.entry.infinity:
-            raise DocumentError(f"{target.name} has no infinity")
-        if word == "zero" and target.entry.zero == "none":
-            raise DocumentError(f"{target.name} has no zero")
-        if word == "-zero" and target.entry.zero != "signed":
-            raise DocumentError(f"{target.name} has no negative zero")
-        return Exactly(CODE_WORDS[word](target))
-    if word in FIXED_OUTCOMES:
-        return FIXED_OUTCOMES[word]
-    code = int(word, 16)
-    if code > target.mask:
-        raise DocumentError(f"`{word}` is wider than {target.name}")
-    return Exactly(code)
 
 
 def _prove(document: Document, case: Case, branches: list[Branch]) -> Ruling:

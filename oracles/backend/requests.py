@@ -35,9 +35,13 @@ class MethodRequest:
     """
 
     case: Case
+    """The case of the document itself, also for the judge of a case with house rules."""
     method: ClassVar[str]
     lacks: ClassVar[str] = ""
     script: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "case", self.case.asked)
 
     @property
     def tensors(self) -> Mapping[str, Bits]:

@@ -73,19 +73,19 @@ def read_yaml(path: Path) -> YamlFile:
     except (OSError, ValueError) as error:
         raise DocumentError(f"{path}: cannot be read: {error}") from None
     if not path.is_relative_to(PACKAGES):
-        return _parse(path, text)
+        return parse_yaml(path, text)
     entry = _cache_entry(content)
     match entry.read():
         case {"data": data, "lines": list(lines)}:
             return YamlFile(path, data, {tuple(location): line for location, line in lines})
-    parsed = _parse(path, text)
+    parsed = parse_yaml(path, text)
     entry.write({"data": parsed.data, "lines": list(parsed.lines.items())})
     return parsed
 
 
 def check_cached(path: Path) -> None:
     """Raise DocumentError if the cache holds another content for a file than the file has."""
-    if read_yaml(path) != _parse(path, path.read_text("utf-8")):
+    if read_yaml(path) != parse_yaml(path, path.read_text("utf-8")):
         entry = _cache_entry(path.read_bytes())
         raise DocumentError(
             f"{entry.path}: it is not what {path.name} says; remove this file, and find out which "
@@ -97,7 +97,8 @@ def _cache_entry(content: bytes) -> CacheEntry:
     return cache_entry("yaml", Path(__file__).read_bytes(), content)
 
 
-def _parse(path: Path, text: str) -> YamlFile:
+def parse_yaml(path: Path, text: str) -> YamlFile:
+    """Parse a text; errors name it by a path."""
     try:
         yaml = YAML(typ="safe", pure=True)
         yaml.Composer = _LimitedComposer

@@ -1,0 +1,199 @@
+"""House rules: what somebody requires where documents leave an answer open, read from YAML.
+
+"The document leaves it open" is the true answer to most disputes, and helps nobody who has to ship
+a model. House rules choose one of the answers that a document allows. They are never the page's
+word: a document with them is a document of its own, named ``DOCUMENT+RULES``, whose other rules are
+those of the page. Backends are asked the document's own cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
+
+from specs.behaviors import behaviors
+from specs.errors import CastigateError
+from specs.formats import Format, formats
+from specs.model.document import (
+    HEX,
+    KIND_WORDS,
+    OUTCOME_WORDS,
+    Identifier,
+    InputClass,
+    RuleEntry,
+    Text,
+    WordList,
+)
+from specs.model.strict_model import StrictModel
+from specs.model.yaml_source import YamlFile, explain_validation_error, parse_yaml, read_yaml
+from specs.suggestions import did_you_mean
+
+SHIPPED = Path(__file__).with_name("rules")
+
+
+def _check_answer(word: str) -> str:
+    known = (*behaviors(), *OUTCOME_WORDS)
+    if word not in known and not HEX.fullmatch(word):
+        raise ValueError(
+            f"`{word}` is neither a behavior nor an outcome; {did_you_mean(word, known)}"
+            "`castigate rules` shows those of the shipped rules"
+        )
+    return word
+
+
+AnswerWord = Annotated[
+    str, AfterValidator(_check_answer), WithJsonSchema({"type": "string", "minLength": 1})
+]
+
+
+class Conditions(StrictModel):
+    """The pairs that a choice is about: dtypes, or kinds of dtypes."""
+
+    from_: WordList = Field(alias="from")
+    to: WordList
+
+
+class ChoiceEntry(StrictModel):
+    """What becomes of the open inputs of some pairs: one answer, or one for each input class."""
+
+    clause: Text
+    when: Conditions
+    then: AnswerWord | dict[InputClass, AnswerWord]
+
+    @property
+    def answers(self) -> dict[str, str]:
+        """The answer for each input class."""
+        return {"otherwise": self.then} if isinstance(self.then, str) else dict(self.then)
+
+    def speaks_of(self, source: Format, target: Format) -> bool:
+        """Whether the choice is about a pair."""
+        return _names(self.when.from_, source) and _names(self.when.to, target)
+
+
+def _names(words: list[str], fmt: Format) -> bool:
+    return any(
+        word in (fmt.name, fmt.kind, "any") or (word == "numeric" and fmt.is_numeric)
+        for word in words
+    )
+
+
+class HouseRulesEntry(StrictModel):
+    """A file of house rules."""
+
+    rules: Identifier
+    title: Text
+    text: Text
+    note: Text | None = None
+    documents: Annotated[list[str], Field(min_length=1)]
+    choices: Annotated[dict[Identifier, ChoiceEntry], Field(min_length=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class HouseRules:
+    """House rules, and the file they come from."""
+
+    entry: HouseRulesEntry
+    source: YamlFile
+    content: str
+    """The text of the file, which a run keeps."""
+
+    @property
+    def name(self) -> str:
+        return self.entry.rules
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of the file."""
+        return sha256(self.content.encode()).hexdigest()
+
+    def rule_name(self, choice: str) -> str:
+        """The name under which verdicts report a choice as a broken rule."""
+        return f"{self.name}.{choice}"
+
+    def rule_entries(self) -> Mapping[str, RuleEntry]:
+        """The choices as rules of a document, for whoever shows a rule's clause."""
+        return {
+            self.rule_name(name): RuleEntry.model_validate(
+                {"clause": choice.clause, "level": "required", "when": {}, "then": "unspecified"}
+            )
+            for name, choice in self.entry.choices.items()
+        }
+
+
+_own: dict[str, HouseRules] = {}
+"""House rules of users, by name."""
+
+
+@cache
+def shipped_rules() -> dict[str, HouseRules]:
+    """The house rules that ship, by name."""
+    return {rules.name: rules for rules in map(load_rules, sorted(SHIPPED.glob("*.yaml")))}
+
+
+def known_rules() -> dict[str, HouseRules]:
+    """All house rules that this process knows."""
+    return {**shipped_rules(), **_own}
+
+
+def load_rules(path: Path) -> HouseRules:
+    """Read house rules; raise DocumentError with file, line and key."""
+    return _validated(read_yaml(path), path.read_text("utf-8"))
+
+
+def know_rules(name: str, content: str) -> None:
+    """Know house rules by their text, as a run keeps it."""
+    if name not in shipped_rules() or shipped_rules()[name].content != content:
+        register(_validated(parse_yaml(Path(f"{name}.yaml"), content), content))
+
+
+def register(rules: HouseRules) -> None:
+    """Know house rules of a user; raise CastigateError if others have their name."""
+    known = known_rules().get(rules.name)
+    if known is not None and known.content != rules.content:
+        raise CastigateError(
+            f"{rules.source.path}: other house rules have the name `{rules.name}`; rename these"
+        )
+    if known is None:
+        _own[rules.name] = rules
+
+
+def rules_named(word: str) -> HouseRules:
+    """The house rules that a name or a path means; those of a file are known from then on."""
+    known = known_rules()
+    if word in known:
+        return known[word]
+    if not Path(word).is_file():
+        raise CastigateError(
+            f"`{word}` is neither house rules nor a file of them; {did_you_mean(word, known)}"
+            f"the rules are {', '.join(known)}"
+        )
+    rules = load_rules(Path(word))
+    register(rules)
+    return rules
+
+
+def _validated(source: YamlFile, content: str) -> HouseRules:
+    if not isinstance(source.data, dict):
+        raise source.error((), "house rules are a mapping that begins with `rules: NAME`")
+    try:
+        entry = HouseRulesEntry.model_validate(source.data)
+    except ValidationError as error:
+        location, message = explain_validation_error(source, error)
+        raise source.error(location, message) from None
+    for name, choice in entry.choices.items():
+        for key, word in _unknown_words(choice):
+            known = (*formats(), *KIND_WORDS)
+            message = f"`{word}` is no dtype and no kind of dtypes; {did_you_mean(word, known)}"
+            raise source.error(("choices", name, "when", key), message.rstrip("; "))
+    return HouseRules(entry, source, content)
+
+
+def _unknown_words(choice: ChoiceEntry) -> Iterator[tuple[str, str]]:
+    for key, words in (("from", choice.when.from_), ("to", choice.when.to)):
+        yield from ((key, word) for word in words if word not in (*formats(), *KIND_WORDS))
