@@ -63,7 +63,7 @@ def _decided_branches(
             continue
         for word, parts in _answered(rules, name, choice, ruling, taken):
             outcome = answer_outcome(rules, name, word, ruling.source, ruling.target)
-            impossible = [each for each in parts if not _can_have(outcome, each, ruling)]
+            impossible = [each for each in parts if not says_of(outcome, each, ruling)]
             if impossible:
                 message = (
                     f"`{word}` says nothing of an input of {ruling.source.name} that is "
@@ -151,7 +151,8 @@ def answer_outcome(
         raise _error(rules, name, message) from None
 
 
-def _can_have(outcome: Outcome, atom: Atom, ruling: Ruling) -> bool:
+def says_of(outcome: Outcome, atom: Atom, ruling: Ruling) -> bool:
+    """Whether an outcome says what inputs of a kind become."""
     if isinstance(outcome, Behaves):
         return atom.kind not in behaviors()[outcome.behavior].silent_about
     return can_have(outcome, atom, ruling.source, ruling.target)

@@ -8,7 +8,7 @@ those of the page. Backends are asked the document's own cases.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -18,6 +18,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
 
 from specs.behaviors import behaviors
+from specs.cases import JOINT
 from specs.errors import CastigateError
 from specs.formats import Format, formats
 from specs.model.document import (
@@ -139,6 +140,17 @@ def shipped_rules() -> dict[str, HouseRules]:
 def known_rules() -> dict[str, HouseRules]:
     """All house rules that this process knows."""
     return {**shipped_rules(), **_own}
+
+
+def rules_of(documents: Iterable[str]) -> dict[str, HouseRules]:
+    """The house rules in names of documents such as ``onnx-cast+java:25``."""
+    words = (name.partition(":")[0].partition(JOINT)[2] for name in documents)
+    return {word: known_rules()[word] for word in words if word in known_rules()}
+
+
+def own_rules(documents: Iterable[str]) -> list[str]:
+    """Those of them that do not ship."""
+    return [name for name in rules_of(documents) if name not in shipped_rules()]
 
 
 def load_rules(path: Path) -> HouseRules:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 
-from specs.cases import Case
+from specs.cases import JOINT, Case
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
-from specs.formats import formats
+from specs.formats import format_named, formats
+from specs.house_choices import choice_for
+from specs.house_rules import HouseRules, rules_named
 from specs.loader import document_and_version, document_named, documents
 from specs.suggestions import closest, did_you_mean
 
@@ -43,6 +46,48 @@ def _editions(names: Sequence[str]) -> Iterator[Edition]:
             if version in (None, each.version):
                 chosen[document.name, each.version] = each
     yield from chosen.values()
+
+
+def with_house_rules(named: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
+    """Documents as named, and each of them once more with house rules, which names or paths mean.
+
+    Where no document is named, there are only those with house rules: all that these are for.
+    """
+    found = list(named)
+    for word in words:
+        rules = house_rules_for(word)
+        for document in rules.entry.documents:
+            versions = [each.partition(":") for each in named]
+            asked = [colon + version for name, colon, version in versions if name == document]
+            for version in asked if named else [""]:
+                found.append(f"{document}{JOINT}{rules.name}{version}")
+        if found == list(named):
+            raise CastigateError(
+                f"the house rules {rules.name} are for {', '.join(rules.entry.documents)}; "
+                "name one of these with --document, or none"
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def house_rules_for(word: str) -> HouseRules:
+    """The house rules that a name or a path means, whose documents all exist."""
+    rules = rules_named(word)
+    for index, name in enumerate(rules.entry.documents):
+        if name not in documents() or JOINT in name:
+            hint = did_you_mean(name, documents())
+            message = f"unknown document `{name}`; {hint}the documents are {', '.join(documents())}"
+            raise rules.source.error(("documents", index), message)
+    return rules
+
+
+def decided_by(cases: Iterable[Case], words: Sequence[str]) -> Iterator[Case]:
+    """The cases with house rules, of those cases whose document and pair these speak of."""
+    for word in words:
+        rules = house_rules_for(word)
+        for case in cases:
+            pair = format_named(case.source), format_named(case.target)
+            if case.document in rules.entry.documents and choice_for(rules, *pair) is not None:
+                yield replace(case, document=f"{case.document}{JOINT}{rules.name}")
 
 
 def case_named(case_id: str) -> Case:

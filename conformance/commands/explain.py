@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from conformance.commands.options import BackendOption, PythonOption, TimeoutOption
+from conformance.commands.options import BackendOption, PythonOption, RulesOption, TimeoutOption
 from conformance.exchange.chain_explanation import explain_chain, explain_chain_lines
 from conformance.exchange.explanation import (
     bitcast_bits,
@@ -30,6 +30,7 @@ from specs.chains import chain_named, is_chain
 from specs.errors import CastigateError
 from specs.operations import is_bitcast
 from specs.questions import read_question
+from specs.selection import decided_by
 
 
 class ExplainCommand(TyperCommand):
@@ -59,6 +60,7 @@ def explain_command(
     ],
     backend: BackendOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    rules: RulesOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
@@ -70,6 +72,7 @@ def explain_command(
         _explain_chain(first, values, backend or (), python or (), timeout, as_json)
         return
     cases, inputs, is_open = read_question(words)
+    cases = [*cases, *decided_by(cases, rules or ())]
     configs = launch_configs(backend or (), python or (), timeout)
     with ExitStack() as stack:
         backends = [load_isolated(name, config) for name, config in configs.items()]
@@ -94,8 +97,8 @@ def explain_command(
                 for each, shown in zip(cases, of_input, strict=True):
                     _show(shown, partial(explain_lines, each), as_json)
         if not is_open and not as_json:
-            rules = (each["rule"] for [each] in explained)
-            typer.echo("".join(f"{line}\n" for line in conflict_lines(case, rules)), nl=False)
+            broken = (each["rule"] for each, *_ in explained)
+            typer.echo("".join(f"{line}\n" for line in conflict_lines(case, broken)), nl=False)
         if is_open and not as_json:
             told = most_telling(cases, explained[0])
             named = [f"--backend={name}" for name in backend or ()]

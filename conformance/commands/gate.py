@@ -11,6 +11,7 @@ import typer
 from conformance.commands.options import (
     JobsOption,
     PythonOption,
+    RulesOption,
     TimeoutOption,
     VerboseOption,
     parse_local_folder,
@@ -29,6 +30,7 @@ from reports.run_store.open_run import open_run
 from reports.run_store.record import EPOCH
 from reports.run_store.storage import file_to_write
 from specs.errors import CastigateError
+from specs.selection import house_rules_for
 
 
 def gate_command(
@@ -42,6 +44,7 @@ def gate_command(
         Path,
         typer.Option(metavar="DIR", parser=parse_local_folder, help="A new folder for all files."),
     ],
+    rules: RulesOption = None,
     baseline: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="The earlier run, if the policy compares with one."),
@@ -66,6 +69,8 @@ def gate_command(
         raise CastigateError(f"{out} is not empty; give a new folder as --out")
     if len(backend) > 1:
         raise CastigateError(f"a gate tests one backend; run it {len(backend)} times")
+    for each in rules or ():
+        house_rules_for(each)  # so that the policy can name a document with them
     gate = Gate(backend[0], policy_named(policy), out, tuple(python or ()), timeout)
     if EPOCH in os.environ and gate.policy.entry.accepted:
         raise CastigateError(

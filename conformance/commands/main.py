@@ -31,6 +31,7 @@ NO_MEMORY = "out of memory; free some, raise the limit, or use fewer --jobs"
 
 COMMANDS = {
     "specs": "specs_command",
+    "rules": "rules_command",
     "explain": "explain_command",
     "chains": "chains_command",
     "backends": "backends_command",

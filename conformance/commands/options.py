@@ -43,6 +43,15 @@ DocumentOption = Annotated[
         help="Only this document (repeatable); it counts as claimed.",
     ),
 ]
+RulesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rules",
+        metavar="NAME|FILE",
+        help="House rules: judge by them what documents leave open (repeatable); see castigate"
+        " rules.",
+    ),
+]
 SourceOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -20,6 +20,7 @@ from conformance.commands.options import (
     JobsOption,
     MaxExamplesOption,
     PythonOption,
+    RulesOption,
     SeedOption,
     SourceOption,
     TargetOption,
@@ -42,6 +43,8 @@ from reports.run_store.record import RunRecord, Selection, Shard, current_time
 from reports.run_store.storage import folder_at
 from reports.run_store.store import RECORD, RunStore, read_record
 from specs.errors import CastigateError
+from specs.house_rules import own_rules
+from specs.selection import with_house_rules
 
 DEFAULTS = (TierChoice.quick, 0, 1000)
 """The defaults of --tier, --seed and --max-examples."""
@@ -50,6 +53,7 @@ DEFAULTS = (TierChoice.quick, 0, 1000)
 def run_command(
     backend: BackendOption = None,
     document: DocumentOption = None,
+    rules: RulesOption = None,
     source: SourceOption = None,
     target: TargetOption = None,
     tier: TierOption = TierChoice.quick,
@@ -86,7 +90,7 @@ def run_command(
     if resume and out is None:
         raise CastigateError("--resume needs --out, the folder of the run to continue")
     if resume and backend is None:
-        if document or source or target or shard or (tier, seed, max_examples) != DEFAULTS:
+        if document or rules or source or target or shard or (tier, seed, max_examples) != DEFAULTS:
             raise CastigateError(
                 "--resume without --backend takes all options from the run; leave the others "
                 "out, or repeat all of them with --backend"
@@ -98,7 +102,7 @@ def run_command(
         request = RunRequest(
             tuple(dict.fromkeys(backend)),
             Selection(
-                documents=tuple(document or ()),
+                documents=with_house_rules(document or (), rules or ()),
                 source=tuple(source or ()),
                 target=tuple(target or ()),
             ),
@@ -112,6 +116,11 @@ def run_command(
         raise CastigateError("--jobs is for this machine; leave it out with --executor")
     if executor is not None and chains:
         raise CastigateError("--chains is for this machine; leave it out with --executor")
+    if executor is not None and (own := own_rules(request.selection.documents)):
+        raise CastigateError(
+            f"workers of a cluster know the shipped house rules only, not {', '.join(own)}; leave "
+            "--executor out"
+        )
     request = replace(request, pythons=tuple(python or ()), seconds=timeout, cluster=executor)
     folder = out if out is not None else f"runs/{current_time():%Y%m%d-%H%M%S}"
     try:

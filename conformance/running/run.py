@@ -45,10 +45,11 @@ from reports.run_store.record import (
 )
 from reports.run_store.store import RunStore, create, resume
 from reports.run_store.tables import JudgedCase
-from specs.cases import Case
+from specs.cases import JOINT, Case
 from specs.errors import CastigateError
 from specs.formats import format_named
-from specs.loader import documents
+from specs.house_rules import rules_of
+from specs.loader import document_named, documents
 from specs.selection import select
 
 TIME_OVER = "the time for all cases was over"
@@ -260,7 +261,7 @@ def _record(
     request: RunRequest, cases: list[Case], pools: Sequence[TaskPool], argv: Sequence[str]
 ) -> RunRecord:
     return RunRecord(
-        documents=documents().digests,
+        documents={**documents().digests, **_digests_with_rules(request.selection)},
         backends=tuple(BackendRecord(name=pool.backend, version=pool.version) for pool in pools),
         selection=request.selection,
         tier=request.tier,
@@ -268,11 +269,18 @@ def _record(
         max_examples=request.max_examples,
         isolates_sweeps=request.isolates_sweeps,
         chains=_chained(request, cases, pools) if request.has_chains else {},
+        rules={name: each.content for name, each in rules_of(request.selection.documents).items()},
         shard=request.shard,
         environments=_machines(pools),
         command_line=shareable_command(argv),
         started=current_time(),
     )
+
+
+def _digests_with_rules(selection: Selection) -> dict[str, str]:
+    """The digests of the selected documents that have house rules."""
+    names = {name.partition(":")[0] for name in selection.documents}
+    return {name: document_named(name).digest for name in sorted(names) if JOINT in name}
 
 
 def _chained(

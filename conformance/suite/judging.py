@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+import pytest
+
 from conformance.kinds.subject import Settings
 from conformance.running.assembly import assembled_pair
 from conformance.running.plan import (
@@ -35,6 +37,7 @@ from oracles.claims import Claim
 from reports.judgement import Judgement
 from reports.run_store.task_file import decode_task
 from specs.cases import Case
+from specs.selection import with_house_rules
 
 SECONDS_BETWEEN_POLLS = 1.0
 ITEMS_BETWEEN_POLLS = 16
@@ -218,3 +221,8 @@ def _chosen(backend: str, task: Task, names: set[Key] | None) -> Task:
     cases = tuple(case for case in task.cases if (backend, case.id) in names)
     checks = tuple(check for check in task.checks if (backend, check) in names)
     return replace(task, cases=cases, checks=checks)
+
+
+def documents_asked_for(config: pytest.Config) -> tuple[str, ...]:
+    """The documents that options name, those with house rules too."""
+    return with_house_rules(config.getoption("--document"), config.getoption("--rules"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.suite.judging import JudgedBackend
+from conformance.suite.judging import JudgedBackend, documents_asked_for
 from reports.case_patterns import can_be_listed, is_chain_check
 from reports.judgement import Judgement
 from reports.ledger.breaches import Breach, breaches
@@ -45,7 +45,7 @@ class Ledgers:
         self.names = names
         self.updating = bool(config.getoption("--update-ledger"))
         self.input_options = InputOptions(*map(config.getoption, INPUT_OPTIONS))
-        self.documents = {word.partition(":")[0] for word in config.getoption("--document")}
+        self.documents = {word.partition(":")[0] for word in documents_asked_for(config)}
         self.only_required = config.getoption("--level") == "required"
         self.exactly = config.getoption("--ledger") == "exact"
         self.ledgers: dict[str, Ledger] = {}

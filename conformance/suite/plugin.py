@@ -27,7 +27,7 @@ from conformance.suite.items import (
     Suite,
     ending_the_run,
 )
-from conformance.suite.judging import JudgedBackend, PooledJudging
+from conformance.suite.judging import JudgedBackend, PooledJudging, documents_asked_for
 from conformance.suite.ledger_check import LEDGERS, Ledgers
 from conformance.suite.ledger_update import LedgerUpdate
 from conformance.suite.progress import SuiteProgress
@@ -93,6 +93,13 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         default=[],
         metavar="NAME[:VERSION]",
         help="judge only this document (repeatable); a document asked for counts as claimed",
+    )
+    group.addoption(
+        "--rules",
+        action="append",
+        default=[],
+        metavar="NAME|FILE",
+        help="judge by these house rules what documents leave open (repeatable)",
     )
     group.addoption(
         "--level",
@@ -219,8 +226,7 @@ def _check_junit_file(config: pytest.Config) -> None:
 def _prepare(config: pytest.Config, versions: dict[str, str]) -> None:
     """Load the backends and their ledgers, fill in the versions, and register the plugins."""
     names = list(versions)
-    documents_only = config.getoption("--document")
-    cases = select(documents_only)  # raises if a document is unknown
+    cases = select(documents_asked_for(config))  # raises if a document is unknown
     config.stash[FAILURES] = failures = Failures(_failures_folder(config))
     if gives_out_work(config):
         workers = WorkerVersions(versions, failures.folder)
@@ -296,7 +302,7 @@ def _settings(config: pytest.Config) -> Settings:
     return Settings(
         config.getoption("--seed"),
         config.getoption("--max-examples"),
-        frozenset(word.partition(":")[0] for word in config.getoption("--document")),
+        frozenset(word.partition(":")[0] for word in documents_asked_for(config)),
         config.getoption("--tier"),
         # Only under --runxfail such a case fails, and is shown with a script.
         hides_unclaimed=not config.getoption("runxfail"),

@@ -24,6 +24,7 @@ from pydantic import (
 
 from reports.case_patterns import any_matches
 from specs.errors import CastigateError
+from specs.house_rules import know_rules
 from specs.json_source import JsonError, parse_json
 from specs.model.strict_model import StrictModel
 from specs.plain_text import plain_text
@@ -144,6 +145,8 @@ class RunRecord(StrictModel):
     """Whether sweeps too were answered in processes that share no memory with the judge."""
     chains: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """The editions whose chains of casts each backend was asked."""
+    rules: dict[str, str] = Field(default_factory=dict)
+    """The texts of the house rules by which the run judges, by name."""
     shard: Shard | None = None
     environments: tuple[Environment, ...]
     command_line: tuple[str, ...]
@@ -197,8 +200,8 @@ def shareable_command(argv: Sequence[str]) -> tuple[str, ...]:
 
 def serialize_record(record: RunRecord) -> bytes:
     """Encode a record as the bytes of ``run.json``, with a checksum as the last member."""
-    # A run that is no shard has no list of parts; most runs ask no chains.
-    empty = {name for name in ("parts", "chains") if not getattr(record, name)}
+    # A run that is no shard has no list of parts; most runs ask no chains, and have no house rules.
+    empty = {name for name in ("parts", "chains", "rules") if not getattr(record, name)}
     content = record.model_dump(mode="json", exclude=empty)
     sealed = content | {CHECKSUM: _checksum(content)}
     return (json.dumps(sealed, indent=2, ensure_ascii=False) + "\n").encode()
@@ -217,7 +220,8 @@ def _without_checksum(content: dict[str, Any]) -> dict[str, Any]:
 def parse_record(data: bytes, path: str) -> RunRecord:
     """Decode the bytes of ``run.json``; raise an error that says what is wrong with the file.
 
-    A file without a checksum was written before there was one.
+    A file without a checksum was written before there was one. The run's house rules are known
+    from then on, as whatever reads its verdicts needs them.
     """
     try:
         content = parse_json(data)
@@ -246,6 +250,8 @@ def parse_record(data: bytes, path: str) -> RunRecord:
             f"{path} is damaged: its checksum is wrong; copy the whole folder again, "
             "or run again into another --out"
         )
+    for name, text in record.rules.items():
+        know_rules(name, text)
     return record
 
 

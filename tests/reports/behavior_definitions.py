@@ -97,6 +97,13 @@ def if_inside(value: Value) -> int:
     return or_minimum(32, value.truncated) if inside else -(1 << 31)
 
 
+def or_ends(value: Value) -> int:
+    number = value.truncated
+    if value.is_nan or number is None:
+        return 0 if number is None and not value.is_nan and not value.negative else -(1 << 63)
+    return 0 if number >= 1 << 64 else max(number, -(1 << 63))
+
+
 def packed(value: Value, target: Format) -> int:
     short = max(0, min(65535, or_minimum(32, value.truncated)))
     return clamp(short - 65536 if short > 32767 else short, target)
@@ -110,6 +117,7 @@ INTEGERS: dict[str, Definition] = {
     "via-int64": lambda v, t: or_minimum(64, v.truncated),
     "clamp-int32": lambda v, t: or_zero(v, INT32),
     "clamp-int64": lambda v, t: or_zero(v, INT64),
+    "via-int64-or-uint64": lambda v, t: or_ends(v),
     "via-int32-saturate": lambda v, t: clamp(or_minimum(32, v.truncated), t),
     "via-int64-saturate": lambda v, t: clamp(or_minimum(64, v.truncated), t),
     "via-int32-if-inside": lambda v, t: if_inside(v),

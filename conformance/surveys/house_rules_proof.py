@@ -1,0 +1,125 @@
+"""Proves house rules: total over what they speak of, and against nothing that a document requires.
+
+House rules speak of a pair as a whole, as "saturates" does, though only the open inputs are judged
+by them. If a document requires something else of the inputs that it decides, no backend could
+follow both, and the rules are wrong about what the document leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+
+from conformance.kinds.quick_inputs import every_pattern, few_patterns
+from oracles.protocol import Bits
+from oracles.reference import exact_rulings
+from oracles.reference.exact import atom_of, decode
+from reports.findings.finding_text import datum_words
+from reports.grading.allowed_answers import grade_pattern
+from reports.grading.grades import NOT_ALLOWED
+from specs.cases import JOINT, Case
+from specs.editions import editions
+from specs.formats import Format
+from specs.house_choices import answer_outcome, choice_for, says_of
+from specs.house_rules import ChoiceEntry, HouseRules
+from specs.loader import documents
+from specs.model.vocabulary import OTHERWISE, Atom
+from specs.outcomes import Behaves, Exactly, Outcome
+from specs.ruling import Ruling, ruling
+from specs.totality import partition_atoms
+
+INPUTS = 200
+"""About how many inputs of a pair are compared with what the document requires."""
+
+
+@dataclass(frozen=True)
+class HouseProof:
+    """What was proved of a document with house rules: its cases, and those that they decide."""
+
+    document: str
+    cases: int
+    decided: int
+
+
+def prove_house_rules(rules: HouseRules) -> Iterator[HouseProof]:
+    """Prove house rules for each of their documents; raise DocumentError where they fail."""
+    unused = set(rules.entry.choices)
+    found: list[HouseProof] = []
+    for name in rules.entry.documents:
+        proved: set[Hashable] = set()
+        cases = decided = 0
+        for each in editions(documents()[f"{name}{JOINT}{rules.name}"]):
+            for case in each.cases():
+                page, with_rules = ruling(case.asked), ruling(case)
+                cases += 1
+                decided += page is not with_rules
+                choice = choice_for(rules, page.source, page.target)
+                assert choice is not None, case.id
+                if page is not with_rules:
+                    unused.discard(choice[0])
+                if page.meaning not in proved:
+                    proved.add(page.meaning)
+                    _contradict_nothing(rules, *choice, case, page)
+        found.append(HouseProof(f"{name}{JOINT}{rules.name}", cases, decided))
+    for choice_name in sorted(unused):
+        message = f"{choice_name}: the documents leave nothing open there; remove the choice"
+        raise rules.source.error(("choices", choice_name), message)
+    yield from found
+
+
+def _contradict_nothing(
+    rules: HouseRules, name: str, choice: ChoiceEntry, case: Case, page: Ruling
+) -> None:
+    """Raise DocumentError if a choice gives some input another answer than the page requires."""
+    if page.partition is None or page.is_open or page.is_rejection:
+        return
+    alone = _choice_alone(rules, name, choice, page)
+    for code in _inputs(page.source, page.target).tolist():
+        atom = atom_of(page.source, page.target, page.rounding, decode(page.source, code))
+        branch = page.branches[page.branch_of[atom]]
+        if branch.level != "required" or atom not in alone.branch_of:
+            continue
+        [chosen] = exact_rulings.allow(alone, code).codes
+        if grade_pattern(page, exact_rulings.allow(page, code), chosen) == NOT_ALLOWED:
+            given = datum_words(page.source.name, page.source.hexadecimal(code))
+            gives = datum_words(page.target.name, page.target.hexadecimal(chosen))
+            message = (
+                f"{name}: it contradicts {branch.rule} of {case.asked.id}, which does not allow "
+                f"{gives} for {given}; narrow `when`, or leave {case.asked.document} out"
+            )
+            raise rules.source.error(("choices", name), message)
+
+
+def _inputs(source: Format, target: Format) -> Bits:
+    if source.bits <= 8:
+        return every_pattern(source)
+    return few_patterns(source.name, target.name, INPUTS)
+
+
+def _choice_alone(rules: HouseRules, name: str, choice: ChoiceEntry, page: Ruling) -> Ruling:
+    """A choice as a ruling of its own, of the inputs for which it names one pattern."""
+    answers = sorted(choice.answers.items(), key=lambda each: each[0] == OTHERWISE)
+    branches = tuple(
+        replace(
+            page.branches[0],
+            input_class=input_class,
+            outcome=answer_outcome(rules, name, word, page.source, page.target),
+            recommended=None,
+        )
+        for input_class, word in answers
+    )
+    partition = partition_atoms(page.source, page.target, tuple(each for each, _ in answers))
+    kept = tuple(
+        tuple(atom for atom in taken if _names_pattern(branch.outcome, atom, page))
+        for branch, taken in zip(branches, partition.atoms_of, strict=True)
+    )
+    used = [index for index, taken in enumerate(kept) if taken]
+    return replace(
+        page,
+        branches=tuple(branches[index] for index in used),
+        partition=replace(partition, atoms_of=kept),
+    )
+
+
+def _names_pattern(outcome: Outcome, atom: Atom, page: Ruling) -> bool:
+    return isinstance(outcome, Behaves | Exactly) and says_of(outcome, atom, page)
