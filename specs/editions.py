@@ -158,11 +158,14 @@ class Edition:
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Every pair that has cases: of all dtypes, or of those that the document names.
 
-        With house rules they are those that these speak of.
+        With house rules they are the listed ones that these speak of.
         """
         house = self.document.house
         for pair in self._pairs_of_page():
-            if house is None or choice_for(house, *map(format_named, pair)) is not None:
+            is_chosen = (
+                house is not None and choice_for(house, *map(format_named, pair)) is not None
+            )
+            if house is None or (is_chosen and pair in self.listed):
                 yield pair
 
     def _pairs_of_page(self) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from specs.cases import Case
 from specs.errors import DocumentError
 from specs.formats import Format, format_named
 from specs.house_rules import ChoiceEntry, HouseRules
-from specs.model.vocabulary import INPUT_CLASSES, OTHERWISE, Atom, Rounding
+from specs.model.vocabulary import CODE_WORDS, INPUT_CLASSES, OTHERWISE, Atom, Rounding
 from specs.outcome_words import outcome_of
 from specs.outcomes import Anything, Behaves, Outcome, Round
 from specs.totality import can_have, partition_atoms, possible_atoms
@@ -135,7 +135,7 @@ def answer_outcome(
     rules: HouseRules, name: str, word: str, source: Format, target: Format
 ) -> Outcome:
     """What the word of a choice means: a behavior if the target is whole, else an outcome."""
-    if target.is_integral and word in behaviors():
+    if target.is_integral and word in behaviors() and word not in CODE_WORDS:
         behavior = behaviors()[word]
         if source.kind not in behavior.from_ or target.kind not in behavior.to:
             message = f"`{word}` is no behavior of casts from {source.name} to {target.name}"

@@ -9,8 +9,7 @@ from functools import cache, lru_cache
 from specs.cases import JOINT, Case
 from specs.editions import Edition, edition, editions
 from specs.errors import CastigateError
-from specs.formats import format_named, formats
-from specs.house_choices import choice_for
+from specs.formats import formats
 from specs.house_rules import HouseRules, rules_named
 from specs.loader import document_and_version, document_named, documents
 from specs.suggestions import closest, did_you_mean
@@ -85,9 +84,11 @@ def decided_by(cases: Iterable[Case], words: Sequence[str]) -> Iterator[Case]:
     for word in words:
         rules = house_rules_for(word)
         for case in cases:
-            pair = format_named(case.source), format_named(case.target)
-            if case.document in rules.entry.documents and choice_for(rules, *pair) is not None:
-                yield replace(case, document=f"{case.document}{JOINT}{rules.name}")
+            with_rules = replace(case, document=f"{case.document}{JOINT}{rules.name}")
+            if case.document in rules.entry.documents and with_rules in cases_of_pair(
+                with_rules.document, case.version, case.source, case.target
+            ):
+                yield with_rules
 
 
 def case_named(case_id: str) -> Case:

@@ -17,15 +17,15 @@ from oracles.reference.exact import atom_of, decode
 from reports.findings.finding_text import datum_words
 from reports.grading.allowed_answers import grade_pattern
 from reports.grading.grades import NOT_ALLOWED
-from specs.cases import JOINT, Case
+from specs.cases import Case
 from specs.editions import editions
 from specs.formats import Format
 from specs.house_choices import answer_outcome, choice_for, says_of
 from specs.house_rules import ChoiceEntry, HouseRules
-from specs.loader import documents
+from specs.loader import documents, with_house_rules
 from specs.model.vocabulary import OTHERWISE, Atom
 from specs.outcomes import Behaves, Exactly, Outcome
-from specs.ruling import Ruling, ruling
+from specs.ruling import Ruling, rule_case, ruling
 from specs.totality import partition_atoms
 
 INPUTS = 200
@@ -48,19 +48,21 @@ def prove_house_rules(rules: HouseRules) -> Iterator[HouseProof]:
     for name in rules.entry.documents:
         proved: set[Hashable] = set()
         cases = decided = 0
-        for each in editions(documents()[f"{name}{JOINT}{rules.name}"]):
+        document = with_house_rules(documents()[name], rules)
+        for each in editions(document):
             for case in each.cases():
-                page, with_rules = ruling(case.asked), ruling(case)
+                page, with_rules = ruling(case.asked), rule_case(document, case)
                 cases += 1
-                decided += page is not with_rules
+                is_decided = page.meaning != with_rules.meaning
+                decided += is_decided
                 choice = choice_for(rules, page.source, page.target)
                 assert choice is not None, case.id
-                if page is not with_rules:
+                if is_decided:
                     unused.discard(choice[0])
                 if page.meaning not in proved:
                     proved.add(page.meaning)
                     _contradict_nothing(rules, *choice, case, page)
-        found.append(HouseProof(f"{name}{JOINT}{rules.name}", cases, decided))
+        found.append(HouseProof(document.name, cases, decided))
     for choice_name in sorted(unused):
         message = f"{choice_name}: the documents leave nothing open there; remove the choice"
         raise rules.source.error(("choices", choice_name), message)

@@ -80,12 +80,16 @@ class Report:
 
     @cached_property
     def cases(self) -> dict[Version, list[Cell]]:
-        """One cell of each case, by version, in the order of the documents."""
+        """One cell of each case, by version, in the order of the documents.
+
+        Those with house rules come last.
+        """
         cell_of_case = {cell.case: cell for cell in reversed(self.cells.values())}
+        others = sorted({cell.document for cell in cell_of_case.values()} - {*documents()})
         found: dict[Version, list[Cell]] = {
             (name, version): []
-            for name, document in documents().items()
-            for version in document.entry.versions
+            for name in (*documents(), *others)
+            for version in documents()[name].entry.versions
         }
         for cell in reversed(cell_of_case.values()):
             found[cell.document, cell.version].append(cell)
