@@ -33,6 +33,7 @@ COMMANDS = {
     "specs": "specs_command",
     "explain": "explain_command",
     "chains": "chains_command",
+    "docket": "docket_command",
     "backends": "backends_command",
     "selftest": "selftest_command",
     "run": "run_command",
