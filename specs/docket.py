@@ -62,13 +62,13 @@ class Question(StrictModel):
 
 
 class ThreadEntry(StrictModel):
-    """A thread. ``opened`` is its date, as far as it is known.
+    """A thread. ``opened`` is its date, as far as it is known; empty if it is not.
 
     ``report`` and ``outcome`` say in our words what was reported and what became of it. An entry
     that was not ``read`` rests on an excerpt. ``findings`` are those of ours that it tells of.
     """
 
-    opened: Annotated[str, Field(pattern=r"^20[0-9]{2}(-[01][0-9](-[0-3][0-9])?)?$")]
+    opened: Annotated[str, Field(pattern=r"^20[0-9]{2}(-[01][0-9](-[0-3][0-9])?)?$")] = ""
     report: Sentence
     outcome: Sentence = ""
     read: bool = True
