@@ -40,7 +40,8 @@ def thread_lines(decided: DecidedThread, versions: Mapping[str, str]) -> Iterato
     """A thread with its verdicts, and below each question what the document says."""
     thread = decided.thread
     for verdict in decided.verdicts:
-        yield f"{verdict_words(verdict, versions)}  {thread.link}  {thread.entry.opened}"
+        where = f"  {thread.link}  {thread.entry.opened}".rstrip()
+        yield f"{verdict_words(verdict, versions)}, by {standing(decided)}{where}"
     yield f"  {thread.entry.report}" + ("" if thread.entry.read else " (known from an excerpt)")
     for number, each in enumerate(decided.questions):
         answers = {name: today[number] for name, today in decided.today.items()}
