@@ -325,7 +325,8 @@ def _ask_cast(case: Case, given: Any) -> Ask[Answers]:
 
 def _ask_chain(backend: Backend, chain: Chain, decided: Decided) -> Ask[Answers]:
     roads = chain_roads_of(backend.oracle)
-    road = decided.question.road or (roads[0] if roads else "")
+    road = decided.question.road if backend.name in decided.reported else ""
+    road = road or (roads[0] if roads else "")
     if road not in roads:
         return Missing(f"{backend.name} makes no chains" + (f" on {road}" if road else ""))
     row = np.repeat(input_row(chain.steps[0], [decided.input]), COPIES)
