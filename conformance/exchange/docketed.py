@@ -300,10 +300,13 @@ def _ask(backend: Backend, decided: Decided) -> Ask[Today]:
         found = yield from _ask_bitcast(decided.asked, decided.input)
     else:
         found = yield from _ask_cast(decided.asked, decided.input)
-    if isinstance(found, Missing):
-        return found
+    return found if isinstance(found, Missing) else judged_today(decided, found)
+
+
+def judged_today(decided: Decided, answers: Sequence[Any]) -> Judged:
+    """The worst of different answers to the input of a question, as it is spelled."""
     judge = _judge(decided.question, decided.asked)
-    judged = [Judged(each, judge(each)["verdict"]) for each in found]
+    judged = [Judged(each, judge(each)["verdict"]) for each in answers]
     return max(judged, key=lambda each: each.is_wrong)
 
 
@@ -316,7 +319,7 @@ def _ask_cast(case: Case, given: Any) -> Ask[Answers]:
     bits = np.repeat(input_row(case, [_word(given)]), COPIES)
     match (yield from ask_values(case, bits)):
         case Answered(answers):
-            return _different(answers, rules.target.name)
+            return different(answers, rules.target.name)
         case Declined(text):
             return Missing(text)
         case missing:
@@ -332,7 +335,7 @@ def _ask_chain(backend: Backend, chain: Chain, decided: Decided) -> Ask[Answers]
     row = np.repeat(input_row(chain.steps[0], [decided.input]), COPIES)
     match (yield from ask(CastChains(chain.steps[0], Company((chain,), road), [row]))):
         case Answered([answers]):
-            return _different(answers, chain.target)
+            return different(answers, chain.target)
         case Declined(text):
             return Missing(text)
         case Raised() | Malformed() | Crashed() as missing:
@@ -353,7 +356,8 @@ def _ask_bitcast(case: Case, given: Any) -> Ask[Answers]:
             return [_error(no_answer(missing))]
 
 
-def _different(answers: Bits, target: str) -> list[Any]:
+def different(answers: Bits, target: str) -> list[Any]:
+    """The different elements of an array, as they are spelled."""
     form = format_named(target)
     words: list[Any] = []
     for each in dict.fromkeys(map(datum_of, answers.reshape(-1))):
