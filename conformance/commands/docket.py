@@ -63,7 +63,7 @@ def docket_command(
         versions = {each.name: each.version for each in backends}
     if page_file is not None:
         page_file.write_text(page(threads, versions, f"{datetime.now(UTC):%Y-%m-%d}"), "utf-8")
-    if versions:
+    elif versions:
         threads = [each for each in threads if each.today]
     threads.sort(key=lambda each: [*VERDICTS].index(each.verdict.verdict))
     for each in threads if page_file is None else ():

@@ -43,12 +43,17 @@ def _head(
 
 
 def _projects(threads: Sequence[DecidedThread], versions: Mapping[str, str]) -> Iterator[str]:
-    for project, of_project in groupby(threads, lambda each: each.thread.project.project):
+    by_project = sorted(threads, key=_project)
+    for project, of_project in groupby(by_project, _project):
         yield ""
         yield f"## {project}"
         yield ""
         for each in of_project:
             yield from _thread(each, versions)
+
+
+def _project(decided: DecidedThread) -> str:
+    return decided.thread.project.project
 
 
 def _thread(decided: DecidedThread, versions: Mapping[str, str]) -> Iterator[str]:
@@ -59,8 +64,9 @@ def _thread(decided: DecidedThread, versions: Mapping[str, str]) -> Iterator[str
     outcome = f" {entry.outcome[0].upper()}{entry.outcome[1:]}." if entry.outcome else ""
     findings = f" Findings: {', '.join(f'`{each}`' for each in entry.findings)}."
     number = thread.name.partition("#")[2]
+    opened = f", {entry.opened}" if entry.opened else ""
     yield (
-        f"- [#{number}]({thread.link}), {entry.opened}: {entry.report}."
+        f"- [#{number}]({thread.link}){opened}: {entry.report}."
         f" **{verdicts[0].upper()}{verdicts[1:]}**, by {standing(decided)}.{outcome}{known}"
         f"{findings if entry.findings else ''}"
     )
