@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError, model_validator
 from specs.cases import Case
 from specs.chains import Chain, chain_named, is_chain
 from specs.errors import CastigateError
-from specs.loader import document_and_version, yardsticks
+from specs.loader import document_and_version, documents, yardsticks
 from specs.model.strict_model import StrictModel
 from specs.model.yaml_source import Location, YamlFile, explain_validation_error, read_yaml
 from specs.questions import case_of_any_shape
@@ -143,6 +143,10 @@ def load_docket(path: Path) -> Iterator[Thread]:
         project = DocketEntry.model_validate(file.data)
     except ValidationError as error:
         raise file.error(*explain_validation_error(file, error)) from None
+    for number, name in enumerate(project.claims):
+        if name not in documents():
+            known = ", ".join(documents())
+            raise file.error(("claims", number), f"`{name}` is no document; they are {known}")
     for link, entry in project.threads.items():
         found = LINK.fullmatch(link)
         if found is None or found[1] != project.project:

@@ -92,10 +92,12 @@ def _words(dtype: str, value: Any) -> str:
 
 def standing(decided: DecidedThread) -> str:
     """Whose the documents are that decide a thread: the project's own, another's, or no one's."""
-    names = {each.question.case.partition(":")[0] for each in decided.questions}
-    if names <= {*decided.thread.project.claims}:
+    deciding = [each for each in decided.questions if each.faulty] or decided.questions
+    names = {each.question.case.partition(":")[0] for each in deciding}
+    foreign = names - {*decided.thread.project.claims}
+    if not foreign:
         return "own document"
-    return "a yardstick" if names <= {*yardsticks()} else "another project's document"
+    return "a yardstick" if foreign <= {*yardsticks()} else "another project's document"
 
 
 def thread_data(decided: DecidedThread) -> dict[str, Any]:

@@ -153,14 +153,15 @@ class DecidedThread:
         return Verdict(MENDED if own else ABSENT, backend=name)
 
     def _by_document(self) -> Verdict:
+        """What the document says of what was not asked; no verdict if all that was wrong was."""
         if self.faulty:
             systems = self.thread.project.systems
-            reasons = (
+            reasons = [
                 f"{name}: {systems[name]}" if name in systems else f"{name} was not asked"
                 for name in self.faulty
                 if name not in self.today
-            )
-            return Verdict(NOT_HERE, "; ".join(reasons))
+            ]
+            return Verdict(NOT_HERE, "; ".join(reasons)) if reasons else Verdict("")
         if any(each.is_open for each in self.questions):
             return Verdict(OPEN)
         return Verdict(REPORTER_WRONG)

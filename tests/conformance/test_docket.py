@@ -22,17 +22,17 @@ from conformance.surveys.docket_page import page
 from oracles.registry import load_backend
 from specs.docket import docket, load_docket
 from specs.errors import CastigateError
-from tests.conformance.processes import castigate_in_process
+from tests.conformance.processes import ROOT, castigate_in_process
 
 RIGHT, FAULT = Judged("0x01", "conforms"), Judged("0x02", "violates")
 FROM_FLOAT = "onnx-cast:25/float32"
 
 
-def thread(tmp_path: Path, *questions: str) -> DecidedThread:
+def thread(tmp_path: Path, *questions: str, claims: str = "[]") -> DecidedThread:
     lines = "".join(f"      - {{{each}}}\n" for each in questions)
     named = "systems: {GPU: a GPU}\n" if any("GPU" in each for each in questions) else ""
     (tmp_path / "where.yaml").write_text(
-        f"project: some/where\n{named}threads:\n  https://github.com/some/where/issues/7:\n"
+        f"project: some/where\nclaims: {claims}\n{named}threads:\n  https://github.com/some/where/issues/7:\n"
         f"    report: something\n    questions:\n{lines}"
     )
     [found] = load_docket(tmp_path / "where.yaml")
@@ -45,6 +45,7 @@ def verdicts(decided: DecidedThread, **today: object) -> list[tuple[str, str]]:
 
 
 FAULTY = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{ort: false, torch: true}}, wanted: true"
+YARDSTICK = "case: plain-cast:open/float32/bool, input: 2, answers: {ort: false}"
 OPEN = f"case: {FROM_FLOAT}/int8, input: 300, answers: {{ort: 44, torch: 127}}"
 MISTAKEN = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{ort: true}}, wanted: false"
 ELSEWHERE = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{GPU: false, ort: true}}"
@@ -78,6 +79,28 @@ def test_a_verdict_follows(
         assert given == found
 
 
+def test_a_backend_that_declines_gives_the_only_reason(tmp_path: Path) -> None:
+    asked = thread(tmp_path, FAULTY)
+    [one] = DecidedThread(asked.thread, asked.questions, {"ort": [Missing("no bool")]}).verdicts
+    assert (one.verdict, one.why, one.backend) == ("not reproducible here", "no bool", "ort")
+
+
+@pytest.mark.parametrize(
+    ("claims", "questions", "words"),
+    [
+        ("[onnx-cast]", [FAULTY], "own document"),
+        ("[]", [FAULTY], "another project's document"),
+        ("[]", [YARDSTICK], "a yardstick"),
+        ("[onnx-cast]", [OPEN, YARDSTICK], "a yardstick"),
+        ("[]", [OPEN, YARDSTICK], "a yardstick"),
+    ],
+)
+def test_the_words_say_whose_document_decides(
+    tmp_path: Path, claims: str, questions: list[str], words: str
+) -> None:
+    assert standing(thread(tmp_path, *questions, claims=claims)) == words
+
+
 def test_the_reason_names_each_system(tmp_path: Path) -> None:
     wrong = f"case: {FROM_FLOAT}/bool, input: 2, answers: {{GPU: false, ort: false}}"
     decided = thread(tmp_path, wrong)
@@ -103,7 +126,7 @@ def test_of_several_questions_a_fault_counts_most(tmp_path: Path) -> None:
 def test_an_entry_that_decides_nothing_is_refused(tmp_path: Path, question: str, said: str) -> None:
     with pytest.raises(CastigateError) as error:
         thread(tmp_path, question)
-    assert str(error.value).startswith(f"{tmp_path / 'where.yaml'}:6: ")
+    assert str(error.value).startswith(f"{tmp_path / 'where.yaml'}:7: ")
     assert said in str(error.value)
 
 
@@ -181,6 +204,12 @@ def test_the_page_has_every_thread(shipped: list[DecidedThread]) -> None:
     assert text.startswith(f"# The docket: {len(shipped)} threads, decided\n")
     for verdict, number in counts(shipped).items():
         assert f"| {verdict} | {number} | {VERDICTS[verdict]} |" in text
+
+
+def test_the_docs_have_every_thread(shipped: list[DecidedThread]) -> None:
+    text = (ROOT / "docs" / "docket.md").read_text()
+    assert text.startswith(f"# The docket: {len(shipped)} threads, decided\n")
+    assert all(f"]({each.thread.link})" in text for each in shipped)
 
 
 def test_lines_fit_a_terminal(shipped: list[DecidedThread]) -> None:

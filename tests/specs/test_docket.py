@@ -68,6 +68,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ("{ort: 44}", "{}", 7, "at least 1"),
         ("    report: something\n", "", 3, "`report` is missing"),
         ("report:", "says: x\n    report:", 5, "unknown key `says`"),
+        ("threads:", "claims: [onnx]\nthreads:", 2, "`onnx` is no document"),
         ("threads:", "systems: {gpu: a GPU}\nthreads:", 1, "no thread names the system `gpu`"),
     ],
 )
